@@ -15,6 +15,7 @@ The data's way, one direction, no way back:
 Where to look:
 
     table, snapshot   open_table → Table → Snapshot: what most callers need
+    planned           open_plan: rows of a plan that another process made
     errors            every refusal, one class per cause that a caller can act on
     owners            other distributions that own files of `harness`
     storage/          bytes by location, the roots of a table, limits
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
     from harness.metadata.catalogs.resolving import open_catalog
     from harness.metadata.catalogs.unity import open_unity
     from harness.metadata.catalogs.warehouse import open_warehouse
+    from harness.metadata.plan.scan_plan import ScanPlan
+    from harness.planned import open_plan
     from harness.queries.sql import release, sql
     from harness.snapshot import Changes, Snapshot
     from harness.storage.limits import Limits
@@ -100,6 +103,7 @@ __all__ = [
     "Query",
     "Relaxations",
     "RequestError",
+    "ScanPlan",
     "SchemaMismatchError",
     "SliceRequest",
     "Snapshot",
@@ -116,6 +120,7 @@ __all__ = [
     "compare",
     "connect",
     "open_catalog",
+    "open_plan",
     "open_table",
     "open_unity",
     "open_warehouse",
@@ -153,6 +158,7 @@ _LAZY = {
     "Query": "differ.opening",
     "Relaxations": "differ.relaxations",
     "RequestError": "errors",
+    "ScanPlan": "metadata.plan.scan_plan",
     "SchemaMismatchError": "errors",
     "SliceRequest": "tools.slices.request",
     "Snapshot": "snapshot",
@@ -168,6 +174,7 @@ _LAZY = {
     "compare": "differ.compare",
     "connect": "tools.connections.connection",
     "open_catalog": "metadata.catalogs.resolving",
+    "open_plan": "planned",
     "open_table": "table",
     "open_unity": "metadata.catalogs.unity",
     "open_warehouse": "metadata.catalogs.warehouse",

@@ -21,7 +21,7 @@ from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import Filter, all_of, is_decided
 from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.model.schema import Field, Schema
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import is_local
 
 _UNESCAPED = "/!$&'()*+,;=:@"  # what may stand in the path of a URI beside letters, digits and -._~
@@ -66,8 +66,8 @@ class FileIndex:
     everything: the plan without a filter. root_paths: the table's location.
     """
 
-    plan_files: Callable[[Sequence[str] | None, Filter | None], ScanPlan] = field(repr=False)
-    everything: ScanPlan = field(repr=False)
+    plan_files: Callable[[Sequence[str] | None, Filter | None], PlannedScan] = field(repr=False)
+    everything: PlannedScan = field(repr=False)
     root_paths: tuple[str, ...]
 
     @property
@@ -130,7 +130,7 @@ def file_uri(physical: str) -> str:
     return f"{scheme}://{quote(rest, safe=_UNESCAPED)}"
 
 
-def _directories(plan: ScanPlan, columns: Sequence[Field]) -> Iterator[PartitionDirectory]:
+def _directories(plan: PlannedScan, columns: Sequence[Field]) -> Iterator[PartitionDirectory]:
     """The files of a plan by partition, in the order of the partitions' first files."""
     files = plan.files
     numbers = to_numpy(files.column("partition"))

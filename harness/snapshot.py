@@ -7,8 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field, replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +19,7 @@ from harness.metadata.model import frames
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.schema import METADATA, Schema
 from harness.metadata.model.times import show_ms
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import metadata_root
 from harness.storage.limits import contained
 from harness.storage.paths import is_local, local_path, shown, slashed
@@ -33,91 +32,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from harness.file_index import FileIndex
+    from harness.metadata.delta.scan import DeltaSnapshot
+    from harness.metadata.delta.table import DeltaSelection, DeltaTable
+    from harness.metadata.iceberg.model import Snapshot as IcebergSnapshot
+    from harness.metadata.iceberg.table import IcebergTable
+    from harness.metadata.iceberg.time_travel import IcebergSelection
     from harness.metadata.tables.reading import MetadataTable
 
-
-class Point(Protocol):
-    """A snapshot of an Iceberg table, or a version of a Delta table."""
-
-    @property
-    def id(self) -> int:
-        """The snapshot's id, or the version."""
-
-    @property
-    def timestamp_ms(self) -> int | None:
-        """When it was committed, milliseconds since 1970-01-01 UTC; None: nothing tells."""
-
-
-class Selection(Protocol):
-    """A point of a table's history with the schema that its rows are shown in."""
-
-    @property
-    def snapshot(self) -> Point | None:
-        """None: the table has no snapshot, and so no rows."""
-
-    @property
-    def schema(self) -> Schema:
-        """The schema of the rows."""
-
-
-class OpenedTable(Protocol):
-    """A table of any format, at the metadata that it had when it was opened."""
-
-    @property
-    def location(self) -> str:
-        """The location that the user gave."""
-
-    @property
-    def format(self) -> str:
-        """`iceberg` or `delta`."""
-
-    @property
-    def schema(self) -> Schema:
-        """The current schema."""
-
-    @property
-    def current(self) -> Point | None:
-        """The current snapshot, or the latest version; None: the table has none."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Oddities of the table that are harmless to a reader, one sentence each."""
-
-    def select(self, point: int | None, timestamp: int | str | datetime | None, ref: str | None) -> Selection:
-        """The asked point of the history; the current one without a selector."""
-
-    def newest(self) -> int | None:
-        """The id of the newest snapshot, or version, that storage has now; None: there is none."""
-
-    def fingerprint(self, selection: Any) -> tuple[str, ...]:
-        """Return texts that identify the content of what `select` returned: another table at the same place, with the
-        same version, has others. Reads one metadata file. Raises as `plan`.
-        """
-
-    def plan(self, selection: Any, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
-        """The plan of a read of what `select` gave."""
-
-    def snapshots(self) -> list[dict[str, Any]]:
-        """The points of the history, as plain values."""
-
-    def refs(self) -> dict[str, dict[str, Any]]:
-        """Branches and tags by name, as plain values."""
-
-    def partitioning(self) -> list[str]:
-        """The partition columns or fields of the current schema, in words."""
-
-    def recorded(self) -> dict[str, int]:
-        """The current size, as far as the metadata that was read says it: files, bytes, rows before deletes."""
-
-    def describe(self) -> dict[str, Any]:
-        """All that the metadata says, as plain values."""
+    FormatTable: TypeAlias = IcebergTable | DeltaTable
+    """A table of either format, at the metadata that it had when it was opened."""
+    Point: TypeAlias = IcebergSnapshot | DeltaSnapshot
+    """A point of a table's history: a snapshot of an Iceberg table, or a version of a Delta table."""
 
 
 # Errors that no decoder raises: no memory left, and files that went.
 
 
 @contextmanager
-def reading(table: OpenedTable, point: Point | None) -> Iterator[None]:
+def reading(table: FormatTable, point: Point | None) -> Iterator[None]:
     """Surrounds a read of `table` at `point`; None: the table has no snapshot.
 
     Raises:
@@ -150,11 +82,20 @@ _TOLD = "TableMovedOn"
 _LOG = logging.getLogger("harness.plan")
 
 
-class _PlannedRows:
-    """The rows of a plan in the forms of other libraries, for snapshots and changes."""
+class PlannedRows:
+    """The rows of a plan in the forms of other libraries. Anything that takes an Arrow stream takes them."""
 
-    __slots__ = ()
-    plan: ScanPlan
+    __slots__ = ("plan",)
+
+    def __init__(self, plan: PlannedScan) -> None:
+        self.plan = plan
+
+    def __repr__(self) -> str:
+        return repr(self.plan).replace("PlannedScan", type(self).__name__, 1)
+
+    def _repr_html_(self) -> str:
+        """Return the plan for notebooks."""
+        return self.plan._repr_html_()
 
     def _reading(self) -> AbstractContextManager[None]:
         """Return the context of each step of a read, which names in errors what was read."""
@@ -206,21 +147,13 @@ class _PlannedRows:
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
-@dataclass(frozen=True, slots=True)
-class Changes(_PlannedRows):
+class Changes(PlannedRows):
     """The changes of a range of versions. Anything that takes an Arrow stream takes them.
 
     plan: the files to read. A file is listed once for each version that changed rows of the file.
     """
 
-    plan: ScanPlan = field(repr=False)
-
-    def __repr__(self) -> str:
-        return repr(self.plan).replace("ScanPlan", "Changes", 1)
-
-    def _repr_html_(self) -> str:
-        """Return the plan for notebooks."""
-        return self.plan._repr_html_()
+    __slots__ = ()
 
 
 class _RowArguments(TypedDict, total=False):
@@ -250,8 +183,8 @@ class Snapshot:
     name: what a catalog calls the table, the catalog's name first; None: it was opened by its location.
     """
 
-    source: OpenedTable = field(repr=False)
-    selection: Selection = field(repr=False)
+    source: FormatTable = field(repr=False)
+    selection: IcebergSelection | DeltaSelection = field(repr=False)
     name: str | None = None
 
     def __repr__(self) -> str:
@@ -314,7 +247,7 @@ class Snapshot:
                 return sum(batch.num_rows for batch in batches)
 
     @checked
-    def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> ScanPlan:
+    def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> PlannedScan:
         """Plans a read: the files that may hold matching rows, and the deletes that hit them.
 
         Args:
@@ -332,8 +265,9 @@ class Snapshot:
         with self._reading():
             return self._planned(columns, where)
 
-    def _planned(self, columns: Sequence[str] | None, where: str | Filter | None) -> ScanPlan:
-        plan = self.source.plan(self.selection, None if columns is None else tuple(columns), where)
+    def _planned(self, columns: Sequence[str] | None, where: str | Filter | None) -> PlannedScan:
+        names = None if columns is None else tuple(columns)
+        plan = self.source.plan(self.selection, names, where)  # type: ignore[arg-type]  # both are of one format
         _refuse_foreign_columns(plan)
         _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
         return plan
@@ -531,15 +465,15 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class _SnapshotRows(_PlannedRows):
-    plan: ScanPlan
+class _SnapshotRows(PlannedRows):
+    plan: PlannedScan
     snapshot: Snapshot
 
     def _reading(self) -> AbstractContextManager[None]:
         return self.snapshot._reading()
 
 
-def point_shown(table: OpenedTable, point: Point | None, name: str | None) -> str:
+def point_shown(table: FormatTable, point: Point | None, name: str | None) -> str:
     """A table's name or location, with the point of its history, for people."""
     kind = "version" if table.format == "delta" else "snapshot"
     title = shown(table.location) if name is None else name
@@ -559,17 +493,17 @@ def _check_number(name: str, value: int, least: int) -> None:
         raise RequestError(f"Invalid {name}={value!r}: expected a number of rows, {least} or more", options=(name,))
 
 
-def _recorded_rows(plan: ScanPlan) -> int | None:
+def _recorded_rows(plan: PlannedScan) -> int | None:
     """The rows by the metadata alone; None: it may be wrong, or says nothing."""
     files, rows = plan.files, plan.files.column("record_count")
     if plan.storage.untrusted or plan.filter is not None or plan.equality_deletes:
         return None
     is_bound = pc.or_(pc.not_equal(files.column("format"), "parquet"), pc.is_valid(files.column("first_row_id")))
-    is_exact = pc.and_not(pc.and_(is_bound, pc.is_valid(rows)), files.column("has_positions"))
+    is_exact = pc.and_not(pc.and_(is_bound, pc.is_valid(rows)), pc.is_valid(files.column("positions")))
     return (pc.sum(rows).as_py() or 0) if pc.all(is_exact, min_count=0).as_py() else None
 
 
-def _refuse_foreign_columns(plan: ScanPlan) -> None:
+def _refuse_foreign_columns(plan: PlannedScan) -> None:
     """Metadata columns that only the other format has."""
     used = (*plan.columns, *(plan.filter.columns if plan.filter is not None else ()))
     if plan.format == "iceberg" and METADATA["_row_commit_version"] in used:

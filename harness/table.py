@@ -35,7 +35,7 @@ from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, parse_moment, show_ms
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
-from harness.snapshot import BatchArguments, Changes, OpenedTable, ReadArguments, Snapshot, point_shown, reading
+from harness.snapshot import BatchArguments, Changes, ReadArguments, Snapshot, point_shown, reading
 from harness.storage.decoded import open_cache
 from harness.storage.gate import Outside, Roots
 from harness.storage.limits import DEFAULT, Limits, contained
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from harness.metadata.model.text_tables import Listing
     from harness.metadata.tables.history import History
     from harness.metadata.tables.reading import MetadataTable
+    from harness.snapshot import FormatTable
     from harness.storage.configuration import Renewal
     from harness.tools.check.running import CheckReport
 
@@ -227,7 +228,7 @@ class Table:
     name: what a catalog calls it, the catalog's name first; None: it was opened by its location.
     """
 
-    source: OpenedTable = field(repr=False)
+    source: FormatTable = field(repr=False)
     name: str | None = None
 
     def __repr__(self) -> str:
@@ -575,7 +576,7 @@ def check_within(
 
 def load_table(
     location: PhysicalPath, storage: Storage, options: ReadOptions, *, format_hint: str | None
-) -> OpenedTable:
+) -> FormatTable:
     """The table at a location.
 
     location: a table's directory or, for Iceberg, a metadata file. format_hint: None: it is told by what is there.
@@ -595,7 +596,7 @@ def load_table(
             reason = f"the table is {table_format}, the option is for {other} tables"
             raise RequestError(f"Invalid option {name}: {reason}", options=(name,))
     try:
-        table: OpenedTable
+        table: FormatTable
         if table_format == "delta":
             from harness.metadata.delta import table as delta
 

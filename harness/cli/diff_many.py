@@ -190,7 +190,10 @@ def _state(tables: Sequence[Snapshot], request: DiffRequest, arguments: dict[str
 
     depends_on = {
         "harness": harness.__version__,
-        "tables": [(each.source.location, *each.source.fingerprint(each.selection)) for each in tables],
+        "tables": [
+            (each.source.location, *each.source.fingerprint(each.selection))  # type: ignore[arg-type]  # of one format
+            for each in tables
+        ],
         "engines": [engine_version(engine) for engine in request.engines],
         "request": dataclasses.asdict(request),
         "opening": {name: value for name, value in arguments.items() if name not in _NOT_IN_STATE},

@@ -104,9 +104,10 @@ def _counted(plan: ScanPlan) -> dict[str, str]:
     from harness.metadata.plan.explain import totals
 
     known = totals(plan)
-    counted = (d.record_count for d in plan.position_deletes if d.kind == "deletion vector")
+    positional = [delete for delete, _ in plan.position_hits()]
+    counted = (d.record_count for d in positional if d.kind == "deletion vector")
     vectors = [count for count in counted if count is not None]
-    rows, size, is_exact = known["records_before_deletes"], known["bytes"], len(vectors) == len(plan.position_deletes)
+    rows, size, is_exact = known["records_before_deletes"], known["bytes"], len(vectors) == len(positional)
     deletes = [
         f"{known[name]:,} of {what} in {known[files]:,} of the files"
         for name, what, files in (

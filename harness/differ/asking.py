@@ -22,7 +22,7 @@ import pyarrow as pa
 from harness.engines.registry import Engine
 from harness.errors import EngineError, HarnessError, HarnessWarning, UnsupportedError, visible
 from harness.metadata.filters.sqltext import quoted
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.queries.sql import run_query
 from harness.snapshot import Snapshot, reading
 from harness.storage.gate import Outside
@@ -136,7 +136,7 @@ class Reads:
             return self.snapshot
         return replace(self.snapshot, selection=self.snapshot.source.select(point, None, None))
 
-    def _plan(self, ask: Ask) -> ScanPlan:
+    def _plan(self, ask: Ask) -> PlannedScan:
         return self._at(ask.at).plan(ask.columns, ask.where)
 
     def _queried(self, ask: Ask) -> pa.Table:

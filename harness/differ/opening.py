@@ -34,7 +34,7 @@ from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.arguments import check
 from harness.metadata.model.schema import METADATA, arrow_field
 from harness.metadata.model.times import When, parse_moment
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.snapshot import Changes, Snapshot, called
 from harness.storage.paths import shown
 from harness.table import Table, open_table
@@ -287,7 +287,7 @@ class SideOpening:
             )
         return found
 
-    def _plan(self, data: Table | Snapshot | Changes, places: Callable[[Sequence[str]], list[int]]) -> ScanPlan:
+    def _plan(self, data: Table | Snapshot | Changes, places: Callable[[Sequence[str]], list[int]]) -> PlannedScan:
         if isinstance(data, Changes):
             if self.columns is None and not self.exclude:
                 return data.plan

@@ -40,7 +40,9 @@ from harness.metadata.model.schema import (
     TimestampType,
     arrow_field,
 )
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.plan.deletes import PositionDeletes
+from harness.metadata.plan.scan_plan import files_without_deletes
+from harness.metadata.planned_scan import PlannedScan
 
 RowPlace: TypeAlias = tuple[str, int]
 """A data file, as recorded, and a physical position in it."""
@@ -60,7 +62,7 @@ def with_origins(
     difference: Difference,
     rows: tuple[pa.Table, pa.Table],
     columns: Sequence[str],
-    plans: tuple[ScanPlan | None, ScanPlan | None],
+    plans: tuple[PlannedScan | None, PlannedScan | None],
     *,
     keys: Sequence[str] = (),
     signed_zeros: SignedZeros = "distinct",
@@ -87,18 +89,18 @@ def with_origins(
     return found, by_file({i: located[i] for i in counted}, lefts, rights)
 
 
-def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
+def hidden_places(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
     """The delete files that hide each place whose file is in a plan, as recorded; empty: the row is read."""
     ordinals = {path: i for i, path in reversed(list(enumerate(plan.files.column("path").to_pylist())))}
     wanted: dict[int, list[int]] = {}
     for path, position in places:
         if path in ordinals:
             wanted.setdefault(ordinals[path], []).append(position)
-    flagged = plan.files.column("has_positions").to_pylist()
-    deleted = plan.load_positions([ordinal for ordinal in wanted if flagged[ordinal]])
+    deleted = plan.load_positions(wanted)
+    positional = plan.position_hits()
     found = {}
     for ordinal, positions in wanted.items():
-        sources = [source.path for source in plan.position_deletes if ordinal in source.files]
+        sources = [source.path for source, files in positional if ordinal in files]
         for position in positions:
             found[ordinal, position] = sources[:] if position in deleted.get(ordinal, ()) else []
     by_scope: dict[int, list[int]] = {}
@@ -117,7 +119,7 @@ def hidden_places(plan: ScanPlan, places: Iterable[RowPlace]) -> dict[RowPlace, 
 class _Probe:
     """Finds which equality deletes hit rows, by reading the rows' files with fewer and fewer of the deletes."""
 
-    plan: ScanPlan
+    plan: PlannedScan
     wanted: Mapping[int, Sequence[int]]
     made: int = 0
 
@@ -134,12 +136,7 @@ class _Probe:
         return self.hits(files, deletes[:half]) + self.hits(files, deletes[half:])
 
     def _struck(self, ordinals: Sequence[int], deletes: Sequence[int]) -> list[tuple[int, int]]:
-        files = self.plan.files.take(pa.array(ordinals, pa.int64()))
-        for name, values in (
-            ("delete_set", pa.array([0] * len(ordinals), pa.int32())),
-            ("has_positions", pa.array([False] * len(ordinals))),
-        ):
-            files = files.set_column(files.schema.get_field_index(name), files.schema.field(name), values)
+        files = files_without_deletes(self.plan.files.take(pa.array(ordinals, pa.int64())))
         plan = replace(
             self.plan,
             columns=tuple(METADATA[name] for name in _PLACE),
@@ -147,9 +144,7 @@ class _Probe:
             files=files,
             equality_deletes=tuple(self.plan.equality_deletes[d] for d in deletes),
             delete_sets=(tuple(range(len(deletes))),),
-            position_deletes=(),
-            load_positions=lambda _: {},
-            row_commit_versions=None,
+            position_deletes=PositionDeletes(),
         )
         numbers = dict(zip(files.column("path").to_pylist(), ordinals, strict=True))
         rows = pa.table(
@@ -190,7 +185,7 @@ class _Lookup:
         differing: Mapping[int, DifferingRow],
         rows: pa.Table,
         places: Mapping[int, int | None],
-        plans: tuple[ScanPlan | None, ScanPlan | None],
+        plans: tuple[PlannedScan | None, PlannedScan | None],
     ) -> dict[int, tuple[Origin, ...]]:
         """The origins of differing rows of a side, by number of the row. plans: of the side, and of the other one.
 
@@ -210,10 +205,8 @@ class _Lookup:
         if other is not None:
             held = {each.place for number, found in by_number.items() if number < self.shown for each in found}
             elsewhere = hidden_places(other, sorted(held))
-            files = zip(
-                *(other.files.column(n).to_pylist() for n in ("path", "has_positions", "delete_set")), strict=True
-            )
-            whole = {path for path, positions, scope in files if not positions and not other.delete_sets[scope]}
+            files = zip(*(other.files.column(n).to_pylist() for n in ("path", "positions", "delete_set")), strict=True)
+            whole = {path for path, positions, scope in files if positions is None and not other.delete_sets[scope]}
 
         def rank(candidate: _Candidate) -> tuple[bool, bool, bool, RowPlace]:
             """Best first: the very row, a row that is read, one that the other side does not read, then by place."""
@@ -229,7 +222,7 @@ class _Lookup:
             for number, found in by_number.items()
         }
 
-    def _candidates(self, plan: ScanPlan, wanted: pa.Table) -> list[list[_Candidate]] | None:
+    def _candidates(self, plan: PlannedScan, wanted: pa.Table) -> list[list[_Candidate]] | None:
         """The physical rows that may be each row of `wanted`; None: too many to look at."""
         known = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
         plan = replace(plan, columns=tuple(known[name] for name in dict.fromkeys([*self.columns, *_PLACE])))
@@ -253,7 +246,7 @@ class _Lookup:
         return canonical_rows(table, columns, signed_zeros=self.signed_zeros)
 
 
-def _matching(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:
+def _matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Rows of a plan that may equal one of `wanted` in `columns`: all that do, and some more."""
     connection = cursor()
     add = registrar(connection)
@@ -270,7 +263,7 @@ def _matching(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> pa.Ta
         raise engine_error(error, plan).within(format=plan.format) from error
 
 
-def _searchable(plan: ScanPlan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:
+def _searchable(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:
     """The columns whose values DuckDB finds as they are, by place in the plan: plain types, floats only if need be."""
     plain, floats = {}, {}
     for i, f in enumerate(plan.columns):

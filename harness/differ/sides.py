@@ -28,7 +28,7 @@ from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.errors import EngineError
 from harness.metadata.filters import sqltext
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.threads import cached_property, phase, tracked
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ class DuckDBSide:
     relation: duckdb.DuckDBPyRelation
     schema: pa.Schema
     stored: pa.Schema | None = None
-    plan: ScanPlan | None = None
+    plan: PlannedScan | None = None
     keep: object = field(default=None, compare=False, repr=False)
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
@@ -318,7 +318,7 @@ def _numbered(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
 
 
 @contextmanager
-def failing(info: SideInfo, plan: ScanPlan | None = None) -> Iterator[None]:
+def failing(info: SideInfo, plan: PlannedScan | None = None) -> Iterator[None]:
     """DuckDB's failures as harness's; with a plan, as those of a read of its files."""
     try:
         yield
@@ -341,7 +341,7 @@ class ArrowSide:
     info: SideInfo
     whole: pa.Table
     resources: ExitStack = field(repr=False)
-    plan: ScanPlan | None = field(default=None, repr=False)
+    plan: PlannedScan | None = field(default=None, repr=False)
 
     @property
     def schema(self) -> pa.Schema:

@@ -42,7 +42,7 @@ from harness.engines.spark.session import spark_session
 from harness.engines.spark.types import ARROW_METADATA
 from harness.errors import EngineError
 from harness.metadata.model.schema import arrow_field
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 
 _CLASS = "RowHash"
 _DIGITS = {forms.Digits.NARROW: 0, forms.Digits.WIDE: 1, forms.Digits.SPLIT: 2}
@@ -169,7 +169,7 @@ class SparkSide:
     frame: DataFrame
     schema: pa.Schema
     stored: pa.Schema | None = None
-    plan: ScanPlan | None = None
+    plan: PlannedScan | None = None
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
         """See `DuckDBSide.head`."""
@@ -288,7 +288,7 @@ def of_frame(frame: DataFrame, info: SideInfo, places: Callable[[Sequence[str]],
     return SparkSide(info=info, frame=chosen, schema=schema)
 
 
-def of_plan(plan: ScanPlan, info: SideInfo, session: SparkSession | None) -> SparkSide:
+def of_plan(plan: PlannedScan, info: SideInfo, session: SparkSession | None) -> SparkSide:
     """The side of a planned table; in a session of harness's own, if none is given."""
     session = spark_session() if session is None else session
     _check_running(session)

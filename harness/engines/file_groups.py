@@ -6,12 +6,12 @@ alike that have the same physical schema and the same kinds of constants: one gr
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from harness.engines.data_files import FileName, damaged, load, load_parquet, with_canonical_geometries
@@ -20,105 +20,143 @@ from harness.engines.footers import FOOTER, Footer, converted_files, failing_on,
 from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
+from harness.metadata.model.arrow_values import Mask, Places, to_numpy
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.plan.projection import ColumnSource, Stored, is_positional, resolve, shares_columns
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
-
-class Pooled(enum.Enum):
-    """Equality deletes that are not sorted out by data file, see `harness.engines.union_arms.scopes`."""
-
-    ALL = "all deletes of the plan, each with its sequence number and partition"
+UNKNOWN = -1
+"""The row count of a file that only reading tells."""
 
 
-Scope: TypeAlias = int | Pooled | None
-"""The equality deletes of a file: an index into `ScanPlan.delete_sets`, or all of the plan; None: no delete hits it."""
-Split: TypeAlias = tuple[Scope, bool]
-"""A file's equality deletes, and whether positions are deleted: files that differ in it share no group."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScanFiles:
+    """Files to read, as columns. A file's *number* is its index in them.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanFile:
-    """A file to read.
-
-    constants: by source field id, the partition values (internal values) that stand in for columns that the file lacks.
-    exact_rows: the row count that the file must have, because positions or row ids depend on it; None: any.
-    recorded_rows: the row count that the metadata says; None: unknown. Where it is wrong, that is a warning, and an
-        error for a file without columns (`data_files.columnless_rows`).
-    is_data: whether it holds rows of the table, and so should have columns of the table; deletes hold their keys.
+    path, physical, format: as in `harness.metadata.plan.scan_plan.FILES`.
+    recorded_rows: the row counts that the metadata records, null if unknown. A wrong count is a warning, and an error
+        for a file without columns (`data_files.columnless_rows`).
+    exact: whether the file must have the recorded row count, because positions or row ids depend on it.
+    partition: an index into `constants`.
+    constants: by source field id, the partition values (internal values) that replace columns that a file lacks.
     split: files with different values never share a group.
+    are_data: whether the files hold rows of the table, and so should have columns of the table. Deletes hold keys.
     """
 
-    name: FileName
-    format: str
-    constants: Mapping[int, Any] = field(default_factory=dict, hash=False)
-    exact_rows: int | None = None
-    recorded_rows: int | None = None
-    is_data: bool = False
-    split: Split = (None, False)
+    path: Sequence[str]
+    physical: Sequence[PhysicalPath]
+    format: Sequence[str]
+    recorded_rows: pa.Array | pa.ChunkedArray
+    exact: Mask
+    partition: Places
+    constants: Sequence[Mapping[int, Any]]
+    split: Places
+    are_data: bool
+
+    def __len__(self) -> int:
+        return len(self.path)
+
+    def name(self, number: int) -> FileName:
+        """Return both paths of a file."""
+        return FileName(self.path[number], self.physical[number])
+
+    def names(self, numbers: Places) -> list[FileName]:
+        """Return both paths of some of the files."""
+        return [FileName(self.path[number], self.physical[number]) for number in numbers.tolist()]
+
+    def physical_of(self, numbers: Places) -> list[PhysicalPath]:
+        """Return the physical paths of some of the files."""
+        return [self.physical[number] for number in numbers.tolist()]
+
+    def partition_values(self, numbers: Places) -> list[Mapping[int, Any]]:
+        """Return the partition values of some of the files, each by source field id."""
+        return [self.constants[place] for place in self.partition[numbers].tolist()]
+
+    def exact_rows(self, number: int) -> int | None:
+        """Return the row count that a file must have. None: any."""
+        rows: int | None = self.recorded_rows[number].as_py() if self.exact[number] else None
+        return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileGroup:
-    """Files that are read in one way.
+class FileForm:
+    """How files are stored, as a look at them shows before their rows are read.
 
-    members: indexes of the files in the list that was grouped. format: `parquet`, `avro` or `orc`.
-    rows: per member, the physical row count; None: not known before the file is read (avro).
-    schema: the physical schema of all members. sources: per wanted field, where its values come from.
+    format: `parquet`, `avro` or `orc`. schema: the physical schema.
     legacy: what the files hold in the old calendar, see `harness.engines.footers`.
     converted: whether DuckDB would convert binary columns on the connection, see `footers.converted_files`.
     shown: the types in which DuckDB shows the columns, where the footer tells, see `footers.Footer`.
     foreign: whether DuckDB opens none of the files, see `footers.Footer`.
-    split: as in `ScanFile`.
-    faults: per member, why it cannot be read; then schema and sources are empty. None: all can be, as far as is known.
     """
 
-    members: tuple[int, ...]
-    rows: tuple[int | None, ...]
     format: str
     schema: PhysicalSchema
-    sources: tuple[ColumnSource, ...]
-    split: Split
     legacy: frozenset[str] = frozenset()
     converted: bool = False
     shown: tuple[str, ...] | None = None
     foreign: bool = False
-    faults: tuple[HarnessError, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFile:
-    """A file as a look shows it, before its rows are read.
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """Files after a look at them.
 
-    rows: None, where only reading tells. legacy, converted, shown, foreign: as in `FileGroup`.
-    fault: why it cannot be read; then nothing else is known.
+    forms: each form once. form: per file, an index into `forms`. rows: per file, the physical row count or UNKNOWN.
     """
 
-    schema: PhysicalSchema
-    rows: int | None
-    legacy: frozenset[str] = frozenset()
-    converted: bool = False
-    shown: tuple[str, ...] | None = None
-    foreign: bool = False
-    fault: HarnessError | None = None
+    forms: Sequence[FileForm]
+    form: Places
+    rows: Places
+
+    @staticmethod
+    def of(forms: Sequence[FileForm], rows: Sequence[int | None]) -> Opened:
+        """Return the columns of files, given a form and a row count of each."""
+        counts = np.array([UNKNOWN if count is None else count for count in rows], np.int64)
+        distinct = {id(form): form for form in forms}
+        if len(distinct) == 1:  # a hash takes 0.2 µs a column of the schema
+            return Opened(forms[:1], np.zeros_like(counts), counts)
+        numbers: dict[FileForm, int] = {}
+        number_of = {key: numbers.setdefault(form, len(numbers)) for key, form in distinct.items()}
+        return Opened(list(numbers), np.array([number_of[id(form)] for form in forms], np.int64), counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FileGroup:
+    """Files that are read in one way.
+
+    members: their numbers, ascending. rows: per member, the physical row count; UNKNOWN until the file is read (avro).
+    form: how all members are stored. sources: per wanted field, where its values come from.
+    """
+
+    members: Places
+    rows: Places
+    form: FileForm
+    sources: tuple[ColumnSource, ...]
+
+    def part(self, places: Places) -> FileGroup:
+        """Return the group of some of its members. places: indexes into `members`."""
+        return replace(self, members=self.members[places], rows=self.rows[places])
 
 
 class Looks(Protocol):
     """Learns of files what must be known before their rows are read; from where is an engine's choice."""
 
-    def prefetch(self, files: Sequence[ScanFile]) -> None:
-        """Looks at those of `files` that were not looked at, in one go where that is quicker.
+    def prefetch(self, *parts: ScanFiles) -> None:
+        """Looks at those files that were not looked at, in one go where that is quicker.
 
-        Raises HarnessError: naming a file that cannot be read.
+        Raises HarnessError: naming a file that cannot be read, unless `faults` has it.
         """
 
-    def opened(self, file: ScanFile) -> KnownFile:
-        """The file, which was prefetched. Raises as `prefetch`."""
+    def faults(self, files: ScanFiles) -> Mapping[int, HarnessError]:
+        """Return why files that were prefetched cannot be read, by number."""
+
+    def opened(self, files: ScanFiles, numbers: Places) -> Opened:
+        """Return some of the files, which were prefetched and have no fault. Raises as `prefetch`."""
 
     def check_partition_values(
-        self, file: ScanFile, fields: Sequence[dt.Field], sources: Sequence[ColumnSource]
+        self, files: ScanFiles, number: int, fields: Sequence[dt.Field], sources: Sequence[ColumnSource]
     ) -> None:
         """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
 
@@ -133,129 +171,101 @@ class Inspector:
     """Groups the files of a plan by what a look at them tells."""
 
     looks: Looks
-    plan: ScanPlan
-    _schemas: dict[PhysicalSchema, PhysicalSchema] = field(default_factory=dict)
-    _met: dict[int, tuple[PhysicalSchema, PhysicalSchema]] = field(default_factory=dict)
+    plan: PlannedScan
 
-    def prefetch(self, files: Sequence[ScanFile]) -> None:
-        """Looks at `files` in one go, for the calls of `groups` that follow."""
-        self.looks.prefetch(files)
+    def groups(self, files: ScanFiles, fields: tuple[dt.Field, ...], numbers: Places | None = None) -> list[FileGroup]:
+        """Return the file groups, in the order of their first files, with `fields` resolved.
 
-    def groups(self, files: Sequence[ScanFile], fields: tuple[dt.Field, ...]) -> list[FileGroup]:
-        """The file groups of `files`, in the order of their first files, with `fields` resolved.
+        Args:
+            files: The files.
+            fields: The columns that are wanted of them.
+            numbers: The files to group, ascending. None: all.
 
-        Raises HarnessError: naming the file that cannot be read, or has no column for a field.
+        Raises:
+            HarnessError: A file cannot be read, or has no column for a field.
         """
-        self.prefetch(files)
-        opened = [self._open(file) for file in files]
-        split: dict[Hashable, list[int]] = {}
-        for index, (file, found) in enumerate(zip(files, opened, strict=True)):
-            expected = file.exact_rows if found.schema else file.recorded_rows
-            if found.rows is not None and expected is not None and expected != found.rows:
-                raise wrong_count(file, found.rows, expected, self.plan.table)
-            traits = (found.legacy, found.converted, found.foreign, found.fault is None)
-            alike = (file.format, id(found.schema), frozenset(file.constants), file.split, *traits)
-            split.setdefault(alike, []).append(index)
-        self._warn_of_counts(files, opened)
-        self._warn_of_strangers(files, opened, split.values())
-        return [self._group(files, members, opened, fields) for members in split.values()]
+        numbers = np.arange(len(files)) if numbers is None else numbers
+        self.looks.prefetch(files)
+        opened = self.looks.opened(files, numbers)
+        self._check_counts(files, numbers, opened)
+        parts = _alike(files, numbers, opened)
+        self._warn_of_strangers(files, numbers, opened, parts)
+        return [
+            self._group(files, numbers[part], opened.forms[opened.form[part[0]]], opened.rows[part], fields)
+            for part in parts
+        ]
 
-    def check_partition_values(self, file: ScanFile, group: FileGroup, fields: tuple[dt.Field, ...]) -> None:
-        """Checks one file of a group as `Looks.check_partition_values` says."""
-        if group.format == "parquet" and group.faults is None and not group.foreign:
-            self.looks.check_partition_values(file, fields, group.sources)
-
-    def _open(self, file: ScanFile) -> KnownFile:
-        """The file with the first of the schemas that are equal. Most share an object; a hash takes 0.2 µs a column."""
-        found = self.looks.opened(file)
-        met = self._met.get(id(found.schema))
-        if met is None:
-            # It is kept too, so that no other schema gets its id.
-            met = self._met[id(found.schema)] = found.schema, self._schemas.setdefault(found.schema, found.schema)
-        return found if met[1] is found.schema else replace(found, schema=met[1])
+    def check_partition_values(self, files: ScanFiles, group: FileGroup, fields: tuple[dt.Field, ...]) -> None:
+        """Checks the first file of a group as `Looks.check_partition_values` says."""
+        if group.form.format == "parquet" and not group.form.foreign:
+            self.looks.check_partition_values(files, int(group.members[0]), fields, group.sources)
 
     def _group(
-        self,
-        files: Sequence[ScanFile],
-        members: Sequence[int],
-        opened: Sequence[KnownFile],
-        fields: tuple[dt.Field, ...],
+        self, files: ScanFiles, members: Places, form: FileForm, rows: Places, fields: tuple[dt.Field, ...]
     ) -> FileGroup:
-        first, found = files[members[0]], opened[members[0]]
-        schema = found.schema
-        if found.fault is not None:
-            return FileGroup(
-                members=tuple(members),
-                rows=tuple(None for _ in members),
-                format=first.format,
-                schema=(),
-                sources=(),
-                split=first.split,
-                faults=tuple(fault for i in members if (fault := opened[i].fault) is not None),
-            )
+        first, mapping = int(members[0]), self.plan.name_mapping
         sources = resolve(
             fields,
-            schema,
-            name_mapping=self.plan.name_mapping,
-            partition_ids=frozenset(first.constants),
-            file_format=first.format,
-            file_path=str(first.name),
+            form.schema,
+            name_mapping=mapping,
+            partition_ids=frozenset(*files.partition_values(members[:1])),
+            file_format=form.format,
+            file_path=str(files.name(first)),
             table=self.plan.table,
             lookup=self.plan.lookup,
         )
-        mapping = self.plan.name_mapping
-        if not self.plan.lookup.is_delta and is_positional(schema, name_mapping=mapping, file_format=first.format):
+        if not self.plan.lookup.is_delta and is_positional(form.schema, name_mapping=mapping, file_format=form.format):
             self._doubt(
-                f"Columns of files without field ids, such as {first.name}, are taken by their positions, because "
-                f"table {self.plan.table} has no name mapping [iceberg 5.6]"
+                f"Columns of files without field ids, such as {files.name(first)}, are taken by their positions, "
+                f"because table {self.plan.table} has no name mapping [iceberg 5.6]"
             )
-        return FileGroup(
-            members=tuple(members),
-            rows=tuple(opened[i].rows for i in members),
-            format=first.format,
-            schema=schema,
-            sources=sources,
-            split=first.split,
-            legacy=found.legacy,
-            converted=found.converted,
-            shown=found.shown,
-            foreign=found.foreign,
+        return FileGroup(members=members, rows=rows, form=form, sources=sources)
+
+    def _check_counts(self, files: ScanFiles, numbers: Places, opened: Opened) -> None:
+        """Hold row counts against the recorded ones.
+
+        Wrong ones are warned of. Rows do not depend on these: no plan trusts a count alone.
+        """
+        recorded = files.recorded_rows
+        stated = to_numpy(recorded.is_valid())[numbers] if recorded.null_count else True
+        expected = to_numpy(recorded.fill_null(UNKNOWN) if recorded.null_count else recorded)[numbers]
+        wrong = np.flatnonzero(stated & (opened.rows != UNKNOWN) & (opened.rows != expected)).tolist()
+        if not wrong:
+            return
+        for place in wrong:
+            number = int(numbers[place])
+            if files.exact[number] or not opened.forms[opened.form[place]].schema:
+                found = int(opened.rows[place])
+                raise wrong_count(files.name(number), found, int(expected[place]), self.plan.table)
+        others = f", and those of {len(wrong) - 1} more files" if len(wrong) > 1 else ""
+        self._doubt(
+            f"Recorded row counts of table {self.plan.table} are wrong: {files.name(int(numbers[wrong[0]]))} has "
+            f"{opened.rows[wrong[0]]} rows, the metadata says {expected[wrong[0]]}{others} "
+            f"[{in_format('iceberg 7.2', self.plan.format)}]"
         )
 
-    def _warn_of_counts(self, files: Sequence[ScanFile], opened: Sequence[KnownFile]) -> None:
-        """Warns of recorded counts that are wrong. Rows do not depend on these: no plan trusts a count alone."""
-        pairs = [(file, found.rows) for file, found in zip(files, opened, strict=True) if found.rows is not None]
-        wrong = [(file, rows) for file, rows in pairs if file.recorded_rows not in (None, rows)]
-        if wrong:
-            file, rows = wrong[0]
-            others = f", and those of {len(wrong) - 1} more files" if len(wrong) > 1 else ""
-            self._doubt(
-                f"Recorded row counts of table {self.plan.table} are wrong: {file.name} has {rows} rows, the metadata "
-                f"says {file.recorded_rows}{others} [{in_format('iceberg 7.2', self.plan.format)}]"
-            )
-
-    def _warn_of_strangers(
-        self, files: Sequence[ScanFile], opened: Sequence[KnownFile], groups: Iterable[Sequence[int]]
-    ) -> None:
-        """Tells of files that have no column of the table: mostly names or ids went astray."""
-        strangers = [
-            number
-            for members in groups
-            if not shares_columns(
+    def _warn_of_strangers(self, files: ScanFiles, numbers: Places, opened: Opened, parts: Sequence[Places]) -> None:
+        """Tells of data files that have no column of the table: mostly names or ids went astray."""
+        if not files.are_data:
+            return
+        shares = [
+            shares_columns(
                 self.plan.schema.fields,
-                opened[members[0]].schema,
+                form.schema,
                 name_mapping=self.plan.name_mapping,
-                file_format=files[members[0]].format,
+                file_format=form.format,
                 lookup=self.plan.lookup,
             )
-            for number in members
-            if files[number].is_data and opened[number].rows != 0
+            for form in opened.forms
         ]
-        if strangers:
-            others = f", and {len(strangers) - 1} more files," if len(strangers) > 1 else ""
+        if all(shares):
+            return
+        strangers = numbers[~np.array(shares, np.bool_)[opened.form] & (opened.rows != 0)]
+        if strangers.size:
+            others = f", and {strangers.size - 1} more files," if strangers.size > 1 else ""
             rule = in_format("iceberg 5.2", self.plan.format)
             self._doubt(
-                f"Data file {files[min(strangers)].name}{others} of table {self.plan.table} has no column of the "
+                f"Data file {files.name(int(strangers[0]))}{others} of table {self.plan.table} has no column of the "
                 "table's schema, so all its values are null, a default or a partition value; unless its columns were "
                 f"all dropped since, compare its names and field ids with the schema [{rule}]"
             )
@@ -266,10 +276,21 @@ class Inspector:
         warn(sentence)
 
 
-def wrong_count(file: ScanFile, rows: int, expected: int, table: str) -> CorruptFileError:
+def _alike(files: ScanFiles, numbers: Places, opened: Opened) -> list[Places]:
+    """Return the files that are read in one way together, as indexes into `numbers`, by their first files."""
+    partition = files.partition[numbers].tolist()
+    columns = {place: frozenset(files.constants[place]) for place in set(partition)}
+    parts: dict[tuple[int, int, frozenset[int]], list[int]] = {}
+    alike = zip(opened.form.tolist(), files.split[numbers].tolist(), map(columns.__getitem__, partition), strict=True)
+    for place, key in enumerate(alike):
+        parts.setdefault(key, []).append(place)
+    return [np.array(places) for places in parts.values()]
+
+
+def wrong_count(file: FileName, rows: int, expected: int, table: str) -> CorruptFileError:
     """The error about a file that has another number of rows than the metadata says (iceberg 7.2)."""
     reason = f"Cannot read file: it has {rows} rows, the metadata says {expected}; restore the file"
-    return damaged(reason, file.name, table=table, field="record_count", rule="iceberg 7.2")
+    return damaged(reason, file, table=table, field="record_count", rule="iceberg 7.2")
 
 
 # Looks from this process, for engines that run here.
@@ -351,7 +372,7 @@ def _contradicts(
         return value is not None and values > 0
     if value is None:
         return nulls == 0 and values > 0
-    if low is None or high is None:
+    if low is None or high is None or low == high == str(value):
         return False
     kind, literal = sqltext.type_name(wanted.type), sqltext.literal(value, wanted.type)
     bounds = [f"TRY_CAST({sqltext.text(text)} AS {kind})" for text in (low, high)]
@@ -359,57 +380,87 @@ def _contradicts(
     return bool(outside)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DirectLooks:
     """Opens the files of a plan, Parquet footers many in one call; other files are read as a whole, and kept.
 
     access: opens the files for DuckDB, which reads footers; no rows are read.
-    open_other: opens a file that is not Parquet without its rows; raises HarnessError naming the file. None: `rows` are
-        asked for.
+    open_other: returns the schema and the row count of a file that is not Parquet without reading its rows; raises
+        HarnessError naming the file. None: `rows` are asked for.
     """
 
     access: DuckDBFiles
-    plan: ScanPlan
-    open_other: Callable[[ScanFile], KnownFile] | None = None
-    _loaded: dict[str, pa.Table] = field(default_factory=dict)
+    plan: PlannedScan
+    open_other: Callable[[FileName, str], tuple[PhysicalSchema, int | None]] | None = None
+    _loaded: dict[str, tuple[PhysicalSchema, pa.Table]] = field(default_factory=dict)
     _footers: dict[PhysicalPath, Footer] = field(default_factory=dict)
     _legacy: dict[str, frozenset[str]] = field(default_factory=dict)
     _converted: set[str] = field(default_factory=set)
+    _forms: dict[tuple[int, frozenset[str], bool], FileForm] = field(default_factory=dict)
 
-    def prefetch(self, files: Sequence[ScanFile]) -> None:
+    def prefetch(self, *parts: ScanFiles) -> None:
         """Reads the footers of the Parquet files that were not looked at; raises as `Looks` says."""
-        names = {file.name.physical: file.name for file in files if file.format == "parquet"}
-        missing = [name for path, name in names.items() if path not in self._footers]
-        footers = read_footers(self.access, missing, table=self.plan.table)
+        missing = [
+            FileName(path, physical)
+            for files in parts
+            for path, physical, format_ in zip(files.path, files.physical, files.format, strict=True)
+            if physical not in self._footers and format_ == "parquet"
+        ]
+        names = list({name.physical: name for name in missing}.values())
+        footers = read_footers(self.access, names, table=self.plan.table)
         self._footers.update(footers)
         dated = {path: footer for path, footer in footers.items() if footer.schema}
-        with failing_on([names[path] for path in dated], self.plan.storage, table=self.plan.table, doing=FOOTER):
+        names = [name for name in names if name.physical in dated]
+        with failing_on(names, self.plan.storage, table=self.plan.table, doing=FOOTER):
             self._converted.update(converted_files(self.access, dated))
             if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
                 self._legacy.update(legacy_files(self.access, dated))
 
-    def opened(self, file: ScanFile) -> KnownFile:
-        """The file; a Parquet file was prefetched."""
-        if file.format != "parquet":
-            if self.open_other is not None:
-                return self.open_other(file)
-            schema, rows = load(file.name, file.format, self.plan.storage, table=self.plan.table)
-            self._loaded[file.name.physical] = rows
-            return KnownFile(schema, rows.num_rows)
-        path = file.name.physical
-        footer = self._footers[path]
-        legacy = self._legacy.get(path, frozenset())
-        converted = path in self._converted
-        return KnownFile(
-            footer.schema,
-            footer.rows,
-            legacy=legacy,
-            converted=converted,
-            shown=footer.shown,
-            foreign=footer.foreign,
-        )
+    def faults(self, files: ScanFiles) -> Mapping[int, HarnessError]:
+        """Return nothing: `prefetch` raises what is wrong with a file."""
+        return {}
 
-    def rows(self, file: ScanFile, group: FileGroup, fields: Sequence[dt.Field]) -> pa.Table:
+    def opened(self, files: ScanFiles, numbers: Places) -> Opened:
+        """Return some of the files; Parquet files were prefetched, others are read now."""
+        forms: list[FileForm] = []
+        rows: list[int | None] = []
+        for number in numbers.tolist():
+            if files.format[number] == "parquet":
+                path = files.physical[number]
+                footer = self._footers[path]
+                forms.append(self._form(path, footer))
+                rows.append(footer.rows)
+            else:
+                schema, count = self._other(files.name(number), files.format[number])
+                forms.append(FileForm(format=files.format[number], schema=schema))
+                rows.append(count)
+        return Opened.of(forms, rows)
+
+    def _form(self, path: str, footer: Footer) -> FileForm:
+        """Return the form of a Parquet file, one object for all files whose footers share their schema."""
+        legacy, converted = self._legacy.get(path, frozenset()), path in self._converted
+        key = (id(footer.schema), legacy, converted)
+        form = self._forms.get(key)
+        if form is None:
+            form = self._forms[key] = FileForm(
+                format="parquet",
+                schema=footer.schema,
+                legacy=legacy,
+                converted=converted,
+                shown=footer.shown,
+                foreign=footer.foreign,
+            )
+        return form
+
+    def _other(self, name: FileName, file_format: str) -> tuple[PhysicalSchema, int | None]:
+        if self.open_other is not None:
+            return self.open_other(name, file_format)
+        if name.physical not in self._loaded:
+            self._loaded[name.physical] = load(name, file_format, self.plan.storage, table=self.plan.table)
+        schema, rows = self._loaded[name.physical]
+        return schema, rows.num_rows
+
+    def rows(self, name: FileName, group: FileGroup, fields: Sequence[dt.Field]) -> pa.Table:
         """All rows of a file of a group in physical order, columns by place; variants are JSON text (iceberg 6.15).
 
         fields: what the group's sources are the sources of.
@@ -418,22 +469,23 @@ class DirectLooks:
             CorruptFileError: the file or a value cannot be decoded.
             LimitError: it has more rows than are read at once.
         """
-        name, table = file.name, self.plan.table
-        if group.format == "parquet":
-            rows = load_parquet(name, group.schema, fields, group.sources, self.plan.storage, table=table)
+        table = self.plan.table
+        if group.form.format == "parquet":
+            rows = load_parquet(name, group.form.schema, fields, group.sources, self.plan.storage, table=table)
         else:
-            rows = self._loaded[name.physical]
+            _, rows = self._loaded[name.physical]
         return with_canonical_geometries(rows, fields, group.sources, file=name, table=table)
 
     def check_partition_values(
-        self, file: ScanFile, fields: Sequence[dt.Field], sources: Sequence[ColumnSource]
+        self, files: ScanFiles, number: int, fields: Sequence[dt.Field], sources: Sequence[ColumnSource]
     ) -> None:
         """Checks as `Looks` says."""
-        table = self.plan.table
-        with failing_on([file.name], self.plan.storage, table=table, doing=FOOTER):
-            check_partition_values(self.access, file.name, fields, sources, file.constants, table=table)
+        name, table = files.name(number), self.plan.table
+        (constants,) = files.partition_values(np.array([number]))
+        with failing_on([name], self.plan.storage, table=table, doing=FOOTER):
+            check_partition_values(self.access, name, fields, sources, constants, table=table)
 
 
-def looks_here(plan: ScanPlan) -> DirectLooks:
+def looks_here(plan: PlannedScan) -> DirectLooks:
     """Looks at the files of a plan from this process, for an engine that reads them here."""
     return DirectLooks(DuckDBFiles(cursor(), plan.storage), plan)

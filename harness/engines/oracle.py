@@ -20,8 +20,9 @@ from harness.engines.registry import Engine
 from harness.errors import EngineError, HarnessError, RequestError, warn
 from harness.metadata.filters.parse import text_and_names
 from harness.metadata.model.arrow_values import from_numpy
+from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.read_options import Ratified, catalog_answer
-from harness.metadata.plan.scan_plan import EqualityDelete, ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import Outside, Roots
 from harness.storage.paths import PhysicalPath, is_local, shown
 from harness.storage.stores import Storage
@@ -102,7 +103,7 @@ def read_apart(
     return rows
 
 
-def to_arrow(plan: ScanPlan) -> pa.Table:
+def to_arrow(plan: PlannedScan) -> pa.Table:
     """All rows of a plan of harness's: files, deletes and positions are the plan's, all else is the oracle's.
 
     Raises:
@@ -148,11 +149,10 @@ class _Stored(Files):
         return "://" in path
 
 
-def _scan(plan: ScanPlan) -> oracle.Scan:
+def _scan(plan: PlannedScan) -> oracle.Scan:
     """A plan in the oracle's own words."""
     rows = plan.files.to_pylist()
-    loaded = plan.load_positions([ordinal for ordinal, row in enumerate(rows) if row["has_positions"]])
-    versions = [None] * len(rows) if plan.row_commit_versions is None else plan.row_commit_versions.to_pylist()
+    loaded = plan.load_positions(range(len(rows)))
     equality = [_equality_delete(delete, plan) for delete in plan.equality_deletes]
     data = []
     for ordinal, row in enumerate(rows):
@@ -164,7 +164,7 @@ def _scan(plan: ScanPlan) -> oracle.Scan:
                 constants=partition.constants,
                 sequence_number=row["sequence_number"],
                 first_row_id=row["first_row_id"],
-                commit_version=versions[ordinal],
+                commit_version=row["commit_version"],
                 equality=tuple(
                     equality[index] for index in plan.delete_sets[row["delete_set"]] if _hits(plan, index, row)
                 ),
@@ -185,14 +185,14 @@ def _scan(plan: ScanPlan) -> oracle.Scan:
     )
 
 
-def _hits(plan: ScanPlan, index: int, row: Mapping[str, Any]) -> bool:
+def _hits(plan: PlannedScan, index: int, row: Mapping[str, Any]) -> bool:
     """Tells whether an equality delete of a file's set hits the file (iceberg 4.6)."""
     delete, sequence_number = plan.equality_deletes[index], row["sequence_number"]
     is_later = sequence_number is not None and sequence_number < delete.sequence_number
     return is_later and delete.partition in (None, row["partition"])
 
 
-def _equality_delete(delete: EqualityDelete, plan: ScanPlan) -> oracle.EqualityDelete:
+def _equality_delete(delete: EqualityDelete, plan: PlannedScan) -> oracle.EqualityDelete:
     partition = None if delete.partition is None else plan.partitions[delete.partition]
     file = oracle.DataFile(
         path=delete.path,
@@ -205,10 +205,12 @@ def _equality_delete(delete: EqualityDelete, plan: ScanPlan) -> oracle.EqualityD
         sequence_number=delete.sequence_number,
         first_row_id=None,
     )
-    return oracle.EqualityDelete(file, _own(delete.keys), delete.key_paths)
+    return oracle.EqualityDelete(
+        file, _own(delete.keys), tuple(tuple(f.id for f in key_fields(key)) for key in delete.keys)
+    )
 
 
-def _filter(plan: ScanPlan) -> oracle.Filter | None:
+def _filter(plan: PlannedScan) -> oracle.Filter | None:
     if plan.filter is None:
         return None
     return oracle.Filter(_own(plan.filter.columns), partial(_matches, plan.filter.sql))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from harness.metadata.plan.scan_plan import ScanPlan
+    from harness.metadata.planned_scan import PlannedScan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +53,13 @@ class Engine:
 
     name: str
     version: Callable[[], str]
-    to_arrow: Callable[[ScanPlan], pa.Table]
+    to_arrow: Callable[[PlannedScan], pa.Table]
     start: Callable[[], object] | None = None
     dialect: str | None = None
-    query: Callable[[str, Mapping[str, ScanPlan]], Any] | None = None
-    count: Callable[[ScanPlan], int] | None = None
+    query: Callable[[str, Mapping[str, PlannedScan]], Any] | None = None
+    count: Callable[[PlannedScan], int] | None = None
     options: Callable[[], frozenset[str]] | None = None
-    read: Callable[[ScanPlan, Mapping[str, Any]], pa.Table] | None = None
+    read: Callable[[PlannedScan, Mapping[str, Any]], pa.Table] | None = None
 
 
 GROUP = "harness.engines"

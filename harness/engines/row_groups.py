@@ -22,7 +22,7 @@ from harness.metadata.files.parquet_footer import Contradiction, struct, varint
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.plan.projection import ColumnSource, Stored, resolver
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
@@ -185,7 +185,7 @@ def _bisected(starts: Sequence[int], low: int, high: int) -> str:
 _INDEX = "NULL, NULL" if duckdb.__version__.startswith("1.") else "column_index_offset, column_index_length"
 
 
-def row_groups(plan: ScanPlan, paths: Sequence[str]) -> dict[str, RowGroups]:
+def row_groups(plan: PlannedScan, paths: Sequence[str]) -> dict[str, RowGroups]:
     """The row groups of Parquet files by recorded path; none where a footer cannot be read, which reads refuse."""
     wanted = set(paths)
     rows = plan.files.select(["path", "physical", "format", "partition"]).to_pylist()
@@ -247,7 +247,7 @@ def _bytes_of(storage: Storage, path: PhysicalPath, start: int, length: int) -> 
     return storage.read(path, offset=start, length=length)
 
 
-def created_by(plan: ScanPlan, path: str) -> str | None:
+def created_by(plan: PlannedScan, path: str) -> str | None:
     """The program that wrote a data file, as its Parquet footer says; None: there is no such, or it does not say."""
     at = pc.index(plan.files.column("path"), path).as_py()
     if at < 0 or plan.files.column("format")[at].as_py() != "parquet":
@@ -271,7 +271,7 @@ class ColumnChunk:
     size: int
 
 
-def column_chunks(plan: ScanPlan, physical: Sequence[PhysicalPath]) -> dict[PhysicalPath, list[ColumnChunk]]:
+def column_chunks(plan: PlannedScan, physical: Sequence[PhysicalPath]) -> dict[PhysicalPath, list[ColumnChunk]]:
     """The column chunks of Parquet files by physical path. None, if a footer cannot be read."""
     access = DuckDBFiles(cursor(), plan.storage)
     text = (

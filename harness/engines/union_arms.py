@@ -5,12 +5,14 @@ An engine reads the files of an arm with one scan, translates its values, drops 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import enum
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from harness.engines.column_values import (
@@ -25,10 +27,11 @@ from harness.engines.column_values import (
     constant,
 )
 from harness.engines.data_files import FileName
-from harness.engines.file_groups import FileGroup, Inspector, Looks, Pooled, ScanFile, Scope, Split
-from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, in_format
+from harness.engines.file_groups import FileGroup, Inspector, Looks, ScanFiles
+from harness.errors import CorruptDeleteError, HarnessError, SchemaMismatchError, UnsupportedError, in_format
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import from_numpy, to_numpy
+from harness.metadata.model.arrow_values import Places, array_of, from_numpy, to_numpy
+from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.projection import (
     ColumnSource,
     PartitionValue,
@@ -38,8 +41,7 @@ from harness.metadata.plan.projection import (
     find_named,
     find_stored,
 )
-from harness.metadata.plan.scan_plan import EqualityDelete, Partition, ScanPlan
-from harness.storage.paths import PhysicalPath
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
 DELETED = dt.METADATA["_deleted"].id
@@ -48,50 +50,43 @@ _INT, _LONG = dt.IntegerType(32), dt.IntegerType(64)
 _METADATA_IDS = frozenset(f.id for f in dt.METADATA.values())
 
 
-@dataclass(frozen=True, slots=True)
-class FilesByOrdinal:
-    """The columns of `ScanPlan.files` as Python values, by ordinal."""
+class Pooled(enum.Enum):
+    """Equality deletes that are not sorted out by data file, see `scopes`."""
 
-    path: list[str]
-    physical: list[PhysicalPath]
-    format: list[str]
-    record_count: list[int | None]
-    spec_id: list[int]
-    partition_index: list[int]
-    sequence_number: list[int | None]
-    first_row_id: list[int | None]
-    delete_set: list[int]
-    has_positions: list[bool]
-    partitions: tuple[Partition, ...]
+    ALL = "all deletes of the plan, each with its sequence number and partition"
 
-    @staticmethod
-    def of(plan: ScanPlan) -> FilesByOrdinal:
-        """The files of a plan."""
-        columns = {label: plan.files.column(label).to_pylist() for label in plan.files.column_names if label != "size"}
-        return FilesByOrdinal(partition_index=columns.pop("partition"), partitions=plan.partitions, **columns)
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(len(self.path)))
+Scope: TypeAlias = int | Pooled | None
+"""The equality deletes of a file: an index into `ScanPlan.delete_sets`, or all of the plan; None: no delete hits it."""
 
-    def partition(self, ordinal: int) -> Partition:
-        """The partition tuple of a file."""
-        return self.partitions[self.partition_index[ordinal]]
 
-    def scan_file(self, ordinal: int, split: Split, *, exact: bool) -> ScanFile:
-        """The file, to be read. `exact`: its row count must be the recorded one.
+def data_files(plan: PlannedScan, deleted: Collection[int], *, exact: bool) -> ScanFiles:
+    """Return the data files of a plan, whose numbers are their ordinals.
 
-        A file cut between two Avro blocks looks whole, so files that are not Parquet must always have their count.
-        """
-        count = self.record_count[ordinal]
-        return ScanFile(
-            name=FileName(self.path[ordinal], self.physical[ordinal]),
-            format=self.format[ordinal],
-            constants=self.partition(ordinal).constants,
-            exact_rows=count if exact or self.format[ordinal] != "parquet" else None,
-            recorded_rows=count,
-            is_data=True,
-            split=split,
-        )
+    Args:
+        plan: The plan.
+        deleted: Ordinals of files with deleted positions.
+        exact: Whether all files must have their recorded row counts. Those with deleted positions always must, and
+            those that are not Parquet: a file cut between two Avro blocks looks whole.
+    """
+    files = plan.files
+    path, physical, formats = (files.column(name).to_pylist() for name in ("path", "physical", "format"))
+    has_deleted = np.zeros(len(path), np.bool_)
+    has_deleted[list(deleted)] = True
+    is_exact = np.ones_like(has_deleted) if exact else has_deleted.copy()
+    is_exact[[number for number, format_ in enumerate(formats) if format_ != "parquet"]] = True
+    joined = np.array([scope + 2 if isinstance(scope, int) else int(scope is Pooled.ALL) for scope in scopes(plan)])
+    return ScanFiles(
+        path=path,
+        physical=physical,
+        format=formats,
+        recorded_rows=files.column("record_count"),
+        exact=is_exact,
+        partition=to_numpy(files.column("partition")),
+        constants=[partition.constants for partition in plan.partitions],
+        split=joined[to_numpy(files.column("delete_set"))] * 2 + has_deleted,
+        are_data=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,23 +96,24 @@ class UnionArm:
     columns: what the arm yields: stored columns and metadata columns.
     roots: the columns that hold keys of equality deletes, in the types in which keys are compared.
     fields: the stored ones of `columns`, then `roots`: what `group.sources` are the sources of.
-    files: the members of the group; their ordinals are `group.members`.
-    deleted: deleted positions of each file; None: no file has any.
+    files: those of the plan. group: the arm's; `group.members` are their ordinals.
+    scope: the equality deletes that hit the arm's rows.
+    deleted: deleted positions by ordinal, of each file of the arm; None: no file has any.
     """
 
-    plan: ScanPlan
-    planned: FilesByOrdinal
+    plan: PlannedScan
     columns: tuple[dt.Field, ...]
     roots: tuple[dt.Field, ...]
     fields: tuple[dt.Field, ...]
+    files: ScanFiles
     group: FileGroup
-    files: tuple[ScanFile, ...]
-    deleted: tuple[BitMap64, ...] | None
+    scope: Scope
+    deleted: Mapping[int, BitMap64] | None
 
     @property
-    def scope(self) -> Scope:
-        """The equality deletes that hit the arm's rows."""
-        return self.group.split[0]
+    def names(self) -> list[FileName]:
+        """Both paths of each file."""
+        return self.files.names(self.group.members)
 
     @property
     def shows_deleted(self) -> bool:
@@ -134,7 +130,7 @@ class UnionArm:
         `c0`, `c1`, …: `columns`, but for `_deleted`, which has its number and no value. `e0`, `e1`, …: `roots`. Where
         deletes are pooled, `sq` and `sp`: the data sequence number of the row's file, and the index of its partition.
         """
-        partitions = [file.constants for file in self.files]
+        partitions = self.files.partition_values(self.group.members)
         resolved = column_values(self.fields, self.group.sources, partitions)
         stored: dict[dt.Field, ColumnValue] = dict(zip(self.fields, resolved, strict=True))
         columns = {f"c{i}": f for i, f in enumerate(self.columns) if f.id != DELETED}
@@ -142,44 +138,36 @@ class UnionArm:
         values |= {label: stored[root] for root, label in self.key_labels().items()}
         if self.scope is Pooled.ALL:
             values["sq"] = self._sequence_number()
-            values["sp"] = self._constant(self.planned.partition_index, _LONG)
+            values["sp"] = self._constant("partition", _LONG)
         return values
 
-    def part(self, places: Sequence[int]) -> UnionArm:
-        """The arm of some of its files."""
-        members, rows = self.group.members, self.group.rows
-        group = replace(self.group, members=tuple(members[i] for i in places), rows=tuple(rows[i] for i in places))
-        return replace(
-            self,
-            group=group,
-            files=tuple(self.files[i] for i in places),
-            deleted=None if self.deleted is None else tuple(self.deleted[i] for i in places),
-        )
+    def part(self, places: Places) -> UnionArm:
+        """Return the arm of some of its files. places: indexes into `group.members`."""
+        return replace(self, group=self.group.part(places))
 
     def _metadata(self, column: dt.Field) -> ColumnValue:
         """The values of a metadata column (iceberg 5.17, 5.18; delta W2, W3)."""
         match column.name:
             case "_file":
-                return self._constant(self.planned.path, dt.StringType())
+                return self._constant("path", dt.StringType())
             case "_pos":
                 return Position()
             case "_spec_id":
-                return self._constant(self.planned.spec_id, _INT)
+                return self._constant("spec_id", _INT)
             case "_partition":
                 # No spec of the table has a field: null. A file whose own spec has none: a struct of nulls.
                 has_fields = isinstance(column.type, dt.StructType)
-                partitions = [self.planned.partition(ordinal) for ordinal in self.group.members]
+                numbers = self.files.partition[self.group.members].tolist()
+                partitions = [self.plan.partitions[number] for number in numbers]
                 return constant([p.values if has_fields else None for p in partitions], column.type)
             case "_row_id":
-                first = self._constant(self.planned.first_row_id, _LONG)
+                first = self._constant("first_row_id", _LONG)
                 return Lineage(first, self._stored_or(column, PositionFrom(first)))
             case "_last_updated_sequence_number":
-                first = self._constant(self.planned.first_row_id, _LONG)
+                first = self._constant("first_row_id", _LONG)
                 return Lineage(first, self._stored_or(column, self._sequence_number()))
             case "_row_commit_version":
-                versions = self.plan.row_commit_versions
-                own = [None if versions is None else versions[o].as_py() for o in self.group.members]
-                return self._stored_or(column, constant(own, _LONG))
+                return self._stored_or(column, self._constant("commit_version", _LONG))
             case other:
                 raise AssertionError(f"no metadata column is called {other}")
 
@@ -187,64 +175,94 @@ class UnionArm:
         """The value that the files hold, and where it is null or they have none, the inherited one."""
         if self.plan.lookup.is_delta:
             name = self.plan.materialized.get(column.name)
-            source = None if name is None else find_named(name, self.group.schema)
+            source = None if name is None else find_named(name, self.group.form.schema)
         else:
-            source = find_stored(column.id, self.group.schema)
+            source = find_stored(column.id, self.group.form.schema)
         if source is None or isinstance(source.physical.type, dt.UnknownType):
             return inherited
-        place = {"file_path": str(self.files[0].name), "table": self.plan.table}
-        check_stored(column, source, **place, lookup=self.plan.lookup)
+        first = str(self.files.name(int(self.group.members[0])))
+        check_stored(column, source, file_path=first, table=self.plan.table, lookup=self.plan.lookup)
         return StoredOr(StoredColumn(column, source), inherited)
 
     def _sequence_number(self) -> Constant:
-        return self._constant(self.planned.sequence_number, _LONG)
+        return self._constant("sequence_number", _LONG)
 
-    def _constant(self, values: Sequence[Any], type_: dt.Type) -> Constant:
-        return constant([values[ordinal] for ordinal in self.group.members], type_)
+    def _constant(self, name: str, type_: dt.Type) -> Constant:
+        """The values of a column of `FILES`."""
+        return self._of_members(self.plan.files.column(name), type_)
+
+    def _of_members(self, values: pa.Array | pa.ChunkedArray, type_: dt.Type) -> Constant:
+        return constant(values.take(from_numpy(self.group.members)).to_pylist(), type_)
 
 
 def union_arms(
-    plan: ScanPlan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: Sequence[ScanFile]
+    plan: PlannedScan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: ScanFiles
 ) -> list[UnionArm]:
     """The arms that together have the rows of a plan, which has files; raises HarnessError about the file at fault.
 
     columns: what each arm yields. deletes: the plan's equality delete files, whose footers are read with the others.
     """
-    planned = FilesByOrdinal.of(plan)
-    loaded = plan.load_positions([i for i in planned if planned.has_positions[i]])
-    deleted = {ordinal: positions for ordinal, positions in loaded.items() if len(positions)}
-    shows_ids, by_set = any(f.id == dt.METADATA["_row_id"].id for f in columns), scopes(plan)
-    files = [
-        planned.scan_file(i, (by_set[planned.delete_set[i]], i in deleted), exact=i in deleted or shows_ids)
-        for i in planned
-    ]
-    inspector.prefetch([*files, *deletes])
+    arms, refused = readable_arms(plan, columns, inspector, deletes)
+    for fault in refused.faults.values():
+        raise fault
+    return arms
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedFiles:
+    """Files of a plan that cannot be read, by ordinal, and why."""
+
+    files: ScanFiles
+    faults: Mapping[int, HarnessError]
+
+
+def readable_arms(
+    plan: PlannedScan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: ScanFiles
+) -> tuple[list[UnionArm], RefusedFiles]:
+    """The arms of the files that can be read, and the other files; all else is as for `union_arms`."""
+    deleted = deleted_positions(plan, with_positions(plan.files))
+    files = data_files(plan, deleted, exact=any(f.id == dt.METADATA["_row_id"].id for f in columns))
+    inspector.looks.prefetch(files, deletes)
+    faults = inspector.looks.faults(files)
     roots = key_roots(plan)
     fields = tuple(f for f in columns if f.id not in _METADATA_IDS) + roots
+    by_set, sets = scopes(plan), plan.files.column("delete_set")
     arms = []
-    for group in inspector.groups(files, fields):
-        inspector.check_partition_values(files[group.members[0]], group, fields)
-        _, has_positions = group.split
+    readable = np.delete(np.arange(len(files)), list(faults))
+    for group in inspector.groups(files, fields, readable):
+        inspector.check_partition_values(files, group, fields)
+        first = int(group.members[0])
         arms.append(
             UnionArm(
                 plan=plan,
-                planned=planned,
                 columns=columns,
                 roots=roots,
                 fields=fields,
+                files=files,
                 group=group,
-                files=tuple(files[i] for i in group.members),
-                deleted=tuple(deleted[i] for i in group.members) if has_positions else None,
+                scope=by_set[sets[first].as_py()],
+                deleted=deleted if first in deleted else None,
             )
         )
-    return arms
+    return arms, RefusedFiles(files, faults)
+
+
+def with_positions(files: pa.Table) -> list[int]:
+    """Return the numbers of the files that may have deleted positions. files: `FILES`, or some of them."""
+    numbers: list[int] = np.flatnonzero(to_numpy(pc.is_valid(files.column("positions")))).tolist()
+    return numbers
+
+
+def deleted_positions(plan: PlannedScan, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
+    """Return the deleted positions of files by ordinal; files without any are absent. Reads delete files."""
+    return {ordinal: found for ordinal, found in plan.load_positions(ordinals).items() if len(found)}
 
 
 # The first files of a plan that have enough rows for `SELECT * FROM orders LIMIT 5`. Footers count, less the deleted
 # positions: recorded counts may be wrong (iceberg 7.2). A file that an equality delete may hit counts for nothing.
 
 
-def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
+def with_enough(plan: PlannedScan, looks: Looks) -> PlannedScan:
     """The plan of as many of its first files as have `plan.enough` rows, or of all; files are looked at until then."""
     total, enough = plan.files.num_rows, plan.enough
     if enough is None or plan.filter is not None:
@@ -253,23 +271,25 @@ def with_enough(plan: ScanPlan, looks: Looks) -> ScanPlan:
     while start < total:
         rows += _rows(plan, start, min(end, total), looks)
         if rows >= enough:
-            count, versions = min(end, total), plan.row_commit_versions  # ordinals stay, and all that goes by them
-            versions = None if versions is None else versions.slice(0, count)
-            return replace(plan, files=plan.files.slice(0, count), row_commit_versions=versions)
+            return replace(plan, files=plan.files.slice(0, min(end, total)))  # ordinals stay, and all that goes by them
         start, end = end, 2 * end + 1  # looks wait for each other, so there are more with each
     return plan
 
 
-def _rows(plan: ScanPlan, start: int, end: int, looks: Looks) -> int:
+def _rows(plan: PlannedScan, start: int, end: int, looks: Looks) -> int:
     """The rows that certainly are in the files of these ordinals."""
     part = plan.files.slice(start, end - start)
-    planned = FilesByOrdinal.of(replace(plan, files=part))
-    counted = [i for i in planned if planned.format[i] == "parquet" and not plan.delete_sets[planned.delete_set[i]]]
-    files = [planned.scan_file(i, (None, False), exact=False) for i in counted]
+    is_spared = np.array([not members for members in plan.delete_sets])[to_numpy(part.column("delete_set"))]
+    counted = np.flatnonzero(is_spared & np.array([name == "parquet" for name in part.column("format").to_pylist()]))
+    part = part.take(from_numpy(counted))
+    files = data_files(replace(plan, files=part), (), exact=False)
     looks.prefetch(files)
-    deleted = plan.load_positions([start + i for i in counted if planned.has_positions[i]])
-    found = [looks.opened(file).rows or 0 for file in files]
-    return sum(max(rows - len(deleted.get(start + i, ())), 0) for i, rows in zip(counted, found, strict=True))
+    rows = np.maximum(looks.opened(files, np.arange(len(files))).rows, 0)
+    marked = with_positions(part)
+    deleted = deleted_positions(plan, [start + int(counted[number]) for number in marked])
+    for number in marked:
+        rows[number] = max(rows[number] - len(deleted.get(start + int(counted[number]), ())), 0)
+    return int(rows.sum())
 
 
 # Fewer delete sets: data files that the rules give the same equality deletes share one join.
@@ -278,15 +298,13 @@ def _rows(plan: ScanPlan, start: int, end: int, looks: Looks) -> int:
 # Spark two broadcasts; on DuckDB more than smaller hash tables save, for 60 files of 2,000 rows and 10 of 2 million.
 
 
-Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
-
 _MOST_ROWS = 1_000_000
 """Most rows of the deletes of a merged set: a hash table of more costs what its bounds spare."""
 _MOST_WORK = 1_000_000
 """Deletes over all sets of a plan that is looked at."""
 
 
-def with_merged_scopes(plan: ScanPlan) -> ScanPlan:
+def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
     """The plan with the delete sets of a class made one, where that has a known and moderate number of rows.
 
     By the rules of sequence numbers and partitions a delete hits all files of a class or none (iceberg 4.6, 4.29): they
@@ -295,7 +313,7 @@ def with_merged_scopes(plan: ScanPlan) -> ScanPlan:
     sets, place = plan.delete_sets, plan.files.schema.get_field_index("delete_set")
     if len(sets) < 2 or plan.files.column("sequence_number").null_count or sum(map(len, sets)) > _MOST_WORK:
         return plan
-    own: Numbers = to_numpy(plan.files.column(place))
+    own: Places = to_numpy(plan.files.column(place))
     merged, shared = own.copy(), list(sets)
     hit = np.flatnonzero(np.isin(own, [number for number, members in enumerate(sets) if members]))
     classes = _classes(plan)[hit]
@@ -316,7 +334,7 @@ def with_merged_scopes(plan: ScanPlan) -> ScanPlan:
     return replace(plan, files=files, delete_sets=tuple(shared[number] for number in used.tolist()))
 
 
-def _classes(plan: ScanPlan) -> Numbers:
+def _classes(plan: PlannedScan) -> Places:
     """The class of each file, as a number below that of the files."""
     deletes = plan.equality_deletes
     numbers, partitions = (to_numpy(plan.files.column(name)) for name in ("sequence_number", "partition"))
@@ -343,23 +361,17 @@ class KeySet:
     @staticmethod
     def of(delete: EqualityDelete) -> KeySet:
         """The key set of a delete file."""
-        names, types = [], []
-        for root, ids in zip(delete.keys, delete.key_paths, strict=True):
-            below, current = [], root
-            for field_id in ids[1:]:
-                current = next(f for f in dt.children(current.type) if f.id == field_id)
-                below.append(current.name)
-            names.append(tuple(below))
-            types.append(current.type)
-        return KeySet(delete.keys, tuple(names), tuple(types))
+        paths = [key_fields(root) for root in delete.keys]
+        names = tuple(tuple(f.name for f in path[1:]) for path in paths)
+        return KeySet(delete.keys, names, tuple(path[-1].type for path in paths))
 
 
-def key_roots(plan: ScanPlan) -> tuple[dt.Field, ...]:
+def key_roots(plan: PlannedScan) -> tuple[dt.Field, ...]:
     """Every column that holds a key of the plan's deletes, in the type in which keys are compared."""
     return tuple(dict.fromkeys(key for delete in plan.equality_deletes for key in delete.keys))
 
 
-def key_sets(plan: ScanPlan, members: Sequence[int]) -> dict[KeySet, list[int]]:
+def key_sets(plan: PlannedScan, members: Sequence[int]) -> dict[KeySet, list[int]]:
     """The delete files `members` (indexes into `plan.equality_deletes`) by what they compare."""
     sets: dict[KeySet, list[int]] = {}
     for member in members:
@@ -367,28 +379,32 @@ def key_sets(plan: ScanPlan, members: Sequence[int]) -> dict[KeySet, list[int]]:
     return sets
 
 
-def delete_files(plan: ScanPlan) -> tuple[ScanFile, ...]:
-    """The plan's equality delete files, to be read."""
-    return tuple(
-        ScanFile(
-            name=FileName(d.path, d.physical),
-            format=d.format,
-            constants=_constants(plan, d),
-            # An Avro file cut between two blocks looks whole, and would lose deletes.
-            exact_rows=d.record_count if d.format != "parquet" else None,
-            recorded_rows=d.record_count,
-        )
-        for d in plan.equality_deletes
+def delete_files(plan: PlannedScan) -> ScanFiles:
+    """The plan's equality delete files, to be read; their numbers are indexes into `plan.equality_deletes`."""
+    deletes = plan.equality_deletes
+    count = len(deletes)
+    return ScanFiles(
+        path=[d.path for d in deletes],
+        physical=[d.physical for d in deletes],
+        format=[d.format for d in deletes],
+        recorded_rows=array_of([d.record_count for d in deletes], pa.int64()),
+        # An Avro file cut between two blocks looks whole, and would lose deletes.
+        exact=np.array([d.format != "parquet" for d in deletes], np.bool_),
+        partition=np.arange(count),
+        # The values of columns that a delete file lacks, by its partition tuple (iceberg 4.25, 5.2).
+        constants=[{} if d.partition is None else plan.partitions[d.partition].constants for d in deletes],
+        split=np.zeros(count, np.int64),
+        are_data=False,
     )
 
 
-def scopes(plan: ScanPlan) -> list[Scope]:
+def scopes(plan: PlannedScan) -> list[Scope]:
     """The equality deletes that data files are joined with, by delete set."""
     by_set = joins_by_set(plan)
     return [None if not members else i if by_set else Pooled.ALL for i, members in enumerate(plan.delete_sets)]
 
 
-def joins_by_set(plan: ScanPlan) -> bool:
+def joins_by_set(plan: PlannedScan) -> bool:
     """Tells whether each delete set gets a join of its own, or all data files share one that compares sequence numbers.
 
     With many sets (a stream that commits deletes every minute) a join per set would read each delete file once per set.
@@ -410,35 +426,31 @@ class DeletedKeys:
     partition: Constant
 
 
-def deleted_keys(plan: ScanPlan, key_set: KeySet, group: FileGroup, members: Sequence[int]) -> DeletedKeys:
+def deleted_keys(plan: PlannedScan, key_set: KeySet, files: ScanFiles, group: FileGroup) -> DeletedKeys:
     """The keys that delete files hold.
 
-    group: the files, with the key set's roots resolved. members: the indexes of what was grouped, as of `key_sets`.
+    files: from `delete_files`. group: some of these, with the key set's roots resolved.
 
     Raises CorruptDeleteError: they have no value for a key; null could delete or keep any row (iceberg 4.25).
     """
-    deletes = [plan.equality_deletes[members[i]] for i in group.members]
-    for root, path, source in zip(key_set.keys, deletes[0].key_paths, group.sources, strict=True):
+    deletes = [plan.equality_deletes[number] for number in group.members.tolist()]
+    for root, source in zip(key_set.keys, group.sources, strict=True):
         if not _has_value(root, source):
+            key_id = key_fields(root)[-1].id
             raise CorruptDeleteError(
                 f"Cannot apply an equality delete: its file has no column for its key {root.name!r}"
-                f" (field id {path[-1]}). Rewrite the delete",
+                f" (field id {key_id}). Rewrite the delete",
                 cause="UnknownEqualityField",
                 table=plan.table,
                 file=deletes[0].path,
-                field=str(path[-1]),
+                field=str(key_id),
                 rule="iceberg 4.25",
             )
     return DeletedKeys(
-        roots=column_values(key_set.keys, group.sources, [_constants(plan, d) for d in deletes]),
+        roots=column_values(key_set.keys, group.sources, files.partition_values(group.members)),
         sequence_number=constant([d.sequence_number for d in deletes], _LONG),
         partition=constant([d.partition for d in deletes], _LONG),
     )
-
-
-def _constants(plan: ScanPlan, delete: EqualityDelete) -> Mapping[int, Any]:
-    """The values of columns that the delete file lacks, by its partition tuple (iceberg 4.25, 5.2)."""
-    return {} if delete.partition is None else plan.partitions[delete.partition].constants
 
 
 def _has_value(wanted: dt.Field, source: ColumnSource) -> bool:
@@ -458,7 +470,7 @@ def _has_value(wanted: dt.Field, source: ColumnSource) -> bool:
 # Names that an engine could confuse (iceberg 5.21): no engine may answer where another one cannot.
 
 
-def columns_to_read(plan: ScanPlan) -> tuple[dt.Field, ...]:
+def columns_to_read(plan: PlannedScan) -> tuple[dt.Field, ...]:
     """The plan's columns, each once, and after them those that only its filter needs.
 
     Raises:

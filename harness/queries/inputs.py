@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.schema import Field, OpaqueType, Schema
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.metadata.tables.reading import is_metadata_table
 from harness.queries.plain import Rewritten, TableReference, may_name_moments
 from harness.snapshot import Snapshot, reading
@@ -126,7 +126,7 @@ def _at_moments(
 
 def planned(
     reference: TableReference, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection | None = None
-) -> ScanPlan:
+) -> PlannedScan:
     """The plan of a table in one place of a query. Raises HarnessError: as for `Snapshot.plan`.
 
     connection: the user's, on which the query runs; None: DuckDB in UTC, or Spark.
@@ -204,9 +204,9 @@ class Inputs:
 
     def read(
         self, rewritten: Rewritten, connection: duckdb.DuckDBPyConnection | None
-    ) -> dict[str, ScanPlan | pa.Table]:
+    ) -> dict[str, PlannedScan | pa.Table]:
         """Plans of tables, and metadata tables and frames themselves, by the names of their views."""
-        found: dict[str, ScanPlan | pa.Table] = {}
+        found: dict[str, PlannedScan | pa.Table] = {}
         for each in rewritten.references:
             if each.metadata is not None:
                 found[each.view] = self.metadata.read(each)
@@ -218,7 +218,7 @@ class Inputs:
                 found[each.view] = planned(each, self.snapshots[each.table], connection)
         return found
 
-    def plans(self, rewritten: Rewritten) -> dict[str, ScanPlan]:
+    def plans(self, rewritten: Rewritten) -> dict[str, PlannedScan]:
         """Plans of tables by the names of their views. Raises UnsupportedError: it reads what only DuckDB does."""
         found = {}
         for reference in rewritten.references:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from harness.engines.spark.transpile.queries import SparkQuery
     from harness.metadata.model.schema import Field
-    from harness.metadata.plan.scan_plan import ScanPlan
+    from harness.metadata.planned_scan import PlannedScan
 
 _calls = itertools.count()
 _token = secrets.token_hex(8)
@@ -327,7 +327,7 @@ def _check_arguments(engine: Engine, connection: duckdb.DuckDBPyConnection | Non
 
 
 def _transpiled(
-    rewritten: Rewritten, values: Mapping[str, object], plans: Mapping[str, ScanPlan], version: str
+    rewritten: Rewritten, values: Mapping[str, Any], plans: Mapping[str, PlannedScan], version: str
 ) -> tuple[SparkQuery, tuple[Field, ...]]:
     """Return a query of DuckDB's dialect as a query of Spark's, with the columns of its result.
 

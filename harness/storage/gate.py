@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import BinaryIO, TypeAlias
 
@@ -267,6 +267,10 @@ class _Met:
     told: bool = False
 
 
+_LEVELS = 3
+"""Directories of partitions as most tables nest them."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Roots:
     """The directories and stores that one table may read. The object keeps its verdicts on directories.
@@ -296,23 +300,26 @@ class Roots:
         Raises MissingFileError where no file can be called like one of them.
         """
         refuse_no_name(location)
-        home = place(os.path.realpath(_absolute(location)) if is_local(location) else location).store
-        return Roots(table=shown(location), home=home, outside=outside).including(location, *more)
+        root = _spelled(location)
+        forms = _forms(root)
+        home = forms[-1 if is_local(root) else 0].store  # of a local path, links resolved
+        return Roots(table=shown(location), home=home, outside=outside)._with({root: forms}).including(*more)
 
     def including(self, *roots: str) -> Roots:
         """These roots and others, for the same read. Raises as `of`."""
         for root in roots:
             refuse_no_name(root)
-        spelled = [slashed(plain).rstrip("/") or ("/" if plain else ".") for plain in map(local_path, roots)]
-        if self.exact.issuperset(spelled):
-            return self
-        named = {root: _forms(root) for root in spelled}
+        spelled = list(map(_spelled, roots))
+        return self if self.exact.issuperset(spelled) else self._with({root: _forms(root) for root in spelled})
+
+    def _with(self, named: Mapping[str, tuple[Place, ...]]) -> Roots:
+        """These roots and others. named: the canonical forms of roots by their spelling."""
         new = {root: forms for root, forms in named.items() if self._placed(forms) is not Verdict.INSIDE}
         return replace(
             self,
             names=(*self.names, *new),
             allowed=(*self.allowed, *(form for forms in new.values() for form in forms)),
-            exact=self.exact.union(spelled, (absolute(root, os.getcwd()) for root in spelled)),
+            exact=self.exact.union(named, (absolute(root, os.getcwd()) for root in named)),
             _verdicts={},
             _above={},
         )
@@ -381,16 +388,27 @@ class Roots:
             return Verdict.INSIDE  # a root; or no file is there, as the gate says of the path
         if not is_local(folder):
             return self._placed(places(folder))
-        parent, slash, name = folder.rpartition("/")
-        if slash and name not in ("", ".", "..") and os.name != "nt":
-            # Of directories side by side, the one above them is resolved once.
-            if parent not in self._above:
-                real = os.path.realpath(parent or "/")
-                self._above[parent] = real, self._placed(_local_forms(parent, real)) is Verdict.INSIDE
-            real, is_inside = self._above[parent]
-            if is_inside and not os.path.islink(f"{real}/{name}"):
-                return Verdict.INSIDE
-        return self._placed(_local_forms(folder, os.path.realpath(folder or "/")))
+        real, is_inside = self._resolved(folder, _LEVELS)
+        return Verdict.INSIDE if is_inside else self._placed(_local_forms(folder, real))
+
+    def _resolved(self, folder: str, levels: int) -> tuple[str, bool]:
+        """A local directory with links resolved, and whether it is inside.
+
+        Of directories side by side, those above them are resolved once, so many levels up.
+        """
+        known = self._above.get(folder)
+        if known is None:
+            parent, slash, name = folder.rpartition("/")
+            if levels and slash and name not in ("", ".", "..") and os.name != "nt":
+                above, is_inside = self._resolved(parent, levels - 1)
+                if is_inside and not os.path.islink(f"{above}/{name}"):
+                    known = f"{above}/{name}", True
+            if known is None:
+                real = os.path.realpath(folder or "/")
+                known = real, self._placed(_local_forms(folder, real)) is Verdict.INSIDE
+            if levels < _LEVELS:
+                self._above[folder] = known
+        return known
 
     def _placed(self, found: tuple[Place, ...]) -> Verdict:
         if all(any(form.is_within(root) for root in self.allowed) for form in found):
@@ -406,6 +424,12 @@ class Roots:
             file=shown(path) if same else f"{shown(recorded or '')} ({shown(path)})",
             options=("allowed_roots", "path_map", "outside"),
         )
+
+
+def _spelled(root: str) -> str:
+    """Return a root as the user wrote it, without a local prefix and the slashes at its end."""
+    plain = local_path(root)
+    return slashed(plain).rstrip("/") or ("/" if plain else ".")
 
 
 def _forms(root: str) -> tuple[Place, ...]:

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet
@@ -229,15 +229,16 @@ class Phase:
 _phases: list[Phase] = []
 
 
-@contextmanager
-def phase(name: str, total: int | None = None, unit: str = "rows") -> Iterator[Callable[[int], None]]:
+def phase(name: str, total: int | None = None, unit: str = "rows") -> AbstractContextManager[Callable[[int], None]]:
     """Surrounds a step of the work; the function counts what was done. Nothing is kept unless somebody watches.
 
     name: in words, such as `reading manifests`. unit: in the plural; a total of `bytes` is shown in larger ones.
     """
-    if not WATCHED.is_set():
-        yield _ignored
-        return
+    return _watched(name, total, unit) if WATCHED.is_set() else _UNWATCHED
+
+
+@contextmanager
+def _watched(name: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
     found = Phase(name, total, unit)
     _phases.append(found)
     try:
@@ -248,6 +249,9 @@ def phase(name: str, total: int | None = None, unit: str = "rows") -> Iterator[C
 
 def _ignored(number: int) -> None:
     """Counts nothing."""
+
+
+_UNWATCHED = nullcontext(_ignored)
 
 
 def phases() -> tuple[Phase, ...]:

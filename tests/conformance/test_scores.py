@@ -1,6 +1,5 @@
 """Scores of readers that cheat: none of them looks good beside an honest one."""
 
-import dataclasses
 import functools
 
 import pyarrow as pa
@@ -8,7 +7,7 @@ import pytest
 
 import harness
 from harness.engines.registry import find_engine
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import ScanPlan, without_deletes
 from harness.testing.conformance.runner import UnderTest, run
 from harness.testing.scenarios.loading import find
 
@@ -66,14 +65,7 @@ class Undeleted(Honest):
     name = "undeleted"
 
     def planned(self, plan):
-        files, none = plan.files, pa.array([0] * plan.files.num_rows, pa.int32())
-        place = {name: files.schema.get_field_index(name) for name in ("delete_set", "has_positions")}
-        files = files.set_column(place["delete_set"], files.schema.field("delete_set"), none)
-        never = pa.array([False] * files.num_rows)
-        files = files.set_column(place["has_positions"], files.schema.field("has_positions"), never)
-        return dataclasses.replace(
-            plan, files=files, equality_deletes=(), delete_sets=((),), position_deletes=(), load_positions=lambda _: {}
-        )
+        return without_deletes(plan)
 
 
 class Unfiltered(Honest):

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import CorruptDeleteError
-from harness.metadata.delta import deletion_vectors as z85
-from harness.metadata.delta.actions import DeletionVectorDescriptor
-from harness.metadata.delta.commits import Locator
-from harness.metadata.delta.deletion_vectors import DeletedFile, decode_inline, decode_stored, make_loader, vector_path
+from harness.metadata.deletes.delta_vectors import decode_inline, decode_stored, decode_z85, read_vectors
 from harness.metadata.delta.paths import TableRoot
+from harness.metadata.delta.vectors import vector_path
+from harness.metadata.plan.deletes import InlineVector, StoredVector
 from harness.storage.stores import Storage
 from harness.testing.writing.delta.files import bitmap_bytes, vector_file_bytes
 from harness.testing.writing.delta.files import z85 as encode_z85
@@ -20,10 +19,8 @@ ODD = "^-aqEH.-t@S}K{vb[*~^"
 PORTABLE, NATIVE = 1681511377, 1681511376
 
 
-def descriptor(kind: str, text: str, *, size: int = 40, cardinality: int = 6, offset: int | None = None):
-    return DeletionVectorDescriptor(
-        storage_type=kind, path_or_inline=text, size=size, cardinality=cardinality, offset=offset
-    )
+def stored(path: str, *, length: int, record_count: int, offset: int = 1) -> StoredVector:
+    return StoredVector(path=path, physical=path, format="bin", offset=offset, length=length, record_count=record_count)
 
 
 # -- Z85
@@ -40,7 +37,7 @@ def descriptor(kind: str, text: str, *, size: int = 40, cardinality: int = 6, of
 )
 def test_z85_refuses(text, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        z85.decode(text)
+        decode_z85(text)
 
 
 # -- where vectors are
@@ -56,7 +53,7 @@ def test_z85_refuses(text, message):
 )
 def test_path_is_refused(kind, text, reason, rule):
     with pytest.raises(CorruptDeleteError) as caught:
-        vector_path(descriptor(kind, text), TableRoot.of("/t"))
+        vector_path(kind, text, TableRoot.of("/t"))
     assert str(caught.value) == (
         f"Cannot read deletion vector: its {reason}. Restore the table [DeletionVectorError; rule delta {rule}]"
     )
@@ -88,7 +85,7 @@ BROKEN_INLINE = [
 @pytest.mark.parametrize(("text", "size", "cardinality", "rule"), BROKEN_INLINE)
 def test_broken_inline_vector(text, size, cardinality, rule):
     with pytest.raises(CorruptDeleteError) as caught:
-        decode_inline(descriptor("i", text, size=size, cardinality=cardinality))
+        decode_inline(InlineVector(text=text, length=size, record_count=cardinality))
     assert (caught.value.rule, caught.value.cause) == (rule, "DeletionVectorError")
 
 
@@ -114,34 +111,31 @@ def frame(data: bytes = DATA, *, length: int | None = None, checksum: int | None
 def test_broken_stored_vector(data, rule):
     size, cardinality = len(DATA), 3 if rule != "delta D9" else 2
     with pytest.raises(CorruptDeleteError) as caught:
-        decode_stored(data, descriptor("u", "", size=size, cardinality=cardinality))
+        decode_stored(data, stored("", length=size, record_count=cardinality))
     assert caught.value.rule == rule
 
 
-def vectors_file(path: Path, *positions: list[int], version: int = 1) -> list[DeletionVectorDescriptor]:
+def vectors_file(path: Path, *positions: list[int], version: int = 1) -> list[StoredVector]:
     payloads = [bitmap_bytes(p, "portable") for p in positions]
     content, offsets = vector_file_bytes(payloads)
     path.write_bytes(bytes([version]) + content[1:])
     return [
-        descriptor("p", path.as_uri(), size=len(data), cardinality=len(p), offset=offset)
+        stored(str(path), length=len(data), record_count=len(p), offset=offset)
         for data, p, offset in zip(payloads, positions, offsets, strict=True)
     ]
 
 
-def loader(tmp_path: Path, *vectors: DeletionVectorDescriptor, rows: int | None = 100, storage=None, data=None):
-    targets = {
-        3 + i: DeletedFile(path=f"f{i}", physical=str(data or tmp_path / f"f{i}"), record_count=rows, vector=vector)
-        for i, vector in enumerate(vectors)
-    }
-    root = TableRoot.of(str(tmp_path))
-    return make_loader(targets, storage=storage or Storage(), locator=Locator(root), table="t")
+def load(*vectors: StoredVector):
+    """Reads vectors of one file."""
+    targets = {i: f"f{i}" for i in range(len(vectors))}
+    return read_vectors(Storage(), vectors[0].physical, dict(enumerate(vectors)), targets)
 
 
-@pytest.mark.parametrize("wrong", [{"size": -8}, {"offset": -5}], ids=str)
+@pytest.mark.parametrize("wrong", [{"length": -8}, {"offset": -5}], ids=str)
 def test_a_vector_at_no_place(tmp_path, wrong):
     (vector,) = vectors_file(tmp_path / "v.bin", [7])
     with pytest.raises(CorruptDeleteError, match="expected none below 0"):
-        loader(tmp_path, replace(vector, **wrong))([3])
+        load(replace(vector, **wrong))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +150,6 @@ def test_a_damaged_file(tmp_path, damage, error, rule):
     vectors = vectors_file(tmp_path / "v.bin", [1], [2])
     damage(tmp_path / "v.bin")
     with pytest.raises(error) as caught:
-        loader(tmp_path, *vectors)([3, 4])
+        load(*vectors)
     assert caught.value.rule == rule
-    assert caught.value.table == "t"
     assert caught.value.file.startswith(str(tmp_path / "v.bin"))

@@ -69,3 +69,5 @@ def test_compare_and_sql_find_it(make) -> None:  # type: ignore[no-untyped-def]
     assert asked.column("plans").to_pylist() == [1]
     with pytest.raises(harness.RequestError, match="in the dialect duckdb on fake: it takes postgres"):
         harness.sql("SELECT id FROM orders", engine="fake", orders=table)
+    with pytest.raises(harness.RequestError, match="on oracle: it only reads plans"):
+        harness.sql("SELECT id FROM orders", engine="oracle", orders=table)

@@ -9,7 +9,7 @@ from footer_edits import edit
 
 import harness
 from harness.errors import CorruptDeleteError
-from harness.metadata.iceberg.delete_scope import FILE_PATH_ID
+from harness.metadata.deletes.matching import FILE_PATH_ID
 from harness.testing.writing.iceberg.builder import IcebergTable
 from harness.testing.writing.iceberg.files import DataFileHandle
 

@@ -8,7 +8,7 @@ all partitions becomes one for each partition of its plan, so that it does not r
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,18 +16,19 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from harness.metadata.model.schema import METADATA
-from harness.metadata.plan.scan_plan import FILES, Counts, EqualityDelete, Partition, ScanPlan
+from harness.metadata.plan.deletes import EqualityDelete, InlineVector, PositionDeletes, Vector, vectors_table
+from harness.metadata.plan.scan_plan import FILES, Counts, Partition, no_skipped_files
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.stores import Storage
+from harness.testing.writing.delta.files import bitmap_bytes, z85
 
 
-def fingerprint(plan: ScanPlan) -> bytes:
+def fingerprint(plan: PlannedScan) -> bytes:
     """Equal for plans that read the same bytes in the same way, whatever the directory is called."""
-    files = plan.files.drop_columns(["physical", "size"]).to_pydict()
+    files = plan.files.drop_columns(["physical", "size", "positions"]).to_pydict()
     contents = [_digest(path) for path in plan.files.column("physical").to_pylist()]
     deletes = [replace(d, path="", physical=_digest(d.physical)) for d in plan.equality_deletes]
-    positions = [(d.offset, d.files, d.physical and _digest(d.physical)) for d in plan.position_deletes]
-    if any(content is None for *_, content in positions):  # in the log
-        positions += [(i, *bits) for i, bits in plan.load_positions(range(len(contents))).items()]
+    positions = [(i, *bits) for i, bits in plan.load_positions(range(len(contents))).items()]
     read = (plan.columns, _where(plan), files, contents, plan.partitions, deletes, plan.delete_sets, positions)
     return hashlib.sha256(repr(read).encode()).digest()
 
@@ -36,46 +37,39 @@ def _digest(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def _where(plan: ScanPlan) -> str | None:
+def _where(plan: PlannedScan) -> str | None:
     return None if plan.filter is None else plan.filter.sql
 
 
-def likeness(plan: ScanPlan) -> object:
+def likeness(plan: PlannedScan) -> object:
     """Equal for plans that can be packed together."""
     return repr((plan.format, plan.columns, _where(plan)))
 
 
-def packed(plans: Sequence[ScanPlan]) -> ScanPlan:
+def packed(plans: Sequence[PlannedScan]) -> PlannedScan:
     """The rows of all plans, which are alike, with the number of the plan as text in `_file`."""
     tables: list[pa.Table] = []
     partitions: list[Partition] = []
     deletes: list[EqualityDelete] = []
     sets: dict[tuple[int, ...], int] = {}
-    owners: list[tuple[ScanPlan, int]] = []
+    vectors: list[Vector] = []
     for number, plan in enumerate(plans):
         start = len(partitions)
         partitions += plan.partitions
         numbers = _Numbers(plan, start, deletes)
         rows = plan.files.to_pylist()
+        deleted = plan.load_positions(range(len(rows)))
         for i, row in enumerate(rows):
             members = numbers.members(row["delete_set"], row["partition"])
             row |= {
                 "path": str(number),
                 "partition": start + row["partition"],
                 "delete_set": sets.setdefault(members, len(sets)),
+                "positions": len(vectors) if i in deleted else None,
             }
-            owners.append((plan, i))
+            if i in deleted:
+                vectors.append(_vector(deleted[i], row["record_count"]))
         tables.append(pa.Table.from_pylist(rows, FILES))
-
-    def load_positions(ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
-        own: dict[int, dict[int, int]] = {}
-        for ordinal in ordinals:
-            plan, i = owners[ordinal]
-            own.setdefault(id(plan), {})[i] = ordinal
-        known = {id(plan): plan for plan in plans}
-        return {
-            places[i]: bits for key, places in own.items() for i, bits in known[key].load_positions([*places]).items()
-        }
 
     return replace(
         plans[0],
@@ -85,20 +79,25 @@ def packed(plans: Sequence[ScanPlan]) -> ScanPlan:
         partitions=tuple(partitions),
         equality_deletes=tuple(deletes),
         delete_sets=tuple(sets),
-        position_deletes=(),
-        load_positions=load_positions,
-        skipped=(),
+        position_deletes=PositionDeletes(vectors=vectors_table(vectors)),
+        skipped=no_skipped_files(),
         counts=Counts(),
         storage=Storage(),
-        row_commit_versions=None,
-        kept_whole=None,
+        statistics=None,
     )
+
+
+def _vector(deleted: BitMap64, record_count: int | None) -> InlineVector:
+    """The deleted positions of a file as a vector; those behind its end hit nothing, and are an error in a vector."""
+    within = [position for position in deleted if record_count is None or position < record_count]
+    data = bitmap_bytes(within, "portable")
+    return InlineVector(text=z85(data), length=len(data), record_count=len(within))
 
 
 class _Numbers:
     """The numbers of one plan's deletes among those of all."""
 
-    def __init__(self, plan: ScanPlan, start: int, deletes: list[EqualityDelete]) -> None:
+    def __init__(self, plan: PlannedScan, start: int, deletes: list[EqualityDelete]) -> None:
         self.plan, self.start, self.deletes = plan, start, deletes
         self.known: dict[tuple[int, int], int] = {}
 

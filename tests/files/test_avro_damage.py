@@ -13,8 +13,7 @@ from bombs import avro, number
 
 from harness.errors import CorruptFileError, HarnessError, LimitError
 from harness.metadata.files.avro import read_avro
-from harness.metadata.files.avro_container import open_container
-from harness.metadata.files.avro_decoding import Wanted
+from harness.metadata.files.avro_container import Wanted, open_container
 from harness.testing.oracle import iceberg_manifests as planner
 from harness.testing.oracle.avro import open_avro
 

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from harness.engines.data_files import canonical_wkb
 from harness.errors import HarnessError, RequestError
+from harness.metadata.deletes.delta_vectors import decode_inline, decode_stored
+from harness.metadata.deletes.puffin import decode_deletion_vector, open_puffin
 from harness.metadata.delta.action_lines import parse_actions
-from harness.metadata.delta.actions import DeletionVectorDescriptor
-from harness.metadata.delta.deletion_vectors import decode_inline, decode_stored
 from harness.metadata.delta.log_files import parse_hint
 from harness.metadata.files import roaring
 from harness.metadata.files.avro import read_avro, schema_of_avro
@@ -18,7 +18,7 @@ from harness.metadata.files.avro_container import open_container
 from harness.metadata.files.variant import object_fields, value_text
 from harness.metadata.iceberg.manifests import parse_manifest_list
 from harness.metadata.iceberg.metadata import parse_metadata
-from harness.metadata.iceberg.position_deletes import decode_deletion_vector, open_puffin
+from harness.metadata.plan.deletes import InlineVector, StoredVector
 from harness.storage.stores import Storage
 from harness.testing.oracle import bitmaps as other_roaring
 from harness.tools.contained.arrow_messages import StreamError, read_stream
@@ -53,20 +53,17 @@ def _bitmap(ours: Decoder, other: Decoder) -> Decoder:
     return decode
 
 
-def _descriptor(kind: str, text: str, size: int, rows: int) -> DeletionVectorDescriptor:
-    return DeletionVectorDescriptor(storage_type=kind, path_or_inline=text, offset=1, size=size, cardinality=rows)
-
-
 def _stored_vector(data: bytes) -> object:
     """A deletion vector of Delta in a file: its size and checksum, its form, its bitmap."""
     size, cardinality = max(0, len(data) - 8), data[-1] if data else 0
-    return decode_stored(data, _descriptor("u", "", size, cardinality))
+    vector = StoredVector(path="v", physical="v", format="bin", offset=1, length=size, record_count=cardinality)
+    return decode_stored(data, vector)
 
 
 def _inline_vector(data: bytes) -> object:
     """A deletion vector of Delta in its commit, as Z85."""
     text = data.decode("latin-1")
-    return decode_inline(_descriptor("i", text, len(text) // 5 * 4, 2))
+    return decode_inline(InlineVector(text=text, length=len(text) // 5 * 4, record_count=2))
 
 
 def _variant(data: bytes) -> object:

@@ -10,11 +10,11 @@ from pyroaring import BitMap64
 from harness import errors
 from harness.errors import CorruptDeleteError
 from harness.metadata.catalogs import unity_rest
+from harness.metadata.deletes import puffin
 from harness.metadata.delta import segment
-from harness.metadata.iceberg import position_deletes
 from harness.tools.contained import reading
 
-_decode = position_deletes.decode_deletion_vector
+_decode = puffin.decode_deletion_vector
 
 
 def _where_wrong(do: Callable[[CorruptDeleteError], Any]) -> Callable[..., Any]:
@@ -37,10 +37,10 @@ def _commits(listing: Any, base: Any, last: int) -> tuple[Any, ...]:
 
 
 PLANTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
-    "a KeyError comes out": ((position_deletes, "decode_deletion_vector", _where_wrong(_leak)),),
+    "a KeyError comes out": ((puffin, "decode_deletion_vector", _where_wrong(_leak)),),
     "deletes are left out": (
-        (position_deletes, "decode_deletion_vector", _where_wrong(lambda _: BitMap64())),
-        (position_deletes, "_check_counts", lambda *_, **__: None),
+        (puffin, "decode_deletion_vector", _where_wrong(lambda _: BitMap64())),
+        (puffin, "_check_counts", lambda *_, **__: None),
     ),
     "a commit that the listing lacks is passed over": (
         (segment, "_check_chain", lambda *_: None),
@@ -63,4 +63,4 @@ def end_or_never_end() -> None:
         while True:
             pass
 
-    position_deletes.decode_deletion_vector = _where_wrong(do)
+    puffin.decode_deletion_vector = _where_wrong(do)

@@ -16,7 +16,7 @@ import pytest
 from fuzz_mutants import TARGETS, applied, draw, fitting, kinds_of
 from mutate_tokens import encoded
 
-from harness.metadata.iceberg.position_deletes import decode_deletion_vector
+from harness.metadata.deletes.puffin import decode_deletion_vector
 from harness.testing.scenarios.loading import parse
 
 ICEBERG = """

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import CorruptFileError, LimitError, UnsupportedError
-from harness.metadata.files.avro_container import open_container
-from harness.metadata.files.avro_decoding import IntMap, Plain, Struct, Wanted
+from harness.metadata.files.avro_container import Wanted, open_container
 from harness.testing.writing.iceberg.avro import write_avro
 
 
@@ -66,40 +65,22 @@ def _unlogical(type_):
     return type_["type"] if isinstance(type_, dict) and "logicalType" in type_ else type_
 
 
-def test_recursive_types_are_skipped_and_decoded():
+def test_a_type_that_contains_itself_is_refused_before_its_values_nest():
     node = record(field("value", "int", 5), field("next", ["null", "node"], 6), name="node")
     row = {"a": {"value": 1, "next": {"value": 2}}, "b": 3}
     data = container(record(field("a", node, 1), field("b", "int", 2)), [row])
-    assert read(data, Wanted(2)) == [[3]]
-    assert read(data, Wanted(1), Wanted(2)) == [[[1, [2, None]], 3]]
+    with pytest.raises(UnsupportedError, match=r"the record node at a\.next contains itself") as raised:
+        read(data, Wanted(2))
+    assert (raised.value.file, raised.value.rule) == ("f.avro", "iceberg 7.3")
 
 
-def int_map(value_type, *, ids=True, nullable=False):
-    item = record(
-        field("key", "int", 10 if ids else None),
-        field("value", ["null", value_type] if nullable else value_type, 11 if ids else None),
-        name="item",
-    )
-    return ["null", {"type": "array", "logicalType": "map", "items": item}]
-
-
-VALUES = {"long": st.integers(-(2**63), 2**63 - 1), "bytes": st.binary(max_size=200)}
-
-
-@pytest.mark.parametrize("ids", [True, False], ids=["ids", "names"])
-@pytest.mark.parametrize("nullable", [False, True], ids=["plain", "nullable"])
-@pytest.mark.parametrize("value_type", ["long", "bytes"])
-@given(data=st.data())
-def test_maps_of_ints(data, value_type, nullable, ids):
-    found = data.draw(st.none() | st.dictionaries(st.integers(-5, 300), VALUES[value_type], max_size=8))
-    keep = data.draw(st.none() | st.frozensets(st.integers(0, 300) | st.sampled_from(sorted(found or {0: 0}))))
-    pairs = None if found is None else [{"key": k, "value": v} for k, v in found.items()]
-    statistics = field("m", int_map(value_type, ids=ids, nullable=nullable), 1)
-    schema = record(statistics, field("again", ["null", {"type": "array", "items": "item"}], 2), field("z", "int", 3))
-    written = container(schema, [{"m": pairs, "again": pairs and [], "z": 7}])
-    expected = None if found is None else {k: v for k, v in found.items() if keep is None or k in keep}
-    assert read(written, Wanted(1, (), IntMap(10, 11, keep)), Wanted(3)) == [[expected, 7]]
-    assert read(written, Wanted(3)) == [[7]]
+def test_fields_are_found_by_id_and_by_name_only_without_one():
+    inner = record(field("x", "int", 4), field("y", "int"), name="inner")
+    items = {"type": "array", "items": inner}
+    schema = record(field("a", "int", 1), field("b", "int"), field("c", ["null", items], 3))
+    data = container(schema, [{"a": 1, "b": 2, "c": [{"x": 5, "y": 6}]}, {"a": 3, "b": 4, "c": None}])
+    wanted = (Wanted(9, ("a",)), Wanted(2, ("b",)), Wanted(3, fields=(Wanted(8, ("y",)), Wanted(4))))
+    assert read(data, *wanted) == [[None, 2, [[6, 5]]], [None, 4, None]]
 
 
 SCHEMA = record(field("a", record(field("b", "string", 2), name="inner"), 1), field("n", ["null", "long"], 3))
@@ -115,7 +96,7 @@ def test_a_cut_file_is_corrupt(codec):
         if end == header_end:
             continue
         with pytest.raises(CorruptFileError) as raised:
-            read(data[:end], Wanted(1, (), Struct((Wanted(2),))))
+            read(data[:end], Wanted(1, fields=(Wanted(2),)))
         assert (raised.value.cause, raised.value.file) == ("CorruptManifest", "f.avro")
 
 
@@ -126,5 +107,5 @@ def test_damage_is_an_error_of_ours_or_other_values(codec, data):
     position = data.draw(st.integers(0, len(written) - 1))
     written[position] = data.draw(st.integers(0, 255))
     with contextlib.suppress(CorruptFileError, UnsupportedError, LimitError):
-        rows = read(bytes(written), Wanted(1, (), Struct((Wanted(2),))), Wanted(3, (), Plain()))
+        rows = read(bytes(written), Wanted(1, fields=(Wanted(2),)), Wanted(3))
         assert len(rows) <= 3

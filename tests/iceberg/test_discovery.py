@@ -12,8 +12,10 @@ import pytest
 
 import harness
 from harness.errors import AmbiguousTableError, CorruptFileError
-from harness.metadata.iceberg.paths import physical_paths
-from harness.metadata.iceberg.table import FoundMetadata, find_metadata
+from harness.metadata.iceberg.file_list import physical_paths
+from harness.metadata.iceberg.table import IcebergTable as OpenedTable
+from harness.metadata.iceberg.table import load
+from harness.metadata.plan.read_options import ReadOptions
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
 from harness.testing.writing.delta.builder import DeltaTable
@@ -48,13 +50,13 @@ def write(directory: Path, *names: str, hint: str | bytes | None = None, **chang
         (directory / "version-hint.text").write_bytes(hint if isinstance(hint, bytes) else hint.encode())
 
 
-def find(location: Path | str, **options: Any) -> FoundMetadata:
-    return find_metadata(str(location), Storage(), **options)
+def find(location: Path | str, **options: Any) -> OpenedTable:
+    return load(str(location), Storage(), ReadOptions(**options))
 
 
-def read_name(found: FoundMetadata) -> str:
+def read_name(found: OpenedTable) -> str:
     """The name of the file whose content was read."""
-    assert found.path.endswith("/" + found.metadata.properties["name"])
+    assert found.metadata_path.endswith("/" + found.metadata.properties["name"])
     return found.metadata.properties["name"]
 
 

@@ -22,22 +22,14 @@ from harness.errors import (
     InvalidTableError,
     UnsupportedError,
 )
-from harness.metadata.iceberg import position_deletes
-from harness.metadata.iceberg.columns.entries import from_entries
-from harness.metadata.iceberg.deletes import FileDeletes, FilesWithDeletes
-from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
-from harness.metadata.iceberg.position_deletes import make_loader
-from harness.storage.paths import PathMap
+from harness.metadata.deletes import puffin
+from harness.metadata.plan.deletes import StoredVector
+from harness.metadata.planned_scan import with_storage
 from harness.storage.stores import Storage
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 A, C = "s3://t/data/a.parquet", "s3://t/data/c.parquet"
 PATH_ID, POS_ID = 2147483546, 2147483545
-
-
-def entry(content, path, file_format="parquet"):
-    file = DataFile(content=content, path=path, format=file_format, spec_id=0, partition={}, record_count=100, size=1)
-    return ManifestEntry(Status.ADDED, 1, 6, 6, file, "m.avro")
 
 
 def with_ids(table, *ids):
@@ -57,12 +49,17 @@ def parquet(table):
 
 
 def load(tmp_path, content, file_format="parquet"):
-    """Reads one file of deletes, s3://t/d, which is mapped to `tmp_path`."""
+    """Reads one file of deletes, s3://t/d, whose bytes are in `tmp_path`."""
     (tmp_path / "d").write_bytes(content)
-    data, delete = entry(Content.DATA, A), entry(Content.POSITION_DELETES, "s3://t/d", file_format)
-    files = replace(from_entries([data], (), manifest=0), manifests=("m.avro",))
-    planned = FilesWithDeletes(files, {0: FileDeletes(data=data, position_files=(delete,))})
-    make_loader(planned, storage=Storage(), path_map=PathMap((("s3://t", str(tmp_path)),)), table="s3://t")([0])
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"})
+    data = table.write_data([{"id": 1}])
+    table.append(data)
+    table.append(table.write_position_deletes([(data, 0)]))
+    plan = harness.open_table(tmp_path / "t").snapshot().plan()
+    (delete,) = plan.position_deletes.files
+    delete = replace(delete, path="s3://t/d", physical=f"{tmp_path}/d", format=file_format)
+    plan = replace(plan, table="s3://t", position_deletes=replace(plan.position_deletes, files=(delete,)))
+    with_storage(plan, Storage()).load_positions([0])
 
 
 ODD, UNREAD = "Position delete file has ", "Cannot read position delete file: "
@@ -181,40 +178,39 @@ def framed(*blobs):
     return b"PFA1" + b"".join(blobs) + b"PFA1" + payload + struct.pack("<iI", len(payload), 0) + b"PFA1"
 
 
-def vector_entry(offset=4, size=None):
-    file = DataFile(
-        content=Content.POSITION_DELETES, path="s3://t/dv.puffin", format="puffin", spec_id=0, partition={},
-        record_count=3, size=1, referenced_data_file="a.parquet", content_offset=offset,
-        content_size=len(VECTOR) if size is None else size,
-    )  # fmt: skip
-    return ManifestEntry(Status.ADDED, 1, 1, 1, file, "m.avro")
+def vector(offset=4, size=None):
+    length = len(VECTOR) if size is None else size
+    path = "s3://t/dv.puffin"
+    return StoredVector(path=path, physical=path, format="puffin", offset=offset, length=length, record_count=3)
 
 
 def opened(tmp_path, data):
     path = tmp_path / "dv.puffin"
     path.write_bytes(data)
-    return position_deletes.open_puffin(Storage(), str(path), file="dv.puffin")
+    return puffin.open_puffin(Storage(), str(path), file="dv.puffin")
+
+
+def read(file, *place, **more):
+    return puffin.read_deletion_vector(file, vector(*place, **more), target="a.parquet", data_record_count=10)
 
 
 def test_read_deletion_vector_of_a_large_file(tmp_path):
     padding = bytes(1 << 19)
     file = opened(tmp_path, framed(padding, VECTOR))
     assert file.content is None
-    found = position_deletes.read_deletion_vector(file, vector_entry(offset=4 + len(padding)), data_record_count=10)
+    found = read(file, offset=4 + len(padding))
     assert list(found) == [3, 5, 9]
 
 
 def test_a_vector_too_short_to_be_one_is_refused(tmp_path):
     file = opened(tmp_path, framed(VECTOR))
     with pytest.raises(CorruptDeleteError, match="it has 10 bytes, expected at least 20") as caught:
-        position_deletes.read_deletion_vector(file, vector_entry(size=10), data_record_count=10)
+        read(file, size=10)
     assert (caught.value.rule, caught.value.file, caught.value.field) == ("iceberg 4.18", "dv.puffin", "a.parquet")
 
 
-@pytest.mark.parametrize(("offset", "size"), [(0, 42), (-4, 42), (4, 1000), (4, -1), (None, 42)], ids=str)
+@pytest.mark.parametrize(("offset", "size"), [(0, 42), (-4, 42), (4, 1000), (4, -1)], ids=str)
 def test_blob_outside_the_file_is_refused(tmp_path, offset, size):
     with pytest.raises(CorruptDeleteError) as caught:
-        position_deletes.read_deletion_vector(
-            opened(tmp_path, framed(VECTOR)), vector_entry(offset, size), data_record_count=10
-        )
+        read(opened(tmp_path, framed(VECTOR)), offset, size)
     assert caught.value.rule == "iceberg 4.17"

@@ -65,9 +65,9 @@ def test_files_that_a_filter_keeps_whole(tmp_path: Path, make: Callable[[Path], 
     found = {}
     for where in CASES:
         plan = table.snapshot().plan(["id"], where=where)
-        assert plan.kept_whole is not None
+        assert plan.statistics is not None
         paths = plan.files.column("path").to_pylist()
-        flags = plan.kept_whole().tolist()
+        flags = plan.statistics.kept_whole().tolist()
         found[where] = sorted(firsts[path] for path, flag in zip(paths, flags, strict=True) if flag)
     assert found == CASES
 
@@ -75,10 +75,11 @@ def test_files_that_a_filter_keeps_whole(tmp_path: Path, make: Callable[[Path], 
 @pytest.mark.parametrize("make", [iceberg, delta])
 def test_without_a_filter_or_statistics_nobody_says_so(tmp_path: Path, make: Callable[[Path], str]) -> None:
     location = make(tmp_path / "t")
-    assert open_table(location).snapshot().plan().kept_whole is None
-    unpruned = open_table(location, prune="off").snapshot().plan(where="id >= 10").kept_whole
-    assert unpruned is not None
-    assert unpruned().tolist() == [False, False, False]
+    unfiltered = open_table(location).snapshot().plan()
+    unpruned = open_table(location, prune="off").snapshot().plan(where="id >= 10")
+    for plan in (unfiltered, unpruned):
+        assert plan.statistics is not None
+        assert plan.statistics.kept_whole().tolist() == [False, False, False]
 
 
 @pytest.mark.parametrize("make", [iceberg, delta])
@@ -108,7 +109,7 @@ def test_delta_plans_name_the_faults_that_they_meet(tmp_path, where, prune, sour
     table = DeltaTable.create(tmp_path / "t", PRICES)
     table.append(table.write_data([{"id": 1, "price": 1.0, "cost": 1}]))
     plan = harness.open_table(str(tmp_path / "t"), prune=prune).snapshot().plan(where=where)
-    assert [sentence.rpartition("(")[2].rstrip(")") for sentence in plan.guarded()] == sources
+    assert [sentence.rpartition("(")[2].rstrip(")") for sentence in plan.guarded] == sources
     assert [
         line.rpartition("(")[2].rstrip(")") for line in plan.explain().splitlines() if line.startswith("guarded")
     ] == sources
@@ -126,6 +127,6 @@ def test_iceberg_plans_name_those_of_partition_summaries(tmp_path):
     table = IcebergTable.create(tmp_path / "t", {"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
     table.append(table.write_data([{"id": 1, "p": "a"}], partition={"p": "a"}))
     opened = harness.open_table(str(table.location)).snapshot()
-    (sentence,) = opened.plan(where="p = 'b'").guarded()
+    (sentence,) = opened.plan(where="p = 'b'").guarded
     assert sentence.endswith("rounded up (https://github.com/duckdb/duckdb-iceberg/issues/1047)")
-    assert opened.plan(where="id = 1").guarded() == ()
+    assert opened.plan(where="id = 1").guarded == ()

@@ -10,8 +10,9 @@ import harness
 from harness.metadata.model.drawing import Bar, Kind, as_html, as_svg, section
 from harness.metadata.model.schema import DateType
 from harness.metadata.model.text_tables import cell_width
+from harness.metadata.plan.deletes import PositionDeleteFile, PositionDeletes, PositionFiles
 from harness.metadata.plan.layout import layout
-from harness.metadata.plan.scan_plan import FILES, Partition, PositionDelete, ScanPlan
+from harness.metadata.plan.scan_plan import FILES, Partition, ScanPlan
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -75,10 +76,10 @@ def empty(tmp_path_factory) -> ScanPlan:
     return of(DeltaTable.create(tmp_path_factory.mktemp("layout") / "t", {"id": "long"}).directory)
 
 
-def of_partitions(empty: ScanPlan, counts: list[int | None], *deletes: PositionDelete, names=None) -> ScanPlan:
+def of_partitions(empty: ScanPlan, counts: list[int | None], *, names=None, positions=None) -> ScanPlan:
     """A plan with a file in each of as many partitions, which are days unless they are named."""
     number = len(counts)
-    constant = {"format": "parquet", "spec_id": 0, "delete_set": 0, "has_positions": False}
+    constant = {"format": "parquet", "spec_id": 0, "delete_set": 0}
     columns = {name: [value] * number for name, value in constant.items()} | {
         "path": [f"f{i}" for i in range(number)],
         "physical": [f"f{i}" for i in range(number)],
@@ -87,6 +88,8 @@ def of_partitions(empty: ScanPlan, counts: list[int | None], *deletes: PositionD
         "partition": list(range(number)),
         "sequence_number": [None] * number,
         "first_row_id": [None] * number,
+        "commit_version": [None] * number,
+        "positions": positions or [None] * number,
     }
     types = {} if names else {1: DateType()}
     values = names or range(19_723, 19_723 + number)  # 2024-01-01
@@ -94,7 +97,7 @@ def of_partitions(empty: ScanPlan, counts: list[int | None], *deletes: PositionD
         Partition(spec_id=0, values={1: value}, constants={}, names={1: "day"}, types=types) for value in values
     )
     files = pa.table({name: columns[name] for name in FILES.names}, schema=FILES)
-    return replace(empty, files=files, partitions=partitions, position_deletes=deletes)
+    return replace(empty, files=files, partitions=partitions)
 
 
 @pytest.mark.parametrize(("number", "drawn"), [(1, 1), (12, 12), (13, 12), (30, 12), (10_000, 12)])
@@ -115,12 +118,15 @@ def test_the_largest_are_drawn_and_the_rest_is_one_bar(empty, number, drawn):
 
 
 def test_deletes_that_lie_in_several_partitions_are_told_and_not_drawn(empty):
-    deletes = [
-        PositionDelete(kind="position delete file", path="d", record_count=5, files=(0, 1)),
-        PositionDelete(kind="position delete file", path="e", record_count=300, files=(2,)),
-        PositionDelete(kind="position delete file", path="f", record_count=None, files=(3,)),
-    ]
-    drawing = layout(of_partitions(empty, [10, 10, 10, 10], *deletes))
+    deletes = PositionDeletes(
+        files=tuple(
+            PositionDeleteFile(path=p, physical=p, format="parquet", sequence_number=1, partition=0, record_count=count)
+            for p, count in (("d", 5), ("e", 300), ("f", None))
+        ),
+        sets=tuple(PositionFiles((number,)) for number in range(3)),
+    )
+    plan = of_partitions(empty, [10, 10, 10, 10], positions=[0, 0, 1, 2])
+    drawing = layout(replace(plan, position_deletes=deletes))
     assert [each.remark for each in drawing.bars] == [
         *("position deletes", "position deletes"),
         *("100 % deleted", "position deletes"),  # no more than all

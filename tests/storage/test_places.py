@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of
-from harness.metadata.iceberg.metadata import parse_metadata
-from harness.metadata.iceberg.paths import default_prefixes
+from harness.metadata.iceberg.metadata import default_prefixes, parse_metadata
 from harness.storage.paths import PathMap, Place, climbs, place, places
 from harness.storage.stores import Storage
 

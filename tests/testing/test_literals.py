@@ -27,7 +27,7 @@ def test_every_form_leaves_the_same_rows(form, tmp_path, one_duckdb):
     table = SameRows(rows=tuple(ROWS), schema=SCHEMA, format=form[0], kind=form[1]).make(tmp_path / "t")
     assert read(table) == [(1, "a"), (2, None), (2, None)]
     plan = harness.open_table(table).snapshot().plan()
-    found = {each.kind for each in plan.position_deletes} | ({"equality"} if plan.equality_deletes else set())
+    found = {each.kind for each, _ in plan.position_hits()} | ({"equality"} if plan.equality_deletes else set())
     kinds = {
         **{"none": set(), "position": {"position delete file"}, "vector": {"deletion vector"}},
         "equality": {"equality"},

@@ -20,7 +20,7 @@ from harness.engines.registry import Batches, Context, Engine
 from harness.errors import RequestError
 from harness.metadata.filters import sqltext
 from harness.metadata.model.schema import arrow_field
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 from harness.storage.threads import interruptions
 
@@ -47,7 +47,7 @@ class Attached:
             connection.register(name, table)
 
 
-def attach(plans: Mapping[tuple[str | None, str], ScanPlan], connection: duckdb.DuckDBPyConnection) -> Attached:
+def attach(plans: Mapping[tuple[str | None, str], PlannedScan], connection: duckdb.DuckDBPyConnection) -> Attached:
     """Makes plans views of a connection's current database.
 
     plans: by schema and name of the view; no schema is `main`. Schemas are made where they are missing; views that
@@ -181,7 +181,7 @@ class Streamed:
             self._relation.to_arrow_table()
 
 
-def batches(plan: ScanPlan, *, rows: int, context: Context) -> Batches:
+def batches(plan: PlannedScan, *, rows: int, context: Context) -> Batches:
     """The rows of a plan as a stream, in the types that `to_arrow` gives; raises as that, also while it is read.
 
     Footers and deletes are read now, rows as they are asked for: DuckDB runs ahead by no more than its streaming buffer

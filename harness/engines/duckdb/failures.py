@@ -21,7 +21,7 @@ from harness.engines.duckdb.instance import (
 )
 from harness.engines.duckdb.scans import read_parquet
 from harness.errors import EngineError, HarnessError, MissingFileError, StorageError
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath, is_local, local_path
 from harness.storage.threads import Lock
 
@@ -35,7 +35,7 @@ _MOST_BYTES = 1 << 30
 """Data files of so many bytes at most are read again to find a damaged one that DuckDB does not name."""
 
 
-def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:
+def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
     """A failure as one line.
 
     A MissingFileError about a file that is gone since it was planned, a CorruptFileError about the data file that
@@ -68,7 +68,7 @@ def engine_error(error: Exception, plan: ScanPlan) -> HarnessError:
     return damaged(f"Cannot read {what}: it is damaged: {reason}; restore it", name, table=plan.table)
 
 
-def _over_instance(reason: str, plan: ScanPlan) -> HarnessError:
+def _over_instance(reason: str, plan: PlannedScan) -> HarnessError:
     """The failure of a read that ended its instance, or that ran on one that another read ended."""
     reason = reason.partition(" Stack Trace")[0][:_MOST_SAID]
     with _searching:  # who fails over another's file waits until that is found
@@ -91,7 +91,7 @@ _found: list[str] = []
 _MOST_SAID = 300  # characters
 
 
-def file_failure(error: Exception, plans: Iterable[ScanPlan]) -> HarnessError | None:
+def file_failure(error: Exception, plans: Iterable[PlannedScan]) -> HarnessError | None:
     """The failure of a query over plans, where it is that of a file; None: it may be the query's own."""
     if is_given_up(error):
         return next((engine_error(error, plan) for plan in plans), None)
@@ -99,7 +99,7 @@ def file_failure(error: Exception, plans: Iterable[ScanPlan]) -> HarnessError | 
     return next((failure for failure in told if not isinstance(failure, EngineError)), None)
 
 
-def _gone(plan: ScanPlan, reason: str) -> FileName | None:
+def _gone(plan: PlannedScan, reason: str) -> FileName | None:
     """A file of the plan that is no longer there; of remote ones only those that DuckDB names are asked for."""
     paths = (plan.files.column(name).to_pylist() for name in ("path", "physical"))
     deletes = (FileName(delete.path, delete.physical) for delete in plan.equality_deletes)
@@ -114,7 +114,7 @@ def _gone(plan: ScanPlan, reason: str) -> FileName | None:
     return None
 
 
-def _damaged(plan: ScanPlan) -> FileName | None:
+def _damaged(plan: PlannedScan) -> FileName | None:
     """The first file that cannot be read by itself; None: there is none, or looking for it could take long."""
     files = _parquet_files(plan)
     if not all(is_local(name.physical) for name in files):
@@ -134,6 +134,6 @@ def _damaged(plan: ScanPlan) -> FileName | None:
     return None
 
 
-def _parquet_files(plan: ScanPlan) -> list[FileName]:
+def _parquet_files(plan: PlannedScan) -> list[FileName]:
     rows = plan.files.select(["path", "physical", "format"]).to_pylist()
     return [FileName(row["path"], row["physical"]) for row in rows if row["format"] == "parquet"]

@@ -17,7 +17,8 @@ from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.plan.projection import stored_name
-from harness.metadata.plan.scan_plan import ScanPlan, without_deletes
+from harness.metadata.plan.scan_plan import without_deletes
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 from harness.storage.threads import cached_property, phase
 
@@ -165,7 +166,7 @@ class GroupValues:
 
 
 def group_values(
-    plan: ScanPlan, leaves: Sequence[Leaf], paths: Sequence[str]
+    plan: PlannedScan, leaves: Sequence[Leaf], paths: Sequence[str]
 ) -> Iterator[tuple[str, Leaf, Sequence[GroupValues]]]:
     """The values of columns in some files of a plan, before deletes, by path, column and row group."""
     with phase("reading values", len(paths), "files") as advance:
@@ -174,7 +175,7 @@ def group_values(
             advance(len(part))
 
 
-def _parts(plan: ScanPlan, paths: Sequence[str]) -> Iterator[Sequence[str]]:
+def _parts(plan: PlannedScan, paths: Sequence[str]) -> Iterator[Sequence[str]]:
     """The files in parts that one query reads."""
     sizes = dict(zip(plan.files.column("path").to_pylist(), plan.files.column("size").to_pylist(), strict=True))
     part: list[str] = []
@@ -190,7 +191,7 @@ def _parts(plan: ScanPlan, paths: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _values(
-    plan: ScanPlan, leaves: Sequence[Leaf], paths: Sequence[str]
+    plan: PlannedScan, leaves: Sequence[Leaf], paths: Sequence[str]
 ) -> Iterator[tuple[str, Leaf, Sequence[GroupValues]]]:
     footers = row_groups(plan, paths)
     keys = {path: footers[path].key if path in footers else "0" for path in paths}
@@ -228,7 +229,7 @@ _Answers: TypeAlias = Mapping[tuple[str, int], Sequence[Any]]
 
 
 def _numbers(
-    plan: ScanPlan, leaves: Sequence[Leaf], keys: Mapping[str, str], found: _Answers
+    plan: PlannedScan, leaves: Sequence[Leaf], keys: Mapping[str, str], found: _Answers
 ) -> dict[tuple[str, int, int], tuple[int, Any]]:
     """The number of NaN, and the greatest number, by file, row group and column, where there is a NaN.
 
@@ -259,7 +260,7 @@ more, a division by zero ends the process (2.0.1: 50,000 aggregates)."""
 
 
 def _asked(
-    plan: ScanPlan, leaves: Sequence[Leaf], keys: Mapping[str, str], aggregates: Callable[[Leaf], Sequence[str]]
+    plan: PlannedScan, leaves: Sequence[Leaf], keys: Mapping[str, str], aggregates: Callable[[Leaf], Sequence[str]]
 ) -> _Answers:
     """The aggregates of each row group.
 
@@ -324,7 +325,7 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def rows_of(plan: ScanPlan, paths: Sequence[str], more: Sequence[str], fields: Sequence[dt.Field]) -> ScanPlan:
+def rows_of(plan: PlannedScan, paths: Sequence[str], more: Sequence[str], fields: Sequence[dt.Field]) -> PlannedScan:
     """The plan of some files before deletes. more: metadata columns, which come before `fields`."""
     files = plan.files.filter(pc.is_in(plan.files.column("path"), array_of(paths, pa.string())))
     return without_deletes(replace(plan, columns=(*(dt.METADATA[name] for name in more), *fields), files=files))

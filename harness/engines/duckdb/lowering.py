@@ -21,13 +21,14 @@ of CASE 2.0 to 2.5 and 14 s to plan. Reading `file_row_number`, which every look
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap64
 
 from harness.engines.duckdb.columns import FileTable, SqlTranslation
 from harness.engines.duckdb.scans import AntiJoins, RelationScan, Scanner
@@ -42,9 +43,9 @@ from harness.engines.union_arms import (
 )
 from harness.metadata.files.roaring import deleted_bits, deleted_mask
 from harness.metadata.filters import sqltext
-from harness.metadata.model.arrow_values import array_of, from_numpy
+from harness.metadata.model.arrow_values import Places, array_of, from_numpy
 from harness.metadata.model.schema import Field
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
 # A positional join reads all that it joins on one thread, in order. So files are dealt out to runs, each with a join of
@@ -129,7 +130,7 @@ class LoweredQuery:
 
 
 def lower(
-    plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
+    plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
 ) -> LoweredQuery:
     """The query of a plan; raises HarnessError about the file at fault.
 
@@ -146,12 +147,12 @@ def lower(
     return LoweredQuery("\nUNION ALL\n".join(lowering.arms()), columns)
 
 
-def numbered(lowered: LoweredQuery, plan: ScanPlan) -> str:
+def numbered(lowered: LoweredQuery, plan: PlannedScan) -> str:
     """`lowered` with the filter applied, and the plan's columns in order under the names `r0`, `r1`, …"""
     return labelled(lowered, plan, [f"r{i}" for i in range(len(plan.columns))])
 
 
-def labelled(lowered: LoweredQuery, plan: ScanPlan, labels: Sequence[str]) -> str:
+def labelled(lowered: LoweredQuery, plan: PlannedScan, labels: Sequence[str]) -> str:
     """`lowered` with the filter applied, and the plan's columns in order under these names, as they stand in SQL."""
     places = {f.id: i for i, f in enumerate(lowered.columns)}
     if plan.filter is None:
@@ -170,7 +171,7 @@ def labelled(lowered: LoweredQuery, plan: ScanPlan, labels: Sequence[str]) -> st
 
 @dataclass(frozen=True, slots=True)
 class _QueryLowering:
-    plan: ScanPlan
+    plan: PlannedScan
     connection: duckdb.DuckDBPyConnection
     scanner: Scanner
     use: Use
@@ -206,20 +207,20 @@ class _QueryLowering:
         return by_bitmap if cut is None else [*zip(joined, cut, strict=True), *((arm, None) for arm in others)]
 
     def _runs(self, joined: Sequence[_ArmQuery], others: Sequence[_ArmQuery], threads: int) -> list[list[Run]] | None:
-        counted = [arm.scan.rows for arm in joined]
-        return runs(counted, sum(sum(arm.scan.rows) for arm in others), threads) if joined else None
+        counted = [arm.scan.rows.tolist() for arm in joined]
+        return runs(counted, sum(int(arm.scan.rows.sum()) for arm in others), threads) if joined else None
 
     def _apart(self, arms: Sequence[_ArmQuery]) -> tuple[list[_ArmQuery], list[_ArmQuery]]:
         """The arms of those files that the filter keeps whole, where nothing could be skipped, and of the others."""
-        if self.plan.kept_whole is None:
+        if self.plan.statistics is None:
             return [], list(arms)
-        whole = self.plan.kept_whole().tolist()
+        whole = self.plan.statistics.kept_whole()
         kept: list[_ArmQuery] = []
         others: list[_ArmQuery] = []
         for lowered in arms:
-            is_kept = [whole[ordinal] for ordinal in lowered.arm.group.members]
-            kept += lowered.part([i for i, is_whole in enumerate(is_kept) if is_whole])
-            others += lowered.part([i for i, is_whole in enumerate(is_kept) if not is_whole])
+            is_kept = whole[lowered.arm.group.members]
+            kept += lowered.part(np.flatnonzero(is_kept))
+            others += lowered.part(np.flatnonzero(~is_kept))
         return kept, others
 
 
@@ -237,13 +238,18 @@ class _ArmQuery:
         """Tells whether positions are deleted, of files that DuckDB reads itself."""
         return self.scan.parquet and self.arm.deleted is not None
 
-    def part(self, places: Sequence[int]) -> list[_ArmQuery]:
+    def part(self, places: Places) -> list[_ArmQuery]:
         """The arm of some of its files, which DuckDB reads itself; none, if there are no files."""
-        if not places or len(places) == len(self.arm.files):
-            return [self] if places else []
-        arm, rows = self.arm.part(places), tuple(self.scan.rows[i] for i in places)
-        relation = self.scanner.read_parquet([file.name.physical for file in arm.files])
-        return [replace(self, arm=arm, scan=replace(self.scan, rows=rows, relation=relation))]
+        if places.size in (0, len(self.scan.rows)):
+            return [self] if places.size else []
+        arm = self.arm.part(places)
+        relation = self.scanner.read_parquet(arm.files.physical_of(arm.group.members))
+        return [replace(self, arm=arm, scan=replace(self.scan, rows=self.scan.rows[places], relation=relation))]
+
+    def _deleted(self, deleted: Mapping[int, BitMap64]) -> list[tuple[BitMap64, int]]:
+        """Per file, the deleted positions and the row count."""
+        members, rows = self.arm.group.members.tolist(), self.scan.rows.tolist()
+        return [(deleted[ordinal], count) for ordinal, count in zip(members, rows, strict=True)]
 
     def by_bitmap(self) -> str:
         """The arm with deleted positions looked up in bitmaps."""
@@ -251,15 +257,15 @@ class _ArmQuery:
         translation = SqlTranslation(self.scan.shown, FileTable(len(rows)))
         if arm.deleted is None:
             return self._query(arm, self.scan.relation, translation, deleted=None)
-        if max(rows) > _BITMAP_ROWS:
-            listed = [np.array(positions, np.int64) for positions in arm.deleted]
+        if rows.max() > _BITMAP_ROWS:
+            listed = [np.array(positions, np.int64) for positions, _ in self._deleted(arm.deleted)]
             places = [np.full(len(positions), i, np.uint64) for i, positions in enumerate(listed)]
             name = self.scanner.register(
                 pa.table({"i": from_numpy(np.concatenate(places)), "p": from_numpy(np.concatenate(listed))})
             )
             deleted = f"EXISTS (SELECT 1 FROM {name} AS l WHERE l.i = f.file_index AND l.p = f.file_row_number)"
             return self._query(arm, self.scan.relation, translation, deleted=deleted)
-        masks = [deleted_bits(positions, count) for positions, count in zip(arm.deleted, rows, strict=True)]
+        masks = [deleted_bits(positions, count) for positions, count in self._deleted(arm.deleted)]
         bits = translation.table.column(array_of(masks, pa.large_binary()), convert="BIT")
         deleted = f"get_bit({bits}, CAST(f.file_row_number AS INTEGER)) = 1"
         return self._query(arm, self.scan.relation, translation, deleted=deleted)
@@ -270,13 +276,13 @@ class _ArmQuery:
         Flags are an Arrow table: the row order of a DuckDB table is not promised. They are bytes, as Booleans cost to
         pack and unpack. A subquery between the files and the join would cost planning a quarter more.
         """
-        (part,) = self.part(run)
-        arm, rows = part.arm, part.scan.rows
-        masks = [deleted_mask(positions, count) for positions, count in zip(arm.deleted or (), rows, strict=True)]
+        (part,) = self.part(np.array(run))
+        arm = part.arm
+        masks = [deleted_mask(positions, count) for positions, count in part._deleted(arm.deleted or {})]
         flags = self.scanner.register(
             pa.table({"deleted": pa.chunked_array([from_numpy(mask) for mask in masks], pa.int8())})
         )
-        translation = SqlTranslation(self.scan.shown, FileTable(len(rows)))
+        translation = SqlTranslation(self.scan.shown, FileTable(len(part.scan.rows)))
         joined = f" POSITIONAL JOIN {flags} AS m"
         return self._query(arm, part.scan.relation, translation, deleted="m.deleted = 1", joined=joined)
 
@@ -295,7 +301,7 @@ class _ArmQuery:
         if deleted is not None and not arm.shows_deleted:
             scan += f" WHERE NOT ({deleted})"
         roots = {root: f"s.{label}" for root, label in arm.key_labels().items()}
-        matches = self.equality.matches(arm.scope, roots, sum(self.scan.rows))
+        matches = self.equality.matches(arm.scope, roots, int(self.scan.rows.sum()))
         if arm.shows_deleted:
             hits = [f"EXISTS (SELECT 1 FROM {m.relation} AS d WHERE {' AND '.join(m.on)})" for m in matches]
             dead = " OR ".join(["s.p", *hits])

@@ -29,7 +29,7 @@ from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import Filter, depends_on_zone, in_any_zone
 from harness.metadata.model.schema import StringType, TimestampType, arrow_field, walk
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 
 _counter = itertools.count()
 _PREFIX = f"harness_{secrets.token_hex(8)}_"
@@ -131,7 +131,7 @@ class _DigestSink:
 
 
 def relation(
-    plan: ScanPlan, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
+    plan: PlannedScan, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
 ) -> duckdb.DuckDBPyRelation:
     """The plan's rows as a lazy relation; raises as `harness.engines.duckdb.lowering.lower` says.
 
@@ -146,14 +146,14 @@ def relation(
         return own.sql(f"SELECT * FROM {sqltext.name(name)}")
 
 
-def register(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, name: str, *, use: Use = Use.VIEW) -> None:
+def register(plan: PlannedScan, connection: duckdb.DuckDBPyConnection, name: str, *, use: Use = Use.VIEW) -> None:
     """Makes the plan's rows the temporary view `name` of a connection, replacing one; raises as `relation`."""
     with about(plan):
         query = lowered(plan, connection, Registrations(connection).table, use)
         connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {query}")
 
 
-def to_arrow(plan: ScanPlan) -> pa.Table:
+def to_arrow(plan: PlannedScan) -> pa.Table:
     """All rows of a plan, as `harness.engines.registry.Engine` says; raises as `relation`, or `engine_error`."""
     connection = cursor()
     with about(plan):
@@ -163,13 +163,13 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns]))
 
 
-def limited(query: str, plan: ScanPlan) -> str:
+def limited(query: str, plan: PlannedScan) -> str:
     """The query of a plan that ends once there are enough rows."""
     return query if plan.enough is None else f"{query} LIMIT {plan.enough}"
 
 
 def lowered(
-    plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
+    plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
 ) -> str:
     """The query of a plan, its columns under their own names; `register` and what is raised are `lower`'s."""
     with about(plan):
@@ -181,7 +181,7 @@ def lowered(
 
 
 @contextmanager
-def about(plan: ScanPlan) -> Iterator[None]:
+def about(plan: PlannedScan) -> Iterator[None]:
     """Errors on the way to the rows are harness's, and name the table and the snapshot."""
     try:
         yield
@@ -203,7 +203,7 @@ def zoned(filter_: Filter, connection: duckdb.DuckDBPyConnection | None) -> Filt
     return filter_ if zone in ("UTC", "Etc/UTC", "GMT", "Etc/GMT") else in_any_zone(filter_)
 
 
-def _check_calendar(plan: ScanPlan, connection: duckdb.DuckDBPyConnection) -> None:
+def _check_calendar(plan: PlannedScan, connection: duckdb.DuckDBPyConnection) -> None:
     """Refuse a connection that reads the instants in the plan's SQL in another calendar than the Gregorian."""
     fields = (*plan.columns, *plan.schema.fields, *(plan.filter.columns if plan.filter is not None else ()))
     if not any(isinstance(f.type, TimestampType) and f.type.utc for _, f in walk(fields)):
@@ -242,7 +242,7 @@ def _check_settings(filter_: Filter, table: str, connection: duckdb.DuckDBPyConn
 def better_told(
     error: duckdb.BinderException,
     text: str,
-    plans: Mapping[str, ScanPlan],
+    plans: Mapping[str, PlannedScan],
     connection: duckdb.DuckDBPyConnection,
     parameters: object,
 ) -> duckdb.Error:
@@ -399,7 +399,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 def query(
     text: str,
-    plans: Mapping[str, ScanPlan | pa.Table],
+    plans: Mapping[str, PlannedScan | pa.Table],
     connection: duckdb.DuckDBPyConnection | None = None,
     *,
     aliased: Collection[str] = (),
@@ -435,7 +435,7 @@ def query(
 
 def filled(
     text: str,
-    plans: Mapping[str, ScanPlan | pa.Table],
+    plans: Mapping[str, PlannedScan | pa.Table],
     connection: duckdb.DuckDBPyConnection,
     *,
     aliased: Collection[str] = (),
@@ -446,7 +446,7 @@ def filled(
 
 def query_text(
     text: str,
-    plans: Mapping[str, ScanPlan | pa.Table],
+    plans: Mapping[str, PlannedScan | pa.Table],
     connection: duckdb.DuckDBPyConnection,
     *,
     aliased: Collection[str] = (),
@@ -489,7 +489,7 @@ def moment(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
 
 
 def columns_of(
-    text: str, plans: Mapping[str, ScanPlan], originals: Mapping[str, str] = _NONE, *, parameters: object = None
+    text: str, plans: Mapping[str, PlannedScan], originals: Mapping[str, str] = _NONE, *, parameters: object = None
 ) -> tuple[tuple[str, str], ...]:
     """Name and DuckDB type of the query's columns, before `query` casts any; reads no file. Else as for `query`."""
     connection = cursor()
@@ -534,12 +534,12 @@ def syntax_trees(*texts: str) -> tuple[str, ...]:
 def _told(
     error: duckdb.Error,
     text: str,
-    plans: Mapping[str, ScanPlan | pa.Table],
+    plans: Mapping[str, PlannedScan | pa.Table],
     connection: duckdb.DuckDBPyConnection,
     parameters: object,
 ) -> Exception:
     """The error to raise for one of the binder, which opens a file of each arm."""
-    scans = {name: plan for name, plan in plans.items() if isinstance(plan, ScanPlan)}
+    scans = {name: plan for name, plan in plans.items() if isinstance(plan, PlannedScan)}
     if isinstance(error, duckdb.BinderException):
         return better_told(error, text, scans, connection, parameters)
     if is_given_up(error) or isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
@@ -548,7 +548,7 @@ def _told(
 
 
 def _places(
-    plans: Mapping[str, ScanPlan | pa.Table],
+    plans: Mapping[str, PlannedScan | pa.Table],
     connection: duckdb.DuckDBPyConnection,
     register: Callable[[pa.Table], str] | None,
     aliased: Collection[str],

@@ -15,20 +15,20 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from harness.engines.data_files import geometries, variants
+from harness.engines.data_files import FileName, geometries, variants
 from harness.engines.duckdb.columns import Exposed, FileTable, SqlTranslation, exposed, guarded
-from harness.engines.duckdb.instance import DuckDBFiles
-from harness.engines.file_groups import DirectLooks, FileGroup, Inspector, Pooled, ScanFile, Scope
+from harness.engines.duckdb.instance import DuckDBFiles, is_own
+from harness.engines.file_groups import DirectLooks, FileGroup, Inspector, ScanFiles
 from harness.engines.footers import failing_on
-from harness.engines.union_arms import KeySet, deleted_keys, key_sets
+from harness.engines.union_arms import KeySet, Pooled, Scope, deleted_keys, key_sets
 from harness.errors import SchemaMismatchError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
-from harness.metadata.model.arrow_values import array_of, from_numpy
+from harness.metadata.model.arrow_values import Places, array_of, from_numpy
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, is_variant_group
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType
 from harness.metadata.plan.projection import ColumnSource, Stored
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
@@ -51,94 +51,104 @@ class RelationScan:
     shown: how DuckDB shows the columns of the group's schema, by place.
     """
 
-    rows: tuple[int, ...]
+    rows: Places
     relation: str
     parquet: bool
     shown: Sequence[Exposed]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Scanner:
     """Opens the files of a plan on one connection.
 
     looks: knows how SQL there calls them.
     register: puts an Arrow table where SQL can read it, and returns its name there.
+    columns: by the id of a physical schema, the schema and its columns as DuckDB shows them there.
     """
 
     looks: DirectLooks
-    plan: ScanPlan
+    plan: PlannedScan
     register: Callable[[pa.Table], str]
     inspector: Inspector
-    _columns: dict[int, list[Exposed]] = field(default_factory=dict)
+    columns: dict[int, tuple[PhysicalSchema, Sequence[Exposed]]] = field(repr=False)
 
     @staticmethod
-    def over(plan: ScanPlan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str]) -> Scanner:
+    def over(plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str]) -> Scanner:
         """A scanner of the plan's files; opens none yet."""
         looks = DirectLooks(DuckDBFiles(connection, plan.storage), plan)
-        return Scanner(looks, plan, register, Inspector(looks, plan))
+        return Scanner(looks, plan, register, Inspector(looks, plan), _columns if is_own(connection) else {})
 
-    def of(self, plan: ScanPlan) -> Scanner:
+    def of(self, plan: PlannedScan) -> Scanner:
         """The same for a plan of some of the files; what was looked at stays known."""
         return replace(self, plan=plan, inspector=replace(self.inspector, plan=plan))
 
-    def scan(self, files: Sequence[ScanFile], group: FileGroup, fields: tuple[Field, ...]) -> RelationScan:
-        """The relation that reads a group. `files`: its members. `fields`: what its sources are the sources of.
+    def scan(self, files: ScanFiles, group: FileGroup, fields: tuple[Field, ...]) -> RelationScan:
+        """The relation that reads a group. `fields`: what its sources are the sources of.
 
         Raises HarnessError: DuckDB cannot open the files, or sees other columns than harness.
         """
-        schema = group.schema
-        rows = tuple(count for count in group.rows if count is not None)
+        form, rows = group.form, group.rows
+        schema, first = form.schema, files.name(int(group.members[0]))
         if not schema:
-            relation = counted(rows, self.register)
+            relation = counted(rows.tolist(), self.register)
             return RelationScan(rows=rows, relation=relation, parquet=False, shown=())
         # Of a stranger's delete file DuckDB would believe the footer's statistics, and miss keys (1.5, 2.0).
-        doubted = self.plan.storage.untrusted and not files[0].is_data
-        parquet = group.format == "parquet" and not doubted and not _needs_arrow(group, fields)
+        doubted = self.plan.storage.untrusted and not files.are_data
+        parquet = form.format == "parquet" and not doubted and not _needs_arrow(group, fields)
         if parquet:
-            shown = self._shown_of_files(files, group)
+            shown = self._shown_of_files(first, group)
             parquet = _misread(schema, shown, group.sources) is None
         if parquet:
-            relation = self.read_parquet(tuple(file.name.physical for file in files))
+            relation = self.read_parquet(files.physical_of(group.members))
         else:
-            tables = [self.looks.rows(file, group, fields) for file in files]
-            rows = tuple(table.num_rows for table in tables)
+            tables = [self.looks.rows(name, group, fields) for name in files.names(group.members)]
+            rows = np.array([table.num_rows for table in tables])
             relation = self.register(_stacked(tables))
             if _OLD_DUCKDB:  # 1.5 pushes Bloom filters of joins into scans of Arrow tables, where they fail
                 relation = f"(WITH kept AS MATERIALIZED (SELECT * FROM {relation}) SELECT * FROM kept)"
-            shown = self._shown(relation, schema, files[0])
+            shown = self._shown(relation, schema, first)
             wrong = _misread(schema, shown, group.sources)
             if wrong is not None:
                 raise SchemaMismatchError(
                     f"Cannot read a column: Arrow sees it as {shown[wrong].type}, its footer says otherwise",
                     cause="IncompatibleType",
                     table=self.plan.table,
-                    file=str(files[0].name),
+                    file=str(first),
                     field=schema[wrong].name,
                     rule="iceberg 6.14",
                 )
-        shown = guarded(shown, schema, group.legacy) if group.legacy else shown
+        shown = guarded(shown, schema, form.legacy) if form.legacy else shown
         return RelationScan(rows=rows, relation=relation, parquet=parquet, shown=shown)
 
     def read_parquet(self, physical: Sequence[PhysicalPath]) -> str:
         """The FROM item that reads these files, in this order of `file_index`."""
         return read_parquet(self.looks.access.listed(physical))
 
-    def _shown_of_files(self, files: Sequence[ScanFile], group: FileGroup) -> Sequence[Exposed]:
-        """The columns of Parquet files as DuckDB's reader shows them, by position."""
-        schema = group.schema
-        if group.shown is not None:
-            return [Exposed(column.name, type_) for column, type_ in zip(schema, group.shown, strict=True)]
-        if id(schema) not in self._columns:
-            sample = self.read_parquet([files[0].name.physical])
-            self._columns[id(schema)] = self._shown(sample, schema, files[0])
-        return self._columns[id(schema)]
+    def _shown_of_files(self, first: FileName, group: FileGroup) -> Sequence[Exposed]:
+        """The columns of Parquet files as DuckDB's reader shows them, by position. first: one of the files."""
+        schema, shown = group.form.schema, group.form.shown
+        if shown is not None:
+            return [Exposed(column.name, type_) for column, type_ in zip(schema, shown, strict=True)]
+        known = self.columns.get(id(schema))
+        if known is None:
+            if len(self.columns) >= _MOST_SCHEMAS:
+                self.columns.clear()
+            known = schema, self._shown(self.read_parquet([first.physical]), schema, first)
+            self.columns[id(schema)] = known
+        return known[1]
 
-    def _shown(self, relation: str, schema: PhysicalSchema, file: ScanFile) -> list[Exposed]:
+    def _shown(self, relation: str, schema: PhysicalSchema, file: FileName) -> list[Exposed]:
         """The columns as DuckDB shows them, by position: it renames the second of two names equal but for case."""
-        with failing_on([file.name], self.plan.storage, table=self.plan.table, doing="Cannot open file"):
+        with failing_on([file], self.plan.storage, table=self.plan.table, doing="Cannot open file"):
             bound = self.looks.access.connection.sql(f"SELECT * FROM {relation}")
             columns = [exposed(label, type_) for label, type_ in zip(bound.columns, bound.types, strict=True)]
         return columns[: len(schema)]  # after them come the virtual columns of files that came through Arrow
+
+
+_columns: dict[int, tuple[PhysicalSchema, Sequence[Exposed]]] = {}
+"""The columns of files on harness's own connections, where no setting changes them. Files whose footers have the same
+bytes of a schema share it (`harness.engines.footers`), also in later reads of this process."""
+_MOST_SCHEMAS = 1024
 
 
 def read_parquet(listed: str) -> str:
@@ -174,11 +184,11 @@ def _needs_arrow(group: FileGroup, fields: Sequence[Field]) -> bool:
     - DuckDB before 2.0 reads instants in nanoseconds as micros, and lets bytes pass that are no WKB (frontier F1.7).
     - On a user's connection, binary columns may be converted to geometries and back (frontier F0.2).
     """
-    if group.foreign or any(f.name.lower() in _VIRTUAL_COLUMNS for f in group.schema):
+    if group.form.foreign or any(f.name.lower() in _VIRTUAL_COLUMNS for f in group.form.schema):
         return True
     if any(variants(fields, group.sources)):
         return True
-    if group.converted and any(BinaryType() == f.type for f in _used(group.sources)):
+    if group.form.converted and any(BinaryType() == f.type for f in _used(group.sources)):
         return True
     if _OLD_DUCKDB and any(geometries(fields, group.sources)):
         return True
@@ -321,9 +331,9 @@ def padded(relation: str, keys: int, probes: int) -> str:
 class AntiJoins:
     """The equality deletes of one plan, on one connection. files: every delete file."""
 
-    plan: ScanPlan
+    plan: PlannedScan
     scanner: Scanner
-    files: tuple[ScanFile, ...]
+    files: ScanFiles
 
     def matches(self, scope: Scope, roots: Mapping[Field, str], rows: int) -> list[Match]:
         """The deletes that hit an arm of so many rows, one match per anti join with its rows, `s`.
@@ -379,11 +389,11 @@ class AntiJoins:
 
         And how many rows the files have.
         """
-        files, selects, rows = [self.files[m] for m in members], [], 0
-        for group in self.scanner.inspector.groups(files, key_set.keys):
-            found = deleted_keys(self.plan, key_set, group, members)
-            scan = self.scanner.scan([files[i] for i in group.members], group, key_set.keys)
-            rows += sum(scan.rows)
+        files, selects, rows = self.files, [], 0
+        for group in self.scanner.inspector.groups(files, key_set.keys, np.array(members)):
+            found = deleted_keys(self.plan, key_set, files, group)
+            scan = self.scanner.scan(files, group, key_set.keys)
+            rows += int(scan.rows.sum())
             translation = SqlTranslation(scan.shown, FileTable(len(group.members)))
             keys = _keys(key_set, [translation.expression(root) for root in found.roots])
             facts = {"ks": found.sequence_number, "kp": found.partition}

@@ -31,7 +31,7 @@ from harness.engines.spark.types import quoted
 from harness.errors import EngineError, RequestError
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import is_local
 
 _HIDDEN = ("_", ".")
@@ -152,7 +152,7 @@ def reader_of(spark: Any) -> SparkReader:
     return PlannedSource.of(spark) or PlainPaths(spark)
 
 
-def reader_for(plan: ScanPlan, reader: PlannedSource | PlainPaths) -> PlannedSource | PlainPaths:
+def reader_for(plan: PlannedScan, reader: PlannedSource | PlainPaths) -> PlannedSource | PlainPaths:
     """The reader of a plan: options for the store of its table are not for the server, see `planned_source`."""
     is_alone = is_local(plan.table) or not (plan.storage.options or plan.storage.renewal)
     return reader if is_alone else PlainPaths(reader.session)

@@ -29,11 +29,10 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.functions import col, lit, when
 
-from harness.engines.file_groups import Pooled
-from harness.engines.union_arms import KeySet, key_sets
+from harness.engines.union_arms import KeySet, Pooled, key_sets
 from harness.metadata.files.roaring import Positions, to_positions
 from harness.metadata.model.schema import Field, StringType
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 
 Words: TypeAlias = npt.NDArray[np.int64]
 
@@ -151,14 +150,14 @@ def key_columns(key_set: KeySet, roots: Sequence[Column]) -> list[Column]:
     return keys
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DeleteJoins:
     """The equality deletes of one plan.
 
     read_keys: reads delete files; called when a arm needs them, once per set of files.
     """
 
-    plan: ScanPlan
+    plan: PlannedScan
     read_keys: KeyReader
     _read: dict[tuple[KeySet, tuple[int, ...]], DataFrame] = field(default_factory=dict)
 

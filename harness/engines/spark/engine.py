@@ -25,7 +25,7 @@ from harness.engines.spark.types import quoted, shown
 from harness.engines.union_arms import refuse_same_names
 from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.metadata.model.schema import Field, arrow_field
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 
 
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -54,7 +54,7 @@ def _has_text(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string(type_))
 
 
-def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
+def dataframe(plan: PlannedScan, spark: SparkSession | None = None) -> DataFrame:
     """The plan's rows as a lazy frame of a session, whose settings stay as they are.
 
     spark: the user's session, or None for one of harness's own.
@@ -71,11 +71,11 @@ def dataframe(plan: ScanPlan, spark: SparkSession | None = None) -> DataFrame:
     return reader.expose(named)
 
 
-def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
+def to_arrow(plan: PlannedScan, spark: SparkSession | None = None) -> pa.Table:
     """All rows of a plan, as `Engine` says; raises as `dataframe`, or `engine_error`."""
     own = spark_session() if spark is None else spark
     with _about(plan):
-        frame = lower(replace(plan, bounds=None), reader_of(own))  # no filter comes later
+        frame = lower(replace(plan, statistics=None), reader_of(own))  # no filter comes later
         frame = frame if plan.enough is None else frame.limit(plan.enough)
     try:
         if not plan.columns:  # Arrow results without columns lose their rows on the way
@@ -87,7 +87,7 @@ def to_arrow(plan: ScanPlan, spark: SparkSession | None = None) -> pa.Table:
 
 
 @contextmanager
-def _about(plan: ScanPlan) -> Iterator[None]:
+def _about(plan: PlannedScan) -> Iterator[None]:
     """Errors on the way to a query name the table and the snapshot."""
     try:
         yield
@@ -114,7 +114,7 @@ _SETTINGS = {
 
 def query(
     text: str,
-    plans: Mapping[str, ScanPlan],
+    plans: Mapping[str, PlannedScan],
     spark: SparkSession | None = None,
     *,
     columns: Sequence[Field] | None = None,
@@ -144,7 +144,7 @@ def query(
         session.conf.set(key, value)
     try:
         for name, plan in plans.items():  # which the query's own filters have narrowed already: no bounds are read
-            gateway.moved(dataframe(replace(plan, bounds=None), own), session).createOrReplaceTempView(quoted(name))
+            gateway.moved(dataframe(replace(plan, statistics=None), own), session).createOrReplaceTempView(quoted(name))
         result = session.sql(text, args=_arguments(parameters))
         return gateway.expose(result if columns is None else _as_columns(result, columns))
     except ParseException as error:
@@ -167,7 +167,7 @@ def _arguments(parameters: Mapping[str, Any] | None) -> dict[str, Any] | list[An
 
 
 def _better_told(
-    error: AnalysisException, text: str, plans: Mapping[str, ScanPlan], session: SparkSession
+    error: AnalysisException, text: str, plans: Mapping[str, PlannedScan], session: SparkSession
 ) -> AnalysisException:
     """The error where the tables have all their columns: Spark suggests among those that it sees."""
     try:

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from harness.engines.column_values import StoredColumn
 from harness.engines.footers import is_legacy
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Places, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds, bound_array
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
 _MOST_CELLS = 2_000_000
@@ -32,47 +32,47 @@ class FileBounds:
     columns: Mapping[tuple[int, dt.Type], ColumnBounds]
 
     @staticmethod
-    def of(plan: ScanPlan, fields: Sequence[dt.Field]) -> FileBounds:
+    def of(plan: PlannedScan, fields: Sequence[dt.Field]) -> FileBounds:
         """The bounds of the first single values among `fields`; none of a single file, whose row groups tell more."""
         files = plan.files.num_rows
-        if plan.bounds is None or files < 2:
+        if plan.statistics is None or files < 2:
             return FileBounds({})
         known = {f.id for f in plan.schema.fields}
         single = [f for f in fields if f.id in known and not dt.children(f.type)][: _MOST_CELLS // files]
-        found = dict(plan.bounds(single)) if single else {}
+        found = dict(plan.statistics.bounds(single)) if single else {}
         for f in single:
             if any(f.id in partition.constants for partition in plan.partitions):
                 found[f.id] = _with_tuples(plan, f, found.get(f.id))
         return FileBounds({(f.id, f.type): found[f.id] for f in single if f.id in found})
 
     def table(
-        self, stored: Sequence[StoredColumn], places: Sequence[int], members: Sequence[int], legacy: frozenset[str]
+        self, stored: Sequence[StoredColumn], places: Sequence[int], members: Places, legacy: frozenset[str]
     ) -> pa.Table | None:
         """The bounds as `java/FileBounds.java` takes them; None: nothing is known.
 
         stored: what is read of the files. places: of the columns in the files, in the order in which Spark reads them.
-        members: ordinals of the files. legacy: as in `file_groups.FileGroup`.
+        members: ordinals of the files. legacy: as in `file_groups.FileForm`.
         """
         found: dict[str, pa.Array] = {}
         for column in stored:
             bounds, source = self.columns.get((column.field.id, column.field.type)), column.source
             if bounds is None or source.place not in places or is_legacy(source.physical, legacy):
                 continue
-            number, rows = places.index(source.place), np.array(members, dtype=np.int64)
-            found[f"nulls {number}"] = from_numpy(bounds.has_nulls[rows])
-            found[f"values {number}"] = from_numpy(bounds.has_values[rows])
+            number = places.index(source.place)
+            found[f"nulls {number}"] = from_numpy(bounds.has_nulls[members])
+            found[f"values {number}"] = from_numpy(bounds.has_values[members])
             shown = _shown(column.field.type, source.physical.type)
             if shown is None:
                 continue
-            lower, upper = (side.take(from_numpy(rows)) for side in (bounds.lower, bounds.upper))
+            lower, upper = (side.take(from_numpy(members)) for side in (bounds.lower, bounds.upper))
             if isinstance(column.field.type, dt.FloatType):  # to Spark, NaN is above all other numbers
                 nan = scalar_of(math.nan, pa.float64())
-                upper = pc.if_else(from_numpy(bounds.has_nans[rows]), nan, upper)
+                upper = pc.if_else(from_numpy(bounds.has_nans[members]), nan, upper)
             found[f"lower {number}"], found[f"upper {number}"] = shown(lower), shown(upper)
         return pa.table(found) if found else None
 
 
-def _with_tuples(plan: ScanPlan, column: dt.Field, bounds: ColumnBounds | None) -> ColumnBounds:
+def _with_tuples(plan: PlannedScan, column: dt.Field, bounds: ColumnBounds | None) -> ColumnBounds:
     """The bounds of a column where the files' partition tuples have its value; that is exact."""
     numbers = to_numpy(plan.files.column("partition")).astype(np.int64)
     has_value = np.array([column.id in partition.constants for partition in plan.partitions], dtype=np.bool_)

@@ -15,17 +15,18 @@ import shutil
 import struct
 import tempfile
 import weakref
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import count
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from harness.engines.data_files import FileName, check_magic, missing_file
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.file_groups import DirectLooks, KnownFile, ScanFile, check_partition_values
+from harness.engines.file_groups import DirectLooks, FileForm, Opened, ScanFiles, check_partition_values
 from harness.engines.footers import FOOTER, Footer, codecs, failing_on, legacy_files, read_footers
 from harness.engines.spark.arrow_worker import Ends, Head, HeadReader, read_head, read_orc_traits
 from harness.engines.spark.executor_python import run_in_python, unwrap
@@ -33,9 +34,11 @@ from harness.engines.spark.gateway import DiskFile, PlannedReads, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.metadata.files.orc import OrcTraits, orc_traits, schema_of_orc
+from harness.metadata.model.arrow_values import Places
+from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.projection import ColumnSource
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.stores import Storage
 
@@ -68,7 +71,7 @@ class _Scratch:
 class FooterImages:
     """Images of footers, for as long as this is held."""
 
-    plan: ScanPlan
+    plan: PlannedScan
     _scratch: _Scratch = field(default_factory=_Scratch)
     _numbers: count[int] = field(default_factory=count)
     _access: DuckDBFiles = field(default_factory=lambda: DuckDBFiles(cursor(), Storage()))
@@ -88,8 +91,8 @@ class FooterImages:
             stream.write(tail)
         return Image(file, PhysicalPath(str(path)), is_part=False)
 
-    def opened(self, images: Sequence[Image]) -> list[KnownFile]:
-        """The files as their images show them, each for itself."""
+    def opened(self, images: Sequence[Image]) -> list[tuple[FileForm, int] | HarnessError]:
+        """The form and row count of each file by its image, or why it cannot be read."""
         footers: dict[PhysicalPath, Footer] = {}
         legacy: dict[str, frozenset[str]] = {}
         try:
@@ -101,23 +104,26 @@ class FooterImages:
                     legacy = legacy_files(self._access, footers)
         except HarnessError as error:
             if len(images) == 1:
-                return [KnownFile((), None, fault=self._about(error, images[0]))]
+                return [self._about(error, images[0])]
             return [found for image in images for found in self.opened([image])]
         pairs = [(footers[image.path], legacy.get(image.path, frozenset())) for image in images]
-        return [KnownFile(f.schema, f.rows, legacy=kinds, foreign=f.foreign) for f, kinds in pairs]
+        return [
+            (FileForm(format="parquet", schema=footer.schema, legacy=kinds, foreign=footer.foreign), footer.rows)
+            for footer, kinds in pairs
+        ]
 
     def is_brotli(self, image: Image) -> bool:
         """Tells whether pages of the first row group are in that codec."""
         return "BROTLI" in codecs(self._access, [image.path])
 
     def check_partition_values(
-        self, image: Image, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]
+        self, image: Image, fields: Sequence[Field], sources: Sequence[ColumnSource], constants: Mapping[int, Any]
     ) -> None:
-        """Checks as `file_groups.Looks` says. `image`: of that file."""
+        """Checks as `file_groups.check_partition_values` says."""
         table = self.plan.table
         try:
             with failing_on([image.name], self._access.storage, table=table, doing=FOOTER):
-                check_partition_values(self._access, image.name, fields, sources, file.constants, table=table)
+                check_partition_values(self._access, image.name, fields, sources, constants, table=table)
         except HarnessError as error:
             raise self._about(error, image) from error
 
@@ -203,29 +209,41 @@ _DENIED, _IRREGULAR, _FAILED = "D", "R", "S"
 _FAULTS = {_DENIED: "permission denied", _IRREGULAR: "it is no regular file"}
 
 
-@dataclass(frozen=True, slots=True)
+_Known: TypeAlias = tuple[FileForm, int | None]
+"""The form of a file, and its physical row count, None if only reading tells."""
+
+
+@dataclass(slots=True)
 class ExecutorLooks:
     """Looks at the files of a plan on executors; see `harness.engines.file_groups.Looks`."""
 
     gateway: PlannedReads
-    plan: ScanPlan
+    plan: PlannedScan
     images: FooterImages
-    _opened: dict[str, KnownFile] = field(default_factory=dict)
+    _opened: dict[str, _Known | HarnessError] = field(default_factory=dict)
     _disk: dict[str, DiskFile] = field(default_factory=dict)
     _imaged: dict[str, Image] = field(default_factory=dict)
     _brotli: set[str] = field(default_factory=set)
     _orc: dict[str, OrcTraits] = field(default_factory=dict)
 
-    def prefetch(self, files: Sequence[ScanFile]) -> None:
-        """Looks at those of `files` that were not looked at; raises OutsideTableError, and EngineError of a job."""
-        new = {file.name.physical: file for file in files if file.name.physical not in self._opened}
+    def prefetch(self, *parts: ScanFiles) -> None:
+        """Looks at those of the files that were not looked at; raises OutsideTableError, and EngineError of a job."""
+        new: dict[str, _Wanted] = {}
+        for files in parts:
+            alike: dict[object, int] = {}
+            columns = (files.path, files.physical, files.format, files.partition.tolist(), files.split.tolist())
+            for path, physical, format_, partition, split in zip(*columns, strict=True):
+                if physical not in self._opened:
+                    key = frozenset(files.constants[partition]), split
+                    number = alike.setdefault(key, len(alike))
+                    new[physical] = _Wanted(FileName(path, physical), format_, (files.are_data, number))
         present = []
         for file in new.values():
             fault = self.plan.storage.fault(file.name.physical)
             if fault is None:
                 present.append(file)
             else:
-                self._refuse(file, missing_file(file.name, fault, self.plan.storage, table=self.plan.table))
+                self._refuse(file.name, missing_file(file.name, fault, self.plan.storage, table=self.plan.table))
         jobs = {"parquet": self._look_at_footers, "orc": self._look_at_orc}
         by_jvm = [file for file in present if file.format in jobs and hadoop_opens(file.name.physical)]
         others = [file for file in present if file.format not in jobs or not hadoop_opens(file.name.physical)]
@@ -233,15 +251,26 @@ class ExecutorLooks:
             others += look([file for file in by_jvm if file.format == file_format])
         self._look_at_heads(others)
 
-    def opened(self, file: ScanFile) -> KnownFile:
-        """The file, which was prefetched; its fault, if it cannot be read."""
-        return self._opened[file.name.physical]
+    def faults(self, files: ScanFiles) -> Mapping[int, HarnessError]:
+        """Return why files that were prefetched cannot be read, by number."""
+        found = ((number, self._opened[physical]) for number, physical in enumerate(files.physical))
+        return {number: known for number, known in found if isinstance(known, HarnessError)}
 
-    def check_partition_values(self, file: ScanFile, fields: Sequence[Field], sources: Sequence[ColumnSource]) -> None:
+    def opened(self, files: ScanFiles, numbers: Places) -> Opened:
+        """Return some of the files, which were prefetched and have no fault."""
+        found = [self._opened[physical] for physical in files.physical_of(numbers)]
+        known = [file for file in found if not isinstance(file, HarnessError)]
+        assert len(known) == len(found), "files with a fault are not opened"
+        return Opened.of([form for form, _ in known], [rows for _, rows in known])
+
+    def check_partition_values(
+        self, files: ScanFiles, number: int, fields: Sequence[Field], sources: Sequence[ColumnSource]
+    ) -> None:
         """Checks as `file_groups.Looks` says, for the first file of a group."""
-        image = self._imaged.get(file.name.physical)
+        image = self._imaged.get(files.physical[number])
         if image is not None:  # else it has no columns
-            self.images.check_partition_values(image, file, fields, sources)
+            (constants,) = files.partition_values(np.array([number]))
+            self.images.check_partition_values(image, fields, sources, constants)
 
     def disk_files(self, physical: Sequence[str]) -> list[DiskFile]:
         """Files as they were when they were looked at."""
@@ -255,29 +284,29 @@ class ExecutorLooks:
         """Facts of the footer of an ORC file beside its columns."""
         return self._orc[file.physical]
 
-    def _refuse(self, file: ScanFile, fault: HarnessError) -> None:
-        self._opened[file.name.physical] = KnownFile((), None, fault=fault.within(table=self.plan.table))
+    def _refuse(self, name: FileName, fault: HarnessError) -> None:
+        self._opened[name.physical] = fault.within(table=self.plan.table)
 
-    def _look_at_footers(self, files: Sequence[ScanFile]) -> list[ScanFile]:
+    def _look_at_footers(self, files: Sequence[_Wanted]) -> list[_Wanted]:
         """Looks at Parquet files; gives back those that the JVM has no access to."""
         if not files:
             return []
         groups: dict[object, int] = {}
-        numbers = [groups.setdefault((frozenset(file.constants), file.split), len(groups)) for file in files]
+        numbers = [groups.setdefault(file.alike, len(groups)) for file in files]
         physical = [file.name.physical for file in files]
         self.gateway.check_access(physical)
         looks = decode(self.gateway.look_at_footers(physical, numbers, hadoop_options(self.plan.storage, physical)))
-        alike = {id(look.text): (file, look) for file, look in zip(reversed(files), reversed(looks), strict=True)}
-        firsts = [(file, look) for file, look in alike.values() if look.found in (Seen.PARSED, Seen.WHOLE)]
+        alike = {id(look.text): (file.name, look) for file, look in zip(reversed(files), reversed(looks), strict=True)}
+        firsts = [(name, look) for name, look in alike.values() if look.found in (Seen.PARSED, Seen.WHOLE)]
         images = []
-        for file, look in firsts:
+        for name, look in firsts:
             data = look.text or b""
             if look.found is Seen.PARSED:
-                images.append(self.images.of_footer(file.name, data))
+                images.append(self.images.of_footer(name, data))
             else:
                 head, tail = data[:_MAGIC_BYTES], data[_MAGIC_BYTES:]
-                images.append(self.images.of_ends(file.name, head, tail, look.size))
-        self._imaged.update({file.name.physical: image for (file, _), image in zip(firsts, images, strict=True)})
+                images.append(self.images.of_ends(name, head, tail, look.size))
+        self._imaged.update({name.physical: image for (name, _), image in zip(firsts, images, strict=True)})
         opened = zip(firsts, self.images.opened(images), strict=True)
         known = {id(look.text): found for (_, look), found in opened}  # of the texts, which `looks` holds
         inaccessible = []
@@ -286,27 +315,27 @@ class ExecutorLooks:
             self._disk[path] = DiskFile(path, look.size, look.modified)
             if _is_inaccessible(look):
                 inaccessible.append(file)
-            self._keep(file, look, known.get(id(look.text)))
+            self._keep(file.name, look, known.get(id(look.text)))
         return inaccessible
 
-    def _keep(self, file: ScanFile, look: Look, alike: KnownFile | None) -> None:
-        path = file.name.physical
+    def _keep(self, name: FileName, look: Look, alike: tuple[FileForm, int] | HarnessError | None) -> None:
+        path = name.physical
         match look.found:
             case Seen.COLUMNLESS:
-                self._opened[path] = KnownFile((), look.rows)
+                self._opened[path] = _COLUMNLESS, look.rows
             case Seen.FAULTY:
-                self._refuse(file, _fault(file.name, look.text, self.plan))
+                self._refuse(name, _fault(name, look.text, self.plan))
             case Seen.WHOLE | Seen.PARSED:
                 assert alike is not None
-                if alike.fault is not None:
-                    self._refuse(file, alike.fault)
+                if isinstance(alike, HarnessError):
+                    self._refuse(name, alike)
                     return
-                rows = alike.rows if look.found is Seen.WHOLE else look.rows
-                self._opened[path] = replace(alike, rows=rows)
+                form, rows = alike
+                self._opened[path] = form, rows if look.found is Seen.WHOLE else look.rows
                 if look.brotli or (look.found is Seen.WHOLE and self.images.is_brotli(self._imaged[path])):
                     self._brotli.add(path)
 
-    def _look_at_orc(self, files: Sequence[ScanFile]) -> list[ScanFile]:
+    def _look_at_orc(self, files: Sequence[_Wanted]) -> list[_Wanted]:
         """Looks at ORC files; gives back those that the JVM has no access to."""
         if not files:
             return []
@@ -319,20 +348,21 @@ class ExecutorLooks:
         for file, look in zip(files, looks, strict=True):
             self._disk[file.name.physical] = DiskFile(file.name.physical, look.size, look.modified)
             if look.found is Seen.FAULTY:
-                self._refuse(file, _fault(file.name, look.text, self.plan))
+                self._refuse(file.name, _fault(file.name, look.text, self.plan))
                 continue
             assert look.text is not None
             path, named, ends = file.name.physical, str(file.name), look.text
             try:
                 check_magic(file.name, ends[:_MAGIC_BYTES], table=self.plan.table)
                 # What lies between head and footer is not missed: all places in a footer count from the file's end.
-                self._opened[path] = KnownFile(*schema_of_orc(BytesIO(ends), file=named))
+                schema, rows = schema_of_orc(BytesIO(ends), file=named)
+                self._opened[path] = FileForm(format="orc", schema=schema), rows
                 self._orc[path] = orc_traits(BytesIO(ends), file=named)
             except HarnessError as error:
-                self._refuse(file, error)
+                self._refuse(file.name, error)
         return [file for file, look in zip(files, looks, strict=True) if _is_inaccessible(look)]
 
-    def _look_at_heads(self, files: Sequence[ScanFile]) -> None:
+    def _look_at_heads(self, files: Sequence[_Wanted]) -> None:
         if not files:
             return
         named = tuple((file.name, file.format) for file in files)
@@ -341,31 +371,43 @@ class ExecutorLooks:
         for number, pickled in zip(*(found.column(i).to_pylist() for i in range(2)), strict=True):
             self._keep_head(files[number], pickle.loads(pickled))  # of harness's own workers
 
-    def _keep_head(self, file: ScanFile, look: Head | Ends | str) -> None:
+    def _keep_head(self, file: _Wanted, look: Head | Ends | str) -> None:
         path = file.name.physical
         match look:
             case str():
                 fault = unwrap(RuntimeError(look))
                 assert fault is not None
-                self._refuse(file, fault)
+                self._refuse(file.name, fault)
             case Head():
                 self._disk[path] = DiskFile(path, look.size)
-                self._opened[path] = KnownFile(look.schema, look.rows)
+                self._opened[path] = FileForm(format=file.format, schema=look.schema), look.rows
                 if look.orc is not None:
                     self._orc[path] = look.orc
             case Ends():
                 self._disk[path] = DiskFile(path, look.size)
                 image = self._imaged[path] = self.images.of_ends(file.name, look.head, look.tail, look.size)
                 (self._opened[path],) = self.images.opened([image])
-                if self._opened[path].fault is None and self.images.is_brotli(image):
+                if not isinstance(self._opened[path], HarnessError) and self.images.is_brotli(image):
                     self._brotli.add(path)
+
+
+_COLUMNLESS = FileForm(format="parquet", schema=())
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A file to look at. alike: the same for files whose footers the JVM may answer by one text."""
+
+    name: FileName
+    format: str
+    alike: object
 
 
 def _is_inaccessible(look: Look) -> bool:
     return look.found is Seen.FAULTY and (look.text or b"").startswith(_FAILED.encode())
 
 
-def _fault(file: FileName, text: bytes | None, plan: ScanPlan) -> HarnessError:
+def _fault(file: FileName, text: bytes | None, plan: PlannedScan) -> HarnessError:
     """The error for a file that the JVM could not look at."""
     told = (text or b"").decode(errors="replace")
     if told.startswith(_FAILED):
@@ -379,11 +421,11 @@ def _fault(file: FileName, text: bytes | None, plan: ScanPlan) -> HarnessError:
 _MOST_FOOTERS = 64
 
 
-def client_looks(plan: ScanPlan) -> DirectLooks:
+def client_looks(plan: PlannedScan) -> DirectLooks:
     """Looks at the files of a plan."""
 
-    def open_other(file: ScanFile) -> KnownFile:
-        return KnownFile(*read_head(file.name, file.format, plan.storage, table=plan.table))
+    def open_other(name: FileName, file_format: str) -> tuple[PhysicalSchema, int | None]:
+        return read_head(name, file_format, plan.storage, table=plan.table)
 
     return DirectLooks(DuckDBFiles(cursor(), plan.storage), plan, open_other)
 

@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 
+import numpy as np
 import pyarrow as pa
 import pyspark.errors.utils
 from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StructField, StructType
 
 from harness.engines.column_values import constant
-from harness.engines.file_groups import DirectLooks, Inspector, ScanFile
+from harness.engines.file_groups import DirectLooks, Inspector, ScanFiles
 from harness.engines.spark.arrow_worker import told
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, SparkReader, reader_for
@@ -32,46 +33,60 @@ from harness.engines.spark.types import storage_type
 from harness.engines.union_arms import (
     DELETED,
     KeySet,
+    RefusedFiles,
     UnionArm,
     columns_to_read,
     delete_files,
     deleted_keys,
     key_roots,
-    union_arms,
+    readable_arms,
     with_merged_scopes,
 )
+from harness.metadata.model.arrow_values import Places
 from harness.metadata.model.schema import METADATA, Field
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.threads import Lock
 
 # Files that cannot be read, as a frame: who reads one of them fails, and who leaves it out does not.
 #
 
 
-def refused_arm(gateway: PlannedReads, arm: UnionArm) -> DataFrame:
-    """The columns of an arm whose files cannot be read, as `c0`, `c1`, ….
+def refused_arms(
+    gateway: PlannedReads, plan: PlannedScan, columns: Sequence[Field], refused: RefusedFiles
+) -> list[DataFrame]:
+    """The columns of files that cannot be read, as `c0`, `c1`, …, in a frame for each set of partition constants.
 
     All but those of the partition tuple are stored ones to Spark, so that it takes nothing about them for known.
     """
-    assert arm.group.faults is not None
-    constants = FileConstants(len(arm.files))
+    alike: dict[frozenset[int], list[int]] = {}
+    for number in refused.faults:
+        (constants,) = refused.files.partition_values(np.array([number]))
+        alike.setdefault(frozenset(constants), []).append(number)
+    return [_refused_arm(gateway, plan, columns, refused, np.array(numbers)) for numbers in alike.values()]
+
+
+def _refused_arm(
+    gateway: PlannedReads, plan: PlannedScan, columns: Sequence[Field], refused: RefusedFiles, numbers: Places
+) -> DataFrame:
+    partitions = refused.files.partition_values(numbers)
+    constants = FileConstants(len(numbers))
     translation = ColumnTranslation(lambda place: functions.col(f"p{place}"), constants)
     expressions: list[Column] = []
     stored: list[StructField] = []
-    for f in arm.columns:
-        if all(f.id in file.constants for file in arm.files):
-            value = constant([file.constants[f.id] for file in arm.files], f.type)
+    for f in columns:
+        if f.id in partitions[0]:
+            value = constant([values[f.id] for values in partitions], f.type)
             expressions.append(translation.expression(value))
         else:
             expressions.append(functions.col(f"p{len(stored)}"))
             stored.append(StructField(f"refused{len(stored)}", storage_type(f.type)))
-    plan = arm.plan
-    faults = [f.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) for f in arm.group.faults]
-    reasons = pa.array([str(told(fault)) for fault in faults], pa.string())
+    faults = [refused.faults[number] for number in numbers.tolist()]
+    named = [fault.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) for fault in faults]
+    reasons = pa.array([str(told(fault)) for fault in named], pa.string())
     read = PlannedRead(
         file_format="refused",
         read_schema=StructType(stored),
-        files=[DiskFile(file.name.physical, 1) for file in arm.files],
+        files=[DiskFile(physical, 1) for physical in refused.files.physical_of(numbers)],
         constants=constants.table().add_column(0, "#reason", reasons),
     )
     frame = gateway.planned_frame(read)
@@ -82,7 +97,7 @@ _DEBUGGING = "_enable_debugging_cache"
 _BY_POSITION = frozenset(METADATA[name].id for name in ("_pos", "_row_id"))
 
 
-def lower(plan: ScanPlan, reader: SparkReader) -> DataFrame:
+def lower(plan: PlannedScan, reader: SparkReader) -> DataFrame:
     """The frame of a plan, in the reader's session: its columns are `c0`, `c1`, … in the order of `plan.columns`.
 
     Raises:
@@ -139,23 +154,20 @@ def without_call_sites() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _FrameLowering:
-    plan: ScanPlan
+    plan: PlannedScan
     reader: SparkReader
     looks: ExecutorLooks | DirectLooks
     columns: tuple[Field, ...]
     inspector: Inspector
-    deletes: tuple[ScanFile, ...]
+    deletes: ScanFiles
 
     def arms(self) -> list[DataFrame]:
         equality = DeleteJoins(self.plan, self._keys)
         by_position = any(f.id in _BY_POSITION for f in self.columns)
         bounds = FileBounds.of(self.plan, self.columns)
         frames = []
-        for arm in union_arms(self.plan, self.columns, self.inspector, self.deletes):
-            if arm.group.faults is not None:
-                assert not isinstance(self.reader, PlainPaths)
-                frames.append(refused_arm(self.reader, arm))
-                continue
+        arms, refused = readable_arms(self.plan, self.columns, self.inspector, self.deletes)
+        for arm in arms:
             scan = FrameScan(
                 reader=self.reader,
                 looks=self.looks,
@@ -168,23 +180,27 @@ class _FrameLowering:
                 bounds=bounds,
             )
             frames.append(_arm(arm, scan, equality))
+        if refused.faults:
+            assert not isinstance(self.reader, PlainPaths)
+            frames += refused_arms(self.reader, self.plan, self.columns, refused)
         return frames
 
     def _keys(self, key_set: KeySet, members: Sequence[int]) -> DataFrame:
         """All keys of some delete files, as columns `k0`, `k1`, …, with `ks` (sequence number) and `kp` (partition)."""
-        files = [self.deletes[member] for member in members]
-        frames = []
-        for group in self.inspector.groups(files, key_set.keys):
-            if group.faults is not None:
-                raise group.faults[0]
-            found = deleted_keys(self.plan, key_set, group, members)
+        files, frames = self.deletes, []
+        self.looks.prefetch(files)
+        faults = self.looks.faults(files)
+        for member in faults.keys() & set(members):
+            raise faults[member]
+        for group in self.inspector.groups(files, key_set.keys, np.array(members)):
+            found = deleted_keys(self.plan, key_set, files, group)
             roots = {f"e{i}": root for i, root in enumerate(found.roots)}
             scan = FrameScan(
                 reader=self.reader,
                 looks=self.looks,
                 plan=self.plan,
                 group=group,
-                files=tuple(files[i] for i in group.members),
+                files=files,
                 values={**roots, "ks": found.sequence_number, "kp": found.partition},
             )
             read = scan.expressions()

@@ -6,7 +6,7 @@ row positions. It is made last: expressions come first, because they decide whic
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.column_values import ColumnValue, StoredColumn, stored_columns
-from harness.engines.file_groups import DirectLooks, FileGroup, ScanFile
+from harness.engines.file_groups import DirectLooks, FileGroup, ScanFiles
 from harness.engines.spark.arrow_scan import arrow_frame, reads_natively
 from harness.engines.spark.arrow_worker import ArrowFile, packed
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
@@ -31,26 +31,27 @@ from harness.engines.spark.session import tells_apart
 from harness.engines.spark.types import natural
 from harness.metadata.files.roaring import to_positions
 from harness.metadata.model.file_schema import PhysicalField
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
+from harness.storage.paths import PhysicalPath
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class FrameScan:
     """A file group to be read.
 
-    looks: what looked at the files, executors where the reader is a gateway. files: the members.
+    looks: what looked at the files, executors where the reader is a gateway. files: those that the group is of.
     values: everything that is read, as `expressions` gives it.
-    deleted: deleted positions of each member; None: the group has none.
+    deleted: deleted positions of each member by number; None: the group has none.
     bounds: what is known of columns in the files of the plan; None: the files are not those of the plan.
     """
 
     reader: SparkReader
     looks: ExecutorLooks | DirectLooks
-    plan: ScanPlan
+    plan: PlannedScan
     group: FileGroup
-    files: tuple[ScanFile, ...]
+    files: ScanFiles
     values: Mapping[str, ColumnValue]
-    deleted: Sequence[BitMap64] | None = None
+    deleted: Mapping[int, BitMap64] | None = None
     positions: bool = False
     bounds: FileBounds | None = None
     constants: FileConstants = field(init=False)
@@ -59,23 +60,23 @@ class FrameScan:
     _places: dict[int, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        group, stored = self.group, tuple(stored_columns(self.values.values()))
+        form, stored = self.group.form, tuple(stored_columns(self.values.values()))
         native = reads_natively(
-            group.format,
-            group.schema,
+            form.format,
+            form.schema,
             [column.field for column in stored],
             [column.source for column in stored],
             positions=self.positions or self.deleted is not None,
-            files=[file.name for file in self.files],
+            files=self.files.names(self.group.members),
             traits=self.looks if isinstance(self.looks, ExecutorLooks) else ClientTraits(self.plan.storage),
         )
-        object.__setattr__(self, "_stored", stored)
-        object.__setattr__(self, "native", self._is_readable() and native)
-        object.__setattr__(self, "constants", FileConstants(len(self.files)))
+        self._stored = stored
+        self.native = self._is_readable() and native
+        self.constants = FileConstants(len(self.group.members))
 
     def expressions(self) -> dict[str, Column]:
         """The expression of each of `values`, by its label."""
-        translation = ColumnTranslation(self._place, self.constants, self.group.legacy)
+        translation = ColumnTranslation(self._place, self.constants, self.group.form.legacy)
         return {label: translation.expression(value) for label, value in self.values.items()}
 
     def frame(self) -> DataFrame:
@@ -90,47 +91,53 @@ class FrameScan:
                 return self._gateway_frame(reader)
             case PlainPaths() as reader:
                 return reader.planned_frame(
-                    file_format=self.group.format,
+                    file_format=self.group.form.format,
                     read_schema=self._read_schema(),
-                    paths=[file.name.physical for file in self.files],
+                    paths=self._physical(),
                     constants=self.constants.table(),
                     positions=self.positions,
-                    deleted=self.deleted,
+                    deleted=self._deleted(),
                 )
             case other:
                 assert_never(other)
 
+    def _physical(self) -> list[PhysicalPath]:
+        return self.files.physical_of(self.group.members)
+
+    def _deleted(self) -> list[BitMap64] | None:
+        """The deleted positions of each member."""
+        return None if self.deleted is None else [self.deleted[number] for number in self.group.members.tolist()]
+
     def _is_readable(self) -> bool:
         """Tells whether Spark can read such files in the reader's session; RequestError where nothing can."""
-        names = [file.name.physical for file in self.files]
+        names = self._physical()
         match self.reader:
             case Gateway():
                 return all(map(hadoop_opens, names))
             case PlannedSource() as source:
                 return tells_apart(source.session, self._used()) and all(map(hadoop_opens, names))
             case PlainPaths() as reader:
-                return reader.knows(self.group.schema, self._used()) and all(map(reader.opens, names))
+                return reader.knows(self.group.form.schema, self._used()) and all(map(reader.opens, names))
             case other:
                 assert_never(other)
 
     def _used(self) -> list[PhysicalField]:
         """The file's columns that are read, each once."""
         places = dict.fromkeys(column.source.place for column in self._stored)
-        return [self.group.schema[place] for place in places]
+        return [self.group.form.schema[place] for place in places]
 
     def _gateway_frame(self, reader: PlannedReads) -> DataFrame:
         assert isinstance(self.looks, ExecutorLooks)
-        bitmaps = None
-        if self.deleted is not None:
-            counts = [rows for rows in self.group.rows if rows is not None]
-            masks = [encode(bits, rows) for bits, rows in zip(self.deleted, counts, strict=True)]
+        bitmaps, deleted = None, self._deleted()
+        if deleted is not None:
+            masks = [encode(bits, rows) for bits, rows in zip(deleted, self.group.rows.tolist(), strict=True)]
             bitmaps = self.constants.label(pa.array(masks, pa.binary()))
         known = None
         if self.bounds is not None:
-            known = self.bounds.table(self._stored, list(self._places), self.group.members, self.group.legacy)
-        names = [file.name.physical for file in self.files]
+            known = self.bounds.table(self._stored, list(self._places), self.group.members, self.group.form.legacy)
+        names = self._physical()
         read = PlannedRead(
-            file_format=self.group.format,
+            file_format=self.group.form.format,
             read_schema=self._read_schema(),
             files=self.looks.disk_files(names),
             constants=self.constants.table(),
@@ -147,18 +154,22 @@ class FrameScan:
         return frame.withColumns({"deleted": is_marked(position), "pos": unmarked(position)})
 
     def _read_schema(self) -> SparkStruct:
-        return SparkStruct([natural(self.group.schema[place]) for place in self._places])
+        return SparkStruct([natural(self.group.form.schema[place]) for place in self._places])
 
     def _arrow_frame(self) -> DataFrame:
-        deleted = [None] * len(self.files) if self.deleted is None else [packed(to_positions(d)) for d in self.deleted]
+        files, deleted = self.files, self.deleted
         return arrow_frame(
             self.reader.session,
             files=[
-                ArrowFile(name=file.name, exact_rows=file.exact_rows, deleted=bits)
-                for file, bits in zip(self.files, deleted, strict=True)
+                ArrowFile(
+                    name=files.name(number),
+                    exact_rows=files.exact_rows(number),
+                    deleted=None if deleted is None else packed(to_positions(deleted[number])),
+                )
+                for number in self.group.members.tolist()
             ],
-            file_format=self.group.format,
-            schema=self.group.schema,
+            file_format=self.group.form.format,
+            schema=self.group.form.schema,
             fields=[column.field for column in self._stored],
             sources=[column.source for column in self._stored],
             constants=self.constants.table(),

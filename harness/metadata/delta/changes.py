@@ -8,30 +8,31 @@ Spec: Delta, "Change Data Files".
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyroaring import BitMap64
 
 from harness.errors import HarnessError, UnknownColumnError
 from harness.metadata.delta.actions import PARTITION_VALUES, Commit, State
 from harness.metadata.delta.change_files import ChangedFile, changed_files, check_enabled, check_evolution, check_names
 from harness.metadata.delta.change_range import ChangeRequest, resolve_range
 from harness.metadata.delta.commit_times import CommitHistory
-from harness.metadata.delta.deletion_vectors import DeletedFile, footer_rows, make_loader, position_delete
+from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.partition_values import partition_tuples
 from harness.metadata.delta.protocol import check_protocol
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.types import DeltaSchema, table_schema
+from harness.metadata.delta.vectors import vector_of
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema
-from harness.metadata.plan.scan_plan import FILES, Counts, Partition, PositionLoader, ScanPlan, within_roots
-from harness.storage.stores import Storage
+from harness.metadata.plan.deletes import ChangedRows, PositionDeletes, Vector, vectors_table
+from harness.metadata.plan.scan_plan import FILES, Counts, DeltaRules, Partition
+from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.threads import cached_property
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _OFFERED = ("_file", "_pos")
 
 def plan_changes(
     source: DeltaTable, history: CommitHistory, request: ChangeRequest, *, columns: tuple[str, ...] | None
-) -> ScanPlan:
+) -> PlannedScan:
     """The plan of a read of changes.
 
     columns: names of columns of the table, `_change_type`, `_commit_version`, `_commit_timestamp`, `_file` and `_pos`,
@@ -60,14 +61,14 @@ def plan_changes(
         raise error.within(table=source.location, format="delta") from error.__cause__
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Feed:
     source: DeltaTable
     history: CommitHistory
     versions: range
     earlier: dict[int, State] = field(default_factory=dict)
 
-    def plan(self, columns: tuple[str, ...] | None) -> ScanPlan:
+    def plan(self, columns: tuple[str, ...] | None) -> PlannedScan:
         shown = self._columns()
         fields = (*shown.schema.fields, *CHANGES.values())
         schema = replace(shown.schema, fields=fields)
@@ -76,29 +77,19 @@ class _Feed:
         changes = (changed_files(commit, locator, partial(self._before, commit)) for commit in self._commits)
         files = [file for of_commit in changes for file in of_commit]
         partitions, indexes = self._partitions(files, shown.partition_columns)
-        return ScanPlan(
+        deletes, positions = _position_deletes(files, locator)
+        return PlannedScan(
             table=self.source.location,
-            format="delta",
             snapshot=self.versions[-1] if self.versions else self.history.listing.latest,
             schema=schema,
             columns=chosen,
             filter=None,
-            files=_planned(files, indexes),
+            rules=DeltaRules(lookup=shown.lookup),
+            files=_planned(files, indexes, positions),
             partitions=partitions,
-            equality_deletes=(),
-            delete_sets=((),),
-            position_deletes=tuple(
-                position_delete(ordinal, vector, locator, is_whole=False)
-                for ordinal, file in enumerate(files)
-                for vector in (file.hidden, file.shown)
-                if vector is not None
-            ),
-            load_positions=_loader(files, self.source),
-            name_mapping=None,
-            skipped=(),
+            position_deletes=deletes,
             counts=Counts(files=len(files)),
             storage=self.source.storage,
-            lookup=shown.lookup,
         )
 
     @cached_property
@@ -174,7 +165,7 @@ def _bound(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
     return fields
 
 
-def _planned(files: Sequence[ChangedFile], partitions: Sequence[int]) -> pa.Table:
+def _planned(files: Sequence[ChangedFile], partitions: Sequence[int], positions: Sequence[int | None]) -> pa.Table:
     rows = [
         {
             "path": file.path,
@@ -184,50 +175,27 @@ def _planned(files: Sequence[ChangedFile], partitions: Sequence[int]) -> pa.Tabl
             "size": file.size,
             "spec_id": 0,
             "partition": partition,
-            "sequence_number": None,
-            "first_row_id": None,
             "delete_set": 0,
-            "has_positions": file.hidden is not None or file.shown is not None,
+            "positions": place,
         }
-        for file, partition in zip(files, partitions, strict=True)
+        for file, partition, place in zip(files, partitions, positions, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=FILES)
 
 
-def _loader(files: Sequence[ChangedFile], source: DeltaTable) -> PositionLoader:
-    """Loads the rows of each file that did not change."""
-    targets: dict[int, DeletedFile] = {}
-    for ordinal, file in enumerate(files):
-        for offset, vector in enumerate((file.hidden, file.shown)):
-            if vector is not None:
-                targets[2 * ordinal + offset] = DeletedFile(
-                    path=file.path, physical=file.physical, record_count=file.record_count, vector=vector
-                )
-    load = make_loader(targets, storage=source.storage, locator=source.locator, table=source.location)
-    return _Loader(files, source.storage, load).load
-
-
-@dataclass(frozen=True, slots=True)
-class _Loader:
-    files: Sequence[ChangedFile]
-    storage: Storage
-    load_vectors: PositionLoader
-    rows: dict[str, int] = field(default_factory=dict)
-
-    def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
-        vectors = self.load_vectors([2 * ordinal + offset for ordinal in ordinals for offset in (0, 1)])
-        found = {ordinal: self._unchanged(ordinal, vectors) for ordinal in ordinals}
-        return {ordinal: positions for ordinal, positions in found.items() if positions}
-
-    def _unchanged(self, ordinal: int, vectors: Mapping[int, BitMap64]) -> BitMap64:
-        file = self.files[ordinal]
-        hidden = vectors.get(2 * ordinal, BitMap64())
-        if file.shown is None:
-            return hidden
-        changed = vectors.get(2 * ordinal + 1, BitMap64()) - hidden
-        # The footer's count: rows beyond a recorded count that is too small would all seem changed.
-        if file.physical not in self.rows:
-            self.rows[file.physical] = footer_rows(file.path, file.physical, self.storage)
-        everything = BitMap64()
-        everything.add_range(0, self.rows[file.physical])
-        return everything - changed
+def _position_deletes(files: Sequence[ChangedFile], locator: Locator) -> tuple[PositionDeletes, list[int | None]]:
+    """Return the rows of each file that did not change as deleted positions, and the source of each file's."""
+    vectors: list[Vector] = []
+    sets: list[ChangedRows] = []
+    for file in files:
+        hidden, shown = (None if each is None else vector_of(each, locator) for each in (file.hidden, file.shown))
+        if shown is not None:
+            sets.append(ChangedRows(hidden, shown))
+        elif hidden is not None:
+            vectors.append(hidden)
+    of_vector, of_set = iter(range(len(vectors))), iter(range(len(vectors), len(vectors) + len(sets)))
+    positions = [
+        next(of_set) if file.shown is not None else next(of_vector) if file.hidden is not None else None
+        for file in files
+    ]
+    return PositionDeletes(vectors=vectors_table(vectors), sets=tuple(sets)), positions

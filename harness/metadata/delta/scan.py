@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
-from harness.metadata.delta.actions import DeletionVectorDescriptor, State
+from harness.metadata.delta.actions import State
 from harness.metadata.delta.checkpoint_statistics import COLUMNS, FilesStatistics
 from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.partition_values import PartitionTuples, partition_tuples
@@ -22,28 +21,26 @@ from harness.metadata.delta.statistics import leaves
 from harness.metadata.delta.types import DeltaSchema, materialized_columns
 from harness.metadata.filters.predicate import Filter, filter_for, opposite
 from harness.metadata.filters.sqltext import bind_columns
-from harness.metadata.model.arrow_values import combined, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, StructType, UnknownType
+from harness.metadata.plan.deletes import PositionDeletes
 from harness.metadata.plan.read_options import Prune
 from harness.metadata.plan.scan_plan import (
     FILES,
     KEPT,
     Counts,
+    DeltaRules,
     Partition,
-    PositionDelete,
-    PositionLoader,
-    ScanPlan,
     SkippedFiles,
     Verdicts,
     trusted_of_files,
-    within_roots,
 )
+from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.records import dataclass
 from harness.storage.threads import cached_property
 
 if TYPE_CHECKING:
-    from harness.metadata.delta.deletion_vectors import DeletedFile
     from harness.metadata.delta.table import DeltaTable
 
 
@@ -98,15 +95,20 @@ def planned_files(
         "sequence_number": pa.nulls(size, pa.int64()),
         "first_row_id": files.column("base_row_id"),
         "delete_set": zeros,
+        "commit_version": files.column("default_row_commit_version"),
         # Whatever its cardinality says: a count may be wrong, and the vector is read (against delta D9).
-        "has_positions": pc.is_valid(files.column("dv_storage_type")),
+        "positions": _numbered(to_numpy(pc.is_valid(files.column("dv_storage_type")))),
     }
     return pa.table([columns[name] for name in FILES.names], schema=FILES)
 
 
+def _numbered(has_vector: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return the number of each file's vector among all, null for a file without one."""
+    return from_numpy(np.cumsum(has_vector, dtype=np.int32) - np.int32(1), missing=~has_vector)
+
+
 def skipped_files(
     statistics: FilesStatistics,
-    locator: Locator,
     verdicts: Verdicts,
     numbers: npt.NDArray[np.int32],
     partitions: tuple[Partition, ...],
@@ -114,14 +116,14 @@ def skipped_files(
     """The files that the verdicts skip. numbers: of the partition of each file."""
     places = np.flatnonzero(verdicts != KEPT)
 
-    def load() -> pa.Table:
+    def load() -> tuple[Mapping[str, Any], tuple[Partition, ...]]:
         known = statistics.record_counts(places)
-        files = statistics.files.select(["path", "size", "key"]).take(from_numpy(places))
-        columns = {"path": files.column("path"), "size": files.column("size")}
-        columns |= {"physical": locator.physical(files.column("key")), "partition": from_numpy(numbers[places])}
-        return pa.table({**columns, "record_count": from_numpy(known, missing=known < 0)})
+        files = statistics.files.select(["path", "size"]).take(from_numpy(places))
+        columns = {name: files.column(name) for name in files.column_names}
+        columns |= {"partition": from_numpy(numbers[places]), "record_count": from_numpy(known, missing=known < 0)}
+        return columns, partitions
 
-    return SkippedFiles.of(verdicts[places], load, lambda: partitions)
+    return SkippedFiles.of(verdicts[places], load)
 
 
 _ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
@@ -130,7 +132,7 @@ _ROW_TRACKING = {_ROW_ID: ("base_row_id", "baseRowId"), _ROW_COMMIT_VERSION: ("d
 
 def plan_scan(
     source: DeltaTable, snapshot: DeltaSnapshot, *, columns: tuple[str, ...] | None, where: str | Filter | None
-) -> ScanPlan:
+) -> PlannedScan:
     """The plan of a read.
 
     columns: names in the order wanted; None: all columns of the schema.
@@ -154,7 +156,7 @@ class _Scan:
     source: DeltaTable
     snapshot: DeltaSnapshot
 
-    def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
+    def plan(self, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
         schema, state = self.snapshot.columns.schema, self.snapshot.state
         chosen = schema.fields if columns is None else bind_columns(columns, schema)
         condition = None if where is None else filter_for(where, schema)
@@ -166,13 +168,12 @@ class _Scan:
         statistics = FilesStatistics(
             state.files, state.statistics, self.source.location, strict=self.source.storage.untrusted
         )
-        verdicts = self._verdicts(condition, statistics, self.snapshot.partitions)
+        verdicts = self.verdicts(condition, statistics, self.snapshot.partitions)
         kept = np.flatnonzero(verdicts == KEPT)
         counts = statistics.record_counts(kept)
         files = state.files.drop_columns([name for name in COLUMNS if name in state.files.column_names])
         # `take` would first put all files into one piece, and a mask passes over piece by piece.
         files = files if len(kept) == files.num_rows else files.filter(from_numpy(verdicts == KEPT))
-        targets = _deleted_files(files, self.source.locator, counts)
         self._check_row_tracking(files, used)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
         types = {f.id: f.type for f in self.snapshot.columns.partition_columns}
@@ -181,34 +182,28 @@ class _Scan:
             Partition(spec_id=0, values=values, constants=values, names=names, types=types)
             for values in self.snapshot.partitions.tuples
         )
-        skipped = skipped_files(statistics, self.source.locator, verdicts, numbers, partitions)
+        skipped = skipped_files(statistics, verdicts, numbers, partitions)
         materialized = materialized_columns(state.metadata.configuration)
-        position_deletes, load_positions = self._positions(targets)
-        return ScanPlan(
+        return PlannedScan(
             table=self.source.location,
-            format="delta",
             snapshot=self.snapshot.id,
             schema=schema,
             columns=tuple(self._typed(f) for f in chosen),
             filter=condition,
+            rules=DeltaRules(
+                lookup=self.snapshot.columns.lookup,
+                materialized={column: name for column, name in materialized.items() if column in used},
+            ),
             files=planned_files(files, self.source.locator, counts, numbers[kept]),
             partitions=partitions,
-            equality_deletes=(),
-            delete_sets=((),),
-            position_deletes=position_deletes,
-            load_positions=load_positions,
-            name_mapping=None,
+            position_deletes=self._vectors(files),
             skipped=skipped,
             counts=Counts(files=state.files.num_rows),
             storage=self.source.storage,
             warnings=self.snapshot.feature_warnings,
             trusted=trusted_of_files(skipped, condition),
-            guarded=partial(self._guarded, condition),
-            lookup=self.snapshot.columns.lookup,
-            materialized={column: name for column, name in materialized.items() if column in used},
-            row_commit_versions=combined(files.column("default_row_commit_version")),
-            kept_whole=None if condition is None else partial(self._kept_whole, condition, statistics, kept),
-            bounds=partial(self._bounds, replace(statistics, strict=True), kept),
+            guarded=self._guarded(condition),
+            statistics=_Statistics(self, statistics, kept, condition),
         )
 
     def _guarded(self, condition: Filter | None) -> tuple[str, ...]:
@@ -219,27 +214,7 @@ class _Scan:
 
         return guards("delta", Statement.COLUMN_BOUNDS, condition.columns)
 
-    def _kept_whole(
-        self, condition: Filter, statistics: FilesStatistics, kept: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.bool_]:
-        partitions = replace(self.snapshot.partitions, indexes=self.snapshot.partitions.indexes[kept])
-        planned = replace(statistics, files=statistics.files.take(from_numpy(kept)))
-        verdicts = self._verdicts(opposite(condition), planned, partitions)
-        return np.not_equal(verdicts, KEPT)
-
-    def _bounds(
-        self, statistics: FilesStatistics, kept: npt.NDArray[np.int64], columns: Sequence[Field]
-    ) -> Mapping[int, ColumnBounds]:
-        """The log's bounds of columns in the kept files; none where a part of the log cannot be read."""
-        if not self.source.options.prune.by_statistics:
-            return {}
-        wanted = leaves(self.snapshot.columns.schema, (f.id for f in columns))
-        try:
-            return statistics.bounds(wanted, kept)
-        except HarnessError:
-            return {}
-
-    def _verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
+    def verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
         """The verdict of the filter on each file.
 
         Counts alone say nothing: a file is read where its numRecords is 0, or as large as its vector's cardinality,
@@ -285,31 +260,38 @@ class _Scan:
         parts = tuple(replace(f, physical_name=None) for f in self.snapshot.columns.partition_columns)
         return replace(column, type=StructType(parts) if parts else UnknownType())
 
-    def _positions(self, targets: dict[int, DeletedFile]) -> tuple[tuple[PositionDelete, ...], PositionLoader]:
-        if not targets:
-            return (), lambda ordinals: {}
-        from harness.metadata.delta.deletion_vectors import make_loader, position_delete
+    def _vectors(self, files: pa.Table) -> PositionDeletes:
+        """Return the deletion vectors of the files that have one, in the order of the files."""
+        with_vector = files.column("dv_storage_type").is_valid()
+        if not pc.any(with_vector, min_count=0).as_py():
+            return PositionDeletes()
+        from harness.metadata.delta.vectors import vectors_of
 
-        locator = self.source.locator
-        deletes = tuple(position_delete(i, target.vector, locator, is_whole=True) for i, target in targets.items())
-        load = make_loader(targets, storage=self.source.storage, locator=locator, table=self.source.location)
-        return deletes, load
+        return PositionDeletes(vectors=vectors_of(files.filter(with_vector), self.source.locator))
 
 
-def _deleted_files(files: pa.Table, locator: Locator, counts: npt.NDArray[np.int64]) -> dict[int, DeletedFile]:
-    """The files that have a deletion vector, by their place."""
-    places = np.flatnonzero(to_numpy(pc.is_valid(files.column("dv_storage_type"))))
-    if not len(places):
-        return {}
-    from harness.metadata.delta.deletion_vectors import DeletedFile
+@dataclass(frozen=True, slots=True)
+class _Statistics:
+    """The statistics of the planned files. kept: their places among the files of the snapshot."""
 
-    with_vector = files.take(from_numpy(places)).drop_columns(["partition_values"])
-    rows: list[dict[str, Any]] = with_vector.to_pylist()
-    physical = locator.physical(with_vector.column("key")).to_pylist()
-    found: dict[int, DeletedFile] = {}
-    for place, row, where in zip(places.tolist(), rows, physical, strict=True):
-        vector = DeletionVectorDescriptor.of(row)
-        if vector is not None:
-            rows_known = None if counts[place] < 0 else int(counts[place])
-            found[place] = DeletedFile(path=row["path"], physical=where, record_count=rows_known, vector=vector)
-    return found
+    scan: _Scan
+    statistics: FilesStatistics
+    kept: npt.NDArray[np.int64]
+    condition: Filter | None
+
+    def kept_whole(self) -> npt.NDArray[np.bool_]:
+        of_snapshot = self.scan.snapshot.partitions
+        partitions = replace(of_snapshot, indexes=of_snapshot.indexes[self.kept])
+        planned = replace(self.statistics, files=self.statistics.files.take(from_numpy(self.kept)))
+        condition = None if self.condition is None else opposite(self.condition)
+        return np.not_equal(self.scan.verdicts(condition, planned, partitions), KEPT)
+
+    def bounds(self, columns: Sequence[Field]) -> Mapping[int, ColumnBounds]:
+        """Return the log's bounds of columns; none where a part of the log cannot be read."""
+        if not self.scan.source.options.prune.by_statistics:
+            return {}
+        wanted = leaves(self.scan.snapshot.columns.schema, (f.id for f in columns))
+        try:
+            return replace(self.statistics, strict=True).bounds(wanted, self.kept)
+        except HarnessError:
+            return {}

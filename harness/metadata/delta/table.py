@@ -38,7 +38,7 @@ from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import Schema, check_nesting, described
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import IRREGULAR
 from harness.storage.paths import PathMap, PhysicalPath, shown
 from harness.storage.records import dataclass
@@ -180,11 +180,13 @@ class DeltaTable:
         bases = (file for base in self.log.checkpoints if base.version == version for file in base.files)
         return [*bases, *(each.file for each in self.log.compactions if each.last == version)]
 
-    def plan(self, selection: DeltaSelection, columns: tuple[str, ...] | None, where: str | Filter | None) -> ScanPlan:
+    def plan(
+        self, selection: DeltaSelection, columns: tuple[str, ...] | None, where: str | Filter | None
+    ) -> PlannedScan:
         """The plan of a read, see `harness.metadata.delta.scan.plan_scan`."""
         return plan_scan(self, selection.snapshot, columns=columns, where=where)
 
-    def changes(self, request: ChangeRequest, columns: tuple[str, ...] | None) -> ScanPlan:
+    def changes(self, request: ChangeRequest, columns: tuple[str, ...] | None) -> PlannedScan:
         """The plan of a read of changes, see `harness.metadata.delta.changes.plan_changes`."""
         from harness.metadata.delta.changes import plan_changes
 

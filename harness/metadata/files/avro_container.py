@@ -1,32 +1,31 @@
 """Avro object containers: manifest lists, manifests, data files and delete files, from header to records.
 
 Every block is checked before a record is decoded: a decoder that meets the end of a file takes it for the last block,
-so a cut file would lose rows without a word. Manifests are read by `Wanted` fields, found by field id. Data files are
-read whole, by `harness.metadata.files.avro`.
+so a cut file would lose rows without a word. Manifest lists are read by `Wanted` fields, found by field id; manifests
+by `harness.metadata.iceberg.columns`. Data files are read whole, by `harness.metadata.files.avro`.
 """
 
 from __future__ import annotations
 
-import json
 import lzma
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from harness.errors import CorruptFileError, EncryptedTableError, UnsupportedError
-from harness.metadata.files.avro_decoding import (
-    Plain,
-    Struct,
-    Wanted,
+from harness.metadata.files.avro_schema import Cause, Node, parse_schema
+from harness.metadata.files.avro_values import (
+    DAMAGE,
+    FieldError,
+    Read,
+    Tally,
     column_of,
-    decode_error,
-    schema_error,
-    union_branches,
+    decode_bytes,
+    decode_long,
+    reason,
 )
-from harness.metadata.files.avro_values import DAMAGE, AvroColumn, Tally, decode_bytes, decode_long
-from harness.metadata.files.documents import TooLongError, all_streams, check_document, inflate, unsnappy, unzstd
+from harness.metadata.files.documents import TooLongError, all_streams, inflate, unsnappy, unzstd
 from harness.storage.limits import DEFAULT, Limits, refusal
 from harness.storage.records import dataclass
 
@@ -80,17 +79,8 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
         ) from error
 
 
-Cause: TypeAlias = Literal["CorruptManifest", "CorruptDataFile"]
-"""The name of damage, by what the file is to the table."""
-
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
-
-
-@lru_cache(maxsize=8)
-def _schema(text: bytes) -> Any:
-    """The document; manifests of one table have one schema, and nobody changes it."""
-    return json.loads(text)
 
 
 def _metadata(data: bytes) -> tuple[dict[str, bytes], int]:
@@ -108,24 +98,78 @@ def _metadata(data: bytes) -> tuple[dict[str, bytes], int]:
             metadata[key.decode()], position = decode_bytes(data, position)
 
 
-def corrupt(reason: str, file: str, cause: Cause, column: str | None = None) -> CorruptFileError:
+def corrupt(reason: str, file: str | None, cause: Cause, column: str | None = None) -> CorruptFileError:
     """The error for an Avro file that cannot be decoded."""
     return CorruptFileError(f"Cannot decode Avro file: {reason}; restore it", cause=cause, file=file, field=column)
 
 
 @dataclass(frozen=True, slots=True)
-class WriterField:
-    """A field as the writer declared it. kind: logical type, else primitive type, of its non-null branch."""
+class Wanted:
+    """A field to decode.
 
-    id: int | None
-    kind: str
+    names: What it is called in files that give no field ids; never used otherwise.
+    kinds: The Avro types that it may have beside null; empty: any.
+    fields: The wanted fields of a record, or of the records of an array; empty: the value as it is, which is the list
+        of its values for a record or an array, and of pairs for a map.
+    """
+
+    id: int
+    names: tuple[str, ...] = ()
+    kinds: frozenset[str] = frozenset()
+    fields: tuple[Wanted, ...] = ()
+
+
+LONG, TEXT, BYTES, BOOLEAN, ARRAY = (
+    frozenset(kinds) for kinds in (("int", "long"), ("string", "enum"), ("bytes", "fixed"), ("boolean",), ("array",))
+)
+"""Kinds of fields, as readers expect them."""
+
+
+def check_kind(node: Node, kinds: frozenset[str], name: str) -> None:
+    """Raise TypeError if a field may have values of other types than `kinds` and null; no kinds are all."""
+    for branch in node.children if node.kind == "union" else (node,):
+        if kinds and branch.kind != "null" and branch.kind not in kinds:
+            raise TypeError(f"field {name!r} is of type {branch.kind}, expected {' or '.join(sorted(kinds))}")
+
+
+def _picker(node: Node | None, wanted: Sequence[Wanted]) -> Callable[[Any], Any]:
+    """Return a function from all values of a record, or of each record of an array, to the wanted ones."""
+    record = node.value if node is not None else None
+    if record is not None and record.kind == "array":
+        pick = _picker(record.children[0], wanted)
+        return lambda items: None if items is None else [pick(item) for item in items]
+    if record is None or record.kind != "record":
+        raise TypeError(f"expected a record, got {'nothing' if record is None else record.kind}")
+    picks: list[tuple[int | None, Callable[[Any], Any] | None]] = []
+    for each in wanted:
+        place = record.place(each.id, *each.names)
+        if place is not None:
+            check_kind(record.children[place], each.kinds, record.names[place])
+        inner = None if place is None or not each.fields else _picker(record.children[place], each.fields)
+        picks.append((place, inner))
+
+    def picked(row: list[Any] | None) -> list[Any]:
+        if row is None:
+            raise TypeError("a record of a list is null")
+        values = [(None if place is None else row[place], inner) for place, inner in picks]
+        return [value if inner is None else inner(value) for value, inner in values]
+
+    return picked
+
+
+def decode_error(error: Exception, *, file: str | None = None) -> CorruptFileError:
+    """Return the error to raise for one that a decoder of a manifest met."""
+    path = ".".join(error.path) if isinstance(error, FieldError) else None
+    return CorruptFileError(
+        f"Cannot decode Avro record: {reason(error)}", cause="CorruptManifest", file=file, field=path or None
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
     """An opened Avro file.
 
-    schema: the writer's, as JSON. metadata: the header's values by key, the `avro.` ones too. codec: one of `CODECS`.
+    schema: the writer's. metadata: the header's values by key, the `avro.` ones too. codec: one of `CODECS`.
     sync: the 16 bytes after every block. end: where the first block starts, in bytes.
     """
 
@@ -133,7 +177,7 @@ class Container:
     data: bytes = field(repr=False)
     cause: Cause
     limits: Limits
-    schema: Any = field(hash=False, repr=False)
+    schema: Node = field(repr=False)
     metadata: Mapping[str, bytes] = field(hash=False, repr=False)
     codec: str
     sync: bytes
@@ -147,40 +191,32 @@ class Container:
         except UnicodeDecodeError:
             return None
 
-    def fields(self, *path: Wanted) -> tuple[WriterField, ...]:
-        """The writer's fields of the record at `path` from the top; empty if there is no such record.
-
-        Raises CorruptFileError: the schema is not Avro. Cause `CorruptManifest`.
-        """
-        names: dict[str, Any] = {}
-        try:
-            record = _resolved(_type_at(self.schema, path, names), names)
-            found = []
-            for declared in record.get("fields", ()):
-                id_, branches = declared.get("field-id"), union_branches(declared["type"])
-                branch = next((b for b in branches if b != "null"), "null")
-                kind = branch if isinstance(branch, str) else str(branch.get("logicalType", branch.get("type")))
-                found.append(WriterField(id_ if isinstance(id_, int) else None, kind))
-            return tuple(found)
-        except (*DAMAGE, RecursionError) as error:
-            raise schema_error(error, file=self.file) from error
-
-    def column(self, *path: Wanted) -> AvroColumn:
-        """A column of the values of the field at `path` from the top; LookupError if there is no such field."""
-        type_ = _type_at(self.schema, path, {})
-        if type_ is None:
-            raise LookupError(path)
-        return column_of(self.schema, type_, Plain(), Tally(self.limits, self.file))
-
-    def records(self, wanted: tuple[Wanted, ...]) -> Iterator[list[Any]]:
-        """Every record of a manifest, in order, as the values of `wanted`; None for fields that the file lacks.
+    def records(self, wanted: Sequence[Wanted]) -> Iterator[list[Any]]:
+        """Every record of a manifest list, in order, as the values of `wanted`; None for fields that the file lacks.
 
         Raises:
             CorruptFileError: the file is damaged or cut, or a field cannot be decoded. Nothing of a damaged block is
                 returned.
             LimitError: it asks for more than the limits allow.
         """
-        column = column_of(self.schema, self.schema, Struct(wanted), Tally(self.limits, self.file))
+        try:
+            pick = _picker(self.schema, wanted)
+        except DAMAGE as error:
+            raise decode_error(error, file=self.file) from error
+        column = column_of(self.schema, Tally(self.limits, self.file))
+        for count, block in self.record_blocks():
+            try:
+                self.read_block(column.read, count, block)
+                rows = [pick(row) for row in column.take()]
+            except DAMAGE as error:
+                raise decode_error(error, file=self.file) from error
+            yield from rows
+
+    def record_blocks(self) -> Iterator[tuple[int, bytes]]:
+        """The blocks of a manifest or manifest list, whose records take a byte or more.
+
+        Raises as `blocks`; a LimitError, too, if there are many more records than bytes.
+        """
         records = 0
         for count, block in self.blocks():
             if count > len(block):
@@ -188,11 +224,7 @@ class Container:
             records += count
             allowed = len(self.data) + self.limits.spare_records
             self.limits.check("spare_records", records, "records", file=self.file, allowed=allowed)
-            try:
-                self.read_block(column, count, block)
-            except (*DAMAGE, RecursionError) as error:
-                raise decode_error(error, file=self.file) from error
-            yield from column.take()
+            yield count, block
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """The number of records and the plain bytes of every block, in order.
@@ -218,9 +250,9 @@ class Container:
             yield count, decompress(self.codec, block, file=self.file, cause=self.cause, limits=self.limits)
             position = end + SYNC_BYTES
 
-    def read_block(self, column: AvroColumn, count: int, block: bytes) -> None:
-        """Adds the records of a block to a column. Raises `DAMAGE`, or an error if bytes of the block are left."""
-        read, position = column.read, 0
+    def read_block(self, read: Read, count: int, block: bytes) -> None:
+        """Read the records of a block, each with one step. Raises `DAMAGE`, or an error if bytes are left."""
+        position = 0
         for _ in range(count):
             position = read(block, position)
         if position != len(block):
@@ -234,8 +266,8 @@ def open_container(data: bytes, *, file: str, cause: Cause = "CorruptManifest", 
     Raises:
         EncryptedTableError: the file is an encrypted stream (iceberg 2.19).
         CorruptFileError: no Avro container, or a damaged header.
-        UnsupportedError: a codec that is not in `CODECS` (iceberg 2.14).
-        LimitError: its schema is a document beyond `limits`.
+        UnsupportedError: a codec that is not in `CODECS` (iceberg 2.14), or a type that contains itself.
+        LimitError: its schema is a document beyond `limits`, or has more types or levels.
     """
     if data.startswith(b"AGS1"):
         message = "Cannot read an encrypted Avro file: harness holds no keys"
@@ -249,42 +281,11 @@ def open_container(data: bytes, *, file: str, cause: Cause = "CorruptManifest", 
     sync = data[position : position + SYNC_BYTES]
     if len(sync) < SYNC_BYTES:
         raise corrupt("it ends inside the header", file, cause)
-    check_document(metadata.get("avro.schema", b""), file=file, limits=limits)
-    try:
-        schema = _schema(metadata["avro.schema"])
-    except (KeyError, ValueError, RecursionError) as error:
-        raise corrupt("its header has no readable avro.schema", file, cause) from error
+    if "avro.schema" not in metadata:
+        raise corrupt("its header has no readable avro.schema", file, cause)
+    schema = parse_schema(metadata["avro.schema"], file=file, cause=cause, limits=limits)
     codec = metadata.get("avro.codec", b"null").decode(errors="replace")
     if codec not in CODECS:
         message = f"Cannot read Avro codec {codec!r}: expected one of {', '.join(sorted(CODECS))}; rewrite the file"
         raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 2.14")
     return Container(file, data, cause, limits, schema, metadata, codec, sync, position + SYNC_BYTES)
-
-
-def _type_at(schema: Any, path: tuple[Wanted, ...], names: dict[str, Any]) -> Any:
-    """The type of the field at `path` from the top; None: there is no such field. names: of records on the way."""
-    for step in path:
-        declared = _resolved(schema, names).get("fields", ())
-        schema = next((f["type"] for f in declared if _is(f, step)), None)
-        if schema is None:
-            return None
-    return schema
-
-
-def _resolved(schema: Any, names: dict[str, Any]) -> dict[str, Any]:
-    """The record that a type is, through unions and names; an empty dict if it is none."""
-    for branch in union_branches(schema):
-        if isinstance(branch, dict) and branch.get("type") in ("record", "error"):
-            names[branch.get("name", "")] = branch
-            return branch
-        if isinstance(branch, dict) and isinstance(branch.get("type"), dict | list):
-            return _resolved(branch["type"], names)
-        if isinstance(branch, str) and branch in names:
-            found: dict[str, Any] = names[branch]
-            return found
-    return {}
-
-
-def _is(declared: dict[str, Any], wanted: Wanted) -> bool:
-    id_ = declared.get("field-id")
-    return declared.get("name") in wanted.names if id_ is None else bool(id_ == wanted.id)

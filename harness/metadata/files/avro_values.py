@@ -1,25 +1,24 @@
-"""Avro values of every type, read into columns: the one decoder of manifests, data files and delete files.
+"""Avro values of every type, read into columns or skipped: the one decoder of manifests, data files and delete files.
 
 A step, a `Read`, takes the value at a position, adds it to a column, and returns the position after it; or only skips
-it. Columns are put together by `avro_decoding` (manifests, only the wanted fields) and `avro` (data files, as Arrow).
-
-Hot loops repeat inline how a number is encoded: a call per number would double their time.
+it. Avro has no checksum of its values: a damaged byte shows only where it breaks what the schema demands, so every
+demand is checked: branches of unions, booleans, symbols, lengths, the last byte of a block. fastavro, which does not
+check them, reads the last branch for branch -1, crashes on types that nest, and takes all memory for a count of nulls.
 """
 
 from __future__ import annotations
 
-import re
 import struct
-from collections import Counter
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import field
-from functools import lru_cache, partial
-from itertools import repeat
-from typing import Any, Literal, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from harness.storage.limits import Limits
 from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    from harness.metadata.files.avro_schema import Node
 
 DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """The errors of decoders for bytes, or a schema, that are wrong; their callers name the file."""
@@ -84,6 +83,15 @@ def decode_bytes(data: bytes, position: int) -> tuple[bytes, int]:
     return data[position:end], end
 
 
+def encode_long(number: int) -> bytes:
+    """Return a number of 64 bits as `decode_long` reads it."""
+    rest, groups = (number << 1) ^ (number >> 63), bytearray()
+    while rest > 0x7F:
+        groups.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes((*groups, rest))
+
+
 @dataclass(slots=True)
 class Tally:
     """Counts of one file, held against the limits. empty: values that took no byte.
@@ -119,20 +127,20 @@ Read: TypeAlias = Callable[[bytes, int], int]
 """Takes the value at a position and gives the position after it. `DAMAGE` is damage."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AvroColumn:
     """A column as it grows.
 
     add_null: adds a null in place of a value.
     values: of a record whether it is there, of a list its length or None, of others the values.
-    children: a record's fields, None for a field that is missing; a list's items, or its keys and its values.
+    children: a record's fields; a list's items, or its keys and its values.
     """
 
     read: Read
     add_null: Callable[[], None]
     values: list[Any]
     kind: Literal["value", "record", "list"] = "value"
-    children: tuple[AvroColumn | None, ...] = field(default=())
+    children: tuple[AvroColumn, ...] = field(default=())
 
     def take(self) -> list[Any]:
         """The values so far, which the column then no longer has: a record is a list of its fields, a map of pairs."""
@@ -140,7 +148,7 @@ class AvroColumn:
         self.values.clear()
         if self.kind == "value":
             return found
-        parts = [repeat(None, len(found)) if child is None else child.take() for child in self.children]
+        parts = [child.take() for child in self.children]
         if self.kind == "record":
             rows: list[Any] = [list(row) for row in zip(*parts, strict=False)] if parts else [[] for _ in found]
             return rows if all(found) else [row if there else None for row, there in zip(rows, found, strict=True)]
@@ -185,14 +193,13 @@ def union_column(branches: Sequence[AvroColumn]) -> AvroColumn:
     return AvroColumn(read, lambda: values.append(None), values)
 
 
-def record_column(steps: Sequence[tuple[str, Read]], children: Sequence[AvroColumn | None], tally: Tally) -> AvroColumn:
+def record_column(steps: Sequence[tuple[str, Read]], children: Sequence[AvroColumn], tally: Tally) -> AvroColumn:
     """A column of records. steps: over the fields by name, in order. children: the columns that these add to."""
     present: list[bool] = []
 
     def add_null() -> None:
         for child in children:
-            if child is not None:
-                child.add_null()
+            child.add_null()
         present.append(False)
 
     return AvroColumn(fields_step(steps, tally, present), add_null, present, "record", tuple(children))
@@ -373,152 +380,86 @@ PRIMITIVES: dict[str, Callable[[list[Any]], Read]] = {
 """The readers of types without parts."""
 
 
-def unknown(skip: Read, values: list[Any]) -> Read:
-    """A step over a value of an unforeseen form, which adds a null."""
+def column_of(node: Node, tally: Tally) -> AvroColumn:
+    """Return a column of the values of a type."""
+    match node.kind:
+        case "record":
+            children = [column_of(child, tally) for child in node.children]
+            return record_column([(n, c.read) for n, c in zip(node.names, children, strict=True)], children, tally)
+        case "array":
+            return list_column([column_of(node.children[0], tally)], tally)
+        case "map":
+            return list_column([plain_column(PRIMITIVES["string"]), column_of(node.children[0], tally)], tally)
+        case "union":
+            branches = [column_of(branch, tally) for branch in node.children]
+            kinds = [branch.kind for branch in node.children]
+            if len(branches) == 1:
+                return optional_column(branches[0], None)
+            if len(branches) == 2 and kinds.count("null") == 1:
+                null = kinds.index("null")
+                return optional_column(branches[1 - null], null * 2)
+            return union_column(branches)
+        case "enum":
+            return plain_column(partial(enum, node.symbols))
+        case "fixed":
+            return plain_column(partial(fixed, node.size))
+        case _:
+            return plain_column(PRIMITIVES[node.kind])
 
-    def read(data: bytes, position: int) -> int:
-        position = skip(data, position)
-        values.append(None)
-        return position
 
-    return read
+# Skipping, which is most of the work on a manifest.
 
 
-def memo(skip: Read, column: AvroColumn, convert: Callable[[Any], Any], values: list[Any]) -> Read:
-    """A step that adds converted values: each distinct encoding is converted once. Equal encodings give one object."""
-    known: dict[bytes, Any] = {}
+def skip_of(node: Node, tally: Tally) -> Read:
+    """Return a step over a value of a type that adds it to no column."""
+    match node.kind:
+        case "int" | "long" | "enum":
+            return skip_long
+        case "bytes" | "string":
+            return skip_bytes
+        case "array":
+            return items_step([skip_of(node.children[0], tally)], tally)
+        case "map":
+            return items_step([skip_bytes, skip_of(node.children[0], tally)], tally)
+        case "record":
+            steps = [skip_of(child, tally) for child in node.children]
+            return fields_step(list(zip(node.names, steps, strict=True)), tally)
+        case "union":
+            return union_step([skip_of(branch, tally) for branch in node.children])
+        case _:
+            return partial(_skip_bytes_of, _SIZES.get(node.kind, node.size))
 
-    def read(data: bytes, position: int) -> int:
-        end = skip(data, position)
-        encoded = data[position:end]
-        if encoded not in known:
-            column.read(data, position)
-            known[encoded] = convert(column.take()[0])
-        values.append(known[encoded])
-        return end
 
-    return read
+_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
-# Skipping numbers and byte strings, and the maps of statistics: most of a manifest.
+def _skip_bytes_of(size: int, data: bytes, position: int) -> int:
+    end = position + size
+    if end > len(data):
+        raise IndexError(end)
+    return end
 
 
 def skip_long(data: bytes, position: int) -> int:
-    """The position after a number."""
-    while data[position] > 0x7F:
-        position += 1
-    return position + 1
+    """Return the position after a number. Raises as `decode_long`."""
+    return position + 1 if data[position] < 0x80 else decode_long(data, position)[1]
 
 
 def skip_bytes(data: bytes, position: int) -> int:
-    """The position after a byte string or text."""
+    """Return the position after a byte string or text. Raises as `decode_bytes`."""
     length, position = decode_long(data, position)
     if length < 0 or position + length > len(data):
         raise IndexError(position)
     return position + length
 
 
-def _next_block(data: bytes, position: int) -> tuple[int, int]:
-    """The number of items in the next block of an array (0 at its end), and the position of the first one."""
-    byte = data[position]
-    if byte < 0x80 and not byte & 1:
-        return byte >> 1, position + 1
-    count, position = decode_long(data, position)
-    if count < 0:  # the size of the block in bytes follows
-        count = -count
-        _, position = decode_long(data, position)
-    if count > len(data):
-        raise ValueError(f"an array claims {count} items, more than the data has bytes")
-    return count, position
-
-
-@lru_cache(maxsize=256)
-def _numbers(count: int) -> re.Pattern[bytes]:
-    return re.compile(rb"(?:[\x80-\xff]*+[\x00-\x7f]){%d}" % count)
-
-
-def skip_long_items(data: bytes, position: int) -> int:
-    """The position after an array of (number, number) records."""
-    count, position = _next_block(data, position)
-    while count:
-        end = position + 2 * count
-        # One byte each is the usual case of counts; otherwise the regular expression is the fastest loop there is.
-        if data[position:end].isascii():
-            position = end
-        else:
-            match = _numbers(2 * count).match(data, position)
-            if match is None:
-                raise IndexError(position)
-            position = match.end()
-        count, position = _next_block(data, position)
-    return position
-
-
-def skip_bytes_items(data: bytes, position: int) -> int:
-    """The position after an array of (number, byte string) records."""
-    count, position = _next_block(data, position)
-    while count:
-        for _ in range(count):
-            while data[position] > 0x7F:
-                position += 1
-            length = data[position + 1]
-            if length < 0x80 and not length & 1:
-                position += 2 + (length >> 1)
-            else:
-                position = skip_bytes(data, position + 1)
-        count, position = _next_block(data, position)
-    return position
-
-
-def int_map(
-    decode: Callable[[bytes, int], tuple[Any, int]],
-    skip: Read,
-    keep: AbstractSet[int] | None,
-    tally: Tally,
-    values: list[Any],
-) -> Read:
-    """A step over an array of (number, value) records, which adds a dict of the keys in `keep` (None: all keys).
-
-    decode, skip: over a value. A statistic that is given twice is unknown (iceberg 2.8).
-    """
+def union_step(steps: Sequence[Read]) -> Read:
+    """Return a step over a union. steps: over the values of its branches."""
 
     def read(data: bytes, position: int) -> int:
-        found: dict[int, Any] = {}
-        repeated: set[int] = set()
-        count, position = _next_block(data, position)
-        while count:
-            tally.items(len(found) + count, count, len(data))
-            for _ in range(count):
-                byte = data[position]
-                if byte < 0x80:
-                    key = (byte >> 1) ^ -(byte & 1)
-                    position += 1
-                else:
-                    key, position = decode_long(data, position)
-                if keep is None or key in keep:
-                    if key in found:
-                        repeated.add(key)
-                    found[key], position = decode(data, position)
-                else:
-                    position = skip(data, position)
-            count, position = _next_block(data, position)
-        for key in repeated:
-            del found[key]
-        values.append(found)
-        return position
-
-    return read
-
-
-def pairs_map(items: AvroColumn, keep: AbstractSet[int] | None, values: list[Any]) -> Read:
-    """A step over statistics whose items are not plain pairs. items: lists of records of key and value."""
-
-    def read(data: bytes, position: int) -> int:
-        position = items.read(data, position)
-        (pairs,) = items.take()
-        times = Counter(key for key, _ in pairs)
-        known = ((key, value) for key, value in pairs if value is not None and times[key] == 1)
-        values.append({key: value for key, value in known if keep is None or key in keep})
-        return position
+        index, position = decode_long(data, position)
+        if not 0 <= index < len(steps):
+            raise ValueError(f"union branch {index} does not exist")
+        return steps[index](data, position)
 
     return read

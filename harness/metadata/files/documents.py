@@ -11,7 +11,6 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -223,7 +222,7 @@ class Json:
 
     def under(self, rule: str) -> Json:
         """The same value, with another rule for errors to cite."""
-        return replace(self, rule=rule)
+        return Json(self.value, self.file, self.path, rule)
 
     def error(self, message: str, *, key: str | None = None, cause: str | None = None) -> InvalidTableError:
         """An error at this place, or at the member `key` of this object."""

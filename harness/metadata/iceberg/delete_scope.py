@@ -32,6 +32,7 @@ from typing import TypeAlias
 import numpy as np
 
 from harness.errors import CorruptDeleteError, InvalidTableError, UnsupportedError
+from harness.metadata.deletes.matching import FILE_PATH_ID, partition_mismatch
 from harness.metadata.filters.skipping import may_share
 from harness.metadata.iceberg.columns.entries import DataFiles
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry
@@ -40,9 +41,6 @@ from harness.metadata.iceberg.skipping import bounds_of
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Mask, Places
 from harness.storage.records import dataclass
-
-FILE_PATH_ID = 2147483546
-"""Reserved field id of the data file's path in a position delete file (iceberg 4.11)."""
 
 PartitionOf: TypeAlias = Callable[[DataFile], Hashable]
 """The partition of a file, with its spec: equal tuples of two specs are two partitions (iceberg 2.18, 4.1)."""
@@ -84,7 +82,10 @@ class DeleteScope:
     def check_target(self, delete: ManifestEntry, data: ManifestEntry, *, rule: str = "iceberg 4.4") -> None:
         """Refuses a delete for one data file that has another partition than that file."""
         if not self.lenient and self.partition_of(delete.file) != self.partition_of(data.file):
-            raise _partition_mismatch(delete, data, rule)
+            own, other = delete.file, data.file
+            raise partition_mismatch(
+                (own.path, own.spec_id, own.partition), (other.path, other.spec_id, other.partition), rule
+            )
 
     def check_vector(self, vector: ManifestEntry, data: ManifestEntry) -> None:
         """Refuses a vector that is older than its data file, or of another partition (iceberg 4.3)."""
@@ -126,20 +127,6 @@ def vectors_by_target(vectors: Iterable[ManifestEntry]) -> dict[str, ManifestEnt
     return by_target
 
 
-def check_stray_rows(delete: ManifestEntry, data: ManifestEntry, *, has_vector: bool) -> None:
-    """Refuses rows of a position delete file for a data file that the delete file does not apply to.
-
-    Rows that a rule leaves without effect are ignored: of a file with a vector (4.5), or of a later one (4.4).
-    """
-    if has_vector or delete.sequence_number < data.sequence_number:
-        return
-    target = delete.file.referenced_data_file
-    if target is not None and target != data.file.path:
-        message = f"Position delete file is for data file {target} and has rows for {data.file.path}. Rewrite it"
-        raise CorruptDeleteError(message, file=delete.file.path, rule="iceberg 4.4")
-    raise _partition_mismatch(delete, data, "iceberg 4.4")
-
-
 def single_targets(deletes: Iterable[ManifestEntry]) -> frozenset[str]:
     """The paths that are the only one in the path bounds of a position delete file."""
     bounds = (path_bounds(entry.file) for entry in deletes if entry.file.content is Content.POSITION_DELETES)
@@ -158,40 +145,24 @@ def path_bounds(file: DataFile) -> tuple[str, str] | None:
         return None
 
 
-def _partition_mismatch(delete: ManifestEntry, data: ManifestEntry, rule: str) -> CorruptDeleteError:
-    return CorruptDeleteError(
-        f"Delete of spec {delete.file.spec_id} and partition {dict(delete.file.partition)} names data file"
-        f" {data.file.path} of spec {data.file.spec_id} and partition {dict(data.file.partition)}. Rewrite the delete,"
-        " or apply it by path with lenient_delete_partition=True",
-        cause="DeletePartitionMismatch",
-        file=delete.file.path,
-        rule=rule,
-        options=("lenient_delete_partition",),
-    )
-
-
 # The key columns of equality deletes, looked up in all schemas that the table ever had (iceberg 4.23).
 
 
-def key_columns(
-    ids: Iterable[int], schemas: Iterable[dt.Schema], *, file: str
-) -> tuple[tuple[dt.Field, ...], tuple[tuple[int, ...], ...]]:
-    """The keys of one delete file, in ascending order of field id.
+def key_columns(ids: Iterable[int], schemas: Iterable[dt.Schema], *, file: str) -> tuple[dt.Field, ...]:
+    """Return the keys of one delete file: per key its top-level column, pruned down to the key.
 
     Args:
+        ids: field ids of the keys, which are returned in ascending order.
         schemas: every schema of the table, that of the read first, then the newest: a column since dropped or renamed
             still counts.
-
-    Returns:
-        Per key its top-level column, pruned down to the key, and the path of field ids from that column to the key.
+        file: the delete file, for messages.
 
     Raises:
         InvalidTableError: an id is in no schema, lies below a list or map, or is not a single value.
         UnsupportedError: a float key, which the format forbids: writers and engines disagree on -0.0 and 0.0.
     """
     known = tuple(schemas)
-    found = [_find(field_id, known, file) for field_id in sorted(set(ids))]
-    return tuple(root for root, _ in found), tuple(path for _, path in found)
+    return tuple(_find(field_id, known, file) for field_id in sorted(set(ids)))
 
 
 def read_schema_first(schemas: Mapping[int, dt.Schema], read: dt.Schema) -> tuple[dt.Schema, ...]:
@@ -204,7 +175,7 @@ def read_schema_first(schemas: Mapping[int, dt.Schema], read: dt.Schema) -> tupl
     return (read, *others)
 
 
-def _find(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> tuple[dt.Field, tuple[int, ...]]:
+def _find(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.Field:
     for schema in schemas:
         found = next((path for root in schema.fields if (path := _path(root, field_id))), ())
         if not found:
@@ -225,7 +196,7 @@ def _find(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> tuple[dt.
             )
         for parent in reversed(above):
             key = replace(parent, type=dt.StructType((_kept(key, schema, schemas),)))
-        return _kept(key, schema, schemas), tuple(f.id for f in found)
+        return _kept(key, schema, schemas)
     message = f"Cannot apply an equality delete: no schema of the table has its key field id {field_id}"
     raise InvalidTableError(message, cause="UnknownEqualityField", file=file, field=str(field_id), rule="iceberg 4.23")
 

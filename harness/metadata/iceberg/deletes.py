@@ -29,11 +29,17 @@ from harness.metadata.iceberg.delete_scope import (
     vectors_by_target,
 )
 from harness.metadata.iceberg.manifests import Content, ManifestEntry, Status
-from harness.metadata.iceberg.paths import authorities
 from harness.metadata.iceberg.values import Partitions
-from harness.metadata.model.arrow_values import array_of, distinct, to_numpy
+from harness.metadata.model.arrow_values import array_of, distinct, from_numpy, to_numpy
+from harness.metadata.plan.deletes import (
+    PositionDeleteFile,
+    PositionDeletes,
+    PositionFiles,
+    StoredVector,
+    vectors_table,
+)
+from harness.storage.paths import PathMap, PhysicalPath
 from harness.storage.records import dataclass
-from harness.storage.threads import cached_property
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -41,24 +47,16 @@ T = TypeVar("T")
 _LAST = chr(0x10FFFF)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FileDeletes:
-    """A data file with the position deletes that apply to it.
+    """The position delete files that concern a data file without a deletion vector.
 
-    vector: its deletion vector; then `position_files` and `suspects` are empty (iceberg 4.5).
-    position_files: position delete files in scope, by sequence number; their rows may name other files only.
-    suspects: files out of scope that must not name the data file, which only their rows can tell (iceberg 4.4).
+    applied: delete files in scope, by sequence number; their rows may name other data files only.
+    suspects: delete files out of scope that must not name the data file, which only their rows show (iceberg 4.4).
     """
 
-    data: ManifestEntry
-    vector: ManifestEntry | None = None
-    position_files: tuple[ManifestEntry, ...] = ()
+    applied: tuple[ManifestEntry, ...] = ()
     suspects: tuple[ManifestEntry, ...] = ()
-
-    @property
-    def has_positions(self) -> bool:
-        """True if positions must be loaded to know which rows are deleted."""
-        return self.vector is not None or bool(self.position_files) or bool(self.suspects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +64,13 @@ class DeleteIndex:
     """The live deletes of one snapshot; `build` makes it.
 
     equality: the scopes of `equality_deletes`, which are in the order of the manifests.
+    vectors: deletion vectors by the recorded path of their data file.
     """
 
     equality_deletes: tuple[ManifestEntry, ...]
     equality: EqualityDeletes
     scope: DeleteScope
-    _vectors: Mapping[str, ManifestEntry] = field(repr=False)
+    vectors: Mapping[str, ManifestEntry] = field(repr=False)
     _targeted: Mapping[str, _BySequence[ManifestEntry]] = field(repr=False)
     _scoped: Mapping[Hashable, _BySequence[ManifestEntry]] = field(repr=False)
     _ranges: Mapping[int, _PathRanges] = field(repr=False)
@@ -116,15 +115,11 @@ class DeleteIndex:
         )
 
     def for_data_file(self, data: ManifestEntry) -> FileDeletes:
-        """The position deletes of a live data file of the snapshot. Deletes without a target are ignored (4.8).
+        """Return the position delete files of a live data file that has no vector (iceberg 4.5).
 
-        Raises CorruptDeleteError: a delete names the file but contradicts its partition or sequence number (4.3, 4.4).
+        Raises CorruptDeleteError: a delete names the file but contradicts its partition (4.4).
         """
         path, number = data.file.path, data.sequence_number
-        vector = self._vectors.get(path)
-        if vector is not None:
-            self.scope.check_vector(vector, data)
-            return FileDeletes(data=data, vector=vector)
         targeting = self._targeted.get(path, _NONE).since(number)
         for entry in targeting:
             self.scope.check_target(entry, data)
@@ -132,19 +127,23 @@ class DeleteIndex:
         elsewhere = tuple(self._elsewhere(data, partition))
         applied = (*targeting, *self._scoped.get(partition, _NONE).since(number), *(elsewhere if lenient else ()))
         return FileDeletes(
-            data=data,
-            position_files=tuple(sorted(applied, key=lambda entry: entry.sequence_number)),
+            applied=tuple(sorted(applied, key=lambda entry: entry.sequence_number)),
             suspects=() if lenient else elsewhere,
         )
 
     @property
+    def targeted_paths(self) -> frozenset[str]:
+        """The recorded paths that a position delete file of one data file is for."""
+        return frozenset(self._targeted)
+
+    @property
     def named_paths(self) -> frozenset[str]:
         """The recorded paths that a deletion vector, or a position delete file of one data file, is for."""
-        return frozenset(self._vectors) | frozenset(self._targeted)
+        return frozenset(self.vectors) | self.targeted_paths
 
     def of_path(self, path: str) -> ManifestEntry:
         """A delete of the vectors and files for one data file, by that file's path, which is one of `named_paths`."""
-        vector = self._vectors.get(path)
+        vector = self.vectors.get(path)
         return next(iter(self._targeted[path].since(0))) if vector is None else vector
 
     @property
@@ -212,13 +211,17 @@ def _check_vector_entry(entry: ManifestEntry, format_version: int) -> None:
         reason = (
             f"its entry has no {' and no '.join(missing)}" if missing else f"the table has version {format_version}"
         )
-        raise CorruptDeleteError(
-            f"Invalid deletion vector: {reason}, expected a complete entry in a table of version 3 or later",
-            cause="CorruptDeletionVector",
-            file=file.path,
-            field=missing[0] if missing else "format-version",
-            rule="iceberg 4.17",
-        )
+        raise _invalid_vector(entry, reason, missing[0] if missing else "format-version")
+
+
+def _invalid_vector(entry: ManifestEntry, reason: str, field: str) -> CorruptDeleteError:
+    return CorruptDeleteError(
+        f"Invalid deletion vector: {reason}, expected a complete entry in a table of version 3 or later",
+        cause="CorruptDeletionVector",
+        file=entry.file.path,
+        field=field,
+        rule="iceberg 4.17",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +297,7 @@ def _ranges_of(bounds: list[tuple[tuple[str, str] | None, ManifestEntry]]) -> _P
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EqualityDeletes:
     """Equality deletes by partition; those of an unpartitioned spec hit every partition (iceberg 4.2, 4.6)."""
 
@@ -323,42 +326,19 @@ class EqualityDeletes:
         return self.answers[key]
 
 
-@dataclass(frozen=True)
-class FilesWithDeletes:
-    """The data files of a plan with their position deletes, by recorded path.
+def position_deletes(
+    files: DataFiles, index: DeleteIndex, partitions: Partitions, path_map: PathMap
+) -> tuple[PositionDeletes, pa.Array]:
+    """Return the position deletes of data files, and `FILES.positions`.
 
-    files: in the order of the plan. with_positions: by ordinal, those that may have deleted positions.
+    Raises CorruptDeleteError: a delete names a data file but contradicts its partition or sequence number (4.3, 4.4).
     """
-
-    files: DataFiles
-    with_positions: Mapping[int, FileDeletes]
-
-    def __contains__(self, path: object) -> bool:
-        return path in self._ordinals
-
-    def __getitem__(self, path: str) -> FileDeletes:
-        ordinal = self._ordinals[path]
-        found = self.with_positions.get(ordinal)
-        return FileDeletes(data=next(iter(self.files.entries([ordinal])))) if found is None else found
-
-    @cached_property
-    def authorities(self) -> frozenset[str]:
-        """Schemes and authorities that their paths begin with."""
-        return authorities(self.files.table.column("path"))
-
-    @cached_property
-    def _ordinals(self) -> dict[str, int]:
-        # Of a path that is there twice, the later one.
-        return {path: ordinal for ordinal, path in enumerate(self.files.table.column("path").to_pylist())}
-
-
-def with_positions(files: DataFiles, index: DeleteIndex, partitions: Partitions) -> dict[int, FileDeletes]:
-    """The files that may have deleted positions, by ordinal, and from where. Raises as `DeleteIndex.for_data_file`."""
+    vectors, numbers = _vectors(files, index, partitions)
     table = files.table
     concerned = np.zeros(len(files), dtype=np.bool_)
-    named = index.named_paths
-    if named:
-        concerned |= to_numpy(pc.is_in(table.column("path"), value_set=array_of(sorted(named), pa.string())))
+    targeted = array_of(sorted(index.targeted_paths), pa.string())
+    if len(targeted):
+        concerned |= to_numpy(pc.is_in(table.column("path"), value_set=targeted))
     scoped = index.scoped_partitions
     specs, tuples = to_numpy(table.column("spec_id")), to_numpy(table.column("tuple"))
     if scoped:
@@ -367,9 +347,78 @@ def with_positions(files: DataFiles, index: DeleteIndex, partitions: Partitions)
     for spec in distinct(specs).tolist():
         if index.reaches(spec):
             concerned |= specs == spec
-    places = np.flatnonzero(concerned).tolist()
-    found = zip(places, map(index.for_data_file, files.entries(places)), strict=True)
-    return {ordinal: deletes for ordinal, deletes in found if deletes.has_positions}
+    places = np.flatnonzero(concerned & (numbers < 0)).tolist()
+    delete_files: dict[int, tuple[int, ManifestEntry]] = {}
+    sets: dict[PositionFiles, int] = {}
+
+    def numbered(entries: Iterable[ManifestEntry]) -> tuple[int, ...]:
+        return tuple(delete_files.setdefault(id(e), (len(delete_files), e))[0] for e in entries)
+
+    for place, deletes in zip(places, map(index.for_data_file, files.entries(places)), strict=True):
+        if deletes.applied or deletes.suspects:
+            source = PositionFiles(numbered(deletes.applied), numbered(deletes.suspects))
+            numbers[place] = len(vectors) + sets.setdefault(source, len(sets))
+    found = PositionDeletes(
+        files=tuple(_delete_file(entry, partitions, path_map) for _, entry in delete_files.values()),
+        vectors=vectors_table([vector_of(entry, path_map.physical(entry.file.path)) for entry in vectors]),
+        sets=tuple(sets),
+    )
+    return found, from_numpy(numbers, missing=numbers < 0)
+
+
+def _vectors(
+    files: DataFiles, index: DeleteIndex, partitions: Partitions
+) -> tuple[list[ManifestEntry], npt.NDArray[np.int32]]:
+    """Return the deletion vectors of data files, and per file the number of its vector, -1 if it has none."""
+    numbers = np.full(len(files), -1, dtype=np.int32)
+    if not index.vectors:
+        return [], numbers
+    paths, entries = list(index.vectors), list(index.vectors.values())
+    known = pc.index_in(files.table.column("path"), value_set=array_of(paths, pa.string()))
+    places = np.flatnonzero(to_numpy(known.is_valid()))
+    hit = to_numpy(known.drop_null())
+    used, numbers[places] = np.unique(hit, return_inverse=True)
+    keys = [partitions.key_of(spec, values) for spec, values in _tuples(files)]
+    own = np.array([entry.sequence_number for entry in entries], dtype=np.int64)[hit]
+    late = own < to_numpy(files.table.column("sequence_number"))[places]
+    tuples = to_numpy(files.table.column("tuple"))[places].tolist()
+    scopes = [index.scope.partition_of(entries[vector].file) for vector in hit.tolist()]
+    elsewhere = [keys[tuple_] != scope for tuple_, scope in zip(tuples, scopes, strict=True)]
+    doubtful = late | np.array(elsewhere, dtype=np.bool_)
+    for vector, data in zip(hit[doubtful].tolist(), files.entries(places[doubtful].tolist()), strict=True):
+        index.scope.check_vector(entries[vector], data)
+    return [entries[vector] for vector in used.tolist()], numbers
+
+
+def _delete_file(entry: ManifestEntry, partitions: Partitions, path_map: PathMap) -> PositionDeleteFile:
+    return PositionDeleteFile(
+        path=entry.file.path,
+        physical=path_map.physical(entry.file.path),
+        format=entry.file.format,
+        sequence_number=entry.sequence_number,
+        partition=partitions.index_of(entry.file.spec_id, entry.file.partition),
+        target=entry.file.referenced_data_file,
+        record_count=entry.file.record_count,
+    )
+
+
+def vector_of(entry: ManifestEntry, physical: PhysicalPath) -> StoredVector:
+    """Return the deletion vector of an entry, which has a complete place. physical: the path of its file.
+
+    Raises CorruptDeleteError: the entry does not say where in the file the vector is (4.17).
+    """
+    file = entry.file
+    if file.content_offset is None or file.content_size is None:
+        missing = "content_offset" if file.content_offset is None else "content_size_in_bytes"
+        raise _invalid_vector(entry, f"its entry has no {missing}", missing)
+    return StoredVector(
+        path=file.path,
+        physical=physical,
+        format="puffin",
+        offset=file.content_offset,
+        length=file.content_size,
+        record_count=file.record_count,
+    )
 
 
 def equality_deletes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, InvalidTableError
+from harness.metadata.deletes.matching import Spellings, authorities
 from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, from_entries
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.delete_scope import (
@@ -22,26 +23,15 @@ from harness.metadata.iceberg.delete_scope import (
     read_schema_first,
     single_targets,
 )
-from harness.metadata.iceberg.deletes import (
-    DeleteIndex,
-    FileDeletes,
-    FilesWithDeletes,
-    equality_deletes,
-    with_positions,
-)
+from harness.metadata.iceberg.deletes import DeleteIndex, equality_deletes, position_deletes
 from harness.metadata.iceberg.manifests import ManifestEntry
-from harness.metadata.iceberg.paths import Spellings, authorities, physical_paths
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import Field, Schema
-from harness.metadata.plan.scan_plan import (
-    FILES,
-    EqualityDelete,
-    Partition,
-    PositionDelete,
-    PositionLoader,
-    SkippedFiles,
-)
+from harness.metadata.plan.deletes import EqualityDelete, PositionDeletes, key_fields
+from harness.metadata.plan.scan_plan import FILES, Partition, SkippedFiles
+from harness.storage.gate import is_name
+from harness.storage.paths import PathMap, absolute, local_path
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
 
@@ -61,8 +51,7 @@ class FileList:
     partitions: tuple[Partition, ...]
     equality_deletes: tuple[EqualityDelete, ...]
     delete_sets: tuple[tuple[int, ...], ...]
-    position_deletes: tuple[PositionDelete, ...]
-    load_positions: PositionLoader
+    position_deletes: PositionDeletes
     skipped: SkippedFiles
 
 
@@ -102,30 +91,27 @@ def list_files(
     )
     live_paths = _live_among(single_targets(deletes), paths)
     index = DeleteIndex.build(deletes, scope, format_version=metadata.format_version, live_paths=live_paths)
-    positions = with_positions(files, index, partitions)
-    _tell_of_targets(index, files, positions, paths, spellings)
     numbers = _partition_numbers(files, partitions)
+    positional, positions = position_deletes(files, index, partitions, source.path_map)
+    _tell_of_targets(index, files, paths, spellings)
     keys = [
         key_columns(e.file.equality_ids or (), partitions.schemas, file=e.file.path) for e in index.equality_deletes
     ]
     scopes = _Scopes(index.equality_deletes, keys, source, partitions)
     delete_sets = scopes.number(files, *equality_deletes(files, index, partitions))
 
-    def described() -> pa.Table:
-        recorded = data.skipped.paths()
-        columns = {"path": recorded, "physical": physical_paths(source.path_map, recorded)}
+    def described() -> tuple[Mapping[str, Any], tuple[Partition, ...]]:
+        columns = {name: data.skipped.table.column(name) for name in ("record_count", "size")}
         numbers = _partition_numbers(replace(files, table=data.skipped.table), partitions)
-        columns |= {name: data.skipped.table.column(name) for name in ("record_count", "size")}
-        return pa.table({**columns, "partition": from_numpy(numbers)})
+        return {**columns, "path": data.skipped.paths(), "partition": from_numpy(numbers)}, partitions.all()
 
     return FileList(
         files=_table(files, numbers, delete_sets, positions, source),
         equality_deletes=scopes.used(),
         delete_sets=scopes.all(),
         partitions=partitions.all(),
-        position_deletes=_position_deletes(positions, source),
-        load_positions=_loader(FilesWithDeletes(files, positions), source, spellings),
-        skipped=SkippedFiles.of(to_numpy(data.skipped.table.column("verdict")), described, partitions.all),
+        position_deletes=positional,
+        skipped=SkippedFiles.of(to_numpy(data.skipped.table.column("verdict")), described),
     )
 
 
@@ -178,30 +164,20 @@ def _joined(
 def _tell_of_targets(
     index: DeleteIndex,
     files: DataFiles,
-    positions: Mapping[int, FileDeletes],
     paths: Callable[[], pa.ChunkedArray],
     spellings: Spellings,
 ) -> None:
     """Warns of a delete for a data file that is not live, while a live path differs by scheme or authority alone."""
-    stray = index.named_paths.difference(deletes.data.file.path for deletes in positions.values())
+    planned = files.table.column("path")
+    stray = index.named_paths - _live_among(index.named_paths, lambda: planned)
     if not stray:
         return
-    others = spellings.alike(stray, authorities(files.table.column("path")))
+    others = spellings.alike(stray, authorities(planned))
     near = _live_among(frozenset(others), paths)
     path = next((others[data] for data in sorted(near) if not _live_among(frozenset([others[data]]), paths)), None)
     if path is not None:
         data = next(data for data in sorted(near) if others[data] == path)
         spellings.tell(index.of_path(path).file.path, path, data)
-
-
-def _loader(planned: FilesWithDeletes, source: IcebergTable, spellings: Spellings) -> PositionLoader:
-    if not planned.with_positions:
-        return lambda ordinals: {}
-    from harness.metadata.iceberg.position_deletes import make_loader
-
-    return make_loader(
-        planned, storage=source.storage, path_map=source.path_map, table=source.location, spellings=spellings
-    )
 
 
 def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
@@ -224,15 +200,15 @@ def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Scopes:
     """The distinct sets of equality deletes that files have, and the deletes in them, numbered as they come.
 
-    keys: of each delete the columns, and the paths to them.
+    keys: of each delete the columns.
     """
 
     deletes: Sequence[ManifestEntry]
-    keys: Sequence[tuple[tuple[Field, ...], tuple[tuple[int, ...], ...]]]
+    keys: Sequence[tuple[Field, ...]]
     source: IcebergTable
     partitions: Partitions
     _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -277,8 +253,7 @@ class _Scopes:
             return
         some = list(set().union(*(hits[i] for i in places)))
         number = {delete: place for place, delete in enumerate(some)}
-        # Top-level keys.
-        keys = [[column for column, path in zip(*self.keys[i], strict=True) if len(path) == 1] for i in some]
+        keys = [[key for key in self.keys[i] if len(key_fields(key)) == 1] for i in some]  # top-level ones
         ids = tuple({column.id: None for columns in keys for column in columns})
         pairs = (
             np.array([number[delete] for i in places for delete in hits[i]], dtype=np.int64),
@@ -289,14 +264,13 @@ class _Scopes:
             yield place, tuple(delete for delete in hits[place] if next(hit))
 
     def _delete(self, place: int) -> EqualityDelete:
-        entry, (columns, paths) = self.deletes[place], self.keys[place]
+        entry = self.deletes[place]
         spec, tuple_ = self.source.metadata.specs[entry.file.spec_id], entry.file.partition
         return EqualityDelete(
             path=entry.file.path,
             physical=self.source.path_map.physical(entry.file.path),
             format=entry.file.format,
-            keys=columns,
-            key_paths=paths,
+            keys=self.keys[place],
             sequence_number=entry.sequence_number,
             partition=None if spec.is_unpartitioned else self.partitions.index_of(spec.id, tuple_),
             record_count=entry.file.record_count,
@@ -307,17 +281,16 @@ def _table(
     kept: DataFiles,
     partitions: npt.NDArray[np.int32],
     delete_sets: pa.Array,
-    positions: Mapping[int, FileDeletes],
+    positions: pa.Array,
     source: IcebergTable,
 ) -> pa.Table:
-    has_positions = np.zeros(len(kept), dtype=np.bool_)
-    has_positions[list(positions)] = True
     columns = {name: kept.table.column(name) for name in FILES.names if name in kept.table.column_names}
     columns |= {
         "physical": physical_paths(source.path_map, kept.table.column("path")),
         "partition": from_numpy(partitions),
         "delete_set": delete_sets,
-        "has_positions": from_numpy(has_positions),
+        "positions": positions,
+        "commit_version": pa.nulls(len(kept), pa.int64()),
     }
     try:
         return pa.table([columns[name] for name in FILES.names], schema=FILES)
@@ -326,23 +299,26 @@ def _table(
         raise CorruptFileError(message, cause="CorruptManifest", rule="iceberg 2.7") from error
 
 
-def _position_deletes(positions: Mapping[int, FileDeletes], source: IcebergTable) -> tuple[PositionDelete, ...]:
-    """The sources of deleted positions with the data files that each may hit, in the order of those."""
-    hits: dict[int, tuple[ManifestEntry, list[int]]] = {}
-    for ordinal, deletes in positions.items():
-        applied = [deletes.vector] if deletes.vector is not None else deletes.position_files
-        for entry in applied:
-            hits.setdefault(id(entry), (entry, []))[1].append(ordinal)
-    return tuple(
-        PositionDelete(
-            kind="deletion vector" if entry.file.format == "puffin" else "position delete file",
-            path=entry.file.path,
-            offset=entry.file.content_offset,
-            length=entry.file.content_size,
-            record_count=entry.file.record_count,
-            files=tuple(ordinals),
-            physical=source.path_map.physical(entry.file.path),
-            format=entry.file.format,
-        )
-        for entry, ordinals in hits.values()
-    )
+_URI = "^[A-Za-z][A-Za-z0-9+.-]*://"
+
+
+def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedArray:
+    """`PathMap.physical` of many paths at once."""
+    plain = pc.or_(pc.starts_with(recorded, "/"), pc.match_substring_regex(recorded, _URI))
+    plain = pc.and_not(plain, pc.match_substring_regex(recorded, "^[fF][iI][lL][eE]:"))
+    if pc.all(plain).as_py() is False or any(not new.rstrip("/") for _, new in path_map.prefixes):
+        return pa.chunked_array([array_of([path_map.physical(p) for p in recorded.to_pylist()], pa.string())])
+    found, open_ = recorded, None
+    for old, new in path_map.prefixes:
+        prefix = local_path(old).rstrip("/")
+        if not prefix or not is_name(prefix):  # no recorded path begins with what is not UTF-8
+            continue
+        hit = pc.or_(pc.equal(recorded, scalar_of(prefix, pa.string())), pc.starts_with(recorded, prefix + "/"))
+        hit = hit if open_ is None else pc.and_(hit, open_)
+        open_ = pc.invert(hit) if open_ is None else pc.and_not(open_, hit)
+        if pc.any(hit).as_py():
+            head = absolute(new.rstrip("/"), path_map.base)
+            rest = pc.utf8_slice_codeunits(recorded, len(prefix))
+            moved = pc.binary_join_element_wise(scalar_of(head, pa.string()), rest, scalar_of("", pa.string()))
+            found = pc.if_else(hit, moved, found)
+    return found

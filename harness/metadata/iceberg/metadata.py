@@ -8,6 +8,7 @@ readable.
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from harness.errors import CorruptFileError, InvalidTableError, IsAViewError, TableNotFoundError, UnsupportedError
+from harness.metadata.deletes.matching import directory_of
 from harness.metadata.files.documents import Json, TooLongError, all_streams, check_document, pointer, unzstd
 from harness.metadata.iceberg.model import (
     BlobMetadata,
@@ -38,7 +40,8 @@ from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.types import parse_schema
 from harness.metadata.model.schema import Schema, check_nesting
 from harness.storage.limits import DEFAULT, Limits, refusal
-from harness.storage.paths import RecordedPath
+from harness.storage.paths import PhysicalPath, RecordedPath, is_local, join, local_path, slashed
+from harness.storage.stores import Storage
 
 # Each parser raises InvalidTableError, naming the place, for a part that is missing or of the wrong kind.
 
@@ -407,3 +410,54 @@ def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
         raise CorruptFileError(
             f"Cannot decompress metadata file: {error}", cause="CorruptMetadata", file=file, rule="iceberg 1.7"
         ) from error
+
+
+# The move of a copied table. Its metadata file is where the caller opened it, and its recorded place follows from the
+# metadata: the difference is the move (iceberg 1.11 to 1.13). Cutting paths at `/data/` or `/metadata/` would break
+# tables that have directories of these names.
+
+
+METADATA_PATH_PROPERTY = "write.metadata.path"
+
+
+def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[str, str], ...]:
+    """(recorded prefix, physical prefix) pairs for the table that `metadata` was read from; none if it was not moved.
+
+    The recorded metadata directory is one of: that of the current manifest list, the property `write.metadata.path`,
+    `metadata` in the table's location. If one of them is the directory opened, nothing was moved. Otherwise, if the
+    directory opened ends like one of them ends below the location, the location is what comes before that end. A
+    metadata directory outside the location, or opened under another name, counts as moved only if the current manifest
+    list lies in the directory opened: so a lone copy of a metadata file still reads the table where it was.
+    """
+    # Absolute, so that a path such as `v1.metadata.json` has a directory.
+    file = metadata.file
+    local = is_local(file)
+    opened = PhysicalPath(slashed(os.path.dirname(os.path.abspath(local_path(file)))) if local else directory_of(file))
+    location = slashed(local_path(metadata.location)).rstrip("/")
+    snapshot = metadata.current_snapshot
+    listed = () if snapshot is None else (snapshot.manifest_list, *(snapshot.manifests or ()))
+    manifest_list = next((path for path in listed if path), None)
+    candidates = [
+        None if manifest_list is None else directory_of(manifest_list),
+        metadata.properties.get(METADATA_PATH_PROPERTY),
+        join(location, "metadata"),
+    ]
+    recorded = [slashed(local_path(candidate)).rstrip("/") for candidate in candidates if candidate is not None]
+    if not location or opened in recorded:
+        return ()
+    beside: tuple[tuple[str, str], ...] = ()
+    if manifest_list is not None:
+        listed_in, name = directory_of(manifest_list), slashed(manifest_list).rsplit("/", 1)[-1]
+        inside = listed_in == location or listed_in.startswith(location + "/")
+        if (not inside or not _shares_end(opened, listed_in, location)) and storage.has_file(join(opened, name)):
+            beside = ((listed_in, opened),)
+    for directory in recorded:
+        if _shares_end(opened, directory, location):
+            root = opened[: len(opened) - len(directory[len(location) :])]
+            return (*beside, (location, root or "/"))
+    return beside
+
+
+def _shares_end(opened: str, recorded: str, location: str) -> bool:
+    """True if `opened` ends with the part of `recorded` below `location`, at a path-component boundary."""
+    return recorded.startswith(location + "/") and opened.endswith(recorded[len(location) :])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,10 +15,10 @@ from harness.metadata.filters.predicate import Filter, fields_of, filter_for, op
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, Skip
 from harness.metadata.iceberg.columns.raw import KeptManifests
-from harness.metadata.iceberg.columns.reading import read_data_files
+from harness.metadata.iceberg.columns.reading import read_data_files, read_entries
 from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.file_list import list_files
-from harness.metadata.iceberg.manifests import ALL, ManifestEntry, ManifestFile, open_manifest, parse_manifest_list
+from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile, open_manifest, parse_manifest_list
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.name_mapping import PROPERTY as NAME_MAPPING
 from harness.metadata.iceberg.name_mapping import parse_name_mapping
@@ -29,7 +29,8 @@ from harness.metadata.model.arrow_values import distinct, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
 from harness.metadata.plan.read_options import Prune
-from harness.metadata.plan.scan_plan import KEPT, Counts, ScanPlan, trusted_of_files, within_roots
+from harness.metadata.plan.scan_plan import KEPT, Counts, IcebergRules, trusted_of_files
+from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 def plan_scan(
     source: IcebergTable, selection: IcebergSelection, *, columns: tuple[str, ...] | None, where: str | Filter | None
-) -> ScanPlan:
+) -> PlannedScan:
     """The plan of a read.
 
     Args:
@@ -101,7 +102,7 @@ class _Scan:
         manifests: list[ManifestFile],
         columns: tuple[str, ...] | None,
         where: str | Filter | None,
-    ) -> ScanPlan:
+    ) -> PlannedScan:
         metadata = self.source.metadata
         chosen = self.schema.fields if columns is None else bind_columns(columns, self.schema)
         condition = None
@@ -112,35 +113,36 @@ class _Scan:
         keys = frozenset(id_ for entry in deletes for id_ in entry.file.equality_ids or ())
         data = [m for m in manifests if not m.is_deletes]
         statistics = keys | (fields_of(condition.predicate) if condition is not None else frozenset())
-        opened = self._open(data, condition, statistics)
+        opened = self.open(data, condition, statistics)
         files = list_files(opened.files, deletes, source=self.source, schema=self.schema, kept=self.kept)
         mapping = metadata.properties.get(NAME_MAPPING)
-        return ScanPlan(
+        return PlannedScan(
             table=self.source.location,
-            format="iceberg",
             snapshot=None if snapshot is None else snapshot.id,
             schema=self.schema,
             columns=tuple(self._typed(f) for f in chosen),
             filter=condition,
+            rules=IcebergRules(
+                location=metadata.location,
+                path_map=self.source.path_map,
+                name_mapping=None if mapping is None else parse_name_mapping(mapping, file=metadata.file),
+            ),
             files=files.files,
             partitions=files.partitions,
             equality_deletes=files.equality_deletes,
             delete_sets=files.delete_sets,
             position_deletes=files.position_deletes,
-            load_positions=files.load_positions,
-            name_mapping=None if mapping is None else parse_name_mapping(mapping, file=metadata.file),
             skipped=files.skipped,
             counts=Counts(
                 manifests=len(data),
                 manifests_skipped=len(data) - opened.manifests,
                 files=files.files.num_rows + len(files.skipped),
             ),
-            storage=self.source.storage,
             warnings=opened.warnings,
             trusted=(*opened.trusted, *trusted_of_files(files.skipped, condition)),
             guarded=opened.guarded,
-            kept_whole=None if condition is None else lambda: self._dropped(opened.files.files, opposite(condition)),
-            bounds=partial(self._bounds, opened.files.files, data, condition),
+            storage=self.source.storage,
+            statistics=_Statistics(self, opened.files.files, data, condition),
         )
 
     def _delete_entries(self, manifests: list[ManifestFile]) -> tuple[ManifestEntry, ...]:
@@ -152,10 +154,10 @@ class _Scan:
                 data = read(manifest)
                 with contained(file=manifest.path):
                     specs, limits = self.source.metadata.specs, self.source.storage.limits
-                    found += open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits).entries(ALL)
+                    found += read_entries(open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits))
         return tuple(found)
 
-    def _open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
+    def open(self, manifests: Sequence[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
         """The live data files, without manifests that trusted summaries of partitions exclude (iceberg 3.9).
 
         No manifest is skipped by its counts, against iceberg 3.5: a wrong count would drop rows. Where one is skipped,
@@ -170,10 +172,7 @@ class _Scan:
             kept[places] = manifest_filter.may_hold([manifests[place] for place in places])
         chosen = [manifests[place] for place in np.flatnonzero(kept).tolist()]
         files = self._data_files(chosen, statistics, condition)
-
-        def guarded() -> tuple[str, ...]:
-            return tuple(dict.fromkeys(sentence for each in filters.values() for sentence in each.guarded()))
-
+        guarded = tuple(dict.fromkeys(sentence for each in filters.values() for sentence in each.guarded()))
         if len(chosen) == len(manifests):
             return _Opened(files, len(manifests), guarded=guarded)
         wrong = _contradicted(chosen, files, filters)
@@ -204,7 +203,7 @@ class _Scan:
         }
 
     def _data_files(
-        self, manifests: list[ManifestFile], statistics: frozenset[int], condition: Filter | None
+        self, manifests: Sequence[ManifestFile], statistics: frozenset[int], condition: Filter | None
     ) -> FilteredFiles:
         kept = self.kept
 
@@ -218,12 +217,12 @@ class _Scan:
                 specs=self.source.metadata.specs,
                 schemas=read_schema_first(self.source.metadata.schemas, self.schema),
                 statistics=statistics,
-                skip=None if condition is None else self._skip(condition),
+                skip=None if condition is None else self.skip(condition),
                 limits=self.source.storage.limits,
                 kept=kept,
             )
 
-    def _skip(self, condition: Filter) -> Skip | None:
+    def skip(self, condition: Filter) -> Skip | None:
         """The verdicts of a filter on files; None: it drops none."""
         if self.source.options.prune is Prune.OFF:
             return None
@@ -236,30 +235,6 @@ class _Scan:
             condition=condition,
             by_statistics=self.source.options.prune.by_statistics,
         )
-
-    def _dropped(self, files: DataFiles, condition: Filter) -> npt.NDArray[np.bool_]:
-        """The files that a filter skips."""
-        skip = self._skip(condition)
-        return np.zeros(len(files), dtype=np.bool_) if skip is None else skip(files) != KEPT
-
-    def _bounds(
-        self, files: DataFiles, manifests: list[ManifestFile], condition: Filter | None, columns: Sequence[Field]
-    ) -> Mapping[int, ColumnBounds]:
-        """The manifests' bounds of columns in these files, which were planned from them.
-
-        The manifests are read once more: a plan keeps the statistics of the columns of its own filter alone.
-        """
-        if not self.source.options.prune.by_statistics:
-            return {}
-        wanted = frozenset(f.id for f in columns)
-        wanted |= frozenset() if condition is None else fields_of(condition.predicate)
-        try:
-            again = self._open(manifests, condition, wanted).files.files
-        except HarnessError:  # whatever they were once read as, nothing need be known
-            return {}
-        if not again.table.column("path").equals(files.table.column("path")):
-            return {}
-        return {f.id: bounds_of(again, f) for f in columns if f.id in again.fields}
 
     def _typed(self, column: Field) -> Field:
         """`_partition` as a struct of the fields of all the table's specs; null if there are none (iceberg 5.17)."""
@@ -278,7 +253,7 @@ class _Opened:
     manifests: int
     warnings: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
-    guarded: Callable[[], tuple[str, ...]] = tuple
+    guarded: tuple[str, ...] = ()
 
 
 def _contradicted(
@@ -296,3 +271,34 @@ def _contradicted(
         own = [filtered.files.tuples[place] for place in at[places].tolist()]
         outside[places] = manifest_filter.contradicted(manifests, owner[places], own)
     return manifests[owner[outside][0]] if outside.any() else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Statistics:
+    """The statistics of the planned files."""
+
+    scan: _Scan
+    files: DataFiles
+    manifests: Sequence[ManifestFile]
+    condition: Filter | None
+
+    def kept_whole(self) -> npt.NDArray[np.bool_]:
+        skip = None if self.condition is None else self.scan.skip(opposite(self.condition))
+        return np.zeros(len(self.files), dtype=np.bool_) if skip is None else skip(self.files) != KEPT
+
+    def bounds(self, columns: Sequence[Field]) -> Mapping[int, ColumnBounds]:
+        """Return the manifests' bounds of columns in these files, which were planned from them.
+
+        The manifests are read once more: a plan keeps the statistics of the columns of its own filter alone.
+        """
+        if not self.scan.source.options.prune.by_statistics:
+            return {}
+        wanted = frozenset(f.id for f in columns)
+        wanted |= frozenset() if self.condition is None else fields_of(self.condition.predicate)
+        try:
+            again = self.scan.open(self.manifests, self.condition, wanted).files.files
+        except HarnessError:  # whatever they were once read as, nothing need be known
+            return {}
+        if not again.table.column("path").equals(self.files.table.column("path")):
+            return {}
+        return {f.id: bounds_of(again, f) for f in columns if f.id in again.fields}

@@ -30,16 +30,15 @@ from harness.metadata.files.documents import HEAD, check_document, kind_of
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.manifests import ManifestFile
-from harness.metadata.iceberg.metadata import decompress, parse_metadata
+from harness.metadata.iceberg.metadata import decompress, default_prefixes, parse_metadata
 from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapshot, SortField, TableMetadata
-from harness.metadata.iceberg.paths import default_prefixes
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.time_travel import IcebergSelection, select
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import Schema, described
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.decoded import Key
 from harness.storage.limits import contained
 from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, both_paths, is_local, join, shown
@@ -60,51 +59,8 @@ _NUMBERED = re.compile(rf"v?(?P<number>[0-9]+)-.+?{_SUFFIX}")
 _TEMPORARY = re.compile(rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_SUFFIX}", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class FoundMetadata:
-    """A table's current metadata.
-
-    path: the metadata file, physical. path_map: from the recorded paths of the table's files to physical ones.
-    warnings: of the search and of the metadata.
-    """
-
-    path: PhysicalPath
-    metadata: TableMetadata
-    path_map: PathMap
-    storage: Storage
-    warnings: tuple[str, ...] = ()
-
-
 _Choice: TypeAlias = tuple[PhysicalPath, tuple[str, ...]]
 """The path of a metadata file, and warnings of the search."""
-
-
-def find_metadata(
-    location: PhysicalPath, storage: Storage, *, allow_version_guess: bool = False, path_map: PathMap | None = None
-) -> FoundMetadata:
-    """The current metadata of the table at `location`.
-
-    Args:
-        location: a metadata file, a table's directory, or its `metadata` directory.
-        allow_version_guess: take the highest number if all files are called `<n>-<id>.metadata.json` or
-            `v<n>-<id>.metadata.json` (iceberg 1.5).
-        path_map: prefixes that go before those which follow from the table's own move (iceberg 1.12).
-
-    Raises:
-        TableNotFoundError: there is no table metadata.
-        AmbiguousTableError: there is, and which file is the current one cannot be told.
-        HarnessError: as for `parse_metadata`.
-    """
-    try:
-        path, warnings = _choose(location, storage, allow_version_guess)
-        storage = storage.around(location, path)
-        metadata = _read_metadata(path, storage)
-    except HarnessError as error:
-        error.within(table=location)
-        raise
-    said = path_map.prefixes if path_map is not None else ()
-    paths = PathMap(said + default_prefixes(metadata, storage), said=len(said))
-    return FoundMetadata(path, metadata, paths, storage, warnings + metadata.warnings)
 
 
 def _choose(location: PhysicalPath, storage: Storage, allow_version_guess: bool) -> _Choice:
@@ -316,8 +272,8 @@ class IcebergTable:
 
     def newest(self) -> int | None:
         """The id of the current snapshot in the metadata that is current now; None: it has none. Raises as `load`."""
-        found = find_metadata(self.location, self.storage, allow_version_guess=True)
-        return None if found.metadata.current_snapshot is None else found.metadata.current_snapshot.id
+        newest = load(self.location, self.storage, ReadOptions(allow_version_guess=True)).current
+        return None if newest is None else newest.id
 
     def fingerprint(self, selection: IcebergSelection) -> tuple[str, ...]:
         """Return the table's UUID, the metadata file with its fingerprint, and the snapshot and schema in it."""
@@ -327,7 +283,7 @@ class IcebergTable:
 
     def plan(
         self, selection: IcebergSelection, columns: tuple[str, ...] | None, where: str | Filter | None
-    ) -> ScanPlan:
+    ) -> PlannedScan:
         """The plan of a read, see `harness.metadata.iceberg.scan.plan_scan`."""
         return plan_scan(self, selection, columns=columns, where=where)
 
@@ -490,15 +446,35 @@ class IcebergTable:
 
 
 def load(location: PhysicalPath, storage: Storage, options: ReadOptions) -> IcebergTable:
-    """The Iceberg table at a location, see `harness.table.open_table` for the options. Raises as `find_metadata`."""
-    found = find_metadata(location, storage, allow_version_guess=options.allow_version_guess, path_map=options.path_map)
+    """Return the table at a location, at its current metadata.
+
+    Args:
+        location: A metadata file, a table's directory, or its `metadata` directory.
+        storage: The storage to read from. The table's storage may also read where the metadata file lies.
+        options: The user's options, see `harness.table.open_table`. The prefixes of its path map go before those that
+            follow from the table's own move (iceberg 1.12).
+
+    Raises:
+        TableNotFoundError: There is no table metadata.
+        AmbiguousTableError: There is metadata, but the current file is uncertain.
+        HarnessError: As `parse_metadata` raises.
+    """
+    try:
+        path, warnings = _choose(location, storage, options.allow_version_guess)
+        storage = storage.around(location, path)
+        metadata = _read_metadata(path, storage)
+    except HarnessError as error:
+        error.within(table=location)
+        raise
+    given = options.path_map.prefixes
+    path_map = PathMap(given + default_prefixes(metadata, storage), said=len(given))
     return IcebergTable(
         location=location,
-        metadata_path=found.path,
-        metadata=found.metadata,
-        storage=found.storage,
-        options=replace(options, path_map=found.path_map),
-        warnings=found.warnings,
+        metadata_path=path,
+        metadata=metadata,
+        storage=storage,
+        options=replace(options, path_map=path_map),
+        warnings=warnings + metadata.warnings,
     )
 
 

@@ -133,16 +133,16 @@ def _sized(value: object, length: int) -> bytes:
 def partition_key(spec_id: int, values: Mapping[int, dt.CellValue], types: Mapping[int, dt.Type]) -> Hashable:
     """A key that two partition tuples share exactly if they are the same partition (iceberg 2.18, 4.1).
 
-    values: internal values by partition field id; a missing one is null. types: the spec's partition fields.
+    values: internal values by partition field id; a missing one is null. types: the spec's, in ascending order of id.
     Nulls are equal; floats are equal by bits, with one NaN, so -0.0 and 0.0 differ; decimals by value.
     """
-    return (spec_id, *(_value_key(values.get(id_), type_) for id_, type_ in sorted(types.items(), key=lambda i: i[0])))
+    return (spec_id, *[_value_key(values.get(id_), type_) for id_, type_ in types.items()])
 
 
 def _value_key(value: dt.CellValue, type_: dt.Type) -> Hashable:
+    if type(value) is int or type(value) is str or value is None:  # most are
+        return value
     match value:
-        case None:
-            return None
         case bool():  # Python has True == 1 == 1.0
             return ("bool", value)
         case float():  # and -0.0 == 0.0
@@ -171,6 +171,29 @@ def source_type(partition_field: PartitionField, schemas: Sequence[dt.Schema]) -
     return next((f.type for schema in schemas for _, f in schema.walk() if f.id == source), None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """The fields of a spec. types: by field id, in ascending order. names: by field id.
+
+    identities: the field id of each column that the tuple has as it is.
+    """
+
+    types: Mapping[int, dt.Type]
+    names: Mapping[int, str]
+    identities: Mapping[int, int]
+
+    @staticmethod
+    def of(spec: PartitionSpec, schemas: Sequence[dt.Schema]) -> _Fields:
+        """The fields of a spec, with the types that schemas give them."""
+        identities = {
+            part.source_id: part.field_id
+            for part in spec.fields
+            if isinstance(part.transform, Identity) and part.source_id is not None
+        }
+        types = dict(sorted(partition_types(spec, schemas).items()))
+        return _Fields(types, {part.field_id: part.name for part in spec.fields}, identities)
+
+
 @dataclass(slots=True)
 class Partitions:
     """The distinct partition tuples of the files of one scan, numbered as they come.
@@ -180,16 +203,13 @@ class Partitions:
 
     specs: Mapping[int, PartitionSpec]
     schemas: tuple[dt.Schema, ...]
-    _types: dict[int, dict[int, dt.Type]] = field(default_factory=dict)
+    _fields: dict[int, _Fields] = field(default_factory=dict)
     _indexes: dict[Hashable, int] = field(default_factory=dict)
     _tuples: list[Partition] = field(default_factory=list)
 
     def key_of(self, spec_id: int, values: Mapping[int, dt.CellValue]) -> Hashable:
         """The key of a tuple of a spec: equal for files of one partition (iceberg 2.18, 4.1)."""
-        if spec_id not in self._types:
-            fields = self.specs[spec_id].fields if spec_id in self.specs else ()
-            self._types[spec_id] = partition_types(PartitionSpec(spec_id, fields), self.schemas)
-        types = self._types[spec_id]
+        types = self._fields_of(spec_id).types
         return partition_key(spec_id, values, types) if types else spec_id
 
     def index_of(self, spec_id: int, values: Mapping[int, dt.CellValue]) -> int:
@@ -198,24 +218,28 @@ class Partitions:
         found = self._indexes.get(key)
         if found is None:
             found = self._indexes[key] = len(self._tuples)
-            self._tuples.append(self._partition(spec_id, values))
+            fields = self._fields_of(spec_id)
+            constants = {source_id: values.get(id_) for source_id, id_ in fields.identities.items()}
+            self._tuples.append(
+                Partition(
+                    spec_id=spec_id,
+                    values=dict(values),
+                    constants=constants,
+                    names=fields.names,
+                    types=fields.types,
+                )
+            )
         return found
 
     def all(self) -> tuple[Partition, ...]:
         """Every partition so far, by number."""
         return tuple(self._tuples)
 
-    def _partition(self, spec_id: int, values: Mapping[int, dt.CellValue]) -> Partition:
-        fields = self.specs[spec_id].fields if spec_id in self.specs else ()
-        constants = {
-            part.source_id: values.get(part.field_id)
-            for part in fields
-            if isinstance(part.transform, Identity) and part.source_id is not None
-        }
-        names = {part.field_id: part.name for part in fields}
-        return Partition(
-            spec_id=spec_id, values=dict(values), constants=constants, names=names, types=self._types.get(spec_id, {})
-        )
+    def _fields_of(self, spec_id: int) -> _Fields:
+        if spec_id not in self._fields:
+            spec = self.specs.get(spec_id, PartitionSpec(spec_id, ()))
+            self._fields[spec_id] = _Fields.of(spec, self.schemas)
+        return self._fields[spec_id]
 
 
 def all_partition_fields(metadata: TableMetadata, schemas: tuple[dt.Schema, ...]) -> tuple[dt.Field, ...]:

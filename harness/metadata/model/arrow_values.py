@@ -58,9 +58,8 @@ def array_of(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
     if type_ in _KINDS:
         python, kind = _KINDS[type_]
         missing = _missing(values, python)
-        return from_numpy(
-            np.fromiter((0 if value is None else value for value in values), kind, len(values)), missing=missing
-        )
+        present = values if missing is None else [0 if value is None else value for value in values]
+        return from_numpy(np.fromiter(present, kind, len(values)), missing=missing)
     if pa.types.is_decimal128(type_) or pa.types.is_decimal256(type_):
         return _decimals(values, type_)
     return _maps(values) if type_ == _TEXTS else pa.array(values, type_)
@@ -120,12 +119,13 @@ def _maps(values: Sequence[Sequence[tuple[str, str | None]] | None]) -> pa.Array
     return pa.Array.from_buffers(_TEXTS, len(values), [_validity(missing), pa.py_buffer(offsets)], children=[entries])
 
 
-def _missing(values: Sequence[object], python: type) -> npt.NDArray[np.bool_]:
+def _missing(values: Sequence[Any], python: type) -> npt.NDArray[np.bool_] | None:
+    """Return which values are None, or None if no value is."""
     kinds = set(map(type, values))
     if not kinds <= {python, NoneType}:
         raise TypeError(f"expected {python.__name__}, got {', '.join(sorted(kind.__name__ for kind in kinds))}")
     if NoneType not in kinds:
-        return np.zeros(len(values), np.bool_)
+        return None
     return np.fromiter((value is None for value in values), np.bool_, len(values))
 
 
@@ -142,7 +142,7 @@ def scalar_of(value: object, type_: pa.DataType) -> pa.Scalar:
 
 def from_numpy(values: npt.NDArray[Any], *, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
     """Return numbers or Booleans as an array, null where `missing` is true."""
-    validity = None if missing is None else _validity(missing)
+    validity = _validity(missing)
     if values.dtype == np.bool_:
         data, type_ = np.packbits(values, bitorder="little"), pa.bool_()
     else:
@@ -208,8 +208,10 @@ def without_rows(schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
 
 
-def _validity(missing: npt.NDArray[np.bool_]) -> pa.Buffer | None:
-    return pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
+def _validity(missing: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
+    if missing is None or not missing.any():
+        return None
+    return pa.py_buffer(np.packbits(~missing, bitorder="little"))
 
 
 # Nested Arrow arrays taken apart and put together again with other children.
@@ -242,11 +244,13 @@ def nested_type(type_: pa.DataType, types: Sequence[pa.DataType]) -> pa.DataType
     return pa.large_list(*types) if pa.types.is_large_list(type_) else pa.list_(*types)
 
 
+_LISTS = (pa.ListType, pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)
+_WITHOUT_VIEW = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+
+
 def is_list(type_: pa.DataType) -> bool:
     """True for lists in any layout."""
-    kind = pa.types
-    tests = (kind.is_list, kind.is_large_list, kind.is_fixed_size_list, kind.is_list_view, kind.is_large_list_view)
-    return any(test(type_) for test in tests)
+    return isinstance(type_, _LISTS)
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
@@ -254,21 +258,18 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
 
     A Parquet file stores no layout, but may name the one that its writer had, and pyarrow gives that one.
     """
-    kind = pa.types
-    if kind.is_string_view(type_):
-        return pa.string()
-    if kind.is_binary_view(type_):
-        return pa.binary()
-    if kind.is_dictionary(type_):
-        return plain_type(type_.value_type)
-    if is_list(type_):
-        return pa.list_(type_.value_field.with_type(plain_type(type_.value_type)))
-    if kind.is_map(type_):
-        key, item = (field.with_type(plain_type(field.type)) for field in (type_.key_field, type_.item_field))
-        return pa.map_(key, item, type_.keys_sorted)
-    if kind.is_struct(type_):
-        return pa.struct([field.with_type(plain_type(field.type)) for field in type_])
-    return type_
+    match type_:
+        case pa.DictionaryType():
+            return plain_type(type_.value_type)
+        case pa.MapType():
+            key, item = (field.with_type(plain_type(field.type)) for field in (type_.key_field, type_.item_field))
+            return pa.map_(key, item, type_.keys_sorted)
+        case pa.StructType():
+            return pa.struct([field.with_type(plain_type(field.type)) for field in type_])
+        case _ if is_list(type_):
+            return pa.list_(type_.value_field.with_type(plain_type(type_.value_type)))
+        case _:
+            return _WITHOUT_VIEW.get(type_, type_)
 
 
 def plain(array: pa.Array) -> pa.Array:

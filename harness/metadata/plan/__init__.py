@@ -1,5 +1,5 @@
 """The plan of a read: the contract between formats, which make it, and engines, which run it.
 
-Read `scan_plan` first: it states what an engine owes a plan. `projection` finds a table's columns in a file,
-`containment` checks that the files are within the roots of the table, and `explain` shows a plan.
+Read `scan_plan` first: it states what an engine owes a plan. `deletes` has the sources of deleted rows, `encoding`
+turns a plan into bytes, `projection` finds a table's columns in a file, and `explain` shows a plan.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +9,8 @@ from harness.errors import size_text, without_secrets
 from harness.metadata.model import drawing
 from harness.metadata.model.frames import preformatted
 from harness.metadata.model.text_tables import record_lines
+from harness.metadata.plan.deletes import key_fields
 from harness.metadata.plan.layout import layout
-from harness.metadata.plan.scan_plan import SkippedFiles
 from harness.storage.paths import shown
 
 if TYPE_CHECKING:
@@ -31,22 +30,22 @@ def as_dict(plan: ScanPlan) -> dict[str, Any]:
         "filter": None if plan.filter is None else plan.filter.sql,
         "totals": totals(plan),
         "trusted": list(plan.trusted),
-        "guarded": list(plan.guarded()),
+        "guarded": list(plan.guarded),
         "warnings": list(plan.warnings),
         "files": [_file(plan, row) for row in plan.files.to_pylist()],
         "skipped": [
             {"path": s.path, "reason": s.reason, "record_count": s.record_count, "size": s.size} for s in plan.skipped
         ],
         "position_deletes": [
-            {name: getattr(d, name) for name in ("kind", "path", "offset", "length", "record_count")}
-            | {"files": list(d.files)}
-            for d in plan.position_deletes
+            {name: getattr(d, name, None) for name in ("kind", "path", "offset", "length", "record_count")}
+            | {"files": list(files)}
+            for d, files in plan.position_hits()
         ],
         "equality_deletes": [
             {
                 "path": d.path,
                 "format": d.format,
-                "key_ids": [path[-1] for path in d.key_paths],
+                "key_ids": [key_fields(key)[-1].id for key in d.keys],
                 "keys": [f.name for f in d.keys],
                 "sequence_number": d.sequence_number,
                 "partition": None if d.partition is None else plan.partitions[d.partition].named(),
@@ -60,8 +59,6 @@ def as_dict(plan: ScanPlan) -> dict[str, Any]:
 
 def totals(plan: ScanPlan) -> dict[str, Any]:
     """The plan in numbers: files considered, read and skipped (with the reasons), rows and bytes as recorded."""
-    listed = plan.skipped
-    skipped = listed.reasons() if isinstance(listed, SkippedFiles) else Counter(s.reason for s in listed)
     counts, sizes = plan.files.column("record_count").to_pylist(), plan.files.column("size").to_pylist()
     return {
         "manifests": plan.counts.manifests,
@@ -69,14 +66,14 @@ def totals(plan: ScanPlan) -> dict[str, Any]:
         "files_considered": plan.counts.files,
         "files_read": plan.files.num_rows,
         "files_skipped": len(plan.skipped),
-        "skipped_by": dict(sorted(skipped.items())),
+        "skipped_by": dict(sorted(plan.skipped.reasons().items())),
         "records_before_deletes": None if None in counts else sum(counts),
         "bytes": None if None in sizes else sum(sizes),
-        "files_with_deleted_positions": sum(plan.files.column("has_positions").to_pylist()),
+        "files_with_deleted_positions": plan.files.num_rows - plan.files.column("positions").null_count,
         "files_with_equality_deletes": sum(
             1 for scope in plan.files.column("delete_set").to_pylist() if plan.delete_sets[scope]
         ),
-        "position_deletes": len(plan.position_deletes),
+        "position_deletes": len(plan.position_hits()),
         "equality_deletes": len(plan.equality_deletes),
     }
 
@@ -109,7 +106,7 @@ def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = (
         f"{known['equality_deletes']} equality on {known['files_with_equality_deletes']} files",
     ]
     lines += [f"trusted {', '.join(plan.trusted)}"] if plan.trusted else []
-    lines += [f"guarded {sentence}" for sentence in plan.guarded()]
+    lines += [f"guarded {sentence}" for sentence in plan.guarded]
     lines += picture
     read_ = [_read_file(plan, n, row) for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])]
     lines += _section("read", read_, plan.files.num_rows, width)
@@ -118,10 +115,13 @@ def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = (
     ]
     lines += _section("skipped", skipped, len(plan.skipped), width)
     positional = [
-        {"file": d.path, "kind": d.kind, "positions": d.record_count, "offset": d.offset, "of": _numbers(d.files)}
-        for d in plan.position_deletes[:_SHOWN_FILES]
+        {
+            **{"file": d.path, "kind": d.kind, "positions": d.record_count, "offset": getattr(d, "offset", None)},
+            "of": _numbers(files),
+        }
+        for d, files in plan.position_hits()[:_SHOWN_FILES]
     ]
-    lines += _section("deleted positions", positional, len(plan.position_deletes), width)
+    lines += _section("deleted positions", positional, known["position_deletes"], width)
     equality = [
         {
             **{"#": f"#{n}", "file": d.path, "keys": [f.name for f in d.keys], "sequence": d.sequence_number},
@@ -136,13 +136,15 @@ def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = (
 
 def _file(plan: ScanPlan, row: dict[str, Any]) -> dict[str, Any]:
     partition = plan.partitions[row.pop("partition")]
-    scope = plan.delete_sets[row.pop("delete_set")]
-    return {**row, "physical": shown(row["physical"]), "partition": partition.named(), "equality_deletes": list(scope)}
+    scope, has_positions = plan.delete_sets[row.pop("delete_set")], row.pop("positions") is not None
+    named = {"physical": shown(row["physical"]), "partition": partition.named()}
+    del row["commit_version"]
+    return {**row, **named, "has_positions": has_positions, "equality_deletes": list(scope)}
 
 
 def _read_file(plan: ScanPlan, number: int, row: dict[str, Any]) -> dict[str, Any]:
     partition, equality = plan.partitions[row["partition"]], plan.delete_sets[row["delete_set"]]
-    deletes = ["positions"] if row["has_positions"] else []
+    deletes = ["positions"] if row["positions"] is not None else []
     deletes += [f"equality {_numbers(equality)}"] if equality else []
     return {
         **{"#": f"#{number}", "file": row["path"], "rows": row["record_count"], "bytes": row["size"]},

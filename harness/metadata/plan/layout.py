@@ -13,7 +13,7 @@ import pyarrow as pa
 from harness.errors import counted, size_text, without_secrets
 from harness.metadata.model.arrow_values import distinct, to_numpy
 from harness.metadata.model.drawing import Bar, Drawing, Kind
-from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, ScanPlan, SkippedFiles
+from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, ScanPlan
 from harness.storage.records import dataclass
 
 _MOST_BARS = 12
@@ -115,9 +115,9 @@ def _percent(part: int, whole: int) -> str:
 def _files(plan: ScanPlan) -> _Files:
     names, skipped, planned = ["path", "record_count", "size", "partition"], plan.skipped, plan.files
     files, tuples, verdicts = planned.select(names), plan.partitions, np.full(planned.num_rows, KEPT, dtype=np.int8)
-    if isinstance(skipped, SkippedFiles) and len(skipped):
-        files = pa.concat_tables([files, skipped.load().select(names).cast(files.schema)])
-        tuples, verdicts = skipped.partitions(), np.concatenate([verdicts, skipped.verdicts])
+    if len(skipped):
+        files = pa.concat_tables([files, skipped.files.select(names)])
+        tuples, verdicts = skipped.partitions, np.concatenate([verdicts, skipped.verdicts])
     numbers = to_numpy(files.column("partition"))
     labels = {number: str(tuples[number])[1:-1] for number in distinct(numbers).tolist()}
     groups, texts = np.arange(files.num_rows), files.column("path").to_pylist()
@@ -147,11 +147,11 @@ def _deletes(plan: ScanPlan, groups: npt.NDArray[np.int64], *, is_counted: bool)
     """The columns of deletes."""
     deleted, others = np.zeros(len(groups), dtype=np.int64), np.zeros(len(groups), dtype=np.bool_)
     group_of = groups.tolist()
-    for delete in plan.position_deletes:
-        if is_counted and delete.record_count is not None and len({group_of[file] for file in delete.files}) == 1:
-            deleted[delete.files[0]] += min(max(delete.record_count, 0), _MOST_ROWS)
+    for delete, files in plan.position_hits():
+        if is_counted and delete.record_count is not None and len({group_of[file] for file in files}) == 1:
+            deleted[files[0]] += min(max(delete.record_count, 0), _MOST_ROWS)
         else:
-            others[list(delete.files)] = True
+            others[list(files)] = True
     has_equality = np.zeros(len(groups), dtype=np.bool_)
     scopes = to_numpy(plan.files.column("delete_set"))
     has_equality[: len(scopes)] = np.array([bool(deletes) for deletes in plan.delete_sets])[scopes]

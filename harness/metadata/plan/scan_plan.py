@@ -19,25 +19,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import Any, Final, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyroaring import BitMap64
 
-from harness.errors import OutsideTableWarning, warn
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
-from harness.metadata.model.column_stats import ColumnBounds
+from harness.metadata.model.arrow_values import from_numpy, to_numpy, without_rows
 from harness.metadata.model.file_schema import NameMapping
 from harness.metadata.model.schema import Field, Schema, Type, value_text
+from harness.metadata.plan.deletes import EqualityDelete, PositionDelete, PositionDeletes
 from harness.metadata.plan.projection import ColumnLookup
-from harness.storage.gate import Roots, Verdict
-from harness.storage.paths import PhysicalPath, shown
+from harness.storage.paths import PathMap, RecordedPath, shown
 from harness.storage.records import dataclass
-from harness.storage.stores import Storage
+
+P = TypeVar("P", bound="ScanPlan")
 
 FILES = pa.schema(
     [
@@ -50,8 +47,9 @@ FILES = pa.schema(
         pa.field("partition", pa.int32(), nullable=False),  # index into ScanPlan.partitions
         pa.field("sequence_number", pa.int64()),  # data sequence number; Delta: null
         pa.field("first_row_id", pa.int64()),  # null: rows have no ids
+        pa.field("commit_version", pa.int64()),  # Delta: `_row_commit_version` where no column holds it; null: none
         pa.field("delete_set", pa.int32(), nullable=False),  # index into ScanPlan.delete_sets
-        pa.field("has_positions", pa.bool_(), nullable=False),  # whether deleted positions may exist
+        pa.field("positions", pa.int32()),  # source in ScanPlan.position_deletes; null: no position is deleted
     ]
 )
 """Columns of `ScanPlan.files`; a row's index is the file's *ordinal*, its name in the rest of the plan."""
@@ -86,63 +84,16 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EqualityDelete:
-    """An equality delete file: rows in its scope that equal a row of the file in all keys are deleted.
-
-    path, physical, format: as in `FILES`.
-    keys: the key columns with their newest type, in ascending order of field id; ids are what matters, names are not.
-        A key inside a struct is given by the path of ids from the top-level column, see `key_paths`.
-    key_paths: per key, field ids from the top-level column down to the key.
-    sequence_number: hits data files with a smaller data sequence number.
-    partition: index into `ScanPlan.partitions`; None: global, hits all partitions.
-    record_count: rows, None if unknown.
-    """
-
-    path: str
-    physical: PhysicalPath
-    format: str
-    keys: tuple[Field, ...]
-    key_paths: tuple[tuple[int, ...], ...]
-    sequence_number: int
-    partition: int | None
-    record_count: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PositionDelete:
-    """A source of deleted positions, for display; the positions come from `ScanPlan.load_positions`.
-
-    kind: `position delete file`, or `deletion vector`. path: as recorded.
-    offset, length: the blob in the file, in bytes; None for a whole file.
-    record_count: deleted positions in it, None if unknown.
-    files: ordinals of the data files that it may hit.
-    physical: where the bytes are; None: only `load_positions` can tell (inline vectors, a change feed's differences).
-    format: `parquet`, `avro` or `orc` of a position delete file.
-    """
-
-    kind: Literal["position delete file", "deletion vector"]
-    path: str
-    offset: int | None = None
-    length: int | None = None
-    record_count: int | None = None
-    files: tuple[int, ...] = ()
-    physical: PhysicalPath | None = None
-    format: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedFile:
     """A live data file that the plan leaves out.
 
     reason: `partition` (the tuple excludes the filter) or `statistics` (bounds or null counts of columns do).
-    physical: where the bytes are; None: the format did not say.
     """
 
     path: str
     reason: Literal["partition", "statistics"]
     record_count: int | None
     size: int | None
-    physical: PhysicalPath | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,64 +105,236 @@ class Counts:
     files: int = 0
 
 
-PositionLoader = Callable[[Sequence[int]], Mapping[int, BitMap64]]
+# The live files that a plan skips, made into objects only when looked at: there may be hundreds of thousands.
 
 
-@dataclass(frozen=True, kw_only=True)
+KEPT: Final = 0
+BY_PARTITION: Final = 1
+BY_STATISTICS: Final = 2
+"""Verdicts on a file."""
+
+Verdicts: TypeAlias = npt.NDArray[np.int8]
+
+SKIPPED = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),  # as recorded
+        pa.field("verdict", pa.int8(), nullable=False),  # BY_PARTITION or BY_STATISTICS
+        pa.field("record_count", pa.int64()),  # null: unknown
+        pa.field("size", pa.int64()),
+        pa.field("partition", pa.int32(), nullable=False),  # index into SkippedFiles.partitions
+    ]
+)
+"""Columns of `SkippedFiles.files`."""
+
+_SLICE_ROWS = 1 << 14
+"""Files are made into objects so many at a time."""
+
+_REASONS: dict[int, Literal["partition", "statistics"]] = {BY_PARTITION: "partition", BY_STATISTICS: "statistics"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SkippedFiles(Sequence[SkippedFile]):
+    """Files left out. Their columns are made when somebody first looks at them, compares, or pickles the plan.
+
+    verdicts: on each.
+    """
+
+    verdicts: Verdicts
+    _load: Callable[[], tuple[pa.Table, tuple[Partition, ...]]] = field(repr=False)
+
+    @staticmethod
+    def of(verdicts: Verdicts, load: Callable[[], tuple[Mapping[str, Any], tuple[Partition, ...]]]) -> SkippedFiles:
+        """Return the files of some verdicts.
+
+        Args:
+            verdicts: Of skipped files alone.
+            load: Returns the other columns of `SKIPPED`, and the partitions of the files. It is called once.
+        """
+
+        def files() -> tuple[pa.Table, tuple[Partition, ...]]:
+            found, partitions = load()
+            columns = {**found, "verdict": from_numpy(verdicts)}
+            return pa.table([columns[name] for name in SKIPPED.names], schema=SKIPPED), partitions
+
+        return SkippedFiles(verdicts, cache(files))
+
+    @staticmethod
+    def known(files: pa.Table, partitions: tuple[Partition, ...]) -> SkippedFiles:
+        """Return the files of a table of `SKIPPED`."""
+        return SkippedFiles(to_numpy(files.column("verdict")), lambda: (files, partitions))
+
+    @property
+    def files(self) -> pa.Table:
+        """`SKIPPED` of the files."""
+        return self._load()[0]
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """The partitions of the files; those of the plan come first."""
+        return self._load()[1]
+
+    def __reduce__(self) -> tuple[Callable[..., SkippedFiles], tuple[Any, ...]]:
+        return SkippedFiles.known, self._load()
+
+    def reasons(self) -> dict[str, int]:
+        """Counts of skipped files by reason, without a look at any file."""
+        counts = {reason: int((self.verdicts == verdict).sum()) for verdict, reason in _REASONS.items()}
+        return {reason: count for reason, count in counts.items() if count}
+
+    def __len__(self) -> int:
+        return len(self.verdicts)
+
+    def __iter__(self) -> Iterator[SkippedFile]:
+        table = self.files.select(["verdict", "path", "record_count", "size"])
+        for start in range(0, len(self), _SLICE_ROWS):
+            columns = [column.to_pylist() for column in table.slice(start, _SLICE_ROWS).columns]
+            for verdict, path, record_count, size in zip(*columns, strict=True):
+                yield SkippedFile(path=path, reason=_REASONS[verdict], record_count=record_count, size=size)
+
+    @overload
+    def __getitem__(self, index: int) -> SkippedFile: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> SkippedFiles: ...
+
+    def __getitem__(self, index: int | slice) -> SkippedFile | SkippedFiles:
+        places = range(len(self))[index]
+        if isinstance(places, range):
+            own = np.array(places, dtype=np.int64)
+            return SkippedFiles.known(self.files.take(from_numpy(own)), self.partitions)
+        return next(iter(self[places : places + 1]))
+
+
+def no_skipped_files() -> SkippedFiles:
+    """Return the skipped files of a plan that skips none."""
+    return SkippedFiles(np.zeros(0, np.int8), lambda: (without_rows(SKIPPED), ()))
+
+
+# The plan.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergRules:
+    """What only plans of Iceberg tables need.
+
+    location: the table's, as its metadata says.
+    name_mapping: how columns of files without field ids are found; None: by position (iceberg 5.6).
+    path_map: from recorded paths to physical ones; rows of position delete files name data files by recorded paths.
+    """
+
+    location: RecordedPath
+    path_map: PathMap
+    name_mapping: NameMapping | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaRules:
+    """What only plans of Delta tables need.
+
+    lookup: how columns are found in data files.
+    materialized: by name of a metadata column, the name of the column of data files that holds it, where a file has
+        one and it is not null: row tracking (delta W2, W3). Iceberg finds such columns by their ids.
+    """
+
+    lookup: ColumnLookup
+    materialized: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ScanPlan:
-    """The contract between a format and an engine.
+    """The contract between a format and an engine: a value, which holds nothing open.
 
-    format: `iceberg` or `delta`. snapshot: its id or version; None for a table without one.
+    table: the location that the user gave. snapshot: its id or version; None for a table without one.
     schema: the table's schema as of this read.
     columns: what the caller gets, in order: fields of `schema`, and metadata columns (`model.schema.METADATA`).
     filter: what rows must satisfy; engines always apply all of it. None: every row.
+    rules: what only one format needs.
     files: `FILES`, one row per data file to read, in the format's order.
     delete_sets: the distinct sets of equality deletes that files have; each a tuple of indexes into
         `equality_deletes`, ascending. `files.delete_set` points here.
-    load_positions: ordinals to deleted row positions (from 0); files without any are absent. Reads delete files.
-    name_mapping: how columns of files without field ids are found; None: by position (iceberg 5.6).
+    position_deletes: where deleted positions are recorded; `files.positions` points here.
     skipped: live files left out, with the reason.
     warnings: what is odd about the files but harmless to the rows, one sentence each.
     trusted: what the table says of manifests and files, and was believed so that they were skipped, a phrase each.
-    guarded: gives the known faults of writers that `filter` meets and that lose no row, a phrase each.
-    lookup: how columns are found in data files, for `harness.metadata.plan.projection.resolve`.
-    materialized: by name of a metadata column, the name of the column of data files that holds it, where a file has
-        one and it is not null; Delta's row tracking (delta W2, W3). Iceberg finds such columns by their ids.
-    row_commit_versions: int64, per file the version that `_row_commit_version` is where no column holds it; None: rows
-        have none.
+    guarded: the known faults of writers that `filter` meets and that lose no row, a phrase each.
     enough: so many of the rows will do, whichever they are, so that an engine may leave files unread and give no more
         rows; None: all are wanted.
-    kept_whole: per file, whether the metadata says that `filter` keeps all of its rows; None: nobody knows. It may be
-        wrong, and leaves nulls out, so it tells an engine what is quicker and never what is right.
-    bounds: of columns of `schema`, what the metadata says of each in each file, by field id, as far as it says
-        anything; for an engine that skips files by filters that come after the plan. None: nothing is known.
     """
 
     table: str
-    format: Literal["iceberg", "delta"]
     snapshot: int | None
     schema: Schema
     columns: tuple[Field, ...]
     filter: Filter | None
+    rules: IcebergRules | DeltaRules
     files: pa.Table
     partitions: tuple[Partition, ...]
-    equality_deletes: tuple[EqualityDelete, ...]
-    delete_sets: tuple[tuple[int, ...], ...]
-    position_deletes: tuple[PositionDelete, ...]
-    load_positions: PositionLoader
-    name_mapping: NameMapping | None
-    skipped: Sequence[SkippedFile]
-    counts: Counts
-    storage: Storage
+    equality_deletes: tuple[EqualityDelete, ...] = ()
+    delete_sets: tuple[tuple[int, ...], ...] = ((),)
+    position_deletes: PositionDeletes = field(default_factory=PositionDeletes)
+    skipped: SkippedFiles = field(default_factory=no_skipped_files)
+    counts: Counts = field(default_factory=Counts)
     warnings: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
-    guarded: Callable[[], tuple[str, ...]] = tuple
-    lookup: ColumnLookup = ColumnLookup.ICEBERG
-    materialized: Mapping[str, str] = field(default_factory=dict)
-    row_commit_versions: pa.Array | None = None
+    guarded: tuple[str, ...] = ()
     enough: int | None = None
-    kept_whole: Callable[[], npt.NDArray[np.bool_]] | None = None
-    bounds: Callable[[Sequence[Field]], Mapping[int, ColumnBounds]] | None = None
+
+    @property
+    def format(self) -> Literal["iceberg", "delta"]:
+        """The table's format."""
+        return "iceberg" if isinstance(self.rules, IcebergRules) else "delta"
+
+    @property
+    def lookup(self) -> ColumnLookup:
+        """How columns are found in data files, for `harness.metadata.plan.projection.resolve`."""
+        return self.rules.lookup if isinstance(self.rules, DeltaRules) else ColumnLookup.ICEBERG
+
+    @property
+    def name_mapping(self) -> NameMapping | None:
+        """The name mapping of an Iceberg table, if there is one."""
+        return self.rules.name_mapping if isinstance(self.rules, IcebergRules) else None
+
+    @property
+    def materialized(self) -> Mapping[str, str]:
+        """The columns of data files that hold metadata columns of a Delta table."""
+        return self.rules.materialized if isinstance(self.rules, DeltaRules) else {}
+
+    def position_hits(self) -> list[tuple[PositionDelete, tuple[int, ...]]]:
+        """Return every position delete file and deletion vector with the ordinals of the data files it may hit."""
+        return self.position_deletes.hits(self.files.column("positions").to_pylist())
+
+    def to_ipc(self) -> bytes:
+        """Return the plan as bytes, which `from_ipc` reads in any process; see `harness.metadata.plan.encoding`."""
+        from harness.metadata.plan.encoding import encode
+
+        return encode(self)
+
+    @staticmethod
+    def from_ipc(data: bytes) -> ScanPlan:
+        """Return the plan of the bytes that `to_ipc` made.
+
+        Nothing of the plan is opened. `harness.open_plan` checks its paths before they are read.
+
+        Raises:
+            RequestError: The bytes are no plan, are damaged, or contradict themselves.
+            UnsupportedError: A later version of harness wrote them.
+        """
+        from harness.metadata.plan.encoding import decode
+
+        return decode(data)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another plan has equal content."""
+        if not isinstance(other, ScanPlan):
+            return NotImplemented
+        from harness.metadata.plan.encoding import document, tables
+
+        return document(self) == document(other) and all(map(pa.Table.equals, tables(self), tables(other)))
+
+    def __reduce__(self) -> tuple[Callable[[bytes], ScanPlan], tuple[bytes]]:
+        return ScanPlan.from_ipc, (self.to_ipc(),)
+
+    __hash__ = None  # type: ignore[assignment]  # Arrow tables have no hash
 
     def __repr__(self) -> str:
         name = "version" if self.format == "delta" else "snapshot"
@@ -244,83 +367,20 @@ class ScanPlan:
         return plan_report.as_dict(self)
 
 
-def without_deletes(plan: ScanPlan) -> ScanPlan:
+def without_deletes(plan: P) -> P:
     """The plan of a read that sees deleted rows too."""
-    files, count = plan.files, plan.files.num_rows
-    for name, values in (("delete_set", np.zeros(count, np.int32)), ("has_positions", np.zeros(count, np.bool_))):
+    files = files_without_deletes(plan.files)
+    return replace(plan, files=files, equality_deletes=(), delete_sets=((),), position_deletes=PositionDeletes())
+
+
+def files_without_deletes(files: pa.Table) -> pa.Table:
+    """Return `FILES` of the same files in delete set 0, and without deleted positions."""
+    count = files.num_rows
+    columns = {"delete_set": from_numpy(np.zeros(count, np.int32)), "positions": pa.nulls(count, pa.int32())}
+    for name, values in columns.items():
         index = files.schema.get_field_index(name)
-        files = files.set_column(index, files.schema.field(index), from_numpy(values))
-    return replace(
-        plan, files=files, equality_deletes=(), delete_sets=((),), position_deletes=(), load_positions=lambda _: {}
-    )
-
-
-# The live files that a plan skips, made into objects only when looked at: there may be hundreds of thousands.
-
-
-KEPT: Final = 0
-BY_PARTITION: Final = 1
-BY_STATISTICS: Final = 2
-"""Verdicts on a file."""
-
-Verdicts: TypeAlias = npt.NDArray[np.int8]
-
-_SLICE_ROWS = 1 << 14
-"""Files are made into objects so many at a time."""
-
-_REASONS: dict[int, Literal["partition", "statistics"]] = {BY_PARTITION: "partition", BY_STATISTICS: "statistics"}
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedFiles(Sequence[SkippedFile]):
-    """Files left out.
-
-    verdicts: on each. load: their path, record_count (null: unknown), size, physical path and the number of their
-        partition, as columns; asked once.
-    partitions: by number, those of the plan first; asked after `load`.
-    """
-
-    verdicts: Verdicts
-    load: Callable[[], pa.Table]
-    partitions: Callable[[], tuple[Partition, ...]]
-
-    @staticmethod
-    def of(
-        verdicts: Verdicts, load: Callable[[], pa.Table], partitions: Callable[[], tuple[Partition, ...]]
-    ) -> SkippedFiles:
-        """The same, with what `load` gives kept once somebody has looked."""
-        return SkippedFiles(verdicts, cache(load), partitions)
-
-    def reasons(self) -> dict[str, int]:
-        """Counts of skipped files by reason, without a look at any file."""
-        counts = {reason: int((self.verdicts == verdict).sum()) for verdict, reason in _REASONS.items()}
-        return {reason: count for reason, count in counts.items() if count}
-
-    def __len__(self) -> int:
-        return len(self.verdicts)
-
-    def __iter__(self) -> Iterator[SkippedFile]:
-        table = self.load().select(["path", "record_count", "size", "physical"])
-        for start in range(0, len(self), _SLICE_ROWS):
-            columns = [column.to_pylist() for column in table.slice(start, _SLICE_ROWS).columns]
-            verdicts = self.verdicts[start : start + _SLICE_ROWS].tolist()
-            for verdict, path, record_count, size, physical in zip(verdicts, *columns, strict=True):
-                yield SkippedFile(
-                    path=path, reason=_REASONS[verdict], record_count=record_count, size=size, physical=physical
-                )
-
-    @overload
-    def __getitem__(self, index: int) -> SkippedFile: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> SkippedFiles: ...
-
-    def __getitem__(self, index: int | slice) -> SkippedFile | SkippedFiles:
-        places = range(len(self))[index]
-        if isinstance(places, range):
-            own = np.array(places, dtype=np.int64)
-            return SkippedFiles.of(self.verdicts[own], lambda: self.load().take(from_numpy(own)), self.partitions)
-        return next(iter(self[places : places + 1]))
+        files = files.set_column(index, files.schema.field(index), values)
+    return files
 
 
 def trusted_of_files(skipped: SkippedFiles, condition: Filter | None) -> tuple[str, ...]:
@@ -331,60 +391,3 @@ def trusted_of_files(skipped: SkippedFiles, condition: Filter | None) -> tuple[s
         columns = ", ".join(f.name for f in condition.columns)
         found.append(f"bounds and counts of {columns} in {reasons['statistics']:,} files")
     return tuple(found)
-
-
-# Holds a plan's files against the roots of its table (`harness.storage.gate`), by their distinct directories.
-
-
-_SLICE_OF_PATHS = 1 << 16
-"""Paths are taken apart so many at a time: as lists they take twice the memory of the texts."""
-_MAY_CLIMB = r"(\.|%(25)*2[eE]){2}"
-"""Two dots, encoded or not: what `harness.storage.paths.climbs` is then asked about."""
-
-
-def within_roots(plan: ScanPlan) -> ScanPlan:
-    """The plan, once every file in it may be read; files outside of the table are named in one warning.
-
-    Links between the files themselves show when these are opened, see `harness.storage.gate`.
-
-    Raises OutsideTableError: a data or delete file may not be read; names it.
-    """
-    roots = plan.storage.roots
-    if roots is None:
-        return plan
-    deletes = [(d.path, d.physical) for d in plan.equality_deletes]
-    positions = [(d.path, d.physical) for d in plan.position_deletes]
-    for path, physical in (*_doubtful(plan.files, roots), *deletes, *positions):
-        if physical is not None:
-            roots.check(physical, path)
-    sentence = roots.told()
-    if sentence is None:
-        return plan
-    warn(f"Table {shown(plan.table)}: {sentence}", OutsideTableWarning)
-    return replace(plan, warnings=(*plan.warnings, sentence))
-
-
-def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, PhysicalPath]]:
-    """Data files outside of the roots, recorded and physical: one of each directory, and all that may climb."""
-    physical = files.column("physical")
-    slices = (physical.slice(start, _SLICE_OF_PATHS) for start in range(0, len(physical), _SLICE_OF_PATHS))
-    distinct = dict.fromkeys(folder for part in slices for folder in pc.unique(_folders(part)).to_pylist())
-    outside = [f for f in distinct if f.endswith(":/") or roots.verdict(f) is not Verdict.INSIDE]
-    if not outside:
-        return
-    folders = _folders(physical)
-    is_outside = pc.is_in(folders, array_of(outside, pa.string()))
-    found = files.select(["path", "physical"]).filter(is_outside)
-    places = to_numpy(folders.filter(is_outside).combine_chunks().dictionary_encode().indices)
-    _, first = np.unique(places, return_index=True)
-    path = found.column("path")
-    dotted = found.filter(pc.or_(pc.match_substring(path, ".."), pc.match_substring(path, "%")))
-    for rows in (
-        found.take(from_numpy(first)),
-        dotted.filter(pc.match_substring_regex(dotted.column("path"), _MAY_CLIMB)),
-    ):
-        yield from zip(rows.column("path").to_pylist(), rows.column("physical").to_pylist(), strict=True)
-
-
-def _folders(paths: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.list_element(pc.split_pattern(paths, "/", max_splits=1, reverse=True), scalar_of(0, pa.int32()))

@@ -1,13 +1,12 @@
 """Metadata tables of an Iceberg snapshot's manifests: data and delete files, entries, partitions, deleted positions.
 
-Data files stay columns from the manifests' bytes on. Delete files, which are few, and entries of deleted files are
-decoded one by one.
+Files stay columns from the manifests' bytes on.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -18,24 +17,25 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from harness.errors import HarnessError
+from harness.metadata.deletes.matching import FILE_PATH_ID
+from harness.metadata.deletes.position_files import POSITION_ID, read_positions
+from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
 from harness.metadata.files.roaring import to_positions
-from harness.metadata.iceberg.columns.entries import DataFiles, statistic
-from harness.metadata.iceberg.columns.reading import SIZES, live, read_data_files, recorded, recorded_schema
+from harness.metadata.iceberg.columns.entries import SIZES, DataFiles, Extent, statistic
+from harness.metadata.iceberg.columns.reading import read_entries, read_files
 from harness.metadata.iceberg.delete_scope import read_schema_first
+from harness.metadata.iceberg.deletes import vector_of
 from harness.metadata.iceberg.manifests import (
-    ALL,
     Content,
     DataFile,
     ManifestEntry,
     ManifestFile,
     ManifestReader,
-    StatisticsFields,
     open_manifest,
 )
-from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound
-from harness.metadata.model.arrow_values import array_of, from_numpy, to_numpy
+from harness.metadata.model.arrow_values import Mask, array_of, from_numpy, to_numpy
 from harness.metadata.model.schema import Field, Schema, StructType, Type, children
 from harness.metadata.tables.reading import (
     INT,
@@ -139,7 +139,8 @@ _NUMBERS = schema_of(
     file_sequence_number=LONG,
 )
 _LAST_UPDATED = {"last_updated_at": TIME, "last_updated_snapshot_id": LONG}
-_RECORDED = {SIZES, "sort_order_id", "split_offsets"}
+_OF_DATA = {SIZES, "sort_order_id", "split_offsets"}
+"""Columns of data files that only the widest read has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,46 +214,26 @@ class SnapshotFiles:
 
     def _files(self, *, data: bool, deletes: bool, columns: AbstractSet[str]) -> pa.Table:
         """Live files; statistics are null unless `columns` names them."""
-        tables = [self.plain_schema.empty_table()]
-        if data:
-            manifests = self._of(deletes=False)
-            wanted = self._leaves() if {METRICS, *_STATISTICS} & columns else ()
-            found = self._recorded(manifests, wanted) if _RECORDED & columns or METRICS in columns else None
-            tables.append(self._of_columns(self._read(manifests, wanted), found, columns))
-        if deletes:
-            tables.append(self._of_entries([entry.file for entry in self._entries(self._of(deletes=True))]))
-        return self._with_metrics(pa.concat_tables(tables), columns)
+        wants_statistics = bool({METRICS, *_STATISTICS} & columns)
+        fields = self._fields(deletes=deletes) if wants_statistics else ()
+        has_more = deletes or bool({METRICS, *_OF_DATA} & columns)
+        manifests = [*(self._of(deletes=False) if data else ()), *(self._of(deletes=True) if deletes else ())]
+        found = self._read(manifests, Extent(fields, has_more=has_more))
+        return self._with_metrics(self._table(found, columns), columns)
 
     def _all_entries(self, schema: pa.Schema, columns: AbstractSet[str]) -> pa.Table:
-        """All entries, also of deleted files. Data manifests without deleted files stay columns; the others come last.
-
-        Files are null unless `columns` names them.
-        """
+        """All entries, also of deleted files. Files are null unless `columns` names them."""
         wants_files = bool({"data_file", METRICS} & columns)
-        wanted = self._leaves() if wants_files else ()
-        data = self._of(deletes=False)
-        recorded_ = self._recorded(data, wanted)
-        whole = [place for place, table in enumerate(recorded_) if len(live(table)) == len(table)]
-        found = self._read([data[place] for place in whole], wanted)
-        rest = [data[place] for place in range(len(data)) if place not in set(whole)]
-        others = list(
-            self._entries([*rest, *self._of(deletes=True)], live_only=False, statistics=ALL if wants_files else None)
-        )
-        plain = pa.concat_tables([recorded_schema(wanted).empty_table(), *(recorded_[place] for place in whole)])
-        columns_of = {name: plain.column(name) for name in plain.column_names}
-        columns_of["sequence_number"] = found.table.column("sequence_number")
-        whole_numbers = pa.Table.from_arrays([columns_of[name] for name in _NUMBERS.names], schema=_NUMBERS)
-        rows = [(int(e.status), e.snapshot_id, e.sequence_number, e.file_sequence_number) for e in others]
-        numbers = pa.concat_tables([whole_numbers, table_of(_NUMBERS, rows)]).combine_chunks()
+        fields = self._fields(deletes=True) if wants_files else ()
+        found = self._read([*self._of(deletes=False), *self._of(deletes=True)], Extent(fields, True, live_only=False))
+        numbers = [_flat(found.table.column(f.name)).cast(f.type) for f in _NUMBERS]
         if not wants_files:
-            missing = [pa.nulls(len(numbers), schema.field(name).type) for name in ("data_file", METRICS)]
-            return pa.Table.from_arrays([*numbers.columns, *missing], schema=schema)
-        files = pa.concat_tables(
-            [self._of_columns(found, [plain], {METRICS}), self._of_entries([entry.file for entry in others])]
-        )
+            missing = [pa.nulls(len(found), schema.field(name).type) for name in ("data_file", METRICS)]
+            return pa.Table.from_arrays([*numbers, *missing], schema=schema)
+        files = self._table(found, {METRICS})
         metrics = self._with_metrics(files, columns).column(METRICS)
         struct = files.combine_chunks().to_struct_array()
-        return pa.Table.from_arrays([*numbers.columns, struct, metrics], schema=schema)
+        return pa.Table.from_arrays([*numbers, struct, metrics], schema=schema)
 
     def _positions(self, schema: pa.Schema) -> pa.Table:
         """The positions that each live delete file and deletion vector lists, whether or not the data file is there.
@@ -260,7 +241,7 @@ class SnapshotFiles:
         Raises HarnessError: a delete file cannot be read; as for reads of rows.
         """
         tables = [schema.empty_table()]
-        for entry in self._entries(self._of(deletes=True)):
+        for entry in (entry for m in self._of(deletes=True) for entry in read_entries(self._opened(m))):
             if entry.file.content is Content.POSITION_DELETES:
                 try:
                     found = _deleted(entry, self.source)
@@ -283,33 +264,32 @@ class SnapshotFiles:
     def _partitions(self, schema: pa.Schema, columns: AbstractSet[str]) -> pa.Table:
         """A row for each partition that has live files; the last update is null unless `columns` names it."""
         partitions = Partitions(self.source.metadata.specs, self._schemas)
-        files = self._read(self._of(deletes=False), ())
+        files = self._read([*self._of(deletes=False), *self._of(deletes=True)], Extent(has_more=True))
         pairs = zip(files.specs_of_tuples(), files.tuples, strict=True)
         of_tuples = np.array([partitions.index_of(spec, values) for spec, values in pairs], np.int64)
         numbers = of_tuples[to_numpy(files.table.column("tuple"))]
-        entries = list(self._entries(self._of(deletes=True)))
-        owners = [partitions.index_of(entry.file.spec_id, entry.file.partition) for entry in entries]
-        size, table = len(partitions.all()), files.table
-        sums = [_sums(numbers, table.column("record_count"), size), np.bincount(numbers, minlength=size)]
-        sums.append(_sums(numbers, table.column("size"), size))
-        deletes = np.zeros((len(_DELETE_COUNTS), size), np.int64)
-        for number, entry in zip(owners, entries, strict=True):
-            row = 0 if entry.file.content is Content.POSITION_DELETES else 2
-            deletes[row : row + 2, number] += (entry.file.record_count or 0, 1)
+        content = to_numpy(files.table.column("content"))
+        size, rows = len(partitions.all()), to_numpy(files.table.column("record_count").fill_null(0))
+        is_data = content == Content.DATA
+        bytes_ = to_numpy(files.table.column("size").fill_null(0))
+        sums = [_sums(numbers, rows, is_data, size), np.bincount(numbers[is_data], minlength=size)]
+        sums.append(_sums(numbers, bytes_, is_data, size))
+        for kind in (Content.POSITION_DELETES, Content.EQUALITY_DELETES):
+            is_kind = content == kind
+            sums += [_sums(numbers, rows, is_kind, size), np.bincount(numbers[is_kind], minlength=size)]
         arrays = [array_of([p.spec_id for p in partitions.all()], pa.int32())]
         if self.partition is not None:
             arrays.insert(0, tuples_of([p.values for p in partitions.all()], self.partition))
         updates = [pa.nulls(size, type_) for type_ in _LAST_UPDATED.values()]
         if _LAST_UPDATED.keys() & columns:
-            facts = [live(found).column("snapshot_id") for found in self._recorded(self._of(deletes=False), ())]
-            snapshots = [each for found in facts for each in found.to_pylist()] + [e.snapshot_id for e in entries]
+            snapshots = files.table.column("snapshot_id").to_pylist()
             known, newest = self.source.metadata.snapshots, [(-1, -1)] * size
-            for number, snapshot in set(zip([*numbers.tolist(), *owners], snapshots, strict=True)):
+            for number, snapshot in set(zip(numbers.tolist(), snapshots, strict=True)):
                 if snapshot in known:
                     newest[number] = max(newest[number], (known[snapshot].timestamp_ms, snapshot))
-            rows = [(None, None) if each == (-1, -1) else each for each in newest]  # null: the snapshot has expired
-            updates = [_flat(column) for column in table_of(schema_of(**_LAST_UPDATED), rows).columns]
-        return pa.Table.from_arrays([*arrays, *map(from_numpy, [*sums, *deletes]), *updates], schema=schema)
+            dates = [(None, None) if each == (-1, -1) else each for each in newest]  # null: the snapshot has expired
+            updates = [_flat(column) for column in table_of(schema_of(**_LAST_UPDATED), dates).columns]
+        return pa.Table.from_arrays([*arrays, *map(from_numpy, sums), *updates], schema=schema)
 
     @property
     def _schemas(self) -> tuple[Schema, ...]:
@@ -318,19 +298,8 @@ class SnapshotFiles:
     def _of(self, *, deletes: bool) -> list[ManifestFile]:
         return [manifest for manifest in self.manifests if manifest.is_deletes is deletes]
 
-    def _read(self, manifests: Sequence[ManifestFile], statistics: Iterable[int]) -> DataFiles:
-        return read_data_files(
-            manifests,
-            read=lambda manifest: self.source.read(manifest.path, "manifest"),
-            specs=self.source.metadata.specs,
-            schemas=self._schemas,
-            statistics=statistics,
-            limits=self.source.storage.limits,
-            kept=self.source.kept_manifests(manifests),
-        ).files
-
-    def _recorded(self, manifests: Sequence[ManifestFile], keys: Sequence[int]) -> list[pa.Table]:
-        return recorded(enumerate(map(self._opened, manifests)), keys)
+    def _read(self, manifests: Sequence[ManifestFile], extent: Extent) -> DataFiles:
+        return read_files([self._opened(manifest) for manifest in manifests], extent)
 
     def _opened(self, manifest: ManifestFile) -> ManifestReader:
         data, limits = self.source.read(manifest.path, "manifest"), self.source.storage.limits
@@ -338,28 +307,21 @@ class SnapshotFiles:
             specs = self.source.metadata.specs
             return open_manifest(data, manifest, specs=specs, schemas=self._schemas, limits=limits)
 
-    def _of_columns(
-        self, files: DataFiles, recorded_: Sequence[pa.Table] | None, columns: AbstractSet[str]
-    ) -> pa.Table:
-        """Data files as `files` has them. recorded_: of their manifests, in order; None: nothing of it is wanted."""
+    def _table(self, files: DataFiles, columns: AbstractSet[str]) -> pa.Table:
+        """Files as rows, with the statistics that `columns` names and `files` has; with `METRICS` all of them."""
         schema, table, size = self.plain_schema, files.table, len(files)
-        wanted = _STATISTICS.keys() if METRICS in columns else _STATISTICS.keys() & columns
-        same = ("spec_id", "record_count", "first_row_id")
-        names = {"file_path": "path", "file_size_in_bytes": "size", **dict(zip(same, same, strict=True))}
-        known = {name: _flat(table.column(own)) for name, own in names.items()}
-        known["content"] = from_numpy(np.zeros(size, np.int32))
+        names = {**{f.name: f.name for f in schema}, "file_path": "path", "file_size_in_bytes": "size"}
+        known = {name: _flat(table.column(own)) for name, own in names.items() if own in table.column_names}
         known["file_format"] = pc.utf8_upper(_flat(table.column("format")))
+        if "content" not in known:
+            known["content"] = from_numpy(np.zeros(size, np.int32))
         if self.partition is not None:
             known["partition"] = tuples_of(files.tuples, self.partition).take(_flat(table.column("tuple")))
-        for name in wanted - {SIZES}:
+        for name in _STATISTICS.keys() if METRICS in columns else _STATISTICS.keys() & columns:
             parts = [statistic(name, key) for key in files.fields]
-            known[name] = _map_column(files.fields, parts, table, _STATISTICS[name])
-        if recorded_:
-            facts = pa.concat_tables(map(live, recorded_))
-            assert len(facts) == size, "both are the live entries of the same manifests"
-            known |= {name: _flat(facts.column(name)) for name in ("sort_order_id", "split_offsets")}
-            known[SIZES] = _map_column(files.fields, [f"{SIZES}.{key}" for key in files.fields], facts, _COUNTS)
-        arrays = [known[f.name] if f.name in known else pa.nulls(size, f.type) for f in schema]
+            if set(parts) <= set(table.column_names):
+                known[name] = _map_column(files.fields, parts, table, _STATISTICS[name])
+        arrays = [known[f.name].cast(f.type) if f.name in known else pa.nulls(size, f.type) for f in schema]
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def _with_metrics(self, files: pa.Table, columns: AbstractSet[str]) -> pa.Table:
@@ -368,28 +330,11 @@ class SnapshotFiles:
         metrics = metrics_of(files, self.schema) if METRICS in columns else pa.nulls(len(files), field.type)
         return files.append_column(field, metrics)
 
-    def _leaves(self) -> tuple[int, ...]:
-        """The ids of all columns that ever were, but for those that only hold others."""
+    def _fields(self, *, deletes: bool) -> tuple[int, ...]:
+        """The ids of all columns that ever were, but for those that only hold others; also of position deletes."""
         fields = (field for schema in self._schemas for _, field in schema.walk())
-        return tuple(sorted({field.id for field in fields if not children(field.type)}))
-
-    def _entries(
-        self, manifests: Sequence[ManifestFile], *, live_only: bool = True, statistics: StatisticsFields = ALL
-    ) -> Iterator[ManifestEntry]:
-        for manifest in manifests:
-            reader = self._opened(manifest)
-            with contained(file=manifest.path):
-                yield from reader.entries(statistics, live_only=live_only)
-
-    def _of_entries(self, files: Sequence[DataFile]) -> pa.Table:
-        schema = self.plain_schema
-        plain = pa.schema([field for field in schema if field.name != "partition"])
-        table = table_of(plain, [_row(file) for file in files])
-        if self.partition is None:
-            return table
-        place = schema.get_field_index("partition")
-        tuples = tuples_of([file.partition for file in files], self.partition)
-        return table.add_column(place, schema.field(place), tuples)
+        own = {field.id for field in fields if not children(field.type)}
+        return tuple(sorted(own | ({FILE_PATH_ID, POSITION_ID} if deletes else set())))
 
 
 _DELETE_COUNTS = [f"{kind}_delete_{what}_count" for kind in ("position", "equality") for what in ("record", "file")]
@@ -407,21 +352,19 @@ def _deleted(entry: ManifestEntry, source: IcebergTable) -> list[tuple[str, BitM
     file = entry.file
     physical = source.path_map.physical(file.path)
     if file.format != "puffin":
-        return list(read_positions(source.storage, physical, file, wanted=_EveryPath()).items())
+        found = read_positions(
+            source.storage,
+            path=file.path,
+            physical=physical,
+            format=file.format,
+            record_count=file.record_count,
+            wanted=_EveryPath(),
+        )
+        return list(found.items())
     name = both_paths(file.path, physical)
     puffin = open_puffin(source.storage, physical, file=name)
-    return [(str(file.referenced_data_file), read_deletion_vector(puffin, entry, data_record_count=None))]
-
-
-def _row(file: DataFile) -> tuple[object, ...]:
-    statistics = (getattr(file, name) for name in _STATISTICS)
-    return (
-        *(int(file.content), file.path, file.format.upper(), file.spec_id, file.record_count, file.size),
-        *(list(found.items()) if found else None for found in statistics),
-        *(None, list(file.split_offsets) if file.split_offsets else None),
-        *(None if file.equality_ids is None else list(file.equality_ids), file.sort_order_id, file.first_row_id),
-        *(file.referenced_data_file, file.content_offset, file.content_size),
-    )
+    vector, target = vector_of(entry, physical), file.referenced_data_file
+    return [(str(target), read_deletion_vector(puffin, vector, target=target, data_record_count=None))]
 
 
 def _map_column(keys: Sequence[int], names: Sequence[str], table: pa.Table, type_: pa.DataType) -> pa.Array:
@@ -434,8 +377,10 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
-def _sums(numbers: npt.NDArray[np.int64], values: pa.ChunkedArray, size: int) -> npt.NDArray[np.int64]:
-    """The sum of each partition's values; unknown ones count as 0."""
+def _sums(
+    numbers: npt.NDArray[np.int64], values: npt.NDArray[np.int64], chosen: Mask, size: int
+) -> npt.NDArray[np.int64]:
+    """The sum of each partition's values, of the chosen files."""
     sums = np.zeros(size, np.int64)
-    np.add.at(sums, numbers, to_numpy(values.fill_null(0)))
+    np.add.at(sums, numbers[chosen], values[chosen])
     return sums

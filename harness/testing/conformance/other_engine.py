@@ -23,7 +23,7 @@ from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.schema import CHANGES, arrow_field
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import Outside
 from harness.storage.paths import is_local, local_path, shown
 from harness.storage.records import dataclass
@@ -64,7 +64,7 @@ class OtherEngine:
         """The version that the reader says."""
         return self.worker.version()
 
-    def to_arrow(self, plan: ScanPlan) -> pa.Table:
+    def to_arrow(self, plan: PlannedScan) -> pa.Table:
         """The rows as the reader gives them, in its own types; UUIDs that are text, and maps that are lists, as ours.
 
         Raises RequestError: the table is not on this machine, or is held to its roots. UnsupportedError: the reader
@@ -77,7 +77,7 @@ class OtherEngine:
         """The options that the reader says it takes."""
         return self.worker.options()
 
-    def read(self, plan: ScanPlan, options: Mapping[str, Any]) -> pa.Table:
+    def read(self, plan: PlannedScan, options: Mapping[str, Any]) -> pa.Table:
         """The rows, under options of the protocol; `union` holds plans. Raises as `to_arrow`."""
         columns = tuple(field.name for field in plan.columns)
         wanted = pa.schema([arrow_field(field) for field in plan.columns])
@@ -89,15 +89,15 @@ class OtherEngine:
         )
         return recoded(rows, wanted)[0]
 
-    def _part(self, plan: ScanPlan) -> dict[str, object]:
+    def _part(self, plan: PlannedScan) -> dict[str, Any]:
         at, where = self._table(plan).at, _plain(plan.filter)
         return {"at": None if at is None else asdict(at), "where": where, "predicate": predicate(where)}
 
-    def count(self, plan: ScanPlan) -> int:
+    def count(self, plan: PlannedScan) -> int:
         """The number of rows, as the reader counts them. Raises as `to_arrow`."""
         return self.worker.count(self._table(plan), where=_plain(plan.filter))
 
-    def _table(self, plan: ScanPlan) -> TableAt:
+    def _table(self, plan: PlannedScan) -> TableAt:
         """The table of a plan at its snapshot. The current one is not named: some readers know no other."""
         if not is_local(plan.table):
             raise RequestError(

@@ -139,8 +139,8 @@ _TIMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 def partitioned_by(table: Table) -> tuple[str, ...]:
     """`region`, `days(ts)`, `bucket(4, id)`, by the current spec; empty where it is not partitioned."""
     if table.format == "delta":
-        return tuple(f.name for f in table.source.latest.columns.partition_columns)  # type: ignore[attr-defined]
-    metadata = table.source.metadata  # type: ignore[attr-defined]
+        return tuple(f.name for f in table.source.latest.columns.partition_columns)  # type: ignore[union-attr]
+    metadata = table.source.metadata  # type: ignore[union-attr]
     names = {f.id: f.name for f in table.schema.fields}
     said = []
     for f in metadata.specs[metadata.default_spec_id].fields:

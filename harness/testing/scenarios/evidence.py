@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.threads import cached_property
 from harness.table import open_table
 from harness.testing.scenarios.model import Built, ResolvedExpectation
@@ -31,19 +31,19 @@ class Evidence:
     """A built scenario, and the plan or error of each read by number of its expectation."""
 
     built: Built
-    planning: Mapping[int, ScanPlan | HarnessError]
+    planning: Mapping[int, PlannedScan | HarnessError]
 
     @cached_property
-    def plans(self) -> tuple[ScanPlan, ...]:
+    def plans(self) -> tuple[PlannedScan, ...]:
         """The plans of the reads that can be planned."""
-        return tuple(found for found in self.planning.values() if isinstance(found, ScanPlan))
+        return tuple(found for found in self.planning.values() if isinstance(found, PlannedScan))
 
     @cached_property
     def errors(self) -> tuple[HarnessError, ...]:
         """The errors of the reads that cannot be planned."""
         return tuple(found for found in self.planning.values() if isinstance(found, HarnessError))
 
-    def plan_of(self, number: int) -> ScanPlan:
+    def plan_of(self, number: int) -> PlannedScan:
         """The plan of one read. Raises HarnessError if the read cannot be planned."""
         found = self.planning[number]
         if isinstance(found, HarnessError):
@@ -111,7 +111,7 @@ class Evidence:
                 if entry.get("status") != 2:
                     yield manifest.get("sequence_number", 0) if number is None else number, manifest, entry["data_file"]
 
-    def planned(self) -> Iterator[tuple[ScanPlan, dict[str, Any]]]:
+    def planned(self) -> Iterator[tuple[PlannedScan, dict[str, Any]]]:
         """Every planned data file, a row of `plan.FILES`, with its plan."""
         for plan in self.plans:
             for row in plan.files.to_pylist():
@@ -147,7 +147,7 @@ class Evidence:
 Proof: TypeAlias = Callable[[Evidence], bool]
 
 
-def in_plans(shows: Callable[[ScanPlan], bool]) -> Proof:
+def in_plans(shows: Callable[[PlannedScan], bool]) -> Proof:
     """The proof of a feature by one plan that shows it."""
     return lambda evidence: any(map(shows, evidence.plans))
 
@@ -160,7 +160,7 @@ class Feature:
     proof: Proof
 
 
-def plan_read(address: str, expectation: ResolvedExpectation, **opening: Any) -> ScanPlan:
+def plan_read(address: str, expectation: ResolvedExpectation, **opening: Any) -> PlannedScan:
     """The plan of one read of the table at an address, which is opened with these arguments beside the catalog's.
 
     Raises:
@@ -174,7 +174,7 @@ def plan_read(address: str, expectation: ResolvedExpectation, **opening: Any) ->
 
 def evidence_of(built: Built) -> Evidence:
     """The plans of all reads of a built scenario, as harness makes them."""
-    planning: dict[int, ScanPlan | HarnessError] = {}
+    planning: dict[int, PlannedScan | HarnessError] = {}
     for expectation in built.expectations:
         try:
             planning[expectation.number] = plan_read(built.address, expectation)

@@ -13,13 +13,13 @@ from harness.errors import CorruptFileError, HarnessError
 from harness.metadata.delta.actions import DELETION_VECTOR, AddCdc, Commit, DeletionVectorDescriptor, State
 from harness.metadata.delta.checkpoints import CheckpointContent, read_checkpoint
 from harness.metadata.delta.commits import ids_of, parse_commit, read_log_file
-from harness.metadata.delta.deletion_vectors import vector_path
 from harness.metadata.delta.log_files import Checkpoint, Compaction, LogFile, LogListing
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.scan import DeltaSnapshot
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.table import DeltaTable
 from harness.metadata.delta.types import constraints, materialized_columns
+from harness.metadata.delta.vectors import vector_path
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
@@ -190,8 +190,9 @@ class CheckedDelta:
             named.update(self.table.locator.physical(table.column("key")).to_pylist())
             for row in table.select([f.name for f in DELETION_VECTOR]).to_pylist():
                 vector = DeletionVectorDescriptor.of(row)
-                path = None if vector is None else vector_path(vector, self.table.root)
-                named.update(() if path is None else (path,))
+                if vector is not None:
+                    path = vector_path(vector.storage_type, vector.path_or_inline, self.table.root)
+                    named.update(() if path is None else (path,))
         named.update(each.physical for commit in commits for each in commit.cdc)
         return self.table.root.path, self.log.directory, frozenset(named)
 

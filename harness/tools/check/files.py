@@ -22,8 +22,9 @@ from harness.errors import HarnessError, UnsupportedError, counted
 from harness.metadata.iceberg.manifests import DataFile
 from harness.metadata.iceberg.model import PartitionSpec, SortOrder
 from harness.metadata.model.arrow_values import to_numpy
+from harness.metadata.plan.deletes import PositionDeleteFile
 from harness.metadata.plan.projection import is_positional, resolver
-from harness.metadata.plan.scan_plan import PositionDelete, ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath, join
 from harness.storage.records import dataclass
 from harness.storage.stores import UNREADABLE, Storage
@@ -57,10 +58,10 @@ class FileRows:
     paths: as recorded. deletes: sources of deleted positions that were not looked at before.
     """
 
-    plan: ScanPlan
+    plan: PlannedScan
     statements: Statements
     paths: Sequence[str] = ()
-    deletes: Sequence[PositionDelete] = ()
+    deletes: Sequence[PositionDeleteFile] = ()
 
     def found(self, path: str, field: str, recorded: str, actual: str, column: str | None = None) -> Found:
         """The breach by a statement about a file."""
@@ -90,7 +91,7 @@ class CheckedFile:
     Iceberg records such.
     """
 
-    plan: ScanPlan
+    plan: PlannedScan
     name: FileName
     format: str
     is_data: bool
@@ -113,7 +114,7 @@ Said: TypeAlias = tuple[str, str, int | None, int | None, str | None]
 """A file as a snapshot states it: path, the columns of the table, size, rows, and the JSON of its statistics."""
 
 
-def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> Iterator[CheckedFile]:
+def checked_files(plan: PlannedScan, statements: Statements, seen: set[Said]) -> Iterator[CheckedFile]:
     """The files of a plan that were not `seen` before as they are stated, looked at together; in stores in parallel.
 
     A file that the statements do not name is said to be named at the table's location.
@@ -144,7 +145,7 @@ def checked_files(plan: ScanPlan, statements: Statements, seen: set[Said]) -> It
                 advance(1)
 
 
-def _stated(plan: ScanPlan, statements: Statements) -> Iterator[CheckedFile]:
+def _stated(plan: PlannedScan, statements: Statements) -> Iterator[CheckedFile]:
     """The data files of a plan in its order, then its delete files, not looked at."""
     ids = [frozenset(partition.constants) for partition in plan.partitions]
     names = ("path", "physical", "format", "size", "record_count", "partition")
@@ -152,9 +153,7 @@ def _stated(plan: ScanPlan, statements: Statements) -> Iterator[CheckedFile]:
     data = [(path, at, format_, size, count, ids[partition]) for path, at, format_, size, count, partition in rows]
     deletes = [(d.path, d.physical, d.format, None, d.record_count, frozenset[int]()) for d in plan.equality_deletes]
     deletes += [
-        (d.path, d.physical, d.format or "puffin", None, d.record_count, frozenset[int]())
-        for d in plan.position_deletes
-        if d.physical is not None and d.kind == "position delete file"
+        (d.path, d.physical, d.format, None, d.record_count, frozenset[int]()) for d in plan.position_deletes.files
     ]
     for number, (path, at, format_, size, count, own) in enumerate([*data, *dict.fromkeys(deletes)]):
         entry = statements.entries.get(path)
@@ -171,14 +170,14 @@ def _stated(plan: ScanPlan, statements: Statements) -> Iterator[CheckedFile]:
         )
 
 
-def _size(name: FileName, plan: ScanPlan) -> int | None:
+def _size(name: FileName, plan: PlannedScan) -> int | None:
     try:
         return plan.storage.size(name.physical)
     except HarnessError:  # `_fault` says which
         return None
 
 
-def _fault(name: FileName, size: int | None, plan: ScanPlan) -> HarnessError | None:
+def _fault(name: FileName, size: int | None, plan: PlannedScan) -> HarnessError | None:
     if size:
         return None
     try:
@@ -189,7 +188,7 @@ def _fault(name: FileName, size: int | None, plan: ScanPlan) -> HarnessError | N
 
 
 def _footers(
-    plan: ScanPlan, names: Sequence[FileName]
+    plan: PlannedScan, names: Sequence[FileName]
 ) -> tuple[dict[PhysicalPath, Footer], dict[PhysicalPath, HarnessError]]:
     """Footers, and the faults of files that have none, by physical path."""
     access = DuckDBFiles(cursor(), plan.storage)
@@ -313,7 +312,7 @@ def positions(rows: FileRows) -> Iterator[Found]:
     Mends: the delete file or deletion vector: rewrite it
     """
     plan = rows.plan
-    for ordinal in np.flatnonzero(to_numpy(plan.files.column("has_positions"))).tolist():
+    for ordinal in np.flatnonzero(to_numpy(plan.files.column("positions").is_valid())).tolist():
         path, count = (plan.files.column(name)[ordinal].as_py() for name in ("path", "record_count"))
         place = Place(file=rows.statements.says.get(path, plan.table), entry=path)
         try:

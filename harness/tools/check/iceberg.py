@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from harness.errors import HarnessError
 from harness.metadata.files.documents import Json
+from harness.metadata.iceberg.columns.reading import read_entries
 from harness.metadata.iceberg.delete_scope import read_schema_first
-from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, Status, open_manifest
+from harness.metadata.iceberg.manifests import Content, ManifestEntry, ManifestFile, Status, open_manifest
 from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, RefType, Snapshot, TableMetadata
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
@@ -192,12 +193,12 @@ class CheckedIceberg:
                 yield Reads.SNAPSHOT, self.files(snapshot, lines), snapshot.id
 
     def opened(self, line: ManifestFile, snapshot: Snapshot) -> Manifest:
-        """A manifest, decoded. Raises as `open_manifest` and `ManifestReader.entries`."""
+        """A manifest, decoded. Raises as `open_manifest` and `read_entries`."""
         source, columns = with_specs_of([line], self.table), self.columns_of(snapshot)
         data, limits = source.read(line.path, "manifest"), source.storage.limits
         with contained(file=line.path):
             reader = open_manifest(data, line, specs=source.metadata.specs, schemas=columns.schemas, limits=limits)
-            entries = tuple(reader.entries(ALL, live_only=False))
+            entries = tuple(read_entries(reader, live_only=False))
         self._paths.update(entry.file.path for entry in entries)
         self._slim[line] = tuple(_slim(entry) for entry in entries if entry.status is not Status.DELETED)
         header = reader.container.metadata

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harness.errors import HarnessError
+from harness.metadata.deletes.puffin import PuffinFile, open_puffin, read_deletion_vector
 from harness.metadata.iceberg.delete_scope import DeleteScope, key_columns, path_bounds
-from harness.metadata.iceberg.deletes import check_entry
+from harness.metadata.iceberg.deletes import check_entry, vector_of
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
-from harness.metadata.iceberg.position_deletes import PuffinFile, open_puffin, read_deletion_vector
 from harness.storage.paths import RecordedPath
 from harness.tools.check.iceberg import SnapshotFiles
 from harness.tools.check.rules import Found, Reads, Severity, refused, rule
@@ -91,8 +91,9 @@ def vectors(files: SnapshotFiles) -> Iterator[Found]:
                 if entry.file.size not in (None, puffin.size):
                     recorded, actual = f"{entry.file.size:,} bytes", f"{puffin.size:,} bytes"
                     yield files.found(entry, "file_size_in_bytes", recorded, actual)
-            target = entry.file.referenced_data_file
-            read_deletion_vector(puffin, entry, data_record_count=None if target is None else rows.get(target))
+            vector, target = vector_of(entry, puffin.physical), entry.file.referenced_data_file
+            count = None if target is None else rows.get(target)
+            read_deletion_vector(puffin, vector, target=target, data_record_count=count)
         except HarnessError as error:
             yield _refused(files, entry, error)
 

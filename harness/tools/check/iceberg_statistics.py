@@ -10,9 +10,9 @@ import duckdb
 
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.errors import HarnessError, MissingFileError
+from harness.metadata.deletes.puffin import open_puffin
 from harness.metadata.iceberg.manifests import Content
 from harness.metadata.iceberg.model import PartitionStatisticsFile, StatisticsFile
-from harness.metadata.iceberg.position_deletes import open_puffin
 from harness.storage.paths import PhysicalPath
 from harness.tools.check.iceberg import CheckedIceberg, SnapshotFiles
 from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule

@@ -29,14 +29,15 @@ from harness.metadata.iceberg.transforms import Bucket, Identity, Transform, Tru
 from harness.metadata.model import schema as dt
 from harness.metadata.model.schema import value_text
 from harness.metadata.plan.projection import stored_name
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.plan.scan_plan import DeltaRules
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.threads import phase
 from harness.tools.check.files import FileRows
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
 
 
-def _asked(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
+def _asked(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
     """The answer to a query about a relation of a plan that is called `rows` in the text."""
     with about(plan):
         found = relation.query("rows", text)
@@ -60,7 +61,7 @@ def sorted_rows(rows: FileRows) -> Iterator[Found]:
             yield rows.found(path, "sort_order_id", str(order_id), f"not from row {at} on")
 
 
-def unsorted(plan: ScanPlan, relation: duckdb.DuckDBPyRelation, keys: str) -> list[tuple[str, int]]:
+def unsorted(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, keys: str) -> list[tuple[str, int]]:
     """The files whose rows are not in the order of keys of `create_sort_key`, with the first row that is not.
 
     relation: with `_file` and `_pos`. Rows are held against the row before, as they stream by. Files of which DuckDB
@@ -192,7 +193,9 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
     Hurts: Readers of row lineage: changes are taken for those of another row.
     Mends: the files: rewrite them without the stored ids; or first_row_id and baseRowId of their entries
     """
-    plan = replace(rows.plan, materialized=rows.statements.materialized)
+    plan = rows.plan
+    if isinstance(plan.rules, DeltaRules):
+        plan = replace(plan, rules=replace(plan.rules, materialized=rows.statements.materialized))
     if not rows.paths or plan.files.column("first_row_id").null_count == len(plan.files):
         return
     number = "_last_updated_sequence_number" if plan.format == "iceberg" else "_row_commit_version"
@@ -203,11 +206,10 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
     ranges = _asked(plan, relation, text)
     files = {row["path"]: row for row in plan.files.to_pylist()}
     # The number of rows without a stored one: above the snapshot's it is a lie of the entry, not of the file.
-    own_numbers = plan.files.column("sequence_number") if plan.format == "iceberg" else plan.row_commit_versions
-    limits = dict(zip(files, [None] * len(files) if own_numbers is None else own_numbers.to_pylist(), strict=True))
+    own_number = "sequence_number" if plan.format == "iceberg" else "commit_version"
     ids = rows.statements.next_row_id
     for path, _, greatest, _, latest in ranges:
-        of_file = [limits[path], plan.snapshot if plan.format == "delta" else None]
+        of_file = [files[path][own_number], plan.snapshot if plan.format == "delta" else None]
         limit = max((each for each in of_file if each is not None), default=None)
         own = (files[path]["first_row_id"] or 0) + (files[path]["record_count"] or 0)  # ids from here on are stored
         if ids is not None and greatest is not None and greatest >= max(ids, own):
@@ -318,7 +320,7 @@ def sorted_deletes(rows: FileRows) -> Iterator[Found]:
     Hurts: Readers that merge deletes with rows as both stream by: deleted rows come back.
     Mends: the delete file: rewrite it in order
     """
-    files = [d for d in rows.deletes if d.kind == "position delete file" and d.format == "parquet"]
+    files = [d for d in rows.deletes if d.format == "parquet"]
     paths = {d.physical: d.path for d in files if d.physical is not None}
     if not paths:
         return

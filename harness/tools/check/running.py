@@ -182,7 +182,7 @@ def _of_files(
         yield Reads.DELETES, FileRows(plan, statements), id_
         if sample is None:
             return
-        read, deletes = sample(readable), [delete for delete in plan.position_deletes if delete.path in others]
+        read, deletes = sample(readable), [each for each in plan.position_deletes.files if each.path in others]
         try:
             for column in column_values(plan, statements, read, columns) if read else ():
                 yield Reads.COLUMN, column, id_

@@ -1,7 +1,7 @@
 """The values of data files, column by column, as rules of level data read them: one pass of DuckDB over many files.
 
 The values are read as the table's, by the plan of a read without skipping and without deletes. What is recorded is what
-reads skip by: `ScanPlan.bounds`, where truncated and wide bounds are widened.
+reads skip by: `PlanStatistics.bounds`, where truncated and wide bounds are widened.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import CellValue, value_text
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 from harness.tools.check.files import Statements
 from harness.tools.check.rules import Found, Place, Spans
@@ -39,7 +39,7 @@ class ColumnValues:
     stored: tuple[str, ...]
     path: str
     listed: bool
-    plan: ScanPlan
+    plan: PlannedScan
     statements: Statements
     groups: Sequence[GroupValues]
     rows: int
@@ -98,7 +98,7 @@ def _is_stated(leaf: Leaf, statements: Statements, paths: Sequence[str]) -> bool
 
 
 def column_values(
-    plan: ScanPlan, statements: Statements, paths: Sequence[str], names: Sequence[str] | None
+    plan: PlannedScan, statements: Statements, paths: Sequence[str], names: Sequence[str] | None
 ) -> Iterator[ColumnValues]:
     """The columns of some files of a plan, before deletes, at every depth.
 
@@ -115,7 +115,7 @@ def column_values(
         for leaf in Leaf(path=(f,), value=sqltext.name(f.name)).below(in_lists=plan.format == "iceberg")
         if _is_stated(leaf, statements, paths)
     ]
-    bounds = {} if plan.bounds is None else plan.bounds([leaf.path[-1] for leaf in leaves])
+    bounds = {} if plan.statistics is None else plan.statistics.bounds([leaf.path[-1] for leaf in leaves])
     ordinals = {path: at for at, path in enumerate(plan.files.column("path").to_pylist())}
     for path, leaf, groups in group_values(plan, leaves, paths):
         yield ColumnValues(

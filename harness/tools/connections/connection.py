@@ -27,7 +27,7 @@ from harness.errors import AmbiguousTableError, EngineError, HarnessError, Reque
 from harness.metadata.catalogs.catalog import Name, parse_name, written
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.arguments import check, checked
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.queries.hints import told
 from harness.queries.parameters import unbound
 from harness.queries.sql import given_up, missing_file
@@ -165,13 +165,13 @@ class Connection:
             self.execute(query, each)
         return self
 
-    def plans(self, query: str) -> list[tuple[str, ScanPlan]]:
+    def plans(self, query: str) -> list[tuple[str, PlannedScan]]:
         """The plan of each place where a query names a table of the catalog, with the table's name.
 
         Nothing runs, neither the query nor statements before it. Raises as `sql`.
         """
         prepared = self._prepared(_statements(query)[-1])
-        return [(reference.table, plan) for reference, plan in prepared.reads if isinstance(plan, ScanPlan)]
+        return [(reference.table, plan) for reference, plan in prepared.reads if isinstance(plan, PlannedScan)]
 
     def table(self, name: str) -> Table | Snapshot:
         """Return the table of a name, or at a path such as `./orders`, as it is now, or as registered.
@@ -428,11 +428,11 @@ def attach(
 
 def view_plans(
     source: TableSource, tables: Iterable[str] | None, options: dict[str, Any]
-) -> dict[tuple[str | None, str], ScanPlan]:
+) -> dict[tuple[str | None, str], PlannedScan]:
     """Plans of whole tables, by schema and name of the view for each. Arguments and errors are those of `attach`."""
     known = Tables.of(source, options)
     names = list(known.names()) if tables is None else [parse_name(name) for name in tables]
-    plans: dict[tuple[str | None, str], ScanPlan] = {}
+    plans: dict[tuple[str | None, str], PlannedScan] = {}
     taken: dict[tuple[str | None, str], Name] = {}
     for name in names:
         found = known.open(name)

@@ -23,7 +23,7 @@ from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, written
 from harness.metadata.catalogs.resolving import Together
 from harness.metadata.filters.sqltext import quoted, refuse_half_characters
 from harness.metadata.filters.sqltext import text as literal
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
 from harness.queries import rewrite
 from harness.queries.inputs import MetadataTables, planned
@@ -205,7 +205,7 @@ class Prepared:
 
     text: str
     gives_rows: bool
-    reads: tuple[tuple[TableReference, ScanPlan | pa.Table], ...] = ()
+    reads: tuple[tuple[TableReference, PlannedScan | pa.Table], ...] = ()
     tables: Mapping[str, Snapshot] = field(default_factory=dict)
     unknown: tuple[Name, ...] = ()
     unparsed: RequestError | None = None

@@ -19,7 +19,8 @@ from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.arguments import check
 from harness.metadata.model.arrow_values import scalar_of, to_numpy
 from harness.metadata.model.schema import METADATA, Field, Schema
-from harness.metadata.plan.scan_plan import ScanPlan, without_deletes
+from harness.metadata.plan.scan_plan import without_deletes
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.limits import contained
 from harness.storage.threads import phase
 from harness.tools.anonymising.pseudonyms import Pseudonyms
@@ -139,7 +140,7 @@ KeptRows: TypeAlias = Mapping[str, RowPositions]
 """The kept rows by physical path; a file without any is absent."""
 
 
-def kept_rows(plans: Iterable[ScanPlan], request: SliceRequest) -> KeptRows | None:
+def kept_rows(plans: Iterable[PlannedScan], request: SliceRequest) -> KeptRows | None:
     """The rows that the slice keeps of the files of these reads; None: all.
 
     Raises:
@@ -163,7 +164,7 @@ def kept_rows(plans: Iterable[ScanPlan], request: SliceRequest) -> KeptRows | No
     return found
 
 
-def _kept(plan: ScanPlan, request: SliceRequest) -> dict[str, RowPositions]:
+def _kept(plan: PlannedScan, request: SliceRequest) -> dict[str, RowPositions]:
     filtered = plan if request.exact or request.sample_rows is not None else replace(plan, filter=None)
     rows = _positions(filtered if request.compact else without_deletes(filtered))
     if request.sample_rows is None:
@@ -178,11 +179,11 @@ def _kept(plan: ScanPlan, request: SliceRequest) -> dict[str, RowPositions]:
     return {path: of_file for path, of_file in chosen.items() if len(of_file)}
 
 
-def _positions(plan: ScanPlan) -> dict[str, RowPositions]:
+def _positions(plan: PlannedScan) -> dict[str, RowPositions]:
     """The rows that a read gives, by the physical path of their files."""
     physical = dict(zip(*(plan.files.column(name).to_pylist() for name in ("path", "physical")), strict=True))
     parts: dict[str, list[RowPositions]] = {}
-    asked = replace(plan, columns=(METADATA["_file"], METADATA["_pos"]), kept_whole=None)
+    asked = replace(plan, columns=(METADATA["_file"], METADATA["_pos"]), statistics=None)
     from harness.engines.duckdb.engine import batches as read_batches
 
     with read_batches(asked, rows=BATCH_ROWS, context=lambda: contained(table=plan.table)) as batches:

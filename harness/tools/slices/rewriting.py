@@ -27,7 +27,8 @@ from harness.metadata.files.roaring import from_positions
 from harness.metadata.model.arrow_values import from_numpy, plain_type, scalar_of
 from harness.metadata.model.schema import Field, TimestampType
 from harness.metadata.plan.projection import ColumnLookup, Stored, find_named, find_stored, is_positional, resolve
-from harness.metadata.plan.scan_plan import ScanPlan, without_deletes
+from harness.metadata.plan.scan_plan import without_deletes
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
@@ -219,7 +220,9 @@ class Rewriter:
     statistics: Callable[[pa.Table, tuple[Field, ...]], Mapping[str, object]]
     pseudonyms: Pseudonyms | None
 
-    def settled(self, plans: Iterable[ScanPlan], keys: str, place: SlicePlace, names: SliceNames) -> dict[str, Settled]:
+    def settled(
+        self, plans: Iterable[PlannedScan], keys: str, place: SlicePlace, names: SliceNames
+    ) -> dict[str, Settled]:
         """All data files, in their place. keys: the column of planned files whose paths name them in the result.
 
         Raises:
@@ -239,7 +242,7 @@ class Rewriter:
                         found[path] = self._settle(plan, ordinal, original, target)
         return found
 
-    def _settle(self, plan: ScanPlan, ordinal: int, original: Path, target: Path) -> Settled:
+    def _settle(self, plan: PlannedScan, ordinal: int, original: Path, target: Path) -> Settled:
         (row,) = plan.files.slice(ordinal, 1).to_pylist()
         rows = None if self.rows is None else self.rows[row["physical"]]
         if row["format"] != "parquet":
@@ -260,7 +263,7 @@ class Rewriter:
         return Settled(target.stat().st_size, count, rows, self._said(plan, ordinal, target, count, stored))
 
     def _cut(
-        self, plan: ScanPlan, row: Mapping[str, Any], footer: Footer, rows: RowPositions | None
+        self, plan: PlannedScan, row: Mapping[str, Any], footer: Footer, rows: RowPositions | None
     ) -> tuple[Cut, tuple[Field, ...]]:
         """The cut of a file, and the columns of the slice that it has."""
         positional = is_positional(footer.schema, name_mapping=plan.name_mapping)
@@ -297,8 +300,8 @@ class Rewriter:
         return cut, tuple(stored)
 
     def _said(
-        self, plan: ScanPlan, ordinal: int, target: Path, count: int, stored: tuple[Field, ...]
-    ) -> Mapping[str, object]:
+        self, plan: PlannedScan, ordinal: int, target: Path, count: int, stored: tuple[Field, ...]
+    ) -> Mapping[str, Any]:
         """The statistics of the new file, by the values that a reader finds in it."""
         if not stored:
             return self.statistics(pa.table({"_": pa.nulls(count)}).drop_columns(["_"]), ())
@@ -314,9 +317,7 @@ class Rewriter:
             without_deletes(replace(plan, files=files, filter=None, partitions=partitions)),
             columns=stored,
             storage=Storage(),
-            row_commit_versions=None,
-            kept_whole=None,
-            bounds=None,
+            statistics=None,
         )
         return self.statistics(to_arrow(read), stored)
 

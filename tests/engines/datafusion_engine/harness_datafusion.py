@@ -32,11 +32,13 @@ from harness.engines.column_values import (
     conform,
     exact,
 )
-from harness.engines.file_groups import DirectLooks, FileGroup, Inspector, Pooled, ScanFile, looks_here
+from harness.engines.data_files import FileName
+from harness.engines.file_groups import DirectLooks, FileGroup, Inspector, ScanFiles, looks_here
 from harness.engines.footers import is_legacy
 from harness.engines.union_arms import (
     DELETED,
     KeySet,
+    Pooled,
     UnionArm,
     columns_to_read,
     delete_files,
@@ -50,7 +52,7 @@ from harness.metadata.filters.predicate import And, Comparison, In, IsNan, IsNul
 from harness.metadata.filters.predicate import Constant as Always
 from harness.metadata.model.arrow_values import children_of, nullable, with_children
 from harness.metadata.model.schema import Field, TimestampType, Type, arrow_field, arrow_type, children
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 
 name = "datafusion"
 dialect = "postgres"
@@ -61,7 +63,7 @@ def version() -> str:
     return datafusion.__version__
 
 
-def to_arrow(plan: ScanPlan) -> pa.Table:
+def to_arrow(plan: PlannedScan) -> pa.Table:
     """All rows of a plan, in the exact types of its columns; row order is open.
 
     Raises:
@@ -75,7 +77,7 @@ def to_arrow(plan: ScanPlan) -> pa.Table:
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns]))
 
 
-def query(text: str, plans: Mapping[str, ScanPlan]) -> datafusion.DataFrame:
+def query(text: str, plans: Mapping[str, PlannedScan]) -> datafusion.DataFrame:
     """The result of a query that reads plans by name."""
     context = SessionContext()
     for view, plan in plans.items():
@@ -87,7 +89,7 @@ def query(text: str, plans: Mapping[str, ScanPlan]) -> datafusion.DataFrame:
 
 
 @contextmanager
-def _about(plan: ScanPlan) -> Iterator[None]:
+def _about(plan: PlannedScan) -> Iterator[None]:
     try:
         yield
     except HarnessError as error:
@@ -108,7 +110,7 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 # Rows of the files, less the deleted ones.
 
 
-def _rows(plan: ScanPlan, columns: Sequence[Field]) -> pa.Table:
+def _rows(plan: PlannedScan, columns: Sequence[Field]) -> pa.Table:
     """The live rows as `c0`, `c1`, …"""
     types = [nullable(arrow_type(f.type)) for f in columns]
     schema = pa.schema([pa.field(f"c{i}", type_) for i, type_ in enumerate(types)] + [pa.field("one", pa.int8())])
@@ -123,7 +125,7 @@ def _rows(plan: ScanPlan, columns: Sequence[Field]) -> pa.Table:
 
 
 def _arm(arm: UnionArm, files: _Files) -> pa.Table:
-    made = [files.read(file, arm.group, arm.fields, i) for i, file in enumerate(arm.files)]
+    made = [files.read(name, arm.group, arm.fields, i) for i, name in enumerate(arm.names)]
     values = arm.values()
     rows = pa.concat_tables(
         [pa.table({"n": file.positions, **{k: file.array(value) for k, value in values.items()}}) for file in made]
@@ -139,7 +141,9 @@ def _arm(arm: UnionArm, files: _Files) -> pa.Table:
 
 
 def _deleted(arm: UnionArm, number: int, count: int) -> Any:
-    return np.zeros(count, np.bool_) if arm.deleted is None else deleted_mask(arm.deleted[number], count).astype(bool)
+    if arm.deleted is None:
+        return np.zeros(count, np.bool_)
+    return deleted_mask(arm.deleted[int(arm.group.members[number])], count).astype(bool)
 
 
 def _hit(arm: UnionArm, rows: pa.Table, files: _Files) -> Iterator[Any]:
@@ -164,11 +168,11 @@ def _hit(arm: UnionArm, rows: pa.Table, files: _Files) -> Iterator[Any]:
 
 
 def _deleted_keys(key_set: KeySet, numbers: Sequence[int], files: _Files) -> pa.Table:
-    chosen, parts = [files.deletes[n] for n in numbers], []
-    for group in files.inspector.groups(chosen, key_set.keys):
-        found = deleted_keys(files.plan, key_set, group, numbers)
-        for i, member in enumerate(group.members):
-            file = files.read(chosen[member], group, key_set.keys, i)
+    parts = []
+    for group in files.inspector.groups(files.deletes, key_set.keys, np.array(numbers)):
+        found = deleted_keys(files.plan, key_set, files.deletes, group)
+        for i, name in enumerate(files.deletes.names(group.members)):
+            file = files.read(name, group, key_set.keys, i)
             keys = _keys(key_set, [file.array(root) for root in found.roots])
             parts.append(pa.table(keys | {"ks": file.array(found.sequence_number), "kp": file.array(found.partition)}))
     return pa.concat_tables(parts)
@@ -200,22 +204,22 @@ def _comparable(array: pa.Array) -> pa.Array:
 class _Files:
     """The files of a plan."""
 
-    plan: ScanPlan
+    plan: PlannedScan
     looks: DirectLooks
     inspector: Inspector
-    deletes: Sequence[ScanFile]
+    deletes: ScanFiles
 
     @staticmethod
-    def of(plan: ScanPlan) -> _Files:
+    def of(plan: PlannedScan) -> _Files:
         """Opens none yet."""
         looks = looks_here(plan)
         return _Files(plan, looks, Inspector(looks, plan), delete_files(plan))
 
-    def read(self, file: ScanFile, group: FileGroup, fields: Sequence[Field], number: int) -> _File:
+    def read(self, name: FileName, group: FileGroup, fields: Sequence[Field], number: int) -> _File:
         """The file that is the `number`th of its group."""
-        if not group.schema:
-            return _File(number, group.rows[number] or 0, None, group)
-        rows = self.looks.rows(file, group, fields)
+        if not group.form.schema:
+            return _File(number, int(group.rows[number]), None, group)
+        rows = self.looks.rows(name, group, fields)
         return _File(number, rows.num_rows, rows, group)
 
 
@@ -263,7 +267,7 @@ class _File:
         """Stored values as those of the field; a null parent stays null."""
         wanted, physical = value.field.type, value.source.physical
         if not children(wanted):
-            if is_legacy(physical, self.group.legacy):
+            if is_legacy(physical, self.group.form.legacy):
                 raise UnsupportedError("DataFusion reads no dates in the calendar of old writers", rule="delta T20")
             return _single(array, physical.type, wanted)
         inner = children_of(array)
@@ -298,7 +302,7 @@ def _single(array: pa.Array, stored: Type, wanted: Type) -> pa.Array:
 # The filter.
 
 
-def _filtered(plan: ScanPlan, columns: Sequence[Field], rows: pa.Table) -> pa.Table:
+def _filtered(plan: PlannedScan, columns: Sequence[Field], rows: pa.Table) -> pa.Table:
     """The rows that the filter keeps, with the plan's columns."""
     places = {f.id: i for i, f in enumerate(columns)}
     chosen = [f"c{places[f.id]}" for f in plan.columns]

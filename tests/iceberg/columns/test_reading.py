@@ -1,4 +1,4 @@
-"""Manifests as columns: the same files as entry by entry, whatever the writer's schema, blocks and damage."""
+"""Manifests as columns: the files that the writer wrote, whatever its schema, blocks and damage, in step or alone."""
 
 import io
 import json
@@ -8,15 +8,16 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pytest
+from bombs import number
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import CorruptFileError, HarnessError
+from harness.errors import CorruptFileError, HarnessError, InvalidTableError
 from harness.metadata.filters.predicate import Comparison, Filter, IsNull, Op
 from harness.metadata.iceberg.columns import entries, reading
-from harness.metadata.iceberg.columns.entries import FilteredFiles, from_entries
+from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, DataFiles, Extent, FilteredFiles, statistic
 from harness.metadata.iceberg.columns.raw import KeptManifests, Raw, joined
-from harness.metadata.iceberg.columns.reading import read_data_files
+from harness.metadata.iceberg.columns.reading import read_data_files, read_entries
 from harness.metadata.iceberg.manifests import ManifestFile, open_manifest
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.skipping import skip_files
@@ -93,11 +94,11 @@ ENTRY_FIELDS = (
 )
 
 LONGS = st.sampled_from([0, 1, -1, 63, 64, -65, 2**31, -(2**40), 2**63 - 1, -(2**63)])
-COUNTS = st.one_of(
+SOME_COUNTS = st.one_of(
     st.none(), st.lists(st.fixed_dictionaries({"key": st.sampled_from([1, 2, 7, 300, -3]), "value": LONGS}), max_size=4)
 )
 BYTES = st.sampled_from([b"", b"a", b"0123456789ab", b"0123456789abc", "ä\u20ac".encode(), b"\xff" * 40, bytes(200)])
-BOUNDS = st.one_of(
+SOME_BOUNDS = st.one_of(
     st.none(), st.lists(st.fixed_dictionaries({"key": st.sampled_from([1, 2, 7, 300]), "value": BYTES}), max_size=4)
 )
 TEXTS = st.sampled_from(["", "x", "s3://bucket/data/0123.parquet", "\U0001f600" * 20, "a" * 12, "b" * 13, "c" * 200])
@@ -109,12 +110,12 @@ FILES = st.fixed_dictionaries(
         "partition": st.fixed_dictionaries({"p": st.one_of(st.none(), LONGS), "q": st.one_of(st.none(), TEXTS)}),
         "record_count": st.sampled_from([0, 1, 100, -1, 2**40]),
         "file_size_in_bytes": st.sampled_from([0, 5, 2**50]),
-        "column_sizes": COUNTS,
-        "value_counts": COUNTS,
-        "null_value_counts": COUNTS,
-        "nan_value_counts": COUNTS,
-        "lower_bounds": BOUNDS,
-        "upper_bounds": BOUNDS,
+        "column_sizes": SOME_COUNTS,
+        "value_counts": SOME_COUNTS,
+        "null_value_counts": SOME_COUNTS,
+        "nan_value_counts": SOME_COUNTS,
+        "lower_bounds": SOME_BOUNDS,
+        "upper_bounds": SOME_BOUNDS,
         "key_metadata": st.sampled_from([None, b""]),
         "split_offsets": st.one_of(st.none(), st.lists(LONGS, max_size=3)),
         "sort_order_id": st.sampled_from([None, 0, 5]),
@@ -157,12 +158,8 @@ def listed(number, **more):
     return ManifestFile(path=f"s3://bucket/m{number}.avro", **given)
 
 
-def columns_or_error(make, manifests, contents, skip=None):
-    """The files as plain values, or what was raised."""
-    try:
-        found = make(manifests, contents, skip)
-    except HarnessError as error:
-        return type(error), str(error)
+def plain(found):
+    """The files as plain values, those to read and those that are skipped."""
     skipped = found.skipped.table.append_column("path", found.skipped.paths())
     return [
         (table.drop_columns(["tuple"]).to_pylist(), [found.files.tuples[i] for i in table.column("tuple").to_pylist()])
@@ -170,13 +167,69 @@ def columns_or_error(make, manifests, contents, skip=None):
     ]
 
 
-def one_by_one(manifests, contents, skip=None):
-    parts = []
-    for number, manifest in enumerate(manifests):
-        reader = open_manifest(contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS)
-        files = from_entries(reader.entries(frozenset(FIELDS)), FIELDS, manifest=number)
-        parts.append(FilteredFiles.of(files, None if skip is None else skip(files)))
-    return reading._named(parts, manifests, FIELDS)
+def columns_or_error(manifests, contents, *more):
+    """The files as plain values, or what was raised."""
+    try:
+        return plain(read(manifests, contents, *more))
+    except HarnessError as error:
+        return type(error), str(error)
+
+
+def alone(manifests, contents):
+    """The same, entry by entry."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "walked", lambda *_: None)
+        return columns_or_error(manifests, contents)
+
+
+def known(pairs):
+    """The values of a map; a key that is there twice, or without a value, has none (iceberg 2.8)."""
+    keys = [pair["key"] for pair in pairs or ()]
+    return {p["key"]: p["value"] for p in pairs or () if keys.count(p["key"]) == 1 and p["value"] is not None}
+
+
+def expected(manifests, drawn, skip=None):
+    """The files by the specification, from what was written, or the classes of errors of which any may be raised."""
+    rows, tuples, errors = [], [], set()
+    for place, (manifest, (entries_, _, _, version, _)) in enumerate(zip(manifests, drawn, strict=True)):
+        row_id = manifest.first_row_id
+        for entry in entries_:
+            file = entry["data_file"]
+            if entry["status"] == 2:
+                continue
+            sequence_number = entry["sequence_number"]
+            if sequence_number is None:  # iceberg 2.9
+                if entry["status"] != 1 and manifest.sequence_number and version != "1":
+                    errors.add(InvalidTableError)
+                sequence_number = manifest.sequence_number if entry["status"] == 1 else 0
+            count = file["record_count"] if file["record_count"] >= 0 else None
+            own = file["first_row_id"]
+            if row_id is not None and own is None:  # iceberg 2.11
+                if count is None:
+                    errors.add(CorruptFileError)
+                own, row_id = row_id, row_id + (count or 0)
+            row = {
+                "manifest": place,
+                "status": entry["status"],
+                "sequence_number": sequence_number,
+                "path": file["file_path"],
+                "format": file["file_format"].lower(),
+                "spec_id": 3,
+                "tuple": len(tuples),
+                "record_count": count,
+                "size": file["file_size_in_bytes"],
+                "first_row_id": own if manifest.first_row_id is not None else None,
+            }
+            for name in (*COUNTS, *BOUNDS):
+                values = known(file[name])
+                row |= {statistic(name, id_): values.get(id_) for id_ in FIELDS}
+            rows.append(row)
+            tuples.append({1000: file["partition"]["p"], 1001: file["partition"]["q"]})
+    if errors:
+        return errors
+    table = pa.Table.from_pylist(rows, Extent(FIELDS).schema)
+    files = DataFiles(table, [m.path for m in manifests], tuples, FIELDS)
+    return plain(FilteredFiles.of(files, None if skip is None else skip(files)))
 
 
 def read(manifests, contents, skip=None, kept=None):
@@ -238,23 +291,27 @@ SIFTS = st.sampled_from(
 
 
 @given(DRAWN, st.integers(0, 5), SIFTS, st.sampled_from(["", "s3://t/data/"]))
-def test_files_are_those_of_the_entries(drawn, order, skip, folder):
+def test_files_are_those_that_were_written(drawn, order, skip, folder):
     """folder: where all files are, so that it can be guessed where entries begin."""
+    drawn = [([moved(e, folder) for e in files], *more) for files, *more in drawn]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(entries, "worth_it", lambda batch: frozenset(b.number for b in batch))
-        patch.setattr(entries, "_FEWEST", 0)
         manifests = [listed(i, **more) for i, (*_, more) in enumerate(drawn)]
         contents = {
-            m.path: write(
-                schema_of(order), [moved(e, folder) for e in files], codec=codec, interval=interval, version=v
-            )
+            m.path: write(schema_of(order), files, codec=codec, interval=interval, version=v)
             for m, (files, codec, interval, v, _) in zip(manifests, drawn, strict=True)
         }
-        expected = columns_or_error(one_by_one, manifests, contents, skip)
-        assert columns_or_error(read, manifests, contents, skip) == expected
+        wanted = expected(manifests, drawn, skip)
+        assert same(columns_or_error(manifests, contents, skip), wanted)
+        patch.setattr(entries, "worth_it", lambda batch: frozenset(b.number for b in batch))
+        patch.setattr(entries, "_FEWEST", 0)
+        assert same(columns_or_error(manifests, contents, skip), wanted)
         for _ in range(2):  # into the cache, and out of it
-            assert columns_or_error(partial(read, kept=KEPT), manifests, contents, skip) == expected
+            assert same(columns_or_error(manifests, contents, skip, KEPT), wanted)
         DECODED.clear()
+
+
+def same(found, wanted):
+    return found[0] in wanted if isinstance(wanted, set) else found == wanted
 
 
 def moved(entry, folder):
@@ -304,7 +361,7 @@ def test_field_ids_that_are_no_integers(in_step, id_, name, number):
     text = json.dumps(schema_of(0)).replace(f'"field-id": {number}}}', f'"field-id": {json.dumps(id_)}}}')
     manifest = listed(0)
     contents = {manifest.path: write(json.loads(text), [ENTRY])}
-    assert columns_or_error(read, [manifest], contents) == columns_or_error(one_by_one, [manifest], contents)
+    assert columns_or_error([manifest], contents) == alone([manifest], contents)
 
 
 @pytest.mark.parametrize(
@@ -335,9 +392,12 @@ def test_what_is_wrong_gives_the_error_of_the_entry(in_step, entry, message):
 def test_numbers_near_and_beyond_a_long(in_step, stated, rows, is_damage):
     manifest = listed(0, **stated)
     contents = {manifest.path: write(schema_of(0), [with_file(record_count=rows)] * 2)}
-    expected = columns_or_error(one_by_one, [manifest], contents)
-    assert columns_or_error(read, [manifest], contents) == expected
-    assert (expected[0] is CorruptFileError) is is_damage
+    found = columns_or_error([manifest], contents)
+    assert found == alone([manifest], contents)
+    assert (found[0] is CorruptFileError) is is_damage
+    if not is_damage:
+        first = stated["first_row_id"]
+        assert [row["first_row_id"] for row in found[0][0]] == [first, first + rows]
 
 
 def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_step, monkeypatch):
@@ -349,8 +409,7 @@ def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_step, monk
         change = 1 if place % 2 else 0x80
         damaged = whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :]
         contents = {manifest.path: damaged}
-        expected = columns_or_error(one_by_one, [manifest], contents)
-        assert columns_or_error(read, [manifest], contents) == expected, (place, change)
+        assert columns_or_error([manifest], contents) == alone([manifest], contents), (place, change)
 
 
 @pytest.mark.parametrize(
@@ -369,6 +428,56 @@ def test_an_unforeseen_schema_goes_entry_by_entry(in_step, type_, value):
     assert (len(files.files), in_step) == (1, [])
 
 
+FORMS = {
+    "null values": lambda f: f["type"][1]["items"]["fields"][1].update(
+        type=["null", f["type"][1]["items"]["fields"][1]["type"]]
+    ),
+    "names for ids": lambda f: [part.pop("field-id") for part in f["type"][1]["items"]["fields"]],
+    "the value first": lambda f: f["type"][1]["items"]["fields"].reverse(),
+    "a third field": lambda f: f["type"][1]["items"]["fields"].append(
+        {"name": "more", "type": "boolean", "default": True}
+    ),
+    "null last": lambda f: f["type"].reverse(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_statistics_of_unusual_forms(form):
+    schema = json.loads(json.dumps(schema_of(0)))
+    file = next(f for f in schema["fields"] if f["name"] == "data_file")
+    for each in file["type"]["fields"]:
+        if each["name"] in (*COUNTS, *BOUNDS):
+            FORMS[form](each)
+    pairs_ = [
+        {"key": 1, "value": 5, "more": True},
+        {"key": 7, "value": 6, "more": True},
+        {"key": 7, "value": 6, "more": True},
+    ]
+    bounds = [{"key": 2, "value": b"a", "more": True}, {"key": 1, "value": bytes(8), "more": False}]
+    row = with_file(value_counts=pairs_, null_value_counts=pairs_, lower_bounds=bounds, upper_bounds=bounds)
+    manifest = listed(0)
+    contents = {manifest.path: write(schema, [row])}
+    (first,) = read([manifest], contents).files.table.to_pylist()
+    assert [first[statistic("value_counts", i)] for i in FIELDS] == [5, None, None]
+    assert [first[statistic("lower_bounds", i)] for i in FIELDS] == [bytes(8), b"a", None]
+    (entry,) = read_entries(open_manifest(contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS))
+    assert (entry.file.null_value_counts, entry.file.upper_bounds) == ({1: 5}, {2: b"a", 1: bytes(8)})
+
+
+def test_maps_in_several_blocks_whose_sizes_are_stated():
+    """Avro lets a writer put items into blocks of its own size: a negative count, then the bytes that follow."""
+    manifest = listed(0)
+    usual = write(schema_of(0), [with_file(value_counts=[{"key": 1, "value": 10}])], codec="null", interval=64000)
+    head = open_manifest(usual, manifest, specs={3: SPEC}, schemas=SCHEMAS).container
+    ((count, block),) = head.blocks()
+    whole = b"\x02\x02\x14\x00"  # one item, 1: 10
+    assert block.count(whole) == 1
+    split = block.replace(whole, b"\x01\x04\x02\x14" + b"\x02\x04\x06" + b"\x00")  # 1: 10, then 2: 3
+    data = head.data[: head.end] + bytes([count << 1]) + number(len(split)) + split + head.sync
+    (first,) = read([manifest], {manifest.path: data}).files.table.to_pylist()
+    assert [first[statistic("value_counts", i)] for i in FIELDS] == [10, 3, None]
+
+
 def test_counts_of_files_of_several_manifests_are_asked_of_the_manifest_that_has_them() -> None:
     """By the place that a file has there: here each count is ten times that, and a hundred for each manifest."""
 
@@ -377,7 +486,7 @@ def test_counts_of_files_of_several_manifests_are_asked_of_the_manifest_that_has
             return {key: (100 * manifest + 10 * places, np.ones(len(places), np.bool_)) for key in keys}
 
         paths = pa.chunked_array([[f"{manifest}-{i}" for i in range(files)]])
-        return Raw(pa.table({"status": [1] * files}), (), lambda: paths, counts)
+        return Raw(pa.table({"status": [1] * files}), Extent(), lambda: paths, counts)
 
     found = joined([of(1, 2), of(2, 3), of(3, 1)])
     values, _ = found.counts("value_counts", (7,), np.array([1, 2, 4, 5]))[7]

@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import CorruptFileError, HarnessError
 from harness.metadata.iceberg.columns.walk import (
     MOST_ITEMS,
     NOWHERE,
@@ -30,7 +29,7 @@ from harness.metadata.iceberg.columns.walk import (
     advance,
     entry_steps,
 )
-from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, ManifestReader, Status, corrupt
+from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, ManifestReader, Status
 from harness.metadata.model.arrow_values import Places, array_of, distinct, from_numpy, scalar_of, to_numpy
 from harness.metadata.plan.scan_plan import KEPT, Verdicts
 from harness.storage.limits import contained
@@ -43,7 +42,7 @@ _ROUND_NS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The plain blocks of a manifest: how many entries each has, and its bytes; None: each entry is to be judged."""
+    """The plain blocks of a manifest: how many entries each has, and its bytes; None: too many to hold at once."""
 
     number: int
     reader: ManifestReader
@@ -52,21 +51,14 @@ class Blocks:
 
     @staticmethod
     def of(reader: ManifestReader, number: int) -> Blocks:
-        """The blocks of a manifest; None where it is damaged, or they are too many or too long at once."""
-        odd = Blocks(number, reader, (), None)
-        if reader.is_disputed:
-            return odd
-        container, limits = reader.container, reader.container.limits
+        """The blocks of a manifest. Raises as `Container.record_blocks`."""
         found: list[tuple[int, bytes]] = []
-        entries = size = 0
-        try:
-            for count, data in container.blocks():
-                found.append((count, data))
-                entries, size = entries + count, size + len(data)
-                if entries > len(container.data) + limits.spare_records or size > limits.block_bytes:
-                    return odd
-        except HarnessError:
-            return odd
+        size = 0
+        for count, data in reader.container.record_blocks():
+            found.append((count, data))
+            size += len(data)
+            if size > reader.container.limits.block_bytes:
+                return Blocks(number, reader, (), None)
         return Blocks(number, reader, tuple(count for count, _ in found), tuple(data for _, data in found))
 
     @property
@@ -74,12 +66,17 @@ class Blocks:
         """The most entries of a block."""
         return max(self.counts, default=0)
 
+    def is_like(self, other: Blocks) -> bool:
+        """True if both are read by one schema, and the same is allowed in both."""
+        facts = [(b.reader.schema, b.reader.manifest.is_deletes, b.reader.is_disputed) for b in (self, other)]
+        return facts[0] == facts[1]
+
 
 _BATCH_BYTES = 12 << 20
 
 
 def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[Blocks]]:
-    """Manifests of one writer's schema, as far as memory allows at once; those without blocks alone.
+    """Manifests that are alike, as far as memory allows at once; those without blocks alone.
 
     readers: with a number each.
     """
@@ -92,7 +89,7 @@ def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[Bloc
             yield [blocks]
             continue
         added = sum(map(len, blocks.data))
-        if batch and (reader.schema != batch[0].reader.schema or size + added > _BATCH_BYTES):
+        if batch and (not blocks.is_like(batch[0]) or size + added > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(blocks)
@@ -276,20 +273,75 @@ COLUMNS = pa.schema(
 )
 """Columns of `DataFiles.table`, before those of statistics."""
 
+SIZES = "column_sizes"
 COUNTS = ("value_counts", "null_value_counts", "nan_value_counts")
 BOUNDS = ("lower_bounds", "upper_bounds")
+_LONGS = pa.list_(pa.int64())
+MORE = pa.schema(
+    [
+        pa.field("snapshot_id", pa.int64()),
+        pa.field("file_sequence_number", pa.int64()),
+        pa.field("content", pa.int32()),
+        pa.field("sort_order_id", pa.int32()),
+        pa.field("split_offsets", _LONGS),  # null: none, or an empty list; as the next
+        pa.field("equality_ids", _LONGS),
+        pa.field("referenced_data_file", pa.string()),
+        pa.field("content_offset", pa.int64()),
+        pa.field("content_size_in_bytes", pa.int64()),
+    ]
+)
+"""Columns that no plan of data files needs."""
 
 
 def statistic(name: str, field_id: int) -> str:
-    """The column that holds a statistic, one of `COUNTS` or `BOUNDS`, of a field."""
+    """The column that holds a statistic, one of `COUNTS` or `BOUNDS` or `SIZES`, of a field."""
     return f"{name}.{field_id}"
 
 
 @dataclass(frozen=True, slots=True)
-class DataFiles:
-    """Data files that are live, in the order of their manifests.
+class Extent:
+    """The entries of manifests that are read, and how much of each.
 
-    table: `COLUMNS`, then for each of `fields` its statistics: int64 counts and encoded bounds, null where unknown.
+    fields: Ids of the fields whose statistics are columns, in order.
+    has_more: Also the columns of `MORE`, and column sizes with the statistics.
+    has_maps: Also all statistics, as encoded maps; then without `fields`.
+    live_only: Without entries of status deleted.
+    """
+
+    fields: tuple[int, ...] = ()
+    has_more: bool = False
+    has_maps: bool = False
+    live_only: bool = True
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """The names of the counts of fields."""
+        return (*COUNTS, SIZES) if self.has_more else COUNTS
+
+    @property
+    def maps(self) -> tuple[str, ...]:
+        """The names of the encoded maps."""
+        return (*COUNTS, *BOUNDS, SIZES) if self.has_maps else ()
+
+    @property
+    def encoded(self) -> list[pa.Field]:
+        """The columns of bytes as the manifest has them."""
+        names = [*(statistic(name, i) for i in self.fields for name in BOUNDS), *self.maps]
+        return [pa.field(name, pa.binary()) for name in names]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of `DataFiles.table`."""
+        counts = [pa.field(statistic(name, i), pa.int64()) for i in self.fields for name in self.counts]
+        return pa.schema([*COLUMNS, *counts, *self.encoded, *(MORE if self.has_more else ())])
+
+
+@dataclass(frozen=True, slots=True)
+class DataFiles:
+    """Files in the order of their manifests: as a rule those of data, and live ones.
+
+    table: `COLUMNS`, then for each of `fields` its statistics, int64 counts and encoded bounds, null where unknown, and
+        whatever else the `Extent` of the read has.
     tuples: partition tuples, as internal values by partition field id; equal ones may be there twice.
     """
 
@@ -316,16 +368,17 @@ class DataFiles:
     def entries(self, places: Sequence[int]) -> Iterable[ManifestEntry]:
         """Some of the files as entries, in this order, without snapshots, offsets and sizes, which no plan needs."""
         for row in self.table.take(array_of(places, pa.int64())).to_pylist():
-            number, manifest = row["sequence_number"], self.manifests[row["manifest"]]
-            yield ManifestEntry(Status(row["status"]), None, number, None, self._file(row), manifest)
+            statistics: dict[str, Any] = {
+                name: {i: row[statistic(name, i)] for i in self.fields if row[statistic(name, i)] is not None}
+                for name in (*COUNTS, *BOUNDS)
+            }
+            yield self.entry(row, statistics)
 
-    def _file(self, row: Mapping[str, Any]) -> DataFile:
-        found: dict[str, Any] = {
-            name: {i: row[statistic(name, i)] for i in self.fields if row[statistic(name, i)] is not None}
-            for name in (*COUNTS, *BOUNDS)
-        }
-        return DataFile(
-            content=Content.DATA,
+    def entry(self, row: Mapping[str, Any], statistics: Mapping[str, Any]) -> ManifestEntry:
+        """A row of `table` as an object. statistics: its maps by name."""
+        split_offsets, equality_ids = (row.get(name) for name in ("split_offsets", "equality_ids"))
+        file = DataFile(
+            content=Content(row.get("content", Content.DATA)),
             path=row["path"],
             format=row["format"],
             spec_id=row["spec_id"],
@@ -333,65 +386,44 @@ class DataFiles:
             record_count=row["record_count"],
             size=row["size"],
             first_row_id=row["first_row_id"],
-            **found,
+            split_offsets=None if split_offsets is None else tuple(split_offsets),
+            equality_ids=None if equality_ids is None else tuple(equality_ids),
+            sort_order_id=row.get("sort_order_id"),
+            referenced_data_file=row.get("referenced_data_file"),
+            content_offset=row.get("content_offset"),
+            content_size=row.get("content_size_in_bytes"),
+            **statistics,
         )
-
-
-def schema_of(fields: Sequence[int]) -> pa.Schema:
-    """The schema of `DataFiles.table` with the statistics of some fields."""
-    counts = [pa.field(statistic(name, i), pa.int64()) for i in fields for name in COUNTS]
-    bounds = [pa.field(statistic(name, i), pa.binary()) for i in fields for name in BOUNDS]
-    return pa.schema([*COLUMNS, *counts, *bounds])
+        return ManifestEntry(
+            Status(row["status"]),
+            row.get("snapshot_id"),
+            row["sequence_number"],
+            row.get("file_sequence_number"),
+            file,
+            self.manifests[row["manifest"]],
+        )
 
 
 def from_entries(entries: Iterable[ManifestEntry], fields: tuple[int, ...], *, manifest: int) -> DataFiles:
-    """Live entries of one manifest as columns. manifest: its number in the list."""
-    tuples: list[Mapping[int, Any]] = []
-    numbers: dict[int, int] = {}
-    rows = []
-    for entry in entries:
+    """Return delete files, which are objects first, as columns, so that their statistics compare with those of data.
+
+    Args:
+        entries: The files.
+        fields: Ids of the fields whose statistics are wanted.
+        manifest: The number that stands for the manifests of all.
+    """
+    rows, schema = [], Extent(fields).schema
+    for place, entry in enumerate(entries):
         file = entry.file
-        # Files of one partition share one mapping.
-        if id(file.partition) not in numbers:
-            numbers[id(file.partition)] = len(tuples)
-            tuples.append(file.partition)
-        rows.append(_row(entry, numbers[id(file.partition)], fields, manifest))
-    try:
-        schema = schema_of(fields)
-        table = pa.Table.from_arrays([array_of([row[f.name] for row in rows], f.type) for f in schema], schema=schema)
-    except (pa.ArrowException, OverflowError, UnicodeError, TypeError) as error:  # half a character, an id of 70 bits
-        raise CorruptFileError(f"Invalid manifest: {error}", cause="CorruptManifest", rule="iceberg 2.7") from error
-    return DataFiles(table, (), tuples, fields)
-
-
-def _row(entry: ManifestEntry, number: int, fields: tuple[int, ...], manifest: int) -> dict[str, Any]:
-    file = entry.file
-    if fitting(entry.sequence_number) is None:
-        raise corrupt(
-            entry.manifest, "sequence_number", f"{file.path} has {entry.sequence_number}, beyond a long", "2.9"
-        )
-    row = {
-        "manifest": manifest,
-        "status": int(entry.status),
-        "sequence_number": entry.sequence_number,
-        "path": file.path,
-        "format": file.format,
-        "spec_id": file.spec_id,
-        "tuple": number,
-        "record_count": fitting(file.record_count),
-        "size": fitting(file.size),
-        "first_row_id": fitting(file.first_row_id),
-    }
-    for name in (*COUNTS, *BOUNDS):
-        found = getattr(file, name) or {}
-        row |= {statistic(name, i): found.get(i) if name in BOUNDS else fitting(found.get(i)) for i in fields}
-    return row
-
-
-def fitting(number: object, bits: int = 64) -> int | None:
-    """A number that the column can hold; None for anything else that a manifest has there: Avro's may be longer."""
-    half = 1 << (bits - 1)
-    return number if type(number) is int and -half <= number < half else None
+        row: dict[str, Any] = {"manifest": manifest, "status": int(entry.status)}
+        row["sequence_number"] = entry.sequence_number
+        row |= {"path": file.path, "format": file.format, "spec_id": file.spec_id, "tuple": place}
+        row |= {"record_count": file.record_count, "size": file.size, "first_row_id": file.first_row_id}
+        for name in (*COUNTS, *BOUNDS):
+            row |= {statistic(name, i): (getattr(file, name) or {}).get(i) for i in fields}
+        rows.append((row, file.partition))
+    arrays = [array_of([row[field.name] for row, _ in rows], field.type) for field in schema]
+    return DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), [tuple_ for _, tuple_ in rows], fields)
 
 
 # Data files that a filter skips go at once, batch by batch: few facts of them stay.

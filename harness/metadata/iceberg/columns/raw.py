@@ -16,11 +16,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import CorruptFileError
-from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, statistic
+from harness.errors import CorruptFileError, UnsupportedError
+from harness.metadata.files.avro_container import decode_error
+from harness.metadata.files.avro_values import FieldError
+from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, MORE, Extent, statistic
 from harness.metadata.iceberg.columns.walk import NOWHERE, Unsure, Varints, Walk
-from harness.metadata.iceberg.manifests import FILE_FORMATS, Content, Status
-from harness.metadata.model.arrow_values import Mask, Places, array_of, distinct, from_numpy, text_bytes, to_numpy
+from harness.metadata.iceberg.manifests import FILE_FORMATS, Content, ManifestReader, Status, corrupt, encrypted
+from harness.metadata.model.arrow_values import (
+    Mask,
+    Places,
+    array_of,
+    distinct,
+    from_numpy,
+    scalar_of,
+    text_bytes,
+    to_numpy,
+    without_rows,
+)
 from harness.storage.decoded import Cache, Key
 from harness.storage.decoded_folder import KeptEntry, StrangeEntryError
 from harness.storage.paths import is_local
@@ -165,13 +177,14 @@ Paths: TypeAlias = Callable[[], pa.ChunkedArray]
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Live data files of one or more manifests, in order.
+    """Entries of one or more manifests, in order.
 
-    table: `FACTS`, then the encoded bounds of `fields`. paths, counts: most plans need them of few files only.
+    table: `FACTS`, the encoded bounds or maps of `extent`, and `MORE`. paths, counts: most plans need them of few
+        files only.
     """
 
     table: pa.Table
-    fields: tuple[int, ...]
+    extent: Extent
     paths: Paths
     counts: Counts
 
@@ -179,47 +192,77 @@ class Raw:
         return int(self.table.num_rows)
 
     def slice(self, start: int, size: int) -> Raw:
-        """The files of one manifest."""
+        """The entries of one manifest."""
         return Raw(
             self.table.slice(start, size),
-            self.fields,
+            self.extent,
             lambda: self.paths().slice(start, size),
             lambda name, keys, places: self.counts(name, keys, places + start),
         )
 
 
-def bounds_schema(fields: Sequence[int]) -> pa.Schema:
-    """The columns of encoded bounds."""
-    return pa.schema([pa.field(statistic(name, i), pa.binary()) for i in fields for name in BOUNDS])
+def _schema_of(extent: Extent) -> pa.Schema:
+    """The columns of `Raw.table`."""
+    return pa.schema([*FACTS, *extent.encoded, *(MORE if extent.has_more else ())])
 
 
-def raw_of(found: Walk, live: Places, fields: tuple[int, ...]) -> Raw:
-    """The entries `live` of a walk, which are not deleted. Raises Unsure: one is damaged, encrypted or not allowed."""
-    _check(found, live)
+def raw_of(found: Walk, places: Places, extent: Extent, reader: ManifestReader) -> Raw:
+    """Some entries of a walk. reader: of the manifest, or of one that is alike.
+
+    Raises CorruptFileError, EncryptedTableError, UnsupportedError: an entry breaks a rule of the format.
+    """
     status, _ = numbers(found, "status")
-    record_count, counted = _taken(numbers(found, "record_count"), live)
+    paths = _texts(found, "file_path", places)
+    if paths.null_count:
+        raise corrupt("file_path", "an entry has no file path", "2.7")
+    _check(found, places, paths, reader)
+    record_count, counted = _taken(numbers(found, "record_count"), places)
     columns = {
-        "status": from_numpy(status[live].astype(np.int8)),
-        "sequence_number": _optional(found, "sequence_number", live),
-        "format": _formats(found, live),
-        "partition": byte_strings(found, "partition", live).dictionary_encode(),
+        "status": from_numpy(status[places].astype(np.int8)),
+        "sequence_number": _optional(found, "sequence_number", places),
+        "format": _formats(found, places, paths),
+        "partition": byte_strings(found, "partition", places).dictionary_encode(),
         "record_count": from_numpy(record_count, missing=~(counted & (record_count >= 0))),
-        "size": _optional(found, "file_size_in_bytes", live),
-        "first_row_id": _optional(found, "first_row_id", live),
-        **{statistic(name, key): bounds(found, name, key, live) for name in BOUNDS for key in fields},
+        "size": _optional(found, "file_size_in_bytes", places),
+        "first_row_id": _optional(found, "first_row_id", places),
+        **{statistic(name, key): bounds(found, name, key, places) for name in BOUNDS for key in extent.fields},
+        **{name: byte_strings(found, name, places) for name in extent.maps},
+        **(_more(found, places) if extent.has_more else {}),
     }
-    path = pa.chunked_array([_texts(found, "file_path", live)])
-    schema = pa.schema([*FACTS, *bounds_schema(fields)])
+    path = pa.chunked_array([paths])
+    schema = _schema_of(extent)
     return Raw(
         pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema),
-        fields,
+        extent,
         lambda: path,
-        lambda name, keys, places: counts(found, name, keys, live[places]),
+        lambda name, keys, some: counts(found, name, keys, places[some]),
     )
 
 
+def _more(found: Walk, places: Places) -> dict[str, pa.Array]:
+    """The columns of `MORE`."""
+    columns = {}
+    for field in MORE:
+        if pa.types.is_list(field.type):
+            columns[field.name] = lists(found, field.name, places)
+        elif pa.types.is_string(field.type):
+            columns[field.name] = _texts(found, field.name, places)
+        else:
+            values, stated = _taken(numbers(found, field.name), places)
+            fits = values.astype(field.type.to_pandas_dtype()) == values
+            columns[field.name] = from_numpy(values, missing=~(stated & fits)).cast(field.type)
+    columns["content"] = pc.fill_null(columns["content"], scalar_of(int(Content.DATA), pa.int32()))
+    return columns
+
+
+def nothing_of(extent: Extent) -> Raw:
+    """No entries."""
+    table = without_rows(_schema_of(extent))
+    return Raw(table, extent, lambda: pa.chunked_array([], pa.string()), lambda name, keys, places: {})
+
+
 def joined(raws: Sequence[Raw]) -> Raw:
-    """The files of all of them, one after the other; all have the same fields."""
+    """The entries of all of them, one after the other; all are of the same extent."""
     if len(raws) == 1:
         return raws[0]
     table = pa.concat_tables([raw.table for raw in raws]).unify_dictionaries().combine_chunks()
@@ -236,7 +279,7 @@ def joined(raws: Sequence[Raw]) -> Raw:
 
     return Raw(
         table,
-        raws[0].fields,
+        raws[0].extent,
         lambda: pa.chunked_array([chunk for each in paths for chunk in each().chunks], pa.string()),
         found_counts,
     )
@@ -254,52 +297,88 @@ def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Pla
     return counts(maps, "", keys, np.arange(len(encoded)))
 
 
-def _check(found: Walk, live: Places) -> None:
-    """Only data files (iceberg 2.20), and none that is encrypted (2.19)."""
-    content, stated = _taken(numbers(found, "content"), live)
-    if (content[stated] != Content.DATA).any():
-        raise Unsure
+def _check(found: Walk, places: Places, paths: pa.Array, reader: ManifestReader) -> None:
+    """Only files of the manifest's kind (iceberg 2.20), and none that is encrypted (2.19)."""
+    content, stated = _taken(numbers(found, "content"), places)
+    is_deletes = reader.manifest.is_deletes
+
+    def first(wrong: Mask) -> tuple[Any, Any]:
+        place = int(np.argmax(wrong))
+        return paths[place].as_py(), int(content[place]) if stated[place] else None
+
+    wrong = stated & ~np.isin(content, _CONTENTS)
+    if wrong.any():
+        path, number = first(wrong)
+        raise corrupt("content", f"{path} has content {number}, expected 0, 1 or 2", "2.7")
+    if reader.is_disputed and not stated.all():
+        path, _ = first(~stated)
+        message = f"it says that it holds deletes, the list says data, and the entry of {path} says neither"
+        raise corrupt("content", message, "2.4")
+    wrong = (content == Content.DATA) == is_deletes  # where none is stated it is 0
+    if wrong.any():
+        path, number = first(wrong)
+        kind = "delete" if is_deletes else "data"
+        raise corrupt("content", f"{path} has content {number} in a {kind} manifest", "2.20")
     starts, ends = found.starts.get("key_metadata"), found.ends.get("key_metadata")
-    if starts is not None and ends is not None and (ends[live] > starts[live]).any():
-        raise Unsure
+    if starts is not None and ends is not None and (wrong := ends[places] > starts[places]).any():
+        raise encrypted(first(wrong)[0])
 
 
 def live_entries(found: Walk) -> Places:
-    """The entries that are not deleted. Raises Unsure for a status that there is not."""
+    """The entries that are not deleted. Raises CorruptFileError for a status that there is not."""
     status, stated = numbers(found, "status")
-    if not stated.all() or not np.isin(status, _STATUSES).all():
-        raise Unsure
+    wrong = ~stated | ~np.isin(status, _STATUSES)
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        raise corrupt("status", f"got {int(status[place]) if stated[place] else None}, expected 0, 1 or 2", "2.6")
     return np.flatnonzero(status != Status.DELETED)
 
 
-_STATUSES = tuple(int(status) for status in Status)
+_CONTENTS, _STATUSES = (tuple(int(member) for member in members) for members in (Content, Status))
 
 
 def _taken(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
     return values[0][places], values[1][places]
 
 
-def _optional(found: Walk, slot: str, live: Places) -> pa.Array:
-    values, stated = _taken(numbers(found, slot), live)
+def _optional(found: Walk, slot: str, places: Places) -> pa.Array:
+    """The numbers of a slot of some entries; null where it has none."""
+    values, stated = _taken(numbers(found, slot), places)
     return from_numpy(values, missing=~stated)
 
 
-def _texts(found: Walk, slot: str, live: Places) -> pa.Array:
-    array = byte_strings(found, slot, live)
-    if array.null_count:
-        raise Unsure
+def _texts(found: Walk, slot: str, places: Places) -> pa.Array:
+    """The texts of a slot of some entries; null where it has none. Raises CorruptFileError: one is no text."""
     try:
-        return array.cast(pa.string())
+        return byte_strings(found, slot, places).cast(pa.string())
     except pa.ArrowInvalid as error:
-        raise Unsure from error
+        raise decode_error(FieldError(("data_file", slot), "text is not UTF-8")) from error
 
 
-def _formats(found: Walk, live: Places) -> pa.Array:
-    encoded = _texts(found, "file_format", live).dictionary_encode()
+def _formats(found: Walk, places: Places, paths: pa.Array) -> pa.Array:
+    stated = _texts(found, "file_format", places)
+    if stated.null_count:
+        path = paths[int(np.argmax(to_numpy(stated.is_null())))].as_py()
+        raise corrupt("file_format", f"{path} has no file format", "2.7")
+    encoded = stated.dictionary_encode()
     lower = [text.lower() for text in encoded.dictionary.to_pylist()]
-    if not FILE_FORMATS.issuperset(lower) or "puffin" in lower:
-        raise Unsure
-    return pc.take(array_of(lower, pa.string()), encoded.indices)
+    formats = pc.take(array_of(lower, pa.string()), encoded.indices)
+    content, _ = _taken(numbers(found, "content"), places)
+    allowed = np.array([text in FILE_FORMATS for text in lower], dtype=np.bool_)[to_numpy(encoded.indices)]
+    if "puffin" in lower:
+        allowed &= (content == Content.POSITION_DELETES) | ~to_numpy(
+            pc.equal(formats, scalar_of("puffin", pa.string()))
+        )
+    if not allowed.all():
+        place = int(np.argmin(allowed))
+        kind = Content(content[place]).name.lower().replace("_", " ")
+        raise UnsupportedError(
+            f"Cannot read {paths[place]}: format {formats[place].as_py()!r} is not supported for {kind}",
+            cause="UnsupportedFormat",
+            field="file_format",
+            rule="iceberg 2.20",
+        )
+    return formats
 
 
 # The cache has an entry with the manifest's header and what all plans need; encoded bounds of each column have entries
@@ -312,7 +391,7 @@ _NOTHING = pa.table({})
 _COUNTS = {name: pa.schema([pa.field(name, pa.binary())]) for name in COUNTS}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KeptManifests:
     """The cache, and the version of each manifest that storage has now."""
 
@@ -335,13 +414,13 @@ class KeptManifests:
         if key is None or entry is None or facts is None:
             return None
         for field in fields:
-            bounds = self.cache.columns(_bounds_key(key, field), bounds_schema((field,)))
+            bounds = self.cache.columns(_bounds_key(key, field), pa.schema(Extent((field,)).encoded))
             if bounds is None or len(bounds) != len(facts):
                 return None
             for name in bounds.schema.names:
                 facts = facts.append_column(bounds.schema.field(name), bounds.column(name))
         header = entry.about.get(_HEADER)
-        return None if header is None else (header, _raw(entry, facts, tuple(fields), recorded))
+        return None if header is None else (header, _raw(entry, facts, Extent(tuple(fields)), recorded))
 
     def put(self, recorded: str, header: bytes, raw: Raw, counts: Mapping[str, pa.Array]) -> None:
         """Keeps the live entries of one manifest. counts: the encoded maps.
@@ -360,8 +439,10 @@ class KeptManifests:
         for name, values in columns.items():
             facts = facts.append_column(name, values)
         self.cache.put(key, facts, {_HEADER: header})
-        for field in raw.fields:
-            self.cache.put(_bounds_key(key, field), raw.table.select(bounds_schema((field,)).names))
+        for field in raw.extent.fields:
+            self.cache.put(
+                _bounds_key(key, field), raw.table.select([column.name for column in Extent((field,)).encoded])
+            )
 
     def has_distinct_paths(self, manifests: Sequence[str]) -> bool:
         """True if no data file was found live twice in these manifests, recorded paths in order."""
@@ -394,7 +475,7 @@ def _bounds_key(key: Key, field: int) -> Key:
     return Key(f"manifest bounds {field}", key.path, key.size, key.token)
 
 
-def _raw(entry: KeptEntry, facts: pa.Table, fields: tuple[int, ...], recorded: str) -> Raw:
+def _raw(entry: KeptEntry, facts: pa.Table, extent: Extent, recorded: str) -> Raw:
     def paths() -> pa.ChunkedArray:
         with _sound(recorded):
             return entry.columns(pa.schema([pa.field("path", pa.string(), nullable=False)])).column(0)
@@ -403,7 +484,7 @@ def _raw(entry: KeptEntry, facts: pa.Table, fields: tuple[int, ...], recorded: s
         with _sound(recorded):
             return _counts_in(entry.columns(_COUNTS[name]).column(0).take(from_numpy(places)).combine_chunks(), keys)
 
-    return Raw(facts, fields, paths, counts)
+    return Raw(facts, extent, paths, counts)
 
 
 @contextmanager

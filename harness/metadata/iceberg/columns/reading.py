@@ -1,13 +1,15 @@
-"""Data manifests to columns: many manifests decoded in step, and those that are odd entry by entry.
+"""Manifests to columns: many manifests walked in step, and those that are few or odd one by one.
 
 Manifests with the same writer's schema go together, in batches that bound the memory. In step, the cost of a batch
 grows with its longest block; entry by entry, with its entries. So manifests of a few long blocks go entry by entry
-where that is cheaper. Either way gives the same columns, and damage always gets the entry-wise decoder's error.
+where that is cheaper. Either walk notes the same places, of which the same columns are made. What is wrong in a batch
+is looked for once more in each of its manifests, so that the error names the file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from functools import cache
 from itertools import pairwise
@@ -18,19 +20,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.errors import HarnessError, InvalidTableError
+from harness.metadata.files.avro_container import decode_error
+from harness.metadata.files.avro_values import DAMAGE, FieldError, reason
+from harness.metadata.iceberg.columns.alone import is_long, map_decoder, walks_alone
 from harness.metadata.iceberg.columns.entries import (
     COLUMNS,
     COUNTS,
+    SIZES,
     Blocks,
     DataFiles,
+    Extent,
     FilteredFiles,
     Skip,
     SkippedDataFiles,
     batches,
-    fitting,
-    from_entries,
     joined,
-    schema_of,
     statistic,
     walked,
 )
@@ -39,19 +44,18 @@ from harness.metadata.iceberg.columns.raw import (
     Paths,
     Raw,
     byte_strings,
-    counts,
-    lists,
     live_entries,
-    numbers,
+    nothing_of,
     raw_of,
 )
 from harness.metadata.iceberg.columns.raw import joined as joined_raw
 from harness.metadata.iceberg.columns.walk import PATH, Slot, Unsure, Walk
 from harness.metadata.iceberg.manifests import (
-    ALL,
+    ManifestEntry,
     ManifestFile,
     ManifestReader,
     Status,
+    corrupt,
     inherited_sequence_number,
     open_manifest,
 )
@@ -59,7 +63,7 @@ from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.model.arrow_values import Mask, Places, array_of, from_numpy, scalar_of, to_numpy, without_rows
 from harness.metadata.model.schema import Schema
 from harness.metadata.plan.scan_plan import KEPT
-from harness.storage.limits import DEFAULT, Limits, contained
+from harness.storage.limits import DEFAULT, Limits, contained, refusal
 from harness.storage.records import dataclass
 
 
@@ -73,25 +77,27 @@ class Part:
 
 
 def assembled(raw: Raw, parts: Sequence[Part], skip: Skip | None) -> FilteredFiles:
-    """The live data files of some manifests. raw: those of all, in that order. Raises Unsure: an entry is odd."""
+    """The files of some manifests. raw: those of all, in that order.
+
+    Raises CorruptFileError, InvalidTableError: what an entry inherits is wrong or missing.
+    """
+    extent = raw.extent
     owner = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     codes, tuples = _partitions(raw, owner, parts)
     columns: dict[str, Any] = {
-        "manifest": from_numpy(_of_parts([part.number for part in parts], owner).astype(np.int32)),
-        "status": raw.table.column("status"),
+        "manifest": from_numpy(np.array([part.number for part in parts], dtype=np.int32)[owner]),
         "sequence_number": from_numpy(_sequence_numbers(raw, owner, parts)),
-        "format": raw.table.column("format"),
-        "spec_id": from_numpy(_of_parts([part.reader.spec.id for part in parts], owner, bits=32).astype(np.int32)),
+        "spec_id": from_numpy(
+            _of_parts([part.reader.spec.id for part in parts], owner, "partition_spec_id", bits=32).astype(np.int32)
+        ),
         "tuple": from_numpy(codes),
-        "record_count": raw.table.column("record_count"),
-        "size": raw.table.column("size"),
         "first_row_id": _row_ids(raw, owner, parts),
-        **{statistic(name, key): pa.nulls(len(raw), pa.int64()) for name in COUNTS for key in raw.fields},
+        **{statistic(name, key): pa.nulls(len(raw), pa.int64()) for name in extent.counts for key in extent.fields},
+        **(_inherited_ids(raw, owner, parts) if extent.has_more else {}),
     }
-    schema = pa.schema([field for field in schema_of(raw.fields) if field.name != "path"])
+    schema = pa.schema([field for field in extent.schema if field.name != "path"])
     arrays = [columns[name] if name in columns else raw.table.column(name) for name in schema.names]
-    facts = DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), tuples, raw.fields)
-    return _filtered(facts, raw, skip)
+    return _filtered(DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), tuples, extent.fields), raw, skip)
 
 
 def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
@@ -103,7 +109,7 @@ def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
     kept = np.flatnonzero(verdicts == KEPT)
     counted = files.take(kept)
     table = counted.table
-    for name in COUNTS if files.fields and len(kept) else ():
+    for name in raw.extent.counts if files.fields and len(kept) else ():
         for key, (values, known) in raw.counts(name, files.fields, kept).items():
             at = table.schema.get_field_index(statistic(name, key))
             table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~known))
@@ -128,10 +134,11 @@ def _some(paths: Paths, places: Places) -> pa.ChunkedArray:
     return found if len(places) == len(found) else found.take(from_numpy(places))
 
 
-def _of_parts(values: Sequence[int], owner: Places, *, bits: int = 64) -> Places:
-    """A value of each entry's manifest. Raises Unsure: one is beyond what its column holds."""
-    if any(not -(1 << bits - 1) <= value < 1 << bits - 1 for value in values):
-        raise Unsure
+def _of_parts(values: Sequence[int], owner: Places, name: str, *, bits: int = 64) -> Places:
+    """A value of each entry's manifest. Raises CorruptFileError: one is beyond what its column holds."""
+    for value in values:
+        if not -(1 << bits - 1) <= value < 1 << bits - 1:
+            raise corrupt(name, f"the list gives it {name} {value}, beyond {bits} bits", "2.2")
     found: Places = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
     return found
 
@@ -147,33 +154,77 @@ def _sequence_numbers(raw: Raw, owner: Places, parts: Sequence[Part]) -> Places:
     if stated.all():
         return values
     status = to_numpy(raw.table.column("status"))
-    of_manifest = _of_parts([part.reader.manifest.sequence_number for part in parts], owner)
-    is_v1 = _of_parts([part.reader.is_v1 for part in parts], owner) == 1
+    of_manifest = _of_parts([part.reader.manifest.sequence_number for part in parts], owner, "sequence_number")
+    is_v1 = _of_parts([part.reader.is_v1 for part in parts], owner, "format-version") == 1
     inherited, known = inherited_sequence_number(status, of_manifest, is_v1)
-    if not (stated | known).all():
-        raise Unsure
+    wrong = ~(stated | known)
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        path, kind = raw.paths()[place], Status(status[place]).name.lower()
+        raise InvalidTableError(
+            f"Cannot tell which deletes apply to {path}: its entry is {kind} and has no sequence number",
+            cause="MissingSequenceNumber",
+            field="sequence_number",
+            rule="iceberg 2.9",
+        )
     return np.where(stated, values, inherited)
+
+
+def _inherited_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> dict[str, pa.Array]:
+    """The snapshot, and the file's own sequence number, inherited where an entry has none (iceberg 2.9).
+
+    One in the list that is beyond a long is unknown.
+    """
+    manifests = [part.reader.manifest for part in parts]
+    added = [m.added_snapshot_id if is_long(m.added_snapshot_id) else None for m in manifests]
+    listed = [m.sequence_number if is_long(m.sequence_number) else None for m in manifests]
+    status = to_numpy(raw.table.column("status"))
+    of_manifest = np.array([number or 0 for number in listed], dtype=np.int64)[owner]
+    is_v1 = np.array([part.reader.is_v1 for part in parts], dtype=np.bool_)[owner]
+    numbers, known = inherited_sequence_number(status, of_manifest, is_v1)
+    known = known & np.array([number is not None for number in listed], dtype=np.bool_)[owner]
+    inherited = {
+        "snapshot_id": array_of(added, pa.int64()).take(from_numpy(owner)),
+        "file_sequence_number": from_numpy(numbers, missing=~known),
+    }
+    return {name: pc.coalesce(raw.table.column(name), values) for name, values in inherited.items()}
 
 
 def _row_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> pa.Array:
     """Ids of first rows, where the manifest assigns them: files without one follow each other (iceberg 2.11)."""
-    starts = [part.reader.manifest.first_row_id for part in parts]
+    starts = [None if part.reader.manifest.is_deletes else part.reader.manifest.first_row_id for part in parts]
     if all(start is None for start in starts):
         return pa.nulls(len(raw), pa.int64())
     values, stated = _numbers(raw, "first_row_id")
     assigns = np.array([start is not None for start in starts], dtype=np.bool_)[owner]
-    assigned = assigns & ~stated
+    assigned = assigns & ~stated & (to_numpy(raw.table.column("status")) != Status.DELETED)
     rows, counted = _numbers(raw, "record_count")
-    if not counted[assigned].all() or float(rows[assigned].sum(dtype=np.float64)) >= 2.0**62:
-        raise Unsure
-    if any(start is not None and not 0 <= start < 1 << 62 for start in starts):
-        raise Unsure
-    before = np.cumsum(np.where(assigned, rows, 0)) - np.where(assigned, rows, 0)
+    if not counted[assigned].all():
+        path = raw.paths()[int(np.argmax(assigned & ~counted))]
+        raise corrupt("record_count", f"{path} has no record count, which row ids need", "2.11")
+    rows = np.where(assigned, rows, 0)
+    if float(rows.sum(dtype=np.float64)) + max(abs(start or 0) for start in starts) >= 2.0**62:
+        return _long_row_ids(rows.tolist(), values.tolist(), stated, assigns & (stated | assigned), owner, starts)
+    before = np.cumsum(rows) - rows
     # Each manifest begins anew.
     first = np.searchsorted(owner, np.arange(len(parts)))
     base = np.array([before[i] if i < len(before) else 0 for i in first.tolist()], dtype=np.int64)
-    begin = _of_parts([start or 0 for start in starts], owner)
-    return from_numpy(np.where(stated, values, begin + before - base[owner]), missing=~assigns)
+    begin = np.array([start or 0 for start in starts], dtype=np.int64)[owner]
+    found = np.where(stated, values, begin + before - base[owner])
+    return from_numpy(found, missing=~(assigns & (stated | assigned)))
+
+
+def _long_row_ids(
+    rows: list[int], values: list[int], stated: Mask, has_id: Mask, owner: Places, starts: Sequence[int | None]
+) -> pa.Array:
+    """The same of numbers that may exceed a long, in which case they are unknown."""
+    ends = [start or 0 for start in starts]
+    found: list[int | None] = []
+    for place, part in enumerate(owner.tolist()):
+        id_ = values[place] if stated[place] else ends[part]
+        ends[part] += rows[place]
+        found.append(id_ if has_id[place] and is_long(id_) else None)
+    return array_of(found, pa.int64())
 
 
 def _partitions(
@@ -197,8 +248,8 @@ def _partitions(
             if reader.spec.id not in decoders:
                 decoders[reader.spec.id] = reader.partition_decoder()
             tuples.append(reader.no_partition() if content is None else decoders[reader.spec.id](content))
-    except (ArithmeticError, LookupError, ValueError, TypeError) as error:
-        raise Unsure from error
+    except DAMAGE as error:
+        raise decode_error(FieldError(("data_file", "partition"), reason(error))) from error
     return codes.astype(np.int32), tuples
 
 
@@ -225,9 +276,13 @@ def read_data_files(
         skip: the verdicts on files; None: all are kept.
         kept: the cache of manifests, which are then not read; None: nothing is kept.
 
-    Raises as `open_manifest` and `ManifestReader.entries`.
+    Raises as `open_manifest`, and:
+        CorruptFileError: damage, or a value that the format does not have; cause `CorruptManifest`.
+        InvalidTableError: no sequence number; cause `MissingSequenceNumber`.
+        UnsupportedError: an unknown file format. EncryptedTableError: a file is encrypted.
+        LimitError: a manifest asks for more than its limits allow.
     """
-    fields = tuple(sorted(statistics))
+    extent = Extent(tuple(sorted(statistics)))
 
     def opened(data: bytes, manifest: ManifestFile) -> ManifestReader:
         with contained(file=manifest.path):
@@ -240,27 +295,52 @@ def read_data_files(
             kept.note_size(manifest.path, len(data))
         return opened(data, manifest)
 
-    known = _Known(fields, skip, asked)
+    known = _Known(skip, asked)
 
     def unknown() -> Iterator[tuple[int, ManifestReader]]:
         for number, manifest in enumerate(manifests):
-            entry = None if kept is None else kept.get(manifest.path, fields)
+            entry = None if kept is None else kept.get(manifest.path, extent.fields)
             if entry is None:
                 yield number, asked(number)
             else:
                 header, raw = entry
                 known.add(Part(number, opened(header, manifest), len(raw)), raw)
 
-    found = [files for batch in batches(unknown()) for files in decoded(batch, fields, skip, kept)]
+    found = [files for batch in batches(unknown()) for files in _decoded(batch, extent, skip, kept)]
     known.flush()
-    return _named([*found, *known.found], manifests, fields)
+    return _named([*found, *known.found], manifests, extent)
 
 
-def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], fields: tuple[int, ...]) -> FilteredFiles:
-    schema = schema_of(fields)
-    nothing = FilteredFiles.of(DataFiles(without_rows(schema), (), (), fields), None)
+def read_files(readers: Sequence[ManifestReader], extent: Extent) -> DataFiles:
+    """The entries of manifests of any kind, in order. Raises as `read_data_files`."""
+    found = [files for batch in batches(enumerate(readers)) for files in _decoded(batch, extent, None, None)]
+    return _named(found, [reader.manifest for reader in readers], extent).files
+
+
+def read_entries(reader: ManifestReader, *, live_only: bool = True) -> list[ManifestEntry]:
+    """The entries of a manifest as objects, in file order, after inheritance, with all their statistics.
+
+    Files of one partition share one `partition` mapping. Raises as `read_data_files`.
+
+    Args:
+        reader: The manifest.
+        live_only: Leave out entries of status deleted.
+    """
+    extent = Extent(has_more=True, has_maps=True, live_only=live_only)
+    files = read_files([reader], extent)
+    with _naming(reader.manifest):
+        try:
+            decoders = {slot.name: map_decoder(reader, slot) for slot in (*_STATISTICS, _SIZES)}
+            rows = files.table.to_pylist()
+            return [files.entry(row, {name: decode(row[name]) for name, decode in decoders.items()}) for row in rows]
+        except DAMAGE as error:
+            raise decode_error(error) from error
+
+
+def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent) -> FilteredFiles:
+    nothing = FilteredFiles.of(DataFiles(without_rows(extent.schema), (), (), extent.fields), None)
     all_ = joined([nothing, *found])
-    files = replace(all_.files, table=all_.files.table.cast(schema), manifests=[m.path for m in manifests])
+    files = replace(all_.files, table=all_.files.table.cast(extent.schema), manifests=[m.path for m in manifests])
     return replace(all_, files=files)
 
 
@@ -268,7 +348,6 @@ def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], fi
 class _Known:
     """Manifests of the cache, put together by schema. open: reads one, by its number. rows: of `parts`."""
 
-    fields: tuple[int, ...]
     skip: Skip | None
     open: Callable[[int], ManifestReader]
     found: list[FilteredFiles] = field(default_factory=list)
@@ -289,49 +368,77 @@ class _Known:
         parts = [part for part, _ in self.parts]
         try:
             self.found.append(assembled(joined_raw([raw for _, raw in self.parts]), parts, self.skip))
-        except Unsure:
-            self.found += [_by_entry(self.open(p.number), self.fields, p.number, self.skip) for p in parts]
+        except HarnessError:
+            extent = self.parts[0][1].extent
+            self.found += [_by_entry(Blocks.of(self.open(p.number), p.number), extent, self.skip) for p in parts]
         self.parts.clear()
         self.rows = 0
 
 
-def _by_entry(reader: ManifestReader, fields: tuple[int, ...], number: int, skip: Skip | None) -> FilteredFiles:
-    with contained(file=reader.manifest.path):
-        files = from_entries(reader.entries(frozenset(fields)), fields, manifest=number)
-    return FilteredFiles.of(files, None if skip is None else skip(files))
+def _alone(blocks: Blocks, slots: tuple[Slot, ...]) -> Iterator[Walk]:
+    """The walks over the blocks of one manifest, entry by entry."""
+    reader = blocks.reader
+    held = None if blocks.data is None else zip(blocks.counts, blocks.data, strict=True)
+    return walks_alone(reader, slots, reader.container.record_blocks() if held is None else held)
 
 
-def decoded(
-    batch: Sequence[Blocks], fields: tuple[int, ...], skip: Skip | None, kept: KeptManifests | None
+@contextmanager
+def _naming(manifest: ManifestFile) -> Iterator[None]:
+    """Name the manifest in errors."""
+    try:
+        with contained(file=manifest.path):
+            yield
+    except Unsure as error:
+        raise refusal("block_bytes", "a block of 2 GiB or more", file=manifest.path) from error
+    except HarnessError as error:
+        raise error.within(file=manifest.path) from error.__cause__
+
+
+def _by_entry(blocks: Blocks, extent: Extent, skip: Skip | None) -> FilteredFiles:
+    reader = blocks.reader
+    with _naming(reader.manifest):
+        walks = _alone(blocks, entry_slots(extent))
+        raws = [raw_of(found, _wanted(found, extent), extent, reader) for found in walks]
+        raw = joined_raw(raws or [nothing_of(extent)])
+        return assembled(raw, [Part(blocks.number, reader, len(raw))], skip)
+
+
+def _wanted(found: Walk, extent: Extent) -> Places:
+    live = live_entries(found)  # also checks that there are no other statuses
+    return live if extent.live_only else np.arange(found.size)
+
+
+def _decoded(
+    batch: Sequence[Blocks], extent: Extent, skip: Skip | None, kept: KeptManifests | None
 ) -> list[FilteredFiles]:
-    """The files of a batch of manifests with the same schema."""
+    """The files of a batch of manifests that are alike."""
     in_step: Sequence[Blocks] = ()
     found: list[FilteredFiles] = []
     try:
-        together = walked(batch, entry_slots(fields))
+        together = walked(batch, entry_slots(extent))
         if together is not None:
-            found, in_step = [_in_step(*together, fields, skip, kept)], together[1]
-    except Unsure:
+            found, in_step = [_in_step(*together, extent, skip, kept)], together[1]
+    except (Unsure, HarnessError):
         pass
     done = {blocks_.number for blocks_ in in_step}
     rest = (blocks_ for blocks_ in batch if blocks_.number not in done)
-    return [*found, *(_by_entry(blocks_.reader, fields, blocks_.number, skip) for blocks_ in rest)]
+    return [*found, *(_by_entry(blocks_, extent, skip) for blocks_ in rest)]
 
 
 def _in_step(
-    found: Walk, batch: Sequence[Blocks], fields: tuple[int, ...], skip: Skip | None, kept: KeptManifests | None
+    found: Walk, batch: Sequence[Blocks], extent: Extent, skip: Skip | None, kept: KeptManifests | None
 ) -> FilteredFiles:
-    live = live_entries(found)
-    raw = raw_of(found, live, fields)
+    places = _wanted(found, extent)
+    raw = raw_of(found, places, extent, batch[0].reader)
     entries = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in batch)])
-    starts = np.searchsorted(live, entries).tolist()
+    starts = np.searchsorted(places, entries).tolist()
     parts = [
         Part(blocks_.number, blocks_.reader, end - start)
         for blocks_, (start, end) in zip(batch, pairwise(starts), strict=True)
     ]
     filtered = assembled(raw, parts, skip)
     if kept is not None:
-        maps = {name: byte_strings(found, name, live) for name in COUNTS}  # without how many items they have
+        maps = {name: byte_strings(found, name, places) for name in COUNTS}  # without how many items they have
         for part, start in zip(parts, starts, strict=False):
             container = part.reader.container
             kept.put(
@@ -343,141 +450,48 @@ def _in_step(
     return filtered
 
 
-def entry_slots(fields: tuple[int, ...]) -> tuple[Slot, ...]:
-    """The slots of an entry that a plan needs, with the statistics of some fields."""
-    file = (
-        Slot(134, "content", "number"),
-        PATH,
-        Slot(101, "file_format", "text"),
-        Slot(102, "partition", "record"),
-        Slot(103, "record_count", "number"),
-        Slot(104, "file_size_in_bytes", "number"),
-        Slot(131, "key_metadata", "bytes"),
-        Slot(142, "first_row_id", "number"),
-    )
-    maps = (
-        Slot(109, "value_counts", "counts", pair=(119, 120)),
-        Slot(110, "null_value_counts", "counts", pair=(121, 122)),
-        Slot(137, "nan_value_counts", "counts", pair=(138, 139)),
-        Slot(125, "lower_bounds", "bounds", pair=(126, 127), keys=fields),
-        Slot(128, "upper_bounds", "bounds", pair=(129, 130), keys=fields),
-    )
+_FILE = (
+    Slot(134, "content", "number", is_strict=True),
+    PATH,
+    Slot(101, "file_format", "text"),
+    Slot(102, "partition", "encoded"),
+    Slot(103, "record_count", "number"),
+    Slot(104, "file_size_in_bytes", "number"),
+    Slot(131, "key_metadata", "bytes"),
+    Slot(142, "first_row_id", "number"),
+)
+_STATISTICS = (
+    Slot(109, "value_counts", "counts", pair=(119, 120)),
+    Slot(110, "null_value_counts", "counts", pair=(121, 122)),
+    Slot(137, "nan_value_counts", "counts", pair=(138, 139)),
+    Slot(125, "lower_bounds", "bounds", pair=(126, 127)),
+    Slot(128, "upper_bounds", "bounds", pair=(129, 130)),
+)
+_SIZES = Slot(108, SIZES, "counts", pair=(117, 118))
+_MORE_OF_ENTRY = (Slot(1, "snapshot_id", "number"), Slot(4, "file_sequence_number", "number"))
+_MORE_OF_FILE = (
+    Slot(140, "sort_order_id", "number"),
+    Slot(132, "split_offsets", "numbers"),
+    Slot(135, "equality_ids", "numbers"),
+    Slot(143, "referenced_data_file", "text"),
+    Slot(144, "content_offset", "number"),
+    Slot(145, "content_size_in_bytes", "number"),
+)
+
+
+def entry_slots(extent: Extent) -> tuple[Slot, ...]:
+    """The slots of an entry that an extent needs."""
+    maps: tuple[Slot, ...] = (*_STATISTICS, _SIZES) if extent.has_more else _STATISTICS
+    if extent.has_maps:
+        maps = tuple(replace(slot, kind="encoded") for slot in maps)
+    elif extent.fields:
+        maps = tuple(replace(slot, keys=extent.fields) if slot.kind == "bounds" else slot for slot in maps)
+    else:
+        maps = ()
+    of_entry, of_file = (_MORE_OF_ENTRY, _MORE_OF_FILE) if extent.has_more else ((), ())
     return (
-        Slot(0, "status", "number"),
-        Slot(3, "sequence_number", "number"),
-        Slot(2, "data_file", "record", fields=(*file, *(maps if fields else ()))),
+        Slot(0, "status", "number", is_strict=True),
+        Slot(3, "sequence_number", "number", is_strict=True),
+        *of_entry,
+        Slot(2, "data_file", "encoded", fields=(*_FILE, *of_file, *maps)),
     )
-
-
-# For metadata tables: the facts of each entry that no plan needs, deleted ones too. They are not kept.
-
-
-SIZES = "column_sizes"
-_FACTS = pa.schema(
-    [
-        pa.field("status", pa.int32()),
-        pa.field("snapshot_id", pa.int64()),  # inherited where the entry has none
-        pa.field("file_sequence_number", pa.int64()),  # likewise
-        pa.field("sort_order_id", pa.int32()),
-        pa.field("split_offsets", pa.list_(pa.int64())),  # null: none, or an empty list
-    ]
-)
-
-
-def recorded_schema(keys: Sequence[int]) -> pa.Schema:
-    """The columns of `recorded`: after the facts, the sizes of some columns of the table, by field id."""
-    return pa.schema([*_FACTS, *(pa.field(f"{SIZES}.{key}", pa.int64()) for key in keys)])
-
-
-def recorded(readers: Iterable[tuple[int, ManifestReader]], keys: Sequence[int]) -> list[pa.Table]:
-    """Per manifest all its entries, in order. Raises as `harness.metadata.iceberg.manifests.ManifestReader.entries`.
-
-    Args:
-        readers: manifests that are open, numbered.
-        keys: ids of the fields whose sizes are wanted.
-    """
-    found: dict[int, pa.Table] = {}
-    for batch in batches(readers):
-        found |= _recorded_batch(batch, keys)
-    return [found[number] for number in sorted(found)]
-
-
-def live(table: pa.Table) -> pa.Table:
-    """The entries of `recorded` that are not deleted."""
-    status = to_numpy(table.column("status"))
-    return table if (status != Status.DELETED).all() else table.filter(from_numpy(status != Status.DELETED))
-
-
-def _recorded_batch(batch: Sequence[Blocks], keys: Sequence[int]) -> dict[int, pa.Table]:
-    """The entries of a batch, by number of the manifest."""
-    found: dict[int, pa.Table] = {}
-    try:
-        found_walk = walked(batch, _RECORDED)
-        if found_walk is not None:
-            walk, together = found_walk
-            live_entries(walk)  # statuses are those that there are
-            bounds = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in together)]).tolist()
-            for blocks_, (start, end) in zip(together, pairwise(bounds), strict=True):
-                found[blocks_.number] = _of_walk(walk, np.arange(start, end), blocks_.reader, keys)
-    except (Unsure, pa.ArrowInvalid, OverflowError):  # of ids in the list, too
-        found = {}
-    return found | {b.number: _recorded_by_entry(b.reader, keys) for b in batch if b.number not in found}
-
-
-def _of_walk(found: Walk, places: Places, reader: ManifestReader, keys: Sequence[int]) -> pa.Table:
-    def slot(name: str) -> tuple[Places, Mask]:
-        values, stated = numbers(found, name)
-        return values[places], stated[places]
-
-    manifest = reader.manifest
-    status, _ = slot("status")
-    snapshots, has_snapshot = slot("snapshot_id")
-    files, has_file = slot("file_sequence_number")
-    inherited, is_known = inherited_sequence_number(status, manifest.sequence_number, reader.is_v1)
-    order, has_order = slot("sort_order_id")
-    sizes = counts(found, SIZES, keys, places)
-    arrays = [
-        from_numpy(status.astype(np.int32)),
-        from_numpy(
-            np.where(has_snapshot, snapshots, manifest.added_snapshot_id or 0),
-            missing=~has_snapshot & np.full(len(places), manifest.added_snapshot_id is None),
-        ),
-        from_numpy(np.where(has_file, files, inherited), missing=~(has_file | is_known)),
-        from_numpy(order, missing=~has_order).cast(pa.int32()),
-        lists(found, "split_offsets", places),
-        *(from_numpy(values, missing=~known) for values, known in (sizes[key] for key in keys)),
-    ]
-    return pa.Table.from_arrays(arrays, schema=recorded_schema(keys))
-
-
-def _recorded_by_entry(reader: ManifestReader, keys: Sequence[int]) -> pa.Table:
-    with contained(file=reader.manifest.path):
-        entries = list(reader.entries(ALL, live_only=False))
-    columns: Mapping[str, list[object]] = {
-        "status": [int(entry.status) for entry in entries],
-        "snapshot_id": [fitting(entry.snapshot_id) for entry in entries],
-        "file_sequence_number": [fitting(entry.file_sequence_number) for entry in entries],
-        "sort_order_id": [fitting(entry.file.sort_order_id, 32) for entry in entries],
-        "split_offsets": [[fitting(i) for i in e.file.split_offsets or ()] or None for e in entries],
-        **{f"{SIZES}.{key}": [fitting((e.file.column_sizes or {}).get(key)) for e in entries] for key in keys},
-    }
-    schema = recorded_schema(keys)
-    return pa.Table.from_arrays([array_of(columns[f.name], f.type) for f in schema], schema=schema)
-
-
-_RECORDED = (
-    Slot(0, "status", "number"),
-    Slot(1, "snapshot_id", "number"),
-    Slot(4, "file_sequence_number", "number"),
-    Slot(
-        2,
-        "data_file",
-        "record",
-        fields=(
-            PATH,
-            Slot(140, "sort_order_id", "number"),
-            Slot(132, "split_offsets", "numbers"),
-            Slot(108, SIZES, "counts", pair=(117, 118)),
-        ),
-    ),
-)

@@ -2,20 +2,30 @@
 
 The blocks of manifests with one schema lie in one buffer, and each is a *lane*: the first entries of all blocks are
 walked together, then the second ones, and so on. A step goes over one field of the schema in every lane: functions take
-and give arrays with one element per lane. Values are made later, from all entries at once. Anything wrong, or so odd
-that the entry-wise decoder had better judge it, raises `Unsure`.
+and give arrays with one element per lane. Values are made later, from all entries at once (see `raw`).
+
+Some steps are plain: a number ends at the first byte below 128, a byte string behind its length, an optional value is
+there or not. Maps of counts, most of a manifest, are passed in one step whatever they hold: an index of the bytes that
+end a number (`Varints`) says where the n-th number from a place ends. Maps of bounds are passed item by item.
+
+A step that takes one NumPy call for ten entries costs as much as for a thousand, so a walk in step pays off from many
+lanes on. Where lanes are few and long, `entries` guesses the places of all entries first, and each is a lane.
+
+Anything wrong, or so odd that a decoder of single values had better judge it, raises `Unsure`. Then `alone` walks over
+that manifest entry by entry, notes the same places, and names what is wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.metadata.files.avro_values import DAMAGE
+from harness.metadata.files.avro_container import ARRAY, BYTES, LONG, TEXT
+from harness.metadata.files.avro_schema import Node
 from harness.metadata.model.arrow_values import Places
 from harness.storage.records import dataclass
 
@@ -36,7 +46,7 @@ _NTH = np.array(
 
 
 class Unsure(Exception):
-    """A manifest, or a schema, to decode entry by entry: it may be damaged, or only unusual."""
+    """A manifest, or a schema, to walk over entry by entry: it may be damaged, or only unusual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +155,7 @@ MOST_ITEMS = 100_000
 NOWHERE = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Walk:
     """The notes of a walk over entries, by slot.
 
@@ -229,17 +239,25 @@ def _boolean(found: Walk, at: Places, entries: Places) -> Places:
     return at + 1
 
 
-def record(steps: Sequence[Step], slot: str | None = None) -> Step:
+def record(steps: Sequence[Step]) -> Step:
     """A record's fields, in order."""
 
     def step(found: Walk, at: Places, entries: Places) -> Places:
-        if slot is not None:
-            found.note(found.starts, slot, entries, at)
         for each in steps:
             at = each(found, at, entries)
-        if slot is not None:
-            found.note(found.ends, slot, entries, at)
         return at
+
+    return step
+
+
+def encoded(inner: Step, slot: str) -> Step:
+    """Any value. Noted are where its bytes begin and end."""
+
+    def step(found: Walk, at: Places, entries: Places) -> Places:
+        after = inner(found, at, entries)
+        found.note(found.starts, slot, entries, at)
+        found.note(found.ends, slot, entries, after)
+        return after
 
     return step
 
@@ -362,18 +380,19 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
     return _array(items)
 
 
-SlotKind: TypeAlias = Literal["number", "numbers", "text", "bytes", "record", "counts", "bounds"]
+SlotKind: TypeAlias = Literal["number", "numbers", "text", "bytes", "encoded", "counts", "bounds"]
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A field whose places are noted.
 
-    id: its field id. names: what it is called where the schema gives no id (iceberg 2.1).
-    kind: `record` notes the bytes of a whole record; `numbers` is a list, `counts` and `bounds` are maps from field
+    id: its field id. name: what it is called where the schema gives no id (iceberg 2.1).
+    kind: `encoded` notes the bytes of a whole value; `numbers` is a list, `counts` and `bounds` are maps from field
         ids.
     fields: the slots of a record whose bytes are not noted.
     pair: the field ids of a map's key and value. keys: the keys of `bounds` to note.
+    is_strict: whether a number beyond a long is damage; else it is unknown. Some writers have such ids.
     """
 
     id: int
@@ -382,19 +401,46 @@ class Slot:
     fields: tuple[Slot, ...] = ()
     pair: tuple[int, int] = (0, 0)
     keys: tuple[int, ...] = ()
+    is_strict: bool = False
+
+    def pair_of(self, node: Node) -> tuple[int, int] | None:
+        """Return the places of key and value in the records of an array; None for any other type."""
+        item = node.children[0] if node.kind == "array" else node
+        if node.kind != "array" or item.kind != "record":
+            return None
+        key, value = item.place(self.pair[0], "key"), item.place(self.pair[1], "value")
+        return None if key is None or value is None or key == value else (key, value)
 
 
 PATH = Slot(100, "file_path", "text")
 
+KINDS: Mapping[SlotKind, frozenset[str]] = {
+    "number": LONG,
+    "text": TEXT,
+    "bytes": BYTES,
+    "numbers": ARRAY,
+}
+"""The Avro types that a slot may have; slots of other kinds may have any."""
 
-def entry_steps(schema: Any, slots: tuple[Slot, ...]) -> tuple[Step, tuple[Step, Step] | None] | None:
+
+def slots_of(record: Node, slots: Sequence[Slot]) -> list[Slot | None]:
+    """Return the slot of each field of a record. Only the first field of several for one slot has it."""
+    found: list[Slot | None] = [None] * len(record.children)
+    for slot in slots:
+        place = record.place(slot.id, slot.name)
+        if place is not None:
+            found[place] = slot
+    return found
+
+
+def entry_steps(schema: Node, slots: tuple[Slot, ...]) -> tuple[Step, tuple[Step, Step] | None] | None:
     """The step over a record of `schema`; None: the schema has a form that is decoded entry by entry.
 
     Beside it those before and behind the path of the file; None: a path may lack. Slots without a field are not noted.
     """
     try:
-        fields = _fields(schema, slots, depth=0)
-    except (Unsure, *DAMAGE):
+        fields = _fields(schema, slots)
+    except Unsure:
         return None
     steps = [step for _, step in fields]
     paths = [place for place, (slot, _) in enumerate(fields) if slot is PATH]
@@ -402,98 +448,83 @@ def entry_steps(schema: Any, slots: tuple[Slot, ...]) -> tuple[Step, tuple[Step,
     return record(steps), around
 
 
-_DEEPEST = 8
 _LARGEST_FIXED = 1 << 20
 
 
-def _fields(schema: Any, slots: tuple[Slot, ...], *, depth: int) -> list[tuple[Slot | None, Step]]:
+def _fields(schema: Node, slots: Sequence[Slot]) -> list[tuple[Slot | None, Step]]:
     """The steps over the fields of a record, with the slot of each; an inner record counts as its fields."""
-    if not isinstance(schema, dict) or schema.get("type") != "record" or depth > _DEEPEST:
+    if schema.kind != "record":
         raise Unsure
-    by_id = {slot.id: slot for slot in slots}
-    by_name = {slot.name: slot for slot in slots}
     steps: list[tuple[Slot | None, Step]] = []
-    used: set[str] = set()
-    for declared in schema["fields"]:
-        id_ = declared.get("field-id")
-        slot = by_name.get(declared["name"]) if id_ is None else by_id.get(int(id_))
-        if slot is not None:
-            if slot.name in used:
-                raise Unsure
-            used.add(slot.name)
-        if slot is not None and slot.fields and _plain(declared["type"]) == "record":
-            steps += _fields(declared["type"], slot.fields, depth=depth + 1)
+    for node, slot in zip(schema.children, slots_of(schema, slots), strict=True):
+        if slot is not None and slot.fields and node.kind == "record":
+            steps += _fields(node, slot.fields)
+        elif node.kind != "union":
+            steps.append((slot, _value(node, slot)))
         else:
-            type_ = declared["type"]
-            if not isinstance(type_, list):
-                steps.append((slot, _value(type_, slot, depth)))
-                continue
-            if len(type_) != 2 or type_.count("null") != 1:
+            kinds = [branch.kind for branch in node.children]
+            if len(kinds) != 2 or kinds.count("null") != 1:
                 raise Unsure
-            null = type_.index("null")
-            steps.append((None, optional(null, _value(type_[1 - null], slot, depth))))
+            null = kinds.index("null")
+            steps.append((None, optional(null, _value(node.children[1 - null], slot))))
     return steps
 
 
-def _value(schema: Any, slot: Slot | None, depth: int) -> Step:
-    kind = _plain(schema)
-    name = None if slot is None else slot.name
-    if slot is not None and kind not in _SERVES[slot.kind]:
+def _value(node: Node, slot: Slot | None) -> Step:
+    if slot is None:
+        return _skipped(node)
+    if node.kind not in KINDS.get(slot.kind, (node.kind,)):
         raise Unsure
-    match kind:
+    match slot.kind:
+        case "number":
+            return number(slot.name)
+        case "text" | "bytes" if node.kind in ("string", "bytes"):
+            return byte_string(slot.name)
+        case "numbers" if node.children[0].kind in LONG:
+            return numbers(1, slot.name)
+        case "encoded" if slot.fields:
+            return record([step for _, step in _fields(node, slot.fields)])
+        case "encoded":
+            return encoded(_skipped(node), slot.name)
+        case "counts" if slot.pair_of(node) == (0, 1) and _pair(node) == "numbers":
+            return numbers(2, slot.name)
+        case "bounds" if slot.pair_of(node) == (0, 1) and _pair(node) == "bytes":
+            return byte_pairs(slot.name, slot.keys)
+        case _:
+            raise Unsure
+
+
+def _skipped(node: Node) -> Step:
+    match node.kind:
         case "int" | "long":
-            return number(name)
+            return number()
         case "string" | "bytes":
-            return byte_string(name)
+            return byte_string()
         case "boolean":
             return _boolean
         case "float" | "double":
-            return lambda found, at, entries: at + (4 if kind == "float" else 8)
-        case "fixed" if type(schema["size"]) is int and 0 <= schema["size"] <= _LARGEST_FIXED:
-            return lambda found, at, entries: at + schema["size"]
+            return lambda found, at, entries: at + (4 if node.kind == "float" else 8)
+        case "fixed" if node.size <= _LARGEST_FIXED:
+            return lambda found, at, entries: at + node.size
         case "record":
-            fields = () if slot is None else slot.fields
-            steps = [step for _, step in _fields(schema, fields, depth=depth + 1)]
-            return record(steps, None if fields else name)
-        case "array":
-            return _list_array(schema["items"], slot)
+            return record([step for _, step in _fields(node, ())])
+        case "array" if node.children[0].kind in LONG:
+            return numbers(1)
+        case "array" if _pair(node) == "numbers":
+            return numbers(2)
+        case "array" if _pair(node) == "bytes":
+            return byte_pairs()
         case _:
             raise Unsure
 
 
-_SERVES: Mapping[SlotKind, tuple[str, ...]] = {
-    "number": ("int", "long"),
-    "text": ("string",),
-    "bytes": ("bytes",),
-    "record": ("record",),
-    "numbers": ("array",),
-    "counts": ("array",),
-    "bounds": ("array",),
-}
-
-
-def _plain(schema: Any) -> Any:
-    """The kind of a type that is no union, through an annotation such as a logical type."""
-    kind = schema["type"] if isinstance(schema, dict) else schema
-    return _plain(kind) if isinstance(kind, dict) and schema.keys() == {"type"} else kind
-
-
-def _list_array(items: Any, slot: Slot | None) -> Step:
-    name = None if slot is None else slot.name
-    if (slot is None or slot.kind == "numbers") and _plain(items) in ("int", "long"):
-        return numbers(1, name)
-    if not isinstance(items, dict) or items.get("type") != "record" or (slot is not None and slot.kind == "numbers"):
-        raise Unsure
-    if (
-        slot is not None
-    ):  # a wanted map must say which of its two fields is the key: by field id, or by name without ids
-        ids = [f["name"] if f.get("field-id") is None else int(f["field-id"]) for f in items["fields"]]
-        if len(ids) != 2 or ids[0] not in ("key", slot.pair[0]) or ids[1] not in ("value", slot.pair[1]):
-            raise Unsure
-    match [_plain(f["type"]) for f in items["fields"]]:
-        case ["int" | "long", "int" | "long"] if slot is None or slot.kind == "counts":
-            return numbers(2, name)
-        case ["int" | "long", "bytes" | "string"] if slot is None or slot.kind == "bounds":
-            return byte_pairs() if slot is None else byte_pairs(slot.name, slot.keys)
+def _pair(node: Node) -> Literal["numbers", "bytes"] | None:
+    """The values of an array that is a map from numbers; None for any other type."""
+    item = node.children[0] if node.kind == "array" else node
+    match [part.kind for part in item.children] if item.kind == "record" else []:
+        case ["int" | "long", "int" | "long"]:
+            return "numbers"
+        case ["int" | "long", "bytes" | "string"]:
+            return "bytes"
         case _:
-            raise Unsure
+            return None

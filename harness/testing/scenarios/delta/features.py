@@ -46,7 +46,7 @@ def _vector(storage: str | None, magic: int | None = None) -> Proof:
     def proof(evidence: Evidence) -> bool:
         found = [a["deletionVector"] for a in DeltaLogOnDisk(evidence).of_kind("add") if a.get("deletionVector")]
         stored = any(storage is None or vector.get("storageType") == storage for vector in found)
-        hits = any(d.files for plan in evidence.plans for d in plan.position_deletes)
+        hits = any(plan.position_hits() for plan in evidence.plans)
         files = evidence.built.location.rglob("deletion_vector_*.bin")
         if magic is not None and not any(int.from_bytes(p.read_bytes()[5:9], "little") == magic for p in files):
             return False

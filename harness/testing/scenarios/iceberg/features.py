@@ -46,7 +46,7 @@ def _has_field_ids(path: str, file_format: str) -> bool:
 
 def _dangling_delete(evidence: Evidence) -> bool:
     used = {d.path for plan in evidence.plans for d in plan.equality_deletes}
-    used |= {d.path for plan in evidence.plans for d in plan.position_deletes if d.files}
+    used |= {d.path for plan in evidence.plans for d, files in plan.position_hits() if files}
     listed = {f["file_path"] for f in evidence.files if f.get("content", 0) != 0}
     live = {row["path"] for _, row in evidence.planned()}
     targets = {f.get("referenced_data_file") for f in evidence.files} - {None}
@@ -167,11 +167,11 @@ def _spec(evidence: Evidence, spec_id: int) -> list[dict[str, Any]]:
 
 
 def _hit_by(kind: str) -> Callable[[ScanPlan], bool]:
-    return lambda plan: any(d.kind == kind and d.files for d in plan.position_deletes)
+    return lambda plan: any(d.kind == kind and files for d, files in plan.position_hits())
 
 
 def _hit_twice(plan: ScanPlan) -> bool:
-    hits = Counter(i for d in plan.position_deletes if d.kind == "position delete file" for i in d.files)
+    hits = Counter(i for d, files in plan.position_hits() if d.kind == "position delete file" for i in files)
     return any(count > 1 for count in hits.values())
 
 
@@ -341,7 +341,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     ),
     "shared-delete-file": (
         "one position delete file hits several data files",
-        in_plans(lambda plan: any(len(d.files) > 1 for d in plan.position_deletes)),
+        in_plans(lambda plan: any(len(files) > 1 for _, files in plan.position_hits())),
     ),
     "several-delete-files": ("several position delete files hit one data file", in_plans(_hit_twice)),
     "dangling-delete": ("a delete file is live and hits no data file that is read", _dangling_delete),

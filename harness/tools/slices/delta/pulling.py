@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.delta.actions import DELETION_VECTOR, Commit, DeletionVectorDescriptor, Metadata, State
-from harness.metadata.delta.deletion_vectors import vector_path
 from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.table import DeltaSelection, DeltaTable
 from harness.metadata.delta.types import materialized_columns
+from harness.metadata.delta.vectors import vector_path
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import Field
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.testing.writing.delta.checkpoint import CheckpointOptions, hint_text, write_checkpoint
 from harness.testing.writing.delta.files import write_vectors
@@ -60,7 +60,7 @@ class DeltaContents:
     info: Mapping[str, Any] | None
     times_ms: Mapping[int, int]
     kept: frozenset[str]
-    plans: Mapping[int, ScanPlan]
+    plans: Mapping[int, PlannedScan]
     states: Mapping[int, State] = field(repr=False)
 
     def adds(self) -> Iterator[dict[str, Any]]:
@@ -94,7 +94,7 @@ class DeltaContents:
 
     def vector_file(self, vector: DeletionVectorDescriptor) -> PhysicalPath | None:
         """The physical path of the file that holds a vector; None: it is in the log."""
-        path = vector_path(vector, self.table.root)
+        path = vector_path(vector.storage_type, vector.path_or_inline, self.table.root)
         return None if path is None else self.table.path_map.physical(path)
 
 

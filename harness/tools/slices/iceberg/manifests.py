@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 
 from harness.errors import RequestError
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.iceberg.manifests import ALL, Content, ManifestEntry, ManifestFile, open_manifest
+from harness.metadata.iceberg.columns.reading import read_entries
+from harness.metadata.iceberg.manifests import Content, ManifestEntry, ManifestFile, open_manifest
 from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, Snapshot
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
@@ -24,7 +25,7 @@ from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.values import partition_types
 from harness.metadata.model import schema as dt
-from harness.metadata.plan.scan_plan import ScanPlan
+from harness.metadata.planned_scan import PlannedScan
 from harness.storage.limits import contained
 from harness.storage.paths import RecordedPath
 from harness.testing.writing.iceberg.avro import AvroDocument, avro_name, avro_value, int_map, manifest_list_schema
@@ -51,7 +52,7 @@ class IcebergContents:
     snapshots: tuple[Snapshot, ...]
     lists: Mapping[int, tuple[ManifestFile, ...]]
     entries: Mapping[RecordedPath, tuple[ManifestEntry, ...]]
-    plans: Mapping[int, ScanPlan]
+    plans: Mapping[int, PlannedScan]
 
     def reversed(self) -> IcebergContents:
         """The same contents, with manifests and their entries in the reverse order."""
@@ -98,7 +99,7 @@ def contents_of(
     for plan in plans.values():
         kept.update((path, None) for path in plan.files.column("path").to_pylist())
         kept.update((delete.path, None) for delete in plan.equality_deletes)
-        kept.update((delete.path, delete.offset) for delete in plan.position_deletes)
+        kept.update((delete.path, getattr(delete, "offset", None)) for delete, _ in plan.position_hits())
     listed = {snapshot.id: manifests_of(table, snapshot) for snapshot in snapshots}
     every = {m.path: m for manifests in listed.values() for m in manifests}
     source = with_specs_of(every.values(), replace(table, storage=table.storage.for_read()))
@@ -129,7 +130,7 @@ def _entries(
                 reader = open_manifest(
                     read(manifest), manifest, specs=metadata.specs, schemas=schemas, limits=storage.limits
                 )
-                chosen = tuple(entry for entry in reader.entries(ALL) if key_of(entry) in kept)
+                chosen = tuple(entry for entry in read_entries(reader) if key_of(entry) in kept)
             if chosen:
                 found[manifest.path] = chosen
     return found

@@ -12,8 +12,10 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from harness.errors import UnsupportedError
+from harness.metadata.deletes.position_files import read_positions
+from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
+from harness.metadata.iceberg.deletes import vector_of
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
-from harness.metadata.iceberg.position_deletes import open_puffin, read_deletion_vector, read_positions
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.model.arrow_values import from_numpy
@@ -152,7 +154,14 @@ class _IcebergSlice:
 
     def _position_file(self, entry: ManifestEntry, place: SlicePlace) -> dict[FileKey, dict[str, object]]:
         physical = self._readable(entry.file.path)
-        found = read_positions(self.contents.source.storage, physical, entry.file, wanted=self.targets)
+        found = read_positions(
+            self.contents.source.storage,
+            path=entry.file.path,
+            physical=physical,
+            format=entry.file.format,
+            record_count=entry.file.record_count,
+            wanted=self.targets,
+        )
         moved = {self.targets[path]: self._moved(path, positions) for path, positions in found.items()}
         dead = sorted((path, positions) for path, positions in moved.items() if positions)
         if not dead:
@@ -181,13 +190,15 @@ class _IcebergSlice:
     def _puffin(
         self, path: RecordedPath, entries: list[ManifestEntry], place: SlicePlace
     ) -> dict[FileKey, dict[str, object]]:
-        puffin = open_puffin(self.contents.source.storage, self._readable(path))
+        physical = self._readable(path)
+        puffin = open_puffin(self.contents.source.storage, physical)
         dead: list[tuple[ManifestEntry, str, BitMap64]] = []
         for entry in entries:
             named = entry.file.referenced_data_file
             if named is not None and named in self.targets:
-                positions = self._moved(named, read_deletion_vector(puffin, entry, data_record_count=None))
-                if positions:
+                vector = vector_of(entry, physical)
+                found = read_deletion_vector(puffin, vector, target=named, data_record_count=None)
+                if positions := self._moved(named, found):
                     dead.append((entry, self.targets[named], positions))
         if not dead:
             return {}

@@ -1,0 +1,265 @@
+"""The deleted positions of data files, by the sources that a plan records."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from functools import partial
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from harness.errors import CorruptDeleteError, HarnessError
+from harness.metadata.deletes.matching import Spellings, authorities, partition_mismatch
+from harness.metadata.model.arrow_values import array_of
+from harness.metadata.plan.deletes import ChangedRows, PositionDeleteFile, PositionFiles, StoredVector, Vector
+from harness.metadata.plan.scan_plan import IcebergRules, ScanPlan
+from harness.storage.paths import PhysicalPath, RecordedPath, both_paths
+from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+from harness.storage.threads import cached_property, phase
+
+_VectorKey: TypeAlias = tuple[int, int]
+"""The ordinal of a data file, and the number of one of its vectors."""
+_FileRow: TypeAlias = dict[str, Any]
+"""A data file as a row of `FILES`."""
+
+
+@dataclass(slots=True)
+class PositionLoader:
+    """Loads the deleted positions of one plan, and reads each delete file once. Not thread-safe."""
+
+    plan: ScanPlan
+    storage: Storage
+    _loaded: dict[int, BitMap64 | None] = field(default_factory=dict)
+    _counts: dict[str, int] = field(default_factory=dict)
+    _files: _DeleteFiles | None = None
+
+    def serves(self, plan: ScanPlan) -> bool:
+        """Return whether a plan has the same deletes, and the first of the same files."""
+        own = self.plan.files
+        return self.plan.position_deletes is plan.position_deletes and (
+            own is plan.files or own.slice(0, plan.files.num_rows).equals(plan.files)
+        )
+
+    def load(self, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
+        """Return the deleted row positions, from 0, of data files by ordinal; files without any are absent.
+
+        Raises:
+            MissingFileError: A delete file does not exist.
+            CorruptFileError, CorruptDeleteError: A delete file is damaged, or contradicts the plan.
+            UnsupportedError: harness does not read a delete file's format or encryption.
+        """
+        missing = [ordinal for ordinal in ordinals if ordinal not in self._loaded]
+        try:
+            self._load(missing)
+        except HarnessError as error:
+            error.within(table=self.plan.table, format=self.plan.format)
+            raise
+        return {ordinal: positions for ordinal in ordinals if (positions := self._loaded[ordinal])}
+
+    def _load(self, ordinals: Sequence[int]) -> None:
+        rows: dict[int, _FileRow] = dict(
+            zip(ordinals, self.plan.files.take(array_of(ordinals, pa.int64())).to_pylist(), strict=True)
+        )
+        sources = self.plan.position_deletes.sources([row["positions"] for row in rows.values()])
+        vectors: dict[_VectorKey, Vector] = {}
+        changed: dict[int, ChangedRows] = {}
+        named: dict[int, PositionFiles] = {}
+        for ordinal, source in zip(rows, sources, strict=True):
+            match source:
+                case None:
+                    self._loaded[ordinal] = None
+                case PositionFiles():
+                    named[ordinal] = source
+                case ChangedRows(hidden=hidden, shown=shown):
+                    changed[ordinal] = source
+                    vectors |= {} if hidden is None else {(ordinal, 0): hidden}
+                    vectors[ordinal, 1] = shown
+                case _:
+                    vectors[ordinal, 0] = source
+        found = self._read_vectors(vectors, rows) if vectors else {}
+        self._loaded |= {ordinal: positions for (ordinal, _), positions in found.items() if ordinal not in changed}
+        for ordinal in changed:
+            hidden_rows = found.get((ordinal, 0), BitMap64())
+            self._loaded[ordinal] = self._unchanged(rows[ordinal], found[ordinal, 1] - hidden_rows)
+        if named:
+            self._files = self._files or _DeleteFiles(self.plan, self.storage)
+            with phase("reading deletes", len(named), "files") as advance:
+                for ordinal, files in named.items():
+                    self._loaded[ordinal] = self._files.positions(rows[ordinal]["path"], files)
+                    advance(1)
+
+    def _unchanged(self, row: _FileRow, changed: BitMap64) -> BitMap64:
+        """Return all rows of a file but those that changed."""
+        from harness.metadata.deletes.delta_vectors import footer_rows
+
+        # The footer's count: rows beyond a recorded count that is too small would all seem changed.
+        if row["physical"] not in self._counts:
+            self._counts[row["physical"]] = footer_rows(row["path"], row["physical"], self.storage)
+        everything = BitMap64()
+        everything.add_range(0, self._counts[row["physical"]])
+        return everything - changed
+
+    def _read_vectors(
+        self, vectors: Mapping[_VectorKey, Vector], rows: Mapping[int, _FileRow]
+    ) -> dict[_VectorKey, BitMap64]:
+        stored: defaultdict[PhysicalPath, dict[_VectorKey, StoredVector]] = defaultdict(dict)
+        found: dict[_VectorKey, BitMap64] = {}
+        for key, vector in vectors.items():
+            if isinstance(vector, StoredVector):
+                stored[vector.physical][key] = vector
+                continue
+            from harness.metadata.deletes.delta_vectors import check_rows, decode_inline
+
+            row = rows[key[0]]
+            try:
+                found[key] = decode_inline(vector, limits=self.storage.limits)
+                check_rows(found[key], row["path"], row["physical"], row["record_count"], self.storage)
+            except HarnessError as error:
+                raise error.within(file=row["path"]) from error.__cause__
+        with phase("reading deletes", len(stored), "files") as advance:
+            for physical, members in stored.items():
+                is_puffin = next(iter(members.values())).format == "puffin"
+                found |= (self._of_puffin if is_puffin else self._of_bin)(physical, members, rows)
+                advance(1)
+        return found
+
+    def _of_puffin(
+        self, physical: PhysicalPath, vectors: Mapping[_VectorKey, StoredVector], rows: Mapping[int, _FileRow]
+    ) -> dict[_VectorKey, BitMap64]:
+        from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
+
+        (path,) = {vector.path for vector in vectors.values()}
+        puffin = open_puffin(self.storage, physical, file=both_paths(path, physical))
+        return {
+            key: read_deletion_vector(
+                puffin, vector, target=rows[key[0]]["path"], data_record_count=rows[key[0]]["record_count"]
+            )
+            for key, vector in vectors.items()
+        }
+
+    def _of_bin(
+        self, physical: PhysicalPath, vectors: Mapping[_VectorKey, StoredVector], rows: Mapping[int, _FileRow]
+    ) -> dict[_VectorKey, BitMap64]:
+        from harness.metadata.deletes.delta_vectors import check_rows, read_vectors
+
+        found = read_vectors(self.storage, physical, vectors, {key: rows[key[0]]["path"] for key in vectors})
+        for key, positions in found.items():
+            row = rows[key[0]]
+            try:
+                check_rows(positions, row["path"], row["physical"], row["record_count"], self.storage)
+            except HarnessError as error:
+                place = f"{physical} at {vectors[key].offset}, of {row['path']}"
+                raise error.within(file=place) from error.__cause__
+        return found
+
+
+@dataclass(slots=True, eq=False)
+class _DeleteFiles:
+    """Position delete files, each with the positions in the data files of the plan that it names.
+
+    scopes: the delete files that apply, by their index in `FILES.positions`.
+    """
+
+    plan: ScanPlan
+    storage: Storage
+    is_told: bool = False
+    scopes: dict[int, frozenset[int]] = field(default_factory=dict)
+    read: dict[int, Mapping[str, BitMap64]] = field(default_factory=dict)
+    data: _DataFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.data = _DataFiles(self.plan)
+
+    def positions(self, path: str, files: PositionFiles) -> BitMap64 | None:
+        """Return the deleted positions of a data file; None if it has none."""
+        for index in files.suspects:
+            self._read(index)
+        bitmaps = [found for index in files.applied if (found := self._read(index).get(path)) is not None]
+        return bitmaps[0] if len(bitmaps) == 1 else BitMap64.union(*bitmaps) if bitmaps else None
+
+    def _read(self, index: int) -> Mapping[str, BitMap64]:
+        if index not in self.read:
+            from harness.metadata.deletes.position_files import read_positions
+
+            delete = self.plan.position_deletes.files[index]
+            positions = read_positions(
+                self.storage,
+                path=delete.path,
+                physical=delete.physical,
+                format=delete.format,
+                record_count=delete.record_count,
+                wanted=self.data.ordinals,
+                renamed=partial(self._renamed, delete.path),
+            )
+            for path in positions:
+                self._check_scope(index, delete, path)
+            self.read[index] = positions
+        return self.read[index]
+
+    def _check_scope(self, index: int, delete: PositionDeleteFile, path: str) -> None:
+        """Refuse rows for a data file that the delete file does not apply to.
+
+        Rows that a rule leaves without effect are ignored: of a file with a vector (4.5), or of a later one (4.4).
+        """
+        deletes, place = self.plan.position_deletes, self.data.positions[self.data.ordinals[path]]
+        source = None if place is None or place < deletes.vectors.num_rows else deletes.source(place)
+        if isinstance(source, PositionFiles) and place is not None:
+            if place not in self.scopes:
+                self.scopes[place] = frozenset(source.applied)
+            if index in self.scopes[place] and delete.target in (None, path):
+                return
+        elif place is not None:
+            return
+        row = self.plan.files.slice(self.data.ordinals[path], 1).to_pylist()[0]
+        if delete.sequence_number < row["sequence_number"]:
+            return
+        if delete.target is not None and delete.target != path:
+            message = f"Position delete file is for data file {delete.target} and has rows for {path}. Rewrite it"
+            raise CorruptDeleteError(message, file=delete.path, rule="iceberg 4.4")
+        own, other = (self.plan.partitions[partition] for partition in (delete.partition, row["partition"]))
+        raise partition_mismatch(
+            (delete.path, own.spec_id, own.values), (path, row["spec_id"], other.values), "iceberg 4.4"
+        )
+
+    def _renamed(self, delete: str, names: Sequence[str]) -> Sequence[str]:
+        """The data files that the caller's path map gives for names of none; else a warning, where one is nearly."""
+        rules = self.plan.rules
+        assert isinstance(rules, IcebergRules)  # Delta has no position delete files
+        spellings = Spellings(rules.path_map, rules.location, self.plan.table, self.storage.untrusted)
+        live = self.data.ordinals
+        if rules.path_map.said:
+            names = [name if name in live else spellings.joined(RecordedPath(name), live) or name for name in names]
+        if not self.is_told and not any(name in live for name in names):
+            others = spellings.alike(names, self.data.authorities)
+            data = next((other for other in others if other in live), None)
+            if data is not None:
+                self.is_told = True
+                spellings.tell(delete, others[data], data)
+        return names
+
+
+@dataclass(frozen=True)
+class _DataFiles:
+    """The data files of a plan, as the rows of delete files name them."""
+
+    plan: ScanPlan
+
+    @cached_property
+    def ordinals(self) -> dict[str, int]:
+        """The ordinals by recorded path; of a path that is there twice, the later one."""
+        return {path: ordinal for ordinal, path in enumerate(self.plan.files.column("path").to_pylist())}
+
+    @cached_property
+    def positions(self) -> list[int | None]:
+        """`FILES.positions`."""
+        found: list[int | None] = self.plan.files.column("positions").to_pylist()
+        return found
+
+    @cached_property
+    def authorities(self) -> frozenset[str]:
+        """The schemes and authorities that the paths begin with."""
+        return authorities(self.plan.files.column("path"))

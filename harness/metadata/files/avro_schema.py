@@ -1,0 +1,227 @@
+"""The writer's schema of an Avro file as a tree, for every reader of Avro: manifests, data files and delete files.
+
+Names are resolved, so a use of a named type is the tree of its declaration. Names may be such that Avro forbids
+(iceberg 2.16). A type that contains itself is refused: no type of Iceberg does, and its values may nest without end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import field
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+from harness.errors import CorruptFileError, HarnessError, UnsupportedError
+from harness.metadata.files.avro_values import DAMAGE
+from harness.metadata.files.documents import check_document
+from harness.storage.limits import Limits
+from harness.storage.records import dataclass
+
+Cause: TypeAlias = Literal["CorruptManifest", "CorruptDataFile"]
+"""The name of damage, by what the file is to the table."""
+
+AvroKind: TypeAlias = Literal[
+    "null", "boolean", "int", "long", "float", "double", "bytes", "string",
+    "fixed", "enum", "array", "map", "record", "union",
+]  # fmt: skip
+
+_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_NAMED = frozenset({"record", "error", "enum", "fixed"})
+_MAX_FIXED = (1 << 31) - 1  # bytes; Arrow has no longer type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A type of the schema.
+
+    size: Bytes of a `fixed`.
+    symbols: The symbols of an `enum`, by index.
+    children: The fields of a record; the element of an array; the value of a map; the branches of a union.
+    names, ids: Names and field ids of a record's fields, None where the file gives no id.
+    declared: The declaration in the schema: logical types, and the ids of elements, keys and values.
+    """
+
+    kind: AvroKind
+    size: int = 0
+    symbols: tuple[str, ...] = ()
+    children: tuple[Node, ...] = ()
+    names: tuple[str, ...] = ()
+    ids: tuple[int | None, ...] = ()
+    declared: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
+
+    @property
+    def value(self) -> Node:
+        """The type of the values that are not null; a union of several other types stays one."""
+        others = [branch for branch in self.children if branch.kind != "null"] if self.kind == "union" else []
+        return others[0] if len(others) == 1 else self
+
+    @property
+    def logical_kind(self) -> str:
+        """The logical type of the values, else their kind."""
+        return str(self.value.declared.get("logicalType", self.value.kind))
+
+    def place(self, id_: int, *names: str) -> int | None:
+        """Return the place of a record's field: by id, and by name only if the field has no id (iceberg 2.1)."""
+        for place, (own, name) in enumerate(zip(self.ids, self.names, strict=True)):
+            if own == id_ or (own is None and name in names):
+                return place
+        return None
+
+    def field(self, id_: int, *names: str) -> Node | None:
+        """Return the type of a field of the record that the values are; None without such a record or field."""
+        record = self.value
+        place = record.place(id_, *names) if record.kind == "record" else None
+        return None if place is None else record.children[place]
+
+    def declared_id(self, key: str) -> int | None:
+        """Return an id of the declaration, such as `element-id`."""
+        return _id(self.declared, key)
+
+
+def parse_schema(text: bytes, *, file: str, cause: Cause, limits: Limits) -> Node:
+    """Return the tree of a schema as its file has it. Files of one table have one schema, which is parsed once.
+
+    Raises:
+        CorruptFileError: It is not Avro.
+        UnsupportedError: A type contains itself.
+        LimitError: It is a document beyond `limits`, or has more types, each counted at every use, or more levels.
+    """
+    check_document(text, file=file, limits=limits)
+    try:
+        return _parsed(text, cause, limits)
+    except HarnessError as error:
+        raise error.within(file=file) from error.__cause__
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: bytes, cause: Cause, limits: Limits) -> Node:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _corrupt("its header has no readable avro.schema", cause) from error
+    try:
+        return _Parser(cause, limits).node(document, "", ())
+    except DAMAGE as error:
+        raise _corrupt(f"its schema is not Avro: {error}", cause) from error
+
+
+_Path: TypeAlias = tuple[str, ...]
+_FullName: TypeAlias = tuple[str, str]
+"""Namespace and name of a type."""
+
+
+@dataclass(slots=True)
+class _Parser:
+    """Paths, for messages, and full names stay in parts: put together, a long name is copied for each type in it."""
+
+    cause: Cause
+    limits: Limits
+    types: int = 0
+    depth: int = 0
+    named: dict[_FullName, Mapping[str, Any]] = field(default_factory=dict)
+    enums: dict[int, Node] = field(default_factory=dict)
+    inside: list[_FullName] = field(default_factory=list)
+
+    def node(self, schema: Any, namespace: str, path: _Path) -> Node:
+        # Counted at each use: a chain of types that each hold the next one twice is short, and means millions.
+        self.types += 1
+        self.limits.check("schema_types", self.types, "types in its schema")
+        self.depth += 1
+        self.limits.check("nesting", self.depth, "levels of types")
+        node = self.type_of(schema, namespace, path)
+        self.depth -= 1
+        return node
+
+    def type_of(self, schema: Any, namespace: str, path: _Path) -> Node:
+        match schema:
+            case list():
+                branches = tuple(self.node(branch, namespace, path) for branch in schema)
+                if any(branch.kind == "union" for branch in branches):
+                    raise self.corrupt("a union right inside a union", path)
+                return Node(kind="union", children=branches)
+            case str():
+                return self.named_type(schema, namespace, path)
+            case {"type": "record" | "error" | "enum" | "fixed", "name": str(name)}:
+                full = _full_name(name, str(schema.get("namespace") or namespace))
+                self.named[full] = schema
+                return self.declared(schema, full, path)
+            case {"type": "array", "items": items}:
+                element = self.node(items, namespace, (*path, "element"))
+                return Node(kind="array", children=(element,), declared=schema)
+            case {"type": "map", "values": values}:
+                value = self.node(values, namespace, (*path, "value"))
+                return Node(kind="map", children=(value,), declared=schema)
+            case {"type": str(name)} if name in _PRIMITIVES:
+                return Node(kind=name, declared=schema)  # type: ignore[arg-type]  # one of the primitive kinds
+            case {"type": inner} if inner not in _NAMED:
+                return self.node(inner, namespace, path)
+            case _:
+                raise self.corrupt("something that is no Avro type", path)
+
+    def named_type(self, name: str, namespace: str, path: _Path) -> Node:
+        if name in _PRIMITIVES:
+            return Node(kind=name)  # type: ignore[arg-type]  # one of the primitive kinds
+        for full in (_full_name(name, namespace), _full_name(name, "")):
+            if full in self.named:
+                return self.declared(self.named[full], full, path)
+        raise self.corrupt(f"the name {name!r} of an unknown type", path)
+
+    def declared(self, schema: Mapping[str, Any], full: _FullName, path: _Path) -> Node:
+        match schema["type"]:
+            case "enum":
+                if id(schema) not in self.enums:
+                    symbols = tuple(str(symbol) for symbol in schema.get("symbols", ()))
+                    self.enums[id(schema)] = Node(kind="enum", symbols=symbols)
+                return self.enums[id(schema)]
+            case "fixed":
+                size = schema.get("size")
+                if not isinstance(size, int) or not 0 <= size <= _MAX_FIXED:
+                    raise self.corrupt(f"a fixed type of size {size!r}", path)
+                return Node(kind="fixed", size=size, declared=schema)
+            case _:
+                return self.record(schema, full, path)
+
+    def record(self, schema: Mapping[str, Any], full: _FullName, path: _Path) -> Node:
+        if full in self.inside:
+            name = ".".join(filter(None, full))
+            raise unsupported(f"the record {name} at {shown(path)} contains itself")
+        fields = schema.get("fields")
+        if not isinstance(fields, list) or not all(
+            isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields
+        ):
+            raise self.corrupt("a record without proper fields", path)
+        names = tuple(str(f["name"]) for f in fields)
+        if len(set(names)) < len(names):
+            raise self.corrupt("two fields of one name", path)
+        self.inside.append(full)
+        nodes = tuple(self.node(f["type"], full[0], (*path, str(f["name"]))) for f in fields)
+        self.inside.pop()
+        return Node(kind="record", children=nodes, names=names, ids=tuple(_id(f, "field-id") for f in fields))
+
+    def corrupt(self, reason: str, path: _Path) -> CorruptFileError:
+        return _corrupt(f"its schema has {reason} at {shown(path)}", self.cause)
+
+
+def _full_name(name: str, namespace: str) -> _FullName:
+    own, dot, short = name.rpartition(".")
+    return (own if dot else namespace, short)
+
+
+def shown(path: tuple[str, ...]) -> str:
+    """Return the path to a type for a message."""
+    return ".".join(path) or "the root"
+
+
+def _id(declared: Mapping[str, Any], key: str) -> int | None:
+    value = declared.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _corrupt(reason: str, cause: Cause) -> CorruptFileError:
+    return CorruptFileError(f"Cannot decode Avro file: {reason}; restore it", cause=cause, field="avro.schema")
+
+
+def unsupported(reason: str) -> UnsupportedError:
+    """Return the error for a schema that Avro allows and Iceberg's files do not have."""
+    return UnsupportedError(f"Cannot read Avro file: {reason}; rewrite it", cause="UnsupportedType", rule="iceberg 7.3")

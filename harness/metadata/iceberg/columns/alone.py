@@ -1,0 +1,240 @@
+"""A walk over the entries of one manifest, one after the other, for what the walk in step leaves: few entries, or odd.
+
+It notes the same places. Values of an unusual form are written again in the usual one, behind the block's own bytes:
+an array of one block, a map of items of two plain fields, a text for an enum. A map of a form that cannot be known, or
+a number beyond a long, is left out as unknown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from harness.metadata.files.avro_container import check_kind, decode_error
+from harness.metadata.files.avro_schema import Node
+from harness.metadata.files.avro_values import (
+    DAMAGE,
+    Read,
+    Tally,
+    column_of,
+    decode_long,
+    encode_long,
+    fields_step,
+    skip_bytes,
+    skip_of,
+    union_step,
+)
+from harness.metadata.iceberg.columns.walk import KINDS, NOWHERE, Slot, Varints, Walk, slots_of
+from harness.metadata.iceberg.manifests import ManifestReader
+from harness.storage.records import dataclass
+
+
+def walks_alone(reader: ManifestReader, slots: tuple[Slot, ...], blocks: Iterable[tuple[int, bytes]]) -> Iterator[Walk]:
+    """Walk over the entries of blocks of a manifest, one block after the other.
+
+    Raises:
+        CorruptFileError: It is damaged or cut, or a slot has another type than it must have.
+        LimitError: It asks for more than the limits allow.
+    """
+    container = reader.container
+    notes, tally = _Notes(), Tally(container.limits, container.file)
+    try:
+        step = _record(container.schema, slots, notes, tally)
+    except DAMAGE as error:
+        raise decode_error(error, file=container.file) from error
+
+    def read(data: bytes, position: int) -> int:
+        notes.next_entry()
+        return step(data, position)
+
+    for count, block in blocks:
+        notes.begin(len(block))
+        try:
+            container.read_block(read, count, block)
+        except DAMAGE as error:
+            raise decode_error(error, file=container.file) from error
+        yield notes.walk(block, count)
+
+
+@dataclass(slots=True)
+class _Notes:
+    """The places of the entries of a block so far. written: what follows the block, which has `size` bytes."""
+
+    size: int = 0
+    written: bytearray = field(default_factory=bytearray)
+    starts: dict[str, list[int]] = field(default_factory=dict)
+    ends: dict[str, list[int]] = field(default_factory=dict)
+    counts: dict[str, list[int]] = field(default_factory=dict)
+    pairs: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+
+    def lists(self) -> Iterator[list[int]]:
+        for notes in (self.starts, self.ends, self.counts, self.pairs):
+            yield from notes.values()
+
+    def begin(self, size: int) -> None:
+        self.size, self.written = size, bytearray()
+        for places in self.lists():
+            places.clear()
+
+    def next_entry(self) -> None:
+        for places in self.lists():
+            places.append(NOWHERE)
+
+    def write(self, data: bytes) -> tuple[int, int]:
+        """Put bytes behind the block, and return where they begin and end."""
+        start = self.size + len(self.written)
+        self.written += data
+        return start, start + len(data)
+
+    def walk(self, block: bytes, count: int) -> Walk:
+        found = Walk(Varints.of([block, bytes(self.written)]), count)
+        for noted, places in ((found.starts, self.starts), (found.ends, self.ends), (found.counts, self.counts)):
+            noted.update({slot: np.array(values, dtype=np.int64) for slot, values in places.items()})
+        for key, values in self.pairs.items():
+            at = np.array(values, dtype=np.int64)
+            found.pairs[key] = at, (at != NOWHERE).astype(np.int64)
+        return found
+
+
+def _record(record: Node, slots: tuple[Slot, ...], notes: _Notes, tally: Tally) -> Read:
+    if record.kind != "record":
+        raise TypeError(f"expected a record, got {record.kind}")
+    steps = []
+    for name, node, slot in zip(record.names, record.children, slots_of(record, slots), strict=True):
+        if slot is not None:
+            check_kind(node, KINDS.get(slot.kind, frozenset()), name)
+        steps.append((name, _step(node, slot, notes, tally)))
+    return fields_step(steps, tally)
+
+
+def _step(node: Node, slot: Slot | None, notes: _Notes, tally: Tally) -> Read:
+    if slot is None or node.kind == "null":
+        return skip_of(node, tally)
+    if node.kind == "union":
+        return union_step([_step(branch, slot, notes, tally) for branch in node.children])
+    if slot.fields:
+        return _record(node, slot.fields, notes, tally)
+    starts = notes.starts.setdefault(slot.name, [])
+    if slot.kind == "number":
+        return _number(slot, starts)
+    ends = notes.ends.setdefault(slot.name, [])
+    match slot.kind:
+        case "text" | "bytes" if node.kind in ("string", "bytes"):
+            return _byte_string(starts, ends)
+        case "text" | "bytes":
+
+            def place(value: Any) -> None:
+                starts[-1], ends[-1] = notes.write(value.encode() if isinstance(value, str) else value)
+
+            return _rewritten(node, tally, place)
+        case "encoded":
+            return _encoded(skip_of(node, tally), starts, ends)
+        case "numbers":
+            notes.counts.setdefault(slot.name, [])
+            return _rewritten(node, tally, lambda values: _note_numbers(notes, slot.name, len(values), values))
+        case "counts" | "bounds":
+            return _map(node, slot, notes, tally)
+
+
+def _number(slot: Slot, starts: list[int]) -> Read:
+    def read(data: bytes, position: int) -> int:
+        value, end = decode_long(data, position)
+        if is_long(value):
+            starts[-1] = position
+        elif slot.is_strict:
+            raise ValueError(f"{value} is beyond a long")
+        return end
+
+    return read
+
+
+def _byte_string(starts: list[int], ends: list[int]) -> Read:
+    def read(data: bytes, position: int) -> int:
+        ends[-1] = end = skip_bytes(data, position)
+        starts[-1] = decode_long(data, position)[1]
+        return end
+
+    return read
+
+
+def _encoded(skip: Read, starts: list[int], ends: list[int]) -> Read:
+    def read(data: bytes, position: int) -> int:
+        starts[-1], ends[-1] = position, skip(data, position)
+        return ends[-1]
+
+    return read
+
+
+def _rewritten(node: Node, tally: Tally, note: Callable[[Any], None]) -> Read:
+    """A step that decodes a value. note: is called with it."""
+    column = column_of(node, tally)
+
+    def read(data: bytes, position: int) -> int:
+        end = column.read(data, position)
+        note(column.take()[0])
+        return end
+
+    return read
+
+
+def _note_numbers(notes: _Notes, name: str, count: int, numbers: list[Any]) -> None:
+    """Write numbers again, as the items of one block. count: of the items."""
+    if count and all(map(is_long, numbers)):
+        notes.starts[name][-1], notes.ends[name][-1] = notes.write(b"".join(map(encode_long, numbers)))
+        notes.counts[name][-1] = count
+
+
+def _map(node: Node, slot: Slot, notes: _Notes, tally: Tally) -> Read:
+    notes.counts.setdefault(slot.name, [])
+    places = slot.pair_of(node)
+    if places is None:
+        return skip_of(node, tally)
+    noted = {wanted: notes.pairs.setdefault((slot.name, wanted), []) for wanted in slot.keys}
+
+    def note(items: list[list[Any]]) -> None:
+        known = _known_pairs(items, places)
+        if slot.kind == "counts":
+            numbers = [number for pair in known.items() if is_long(pair[1]) for number in pair]
+            _note_numbers(notes, slot.name, len(numbers) // 2, numbers)
+            return
+        for id_ in noted.keys() & known.keys():
+            if type(known[id_]) is bytes:
+                noted[id_][-1], _ = notes.write(encode_long(len(known[id_])) + known[id_])
+
+    return _rewritten(node, tally, note)
+
+
+def map_decoder(reader: ManifestReader, slot: Slot) -> Callable[[bytes | None], dict[int, Any] | None]:
+    """Return a function from the bytes of a map of statistics, of the entry's file, to its known values."""
+    file = reader.container.schema.field(2, "data_file")
+    node = None if file is None else file.field(slot.id, slot.name)
+    places = None if node is None else slot.pair_of(node.value)
+    if node is None or places is None:
+        return lambda _: None
+    column = column_of(node.value, Tally(reader.container.limits, reader.container.file))
+
+    def decode(data: bytes | None) -> dict[int, Any] | None:
+        if data is None:
+            return None
+        column.read(data, 0)
+        return _known_pairs(column.take()[0], places)
+
+    return decode
+
+
+def _known_pairs(items: Sequence[Sequence[Any]], places: tuple[int, int]) -> dict[int, Any]:
+    """The values of a map by key; one that is null, beyond a long or given twice is unknown (iceberg 2.8)."""
+    key, value = places
+    times = Counter(item[key] for item in items)
+    pairs = ((item[key], item[value]) for item in items if times[item[key]] == 1)
+    texts_as_bytes = ((id_, found.encode() if isinstance(found, str) else found) for id_, found in pairs)
+    return {id_: found for id_, found in texts_as_bytes if is_long(id_) and (is_long(found) or type(found) is bytes)}
+
+
+def is_long(number: object) -> bool:
+    """True for a whole number of 64 bits; Avro's may be longer."""
+    return type(number) is int and -(1 << 63) <= number < 1 << 63

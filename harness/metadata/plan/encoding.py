@@ -1,0 +1,279 @@
+"""Plans as bytes, for other processes and languages: Arrow IPC streams and one JSON document.
+
+The bytes are four Arrow IPC streams, one behind the other. The first has no columns, and three entries of metadata in
+its schema:
+
+    harness.scan_plan   the version of this encoding: 1
+    document            JSON: the members of `ScanPlan` that are not tables
+    crc32               of the document and of all bytes behind the first stream, in hexadecimal digits
+
+The others are the tables `ScanPlan.files`, `PositionDeletes.vectors` and `SkippedFiles.files`.
+
+In the document, an object with the key `is` has the members of the class of harness that `is` names. Tuples are arrays,
+and members of enumerations are their values. All other objects have one key: `map` (an array of pairs), `list` (an
+array), `float` and `decimal` (a text), or `bytes` (hexadecimal digits).
+
+Bytes may come from anyone. Decoding builds these classes and no others, checks the type of every member, and checks
+that every index leads somewhere. It opens no file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import zlib
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from types import UnionType
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import RequestError, UnsupportedError
+from harness.metadata.model.arrow_values import to_numpy
+from harness.metadata.plan.deletes import VECTORS, PositionDeletes, PositionFiles
+from harness.metadata.plan.scan_plan import BY_STATISTICS, FILES, SKIPPED, DeltaRules, ScanPlan, SkippedFiles
+
+VERSION: Final = 1
+_VERSION, _DOCUMENT, _CHECKSUM = b"harness.scan_plan", b"document", b"crc32"
+_TABLES = {"files": FILES, "vectors": VECTORS, "skipped": SKIPPED}
+_FORMATS = ("puffin", "bin", "inline")
+
+
+def encode(plan: ScanPlan) -> bytes:
+    """Return a plan as bytes."""
+    streams = b"".join(_stream(table) for table in tables(plan))
+    text = document(plan)
+    checksum = f"{zlib.crc32(streams, zlib.crc32(text)):08x}".encode()
+    metadata = {_VERSION: str(VERSION).encode(), _DOCUMENT: text, _CHECKSUM: checksum}
+    return _stream(pa.schema([], metadata=metadata).empty_table()) + streams
+
+
+def tables(plan: ScanPlan) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Return the tables of a plan."""
+    return plan.files, plan.position_deletes.vectors, plan.skipped.files
+
+
+def document(plan: ScanPlan) -> bytes:
+    """Return all of a plan but its tables, as JSON."""
+    members: dict[str, Any] = {name: getattr(plan, name, None) for name in _plan_hints()}
+    members |= {"deletes": plan.position_deletes.files, "sets": plan.position_deletes.sets}
+    members["skipped"] = plan.skipped.partitions
+    encoded = {name: _encoded(value) for name, value in members.items()}
+    return json.dumps(encoded, separators=(",", ":")).encode()
+
+
+def decode(data: bytes) -> ScanPlan:
+    """Return the plan that bytes of `encode` stand for. Raises as `ScanPlan.from_ipc`."""
+    try:
+        reader = pa.BufferReader(data)
+        header = pa.ipc.open_stream(reader).read_all()
+        metadata = header.schema.metadata or {}
+        if _VERSION not in metadata:
+            raise ValueError("it is another Arrow stream")
+        if metadata[_VERSION] != str(VERSION).encode():
+            raise _unknown_version(metadata[_VERSION])
+        text, rest = metadata[_DOCUMENT], memoryview(data)[reader.tell() :]
+        if f"{zlib.crc32(rest, zlib.crc32(text)):08x}".encode() != metadata[_CHECKSUM]:
+            raise ValueError("its checksum is wrong")
+        found = {name: _table(pa.ipc.open_stream(reader).read_all(), name) for name in _TABLES}
+        values = json.loads(text)
+        hints = _plan_hints()
+        if not isinstance(values, dict) or values.keys() != hints.keys():
+            raise ValueError("its document has other members")
+        members = {name: _decoded(values[name], hint) for name, hint in hints.items()}
+        plan = _plan(members, found)
+        _check(plan)
+        return plan
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, RecursionError, InvalidOperation) as error:
+        reason = f"{error}" or type(error).__name__
+        message = f"Cannot read the plan: {reason}. Pass the bytes that ScanPlan.to_ipc() returned"
+        raise RequestError(message, cause="DamagedPlan") from error
+
+
+def _unknown_version(version: bytes) -> UnsupportedError:
+    message = f"Cannot read the plan: its encoding has version {version!r}, expected {VERSION}. Update harness"
+    return UnsupportedError(message, cause="UnknownPlanVersion")
+
+
+def _stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _table(table: pa.Table, name: str) -> pa.Table:
+    if not table.schema.equals(_TABLES[name]):
+        raise ValueError(f"the table of its {name} has other columns")
+    table.validate(full=True)
+    for field in _TABLES[name]:
+        if not field.nullable and table.column(field.name).null_count:
+            raise ValueError(f"{field.name} of its {name} is null")
+    return table
+
+
+def _plan(members: Mapping[str, Any], found: Mapping[str, pa.Table]) -> ScanPlan:
+    own = {name: value for name, value in members.items() if name not in ("deletes", "sets", "skipped")}
+    return ScanPlan(
+        **own,
+        files=found["files"],
+        position_deletes=PositionDeletes(
+            files=members["deletes"],
+            vectors=found["vectors"],
+            sets=members["sets"],
+        ),
+        skipped=SkippedFiles.known(found["skipped"], members["skipped"]),
+    )
+
+
+# Checks of what the types leave open: indexes, the columns of a union, and SQL.
+
+
+def _check(plan: ScanPlan) -> None:
+    """Raise ValueError for a plan that contradicts itself, RequestError for a filter that is no condition on rows."""
+    deletes, partitions = plan.position_deletes, len(plan.partitions)
+    _check_indexes(to_numpy(plan.files.column("partition")), partitions, "partition")
+    _check_indexes(to_numpy(plan.files.column("delete_set")), len(plan.delete_sets), "delete set")
+    sources = deletes.vectors.num_rows + len(deletes.sets)
+    _check_indexes(to_numpy(plan.files.column("positions").drop_null()), sources, "source of positions")
+    _check_indexes(to_numpy(plan.skipped.files.column("partition")), len(plan.skipped.partitions), "partition")
+    for delete_set in plan.delete_sets:
+        _check_indexes(np.array(delete_set, np.int64), len(plan.equality_deletes), "equality delete")
+    own = [d.partition for d in plan.equality_deletes if d.partition is not None]
+    own += [d.partition for d in deletes.files]
+    _check_indexes(np.array(own, np.int64), partitions, "partition")
+    for source in deletes.sets:
+        if isinstance(source, PositionFiles):
+            _check_indexes(np.array(source.applied + source.suspects, np.int64), len(deletes.files), "delete file")
+    verdicts = to_numpy(plan.skipped.files.column("verdict"))
+    if ((verdicts < 1) | (verdicts > BY_STATISTICS)).any():
+        raise ValueError("a file is skipped for no known reason")
+    is_inline = pc.equal(deletes.vectors.column("format"), "inline")
+    for name in ("physical", "offset"):
+        if not deletes.vectors.column(name).is_null().equals(is_inline):
+            raise ValueError(f"a deletion vector without {name} is in a file, or an inline vector has one")
+    if set(pc.unique(deletes.vectors.column("format")).to_pylist()) - set(_FORMATS):
+        raise ValueError("a deletion vector is of no known format")
+    is_delta = isinstance(plan.rules, DeltaRules)
+    if is_delta and (deletes.files or plan.equality_deletes or not plan.lookup.is_delta):
+        raise ValueError("a plan of a Delta table has deletes or a lookup of Iceberg")
+    if plan.filter is not None:
+        from harness.metadata.filters.parse import text_and_names  # brings sqlglot
+
+        text_and_names(plan.filter.sql)
+
+
+def _check_indexes(values: np.ndarray[Any, Any], count: int, what: str) -> None:
+    if len(values) and not 0 <= int(values.min()) <= int(values.max()) < count:
+        raise ValueError(f"it refers to a {what} that it does not have")
+
+
+# The document: encoded by the classes of values, and decoded by the types of members.
+
+
+def _encoded(value: Any) -> Any:
+    cls: Any = type(value)
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case enum.Enum():
+            return value.value
+        case float():
+            return {"float": repr(value)}
+        case Decimal():
+            return {"decimal": str(value)}
+        case bytes():
+            return {"bytes": value.hex()}
+        case tuple():
+            return [_encoded(part) for part in value]
+        case list():
+            return {"list": [_encoded(part) for part in value]}
+        case Mapping():
+            return {"map": [[_encoded(key), _encoded(part)] for key, part in value.items()]}
+        case _:
+            return {"is": cls.__name__, **{name: _encoded(getattr(value, name)) for name in _hints(cls)}}
+
+
+@cache
+def _plan_hints() -> Mapping[str, Any]:
+    """The members of the document and their types."""
+    hints, deletes = dict(_hints(ScanPlan)), _hints(PositionDeletes)
+    hints |= {"deletes": deletes["files"], "sets": deletes["sets"], "skipped": hints["partitions"]}
+    for name in ("files", "position_deletes"):
+        del hints[name]
+    return hints
+
+
+@cache
+def _hints(cls: Any) -> Mapping[str, Any]:
+    """The members of a dataclass and their types."""
+    hints = get_type_hints(cls)
+    return {member.name: hints[member.name] for member in dataclasses.fields(cls)}
+
+
+def _decoded(raw: Any, hint: Any) -> Any:
+    """Return a member of a type. Raises ValueError, KeyError, or TypeError for anything else."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return _value(raw)
+    if origin is tuple:
+        parts = _array(raw)
+        types = (arguments[0],) * len(parts) if arguments[1:] == (...,) else arguments
+        return tuple(_decoded(part, type_) for part, type_ in zip(parts, types, strict=True))
+    if origin is Mapping:
+        pairs = [(key, value) for key, value in map(_array, _array(raw["map"]))]
+        return {_decoded(key, arguments[0]): _decoded(value, arguments[1]) for key, value in pairs}
+    if origin is Literal:
+        return _one_of(raw, arguments)
+    choices = arguments if origin in (Union, UnionType) else (hint,)
+    choices = tuple(getattr(each, "__supertype__", each) for each in choices)  # paths are a `NewType` of str
+    if isinstance(raw, dict):
+        named: dict[str, Any] = {each.__name__: each for each in choices if isinstance(each, type)}
+        cls = named[raw["is"]]  # no other class is built
+        hints = _hints(cls)
+        if raw.keys() - {"is"} != hints.keys():
+            raise ValueError(f"its {cls.__name__} has other members")
+        return cls(**{name: _decoded(raw[name], type_) for name, type_ in hints.items()})
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return hint(raw)
+    if type(raw) not in choices:
+        raise ValueError(f"its document has {type(raw).__name__} in place of {hint}")
+    return raw
+
+
+def _value(raw: Any) -> Any:
+    """Return an internal value, see `harness.metadata.model.schema`."""
+    match raw:
+        case None | bool() | int() | str():
+            return raw
+        case list():
+            return tuple(map(_value, raw))
+        case {"float": str(text)}:
+            return float(text)
+        case {"decimal": str(text)}:
+            return Decimal(text)
+        case {"bytes": str(text)}:
+            return bytes.fromhex(text)
+        case {"list": list(parts)}:
+            return [_value(part) for part in parts]
+        case {"map": list(pairs)}:
+            return {_value(key): _value(part) for key, part in pairs}
+        case _:
+            raise ValueError("its document has no internal value")
+
+
+def _array(raw: Any) -> list[Any]:
+    if not isinstance(raw, list):
+        raise ValueError("its document has no array")
+    return raw
+
+
+def _one_of(raw: Any, choices: tuple[Any, ...]) -> Any:
+    if raw not in choices or type(raw) is not type(choices[choices.index(raw)]):
+        raise ValueError(f"its document has {raw!r}, expected one of {choices}")
+    return raw

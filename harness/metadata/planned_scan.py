@@ -1,0 +1,140 @@
+"""A plan with what it takes to run it: the storage of its files, and the statistics that it was made from."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import OutsideTableWarning, warn
+from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.column_stats import ColumnBounds
+from harness.metadata.model.schema import Field
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.storage.gate import Roots, Verdict
+from harness.storage.paths import PhysicalPath, shown
+from harness.storage.stores import Storage
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap64
+
+    from harness.metadata.deletes.loading import PositionLoader
+
+
+class PlanStatistics(Protocol):
+    """The metadata's statistics of the files of a plan, for an engine that can use them."""
+
+    def kept_whole(self) -> npt.NDArray[np.bool_]:
+        """Return whether the plan's filter keeps all rows of each file.
+
+        It may be wrong, and leaves nulls out, so it says what is quicker and never what is right.
+        """
+
+    def bounds(self, columns: Sequence[Field]) -> Mapping[int, ColumnBounds]:
+        """Return the bounds of columns of the plan's schema in each file, by field id, as far as they are known."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PlannedScan(ScanPlan):
+    """A plan that can be run. It compares and pickles as the plan alone.
+
+    storage: of the plan's files.
+    statistics: of its files; None: nothing is known, or the plan was made elsewhere.
+    """
+
+    storage: Storage
+    statistics: PlanStatistics | None = None
+    _loaders: list[PositionLoader] = dataclasses.field(default_factory=list)
+
+    @property
+    def plan(self) -> ScanPlan:
+        """The plan alone."""
+        return ScanPlan(**_members(self))
+
+    def load_positions(self, ordinals: Iterable[int]) -> Mapping[int, BitMap64]:
+        """Return the deleted row positions, from 0, of data files by ordinal; files without any are absent.
+
+        Each delete file is read once, also for the plan of the first of these files. Raises as `PositionLoader.load`.
+        """
+        if not self.position_deletes:
+            return {}
+        loader = next((each for each in self._loaders if each.serves(self)), None)
+        if loader is None:
+            from harness.metadata.deletes import loading  # a plan without deletes needs it not
+
+            loader = loading.PositionLoader(self.plan, self.storage)
+            self._loaders.append(loader)
+        return loader.load(list(ordinals))
+
+
+def with_storage(plan: ScanPlan, storage: Storage) -> PlannedScan:
+    """Return a plan that was made elsewhere with the storage of its files."""
+    return PlannedScan(**_members(plan), storage=storage)
+
+
+def _members(plan: ScanPlan) -> dict[str, Any]:
+    return {each.name: getattr(plan, each.name) for each in dataclasses.fields(ScanPlan)}
+
+
+# Holds a plan's files against the roots of its table (`harness.storage.gate`), by their distinct directories.
+
+
+_SLICE_OF_PATHS = 1 << 16
+"""Paths are taken apart so many at a time: as lists they take twice the memory of the texts."""
+_MAY_CLIMB = r"(\.|%(25)*2[eE]){2}"
+"""Two dots, encoded or not: what `harness.storage.paths.climbs` is then asked about."""
+
+
+def within_roots(plan: PlannedScan) -> PlannedScan:
+    """The plan, once every file in it may be read; files outside of the table are named in one warning.
+
+    Links between the files themselves show when these are opened, see `harness.storage.gate`.
+
+    Raises OutsideTableError: a data or delete file may not be read; names it.
+    """
+    roots = plan.storage.roots
+    if roots is None:
+        return plan
+    vectors = plan.position_deletes.vectors.select(["path", "physical"])
+    stored = vectors.filter(pc.is_valid(vectors.column("physical")))
+    deletes = [(d.path, d.physical) for d in plan.equality_deletes]
+    deletes += [(d.path, d.physical) for d in plan.position_deletes.files]
+    for path, physical in (*_doubtful(plan.files, roots), *deletes, *_doubtful(stored, roots)):
+        roots.check(physical, path)
+    sentence = roots.told()
+    if sentence is None:
+        return plan
+    warn(f"Table {shown(plan.table)}: {sentence}", OutsideTableWarning)
+    return replace(plan, warnings=(*plan.warnings, sentence))
+
+
+def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, PhysicalPath]]:
+    """Data files outside of the roots, recorded and physical: one of each directory, and all that may climb."""
+    physical = files.column("physical")
+    slices = (physical.slice(start, _SLICE_OF_PATHS) for start in range(0, len(physical), _SLICE_OF_PATHS))
+    distinct = dict.fromkeys(folder for part in slices for folder in pc.unique(_folders(part)).to_pylist())
+    outside = [f for f in distinct if f.endswith(":/") or roots.verdict(f) is not Verdict.INSIDE]
+    if not outside:
+        return
+    folders = _folders(physical)
+    is_outside = pc.is_in(folders, array_of(outside, pa.string()))
+    found = files.select(["path", "physical"]).filter(is_outside)
+    places = to_numpy(folders.filter(is_outside).combine_chunks().dictionary_encode().indices)
+    _, first = np.unique(places, return_index=True)
+    path = found.column("path")
+    dotted = found.filter(pc.or_(pc.match_substring(path, ".."), pc.match_substring(path, "%")))
+    for rows in (
+        found.take(from_numpy(first)),
+        dotted.filter(pc.match_substring_regex(dotted.column("path"), _MAY_CLIMB)),
+    ):
+        yield from zip(rows.column("path").to_pylist(), rows.column("physical").to_pylist(), strict=True)
+
+
+def _folders(paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.list_element(pc.split_pattern(paths, "/", max_splits=1, reverse=True), scalar_of(0, pa.int32()))
