@@ -1,17 +1,20 @@
 """Development sessions. `nox` runs the tests; `nox --list` shows the others.
 
-Each session makes its own virtual environment and installs what it needs. Arguments after `--` go to pytest. With
-`--no-venv --no-install`, those that need no more than `.[dev]` run in the environment that is active, as in `.ci/run`.
+Each session makes its own virtual environment and installs what it needs. If a session has parts, names of parts after
+`--` choose some of them; without a name, all parts run. Further arguments go to pytest or to the program. With
+`--no-venv --no-install`, sessions that need no more than `.[dev]` run in the active environment, as in `.ci/run`.
 """
 
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import os
 import re
 import shutil
 import tarfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import nox
@@ -22,11 +25,8 @@ nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
 
 
-_ELSEWHERE = (
-    "not catalog and not corpus and not mutation and not reference and not cluster and not stores and not tools "
-    "and not connect and not browser"
-)
-"""The marks of tests that have sessions of their own; pyproject.toml leaves out most of those on Spark besides."""
+_ELSEWHERE = "not external and not interop and not browser"
+"""Leaves out tests that have sessions of their own; pyproject.toml also leaves out most tests on Spark."""
 
 
 _ONE = ("--numprocesses=0",)
@@ -36,29 +36,41 @@ _STORES = ("moto[server]", "obstore", "deltalake")
 
 
 _ASKS_DUCKDB = (
-    *(
-        "tests/differ",
-        "tests/engines",
-        "tests/files",
-        "tests/filters",
-        "tests/properties",
-        "tests/queries",
-    ),
-    *("tests/testing", "tests/test_bad_input.py", "tests/test_messages.py", "tests/test_result_types.py"),
-    *("tests/delta/test_changes.py", "tests/delta/test_delta_scan.py"),
+    "tests/differ",
+    "tests/engines",
+    "tests/files",
+    "tests/filters",
+    "tests/properties",
+    "tests/queries",
+    "tests/testing",
+    "tests/test_bad_input.py",
+    "tests/test_messages.py",
+    "tests/test_result_types.py",
+    "tests/delta/test_changes.py",
+    "tests/delta/test_delta_scan.py",
 )
 """Tests whose outcome depends on DuckDB; the others plan, build tables, read by the oracle, or make reports. The
 command's own are in the smoke of other versions."""
 
 
 _SMOKE = (
-    *("tests/cli/test_cli_diff.py", "tests/cli/test_cli_other_commands.py", "tests/cli/test_cli_printable.py"),
-    *("tests/delta/test_checkpoints.py", "tests/differ/test_compare_on_spark.py"),
-    *("tests/engines/test_duckdb_files.py", "tests/engines/test_duckdb_instance.py"),
+    "tests/cli/test_cli_diff.py",
+    "tests/cli/test_cli_other_commands.py",
+    "tests/cli/test_cli_printable.py",
+    "tests/delta/test_checkpoints.py",
+    "tests/differ/test_compare_on_spark.py",
+    "tests/engines/test_duckdb_files.py",
+    "tests/engines/test_duckdb_instance.py",
     "tests/engines/test_duckdb_positional_join.py",
-    *("tests/filters", "tests/queries/test_functions.py", "tests/queries/test_sql_pushdown.py"),
-    *("tests/engines/test_spark_tables.py", "tests/files/test_avro_files.py", "tests/files/test_roaring.py"),
-    *("tests/model/test_repeated.py", "tests/properties/test_both_engines.py", "tests/properties/test_metamorphic.py"),
+    "tests/filters",
+    "tests/queries/test_functions.py",
+    "tests/queries/test_sql_pushdown.py",
+    "tests/engines/test_spark_tables.py",
+    "tests/files/test_avro_files.py",
+    "tests/files/test_roaring.py",
+    "tests/model/test_repeated.py",
+    "tests/properties/test_both_engines.py",
+    "tests/properties/test_metamorphic.py",
 )
 """Tests for other versions of dependencies: each asks for much of one, or of several together."""
 
@@ -66,8 +78,22 @@ _OPEN_SOCKETS = ("-W", "ignore::ResourceWarning", "-W", "ignore::pytest.PytestUn
 """PySpark 4.0 and 4.1 leave the sockets of results to the garbage collector, some until after the last test."""
 
 
-def _pytest(session: nox.Session, *arguments: str, **environment: str) -> None:
-    session.run("python", "-m", "pytest", *arguments, *session.posargs, env=environment)
+def _pytest(session: nox.Session, *arguments: str, posargs: Sequence[str] | None = None, **environment: str) -> None:
+    """Run pytest with the arguments after `--`, or with `posargs` in their place."""
+    given = session.posargs if posargs is None else posargs
+    session.run("python", "-m", "pytest", *arguments, *given, env=environment)
+
+
+def _parts(session: nox.Session, names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the parts of a session that the first arguments name, all parts if none is named, and the arguments left.
+
+    Args:
+        session: the session.
+        names: the names of the parts.
+    """
+    known, given = list(names), list(session.posargs)
+    chosen = list(itertools.takewhile(known.__contains__, given))
+    return chosen or known, given[len(chosen) :]
 
 
 def _install(session: nox.Session, *further: str) -> None:
@@ -91,63 +117,72 @@ def _beside(session: nox.Session, *requirements: str) -> str:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The default tests, on the newest DuckDB that is supported."""
+    """The default tests. Run them after every change."""
     _install(session)
     _pytest(session)
 
 
 @nox.session(name="tests-spark")
 def tests_spark(session: nox.Session) -> None:
-    """The tests on Spark but those of plain pytest, in one process with one JVM, and the scenarios by the oracle."""
+    """The other tests on Spark, and the scenarios by the oracle. Run them if an engine or a plan changes."""
     _install(session)
     _pytest(session, *_ONE, "-m", f"{_ELSEWHERE} and not smoke and (harness_spark or oracle)")
 
 
 @nox.session(name="tests-without-spark")
 def tests_without_spark(session: nox.Session) -> None:
-    """The default tests but those on Spark: what runs wherever Python does."""
+    """The default tests without Spark. Run them where Spark does not start."""
     _install(session)
     _pytest(session, "-m", f"{_ELSEWHERE} and not harness_spark")
 
 
 @nox.session(name="tests-slow")
 def tests_slow(session: nox.Session) -> None:
-    """Tests that start process after process, such as runs of scenarios, and the examples of the pages."""
+    """Tests that start many processes, and the examples of the pages. Run them if a command or a page changes."""
     _install(session, "pydantic-sarif==0.1.1")
     _pytest(session, "-m", "slow and not harness_spark")
 
 
-@nox.session(name="tests-duckdb15")
-def tests_duckdb15(session: nox.Session) -> None:
-    """The default tests that ask DuckDB, but those on Spark, on the oldest DuckDB that is supported."""
-    _install(session)
-    chosen = ("-m", f"{_ELSEWHERE} and not harness_spark and not oracle", "--ignore-glob=tests/engines/test_spark_*")
-    _pytest(session, *chosen, *_ASKS_DUCKDB, PYTHONPATH=_beside(session, "duckdb==1.5.4"))
-
-
 @nox.session(name="tests-lowest")
 def tests_lowest(session: nox.Session) -> None:
-    """A smoke of the default tests, with the lowest version of everything that pyproject.toml asks for."""
+    """A smoke test of the lowest versions in pyproject.toml. Run it if a dependency or its use changes."""
     session.install("-e", ".[dev]", "-c", "constraints-lowest.txt")
     _pytest(session, *_ONE, *_OPEN_SOCKETS, *_SMOKE)
 
 
+_VERSIONS = {
+    "duckdb-1.5": ("duckdb==1.5.4",),
+    "4.0.0": ("pyspark==4.0.0",),
+    "4.0": ("pyspark==4.0.5", "duckdb==1.5.5"),
+    "4.1": ("pyspark==4.1.4", "duckdb==1.5.6"),
+    "4.2": ("pyspark==4.2.0", "duckdb==2.0.0"),
+}
+"""Versions of PySpark and DuckDB that are neither the newest nor the lowest of everything."""
+
+
 @nox.session(name="tests-versions")
-@nox.parametrize(
-    ("pyspark", "duckdb"), [("4.0.5", "1.5.5"), ("4.1.4", "1.5.6"), ("4.2.0", "2.0.0")], ids=["4.0", "4.1", "4.2"]
-)
-def tests_versions(session: nox.Session, pyspark: str, duckdb: str) -> None:
-    """The same smoke with minor versions of PySpark and DuckDB that are neither the newest nor the lowest."""
+def tests_versions(session: nox.Session) -> None:
+    """The parts duckdb-1.5, 4.0.0, 4.0, 4.1 and 4.2 (PySpark). Run them if DuckDB or Spark is called otherwise.
+
+    `duckdb-1.5` runs the default tests that ask DuckDB, `4.0.0` those of Spark, the others the smoke test.
+    """
     _install(session)
-    path = os.pathsep.join(_beside(session, each) for each in (f"pyspark=={pyspark}", f"duckdb=={duckdb}"))
-    _pytest(session, *_ONE, *_OPEN_SOCKETS, *_SMOKE, PYTHONPATH=path)
+    parts, rest = _parts(session, _VERSIONS)
+    for part in parts:
+        path = os.pathsep.join(_beside(session, each) for each in _VERSIONS[part])
+        if part == "duckdb-1.5":
+            chosen = ("-m", f"{_ELSEWHERE} and not harness_spark and not oracle", *_ASKS_DUCKDB)
+            _pytest(session, *chosen, "--ignore-glob=tests/engines/test_spark_*", posargs=rest, PYTHONPATH=path)
+            continue
+        chosen = ("-k", "spark", "tests/engines", "tests/differ", "tests/queries") if part == "4.0.0" else _SMOKE
+        _pytest(session, *_ONE, *_OPEN_SOCKETS, *chosen, posargs=rest, PYTHONPATH=path)
 
 
 @nox.session(name="tests-newest")
 def tests_newest(session: nox.Session) -> None:
-    """The default tests with whatever is newest; names the versions that are not those of constraints.txt."""
+    """The default tests with the newest versions, named if constraints.txt has others. Run it every night."""
     session.install("--upgrade", "--upgrade-strategy", "eager", "-e", ".[dev]")
-    listed = ("pip", "list", "--format=freeze", "--exclude-editable", *("--exclude", "pip", "--exclude", "setuptools"))
+    listed = ("pip", "list", "--format=freeze", "--exclude-editable", "--exclude", "pip", "--exclude", "setuptools")
     pinned = {line.split(";")[0].strip() for line in Path("constraints.txt").read_text("utf-8").splitlines()}
     installed = [line.partition("==") for line in str(session.run(*listed, silent=True)).splitlines()]
     others = sorted({f"{canonicalize_name(name)}=={version}" for name, _, version in installed} - pinned)
@@ -170,17 +205,17 @@ _NEIGHBORS = {
 
 
 @nox.session(name="install-beside")
-@nox.parametrize("neighbor", list(_NEIGHBORS))
-def install_beside(session: nox.Session, neighbor: str) -> None:
-    """Whether pip finds versions of harness and of another package that fit together. Installs neither."""
-    session.run("python", "-m", "pip", "install", "--quiet", "--dry-run", ".[spark,suite]", *_NEIGHBORS[neighbor])
+def install_beside(session: nox.Session) -> None:
+    """Whether pip can install harness beside other packages. Run it if a requirement changes."""
+    for neighbor in _parts(session, _NEIGHBORS)[0]:
+        session.run("python", "-m", "pip", "install", "--quiet", "--dry-run", ".[spark,suite]", *_NEIGHBORS[neighbor])
 
 
 @nox.session
 def constraints(session: nox.Session) -> None:
-    """The newest version of each package of `.[dev]`, and the lowest, into constraints.txt and constraints-lowest.txt.
+    """Write constraints.txt and constraints-lowest.txt. Run it to move on to newer dependencies.
 
-    For every Python that is named. Run the default tests and `tests-lowest` before you commit them.
+    For every Python that pyproject.toml names. Run the default tests and `tests-lowest` before you commit the files.
     """
     session.install("uv")
     told = ("--universal", "--python-version", "3.11", "--extra", "dev", "--no-annotate", "--quiet", "--upgrade")
@@ -189,23 +224,124 @@ def constraints(session: nox.Session) -> None:
         session.run("uv", "pip", "compile", *told, *lowest, *by, "--output-file", file, "pyproject.toml")
 
 
-@nox.session(name="tests-stores")
-def tests_stores(session: nox.Session) -> None:
-    """Tables in servers of object stores, also of another writer: moto; azurite and fake-gcs-server where installed."""
+@nox.session(name="tests-small")
+def tests_small(session: nox.Session) -> None:
+    """Every small history and pair of file and delete. Run it if plans or deletes change; `--length 4` reads more."""
     _install(session)
-    _pytest(session, *_ONE, "-m", "stores", "tests/stores", PYTHONPATH=_beside(session, *_STORES))
+    _pytest(session, *_ONE, "-m", "", "--harness-engines=duckdb,oracle,spark", "tests/exhaustive")
 
 
-@nox.session(name="tests-browser")
-def tests_browser(session: nox.Session) -> None:
-    """HTML reports, pictures and the site in a Chromium or Chrome without a network; skipped where there is none."""
-    session.install("-e", ".[dev]", "--group", "docs", "axe-core-python==0.1.0", "-c", "constraints.txt")
-    _pytest(session, *_ONE, "-m", "browser", "tests/differ", "tests/conformance", "tests/docs", "tests/model")
+_TOOLS = {
+    "terminal": (),
+    "ibis": ("ibis-framework[duckdb]>=12", "duckdb==1.5.*"),  # Ibis 12 fails on DuckDB 2.0
+    "databases": (
+        "duckdb==1.5.5",
+        "duckdb-extension-sqlite-scanner==1.5.5",
+        "duckdb-extension-postgres-scanner==1.5.5",
+        "pgserver",
+    ),
+    "dbt": ("dbt-duckdb>=1.11", "dbt-core>=1.10,<1.11", "duckdb==1.5.*"),  # later ones fetch a parser when installed
+}
+"""Packages by the tests in tests/tools that need them."""
+
+
+@nox.session(name="tests-external")
+def tests_external(session: nox.Session) -> None:
+    """Tests that need servers, processes or packages, by part. Run a part if its subject changes.
+
+    browser: HTML reports and the site in a Chromium or Chrome without a network.
+    stores: tables in servers of S3 (moto), Azure (azurite) and Google Cloud (fake-gcs-server).
+    catalogs: tables by name on servers of PyIceberg's catalogs. `-- catalogs --histories 500 --seed 7` draws others,
+    `--store s3` keeps their tables in a store, for which Spark fetches some 700 MB.
+    cluster: reads by Spark executors in processes of their own.
+    jobs: every form in which a job reads and writes, on Spark 4.0 and 4.3, and on Spark Connect.
+    datafusion: the scenarios on an engine of another package, made by docs/how-to/add-an-engine.md.
+    terminal, ibis, databases, dbt: the shell, and the pages about these tools.
+    """
+    _install(session)
+    others = {
+        "browser": _browser,
+        "stores": _stores,
+        "catalogs": _catalogs,
+        "cluster": _cluster,
+        "jobs": _jobs,
+        "datafusion": _datafusion,
+    }
+    parts, rest = _parts(session, [*others, *_TOOLS])
+    for part in parts:
+        if part in others:
+            others[part](session, rest)
+            continue
+        path = _beside(session, *_TOOLS[part]) if _TOOLS[part] else os.environ.get("PYTHONPATH", "")
+        _pytest(session, *_ONE, "-m", "external", "tests/tools", "-k", part, posargs=rest, PYTHONPATH=path)
+
+
+def _browser(session: nox.Session, rest: Sequence[str]) -> None:
+    session.install("--group", "docs", "axe-core-python==0.1.0", "-c", "constraints.txt")
+    folders = ("tests/differ", "tests/conformance", "tests/docs", "tests/model")
+    _pytest(session, *_ONE, "-m", "browser", *folders, posargs=rest)
+
+
+def _stores(session: nox.Session, rest: Sequence[str]) -> None:
+    path = _beside(session, *_STORES)
+    _pytest(session, *_ONE, "-m", "external", "tests/stores", posargs=rest, PYTHONPATH=path)
+
+
+def _catalogs(session: nox.Session, rest: Sequence[str]) -> None:
+    """Test PyIceberg's catalogs; DuckDB's own Iceberg extension, of another version, writes through REST too."""
+    session.install("-e", ".[dev,catalog,s3]", "moto[server,s3,glue,dynamodb]", "deltalake", "pyiceberg-core")
+    parts = ("", "-extension-avro", "-extension-httpfs", "-extension-iceberg")
+    writer = _beside(session, *(f"duckdb{part}==1.5.5" for part in parts))
+    chosen = ("-m", "external", "tests/catalogs/servers", "tests/docs")
+    _pytest(session, *_ONE, *chosen, posargs=rest, HARNESS_DUCKDB_WRITER=writer)
+
+
+def _cluster(session: nox.Session, rest: Sequence[str]) -> None:
+    engine_tests = ("tests/engines/test_spark_cluster.py", "tests/engines/test_spark_connect.py")
+    _pytest(session, *_ONE, "-m", "external", *engine_tests, posargs=rest)
+    settings = ("-o", "harness_spark_config=spark.executor.memory=512m")
+    executors = ("--harness-spark-master=local-cluster[2,1,1024]", *settings)
+    _pytest(session, *_ONE, *executors, "-m", "harness_spark", "tests/testing/test_scenarios.py", posargs=rest)
+    store = {"PYTHONPATH": _beside(session, *_STORES), "HARNESS_S3A": "1"}
+    _pytest(session, *_ONE, "-m", "external", "tests/stores/test_spark_stores.py", posargs=rest, **store)
+
+
+def _jobs(session: nox.Session, rest: Sequence[str]) -> None:
+    for pyspark in ("4.0.*", "4.3.*"):
+        path = _beside(session, f"pyspark[connect]=={pyspark}")
+        for kind in ("own", "classic", "connect"):
+            session.run("python", "tests/jobs/reading_forms.py", kind, env={"PYTHONPATH": path})
+        _pytest(session, *_ONE, "-m", "external", "tests/jobs/example", posargs=rest, PYTHONPATH=path)
+
+
+def _datafusion(session: nox.Session, rest: Sequence[str]) -> None:
+    package = "tests/engines/datafusion_engine"
+    path = _beside(session, "datafusion==55.*", f"./{package}", "--no-deps")
+    _pytest(session, *_ONE, "-m", "external", package, posargs=rest, PYTHONPATH=path)
+
+
+@nox.session
+def interop(session: nox.Session) -> None:
+    """The parts iceberg, delta (reference implementations) and corpus (real tables). Run them if a format changes.
+
+    Apache Iceberg and Delta Lake write and harness reads, and the other way round; their jars come from Maven Central.
+    The corpus is skipped if HARNESS_CORPUS names no directory.
+    """
+    _install(session)
+    parts, rest = _parts(session, ["iceberg", "delta", "corpus"])
+    for part in parts:
+        if part == "corpus":
+            _pytest(session, "-m", "interop", "tests/corpus", posargs=rest)
+            continue
+        pinned = json.loads(Path("harness/testing/conformance/reference.json").read_text(encoding="utf-8"))[part]
+        path = _beside(session, f"pyspark=={pinned['pyspark']}")
+        chosen = ("-m", "interop", f"tests/reference/test_{part}.py")
+        _pytest(session, *_ONE, *_OPEN_SOCKETS, *chosen, posargs=rest, PYTHONPATH=path)
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, types and import rules."""
+    """Style, types and import rules. Run it before every commit."""
     _install(session)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -214,27 +350,14 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session
-def way(session: nox.Session) -> None:
-    """The files that a read enters, and the size of the package; `-- --list` names them, `-- --write` notes them."""
-    _install(session)
-    session.run("python", "tests/house/way.py", *session.posargs)
-
-
-@nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation site, in build/site; a link that leads nowhere fails it. `nox -s docs -- serve` shows it."""
-    session.install("-e", ".", "--group", "docs")
+    """The documentation in build/site. Run it if a page changes; `-- serve` shows the site."""
+    session.install("-e", ".[suite]", "--group", "docs")
+    session.run("python", "programs/documentation/build.py", silent=True)
     known = os.environ.get("GITHUB_REPOSITORY")
     server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
     env = {"HARNESS_REPOSITORY": f"{server}/{known}"} if known else {}
     session.run("zensical", *(session.posargs or ["build", "--clean", "--strict"]), env=env)
-
-
-@nox.session
-def corpus(session: nox.Session) -> None:
-    """Tables that other projects wrote, found by HARNESS_CORPUS; skipped where there are none."""
-    _install(session)
-    _pytest(session, "-m", "corpus", "tests/corpus")
 
 
 _JAVA = """#!/bin/sh
@@ -252,13 +375,11 @@ _WRITERS = {
     "spark-delta": "spark-delta",
     "spark-iceberg": "spark-iceberg",
 }
-"""The reader in whose environment a writer of `check-writers` runs."""
+"""The reader in whose environment a writer runs."""
 
 
-@nox.session(name="readers-native", venv_backend="none")
-def readers_native(session: nox.Session) -> None:
-    """Readers in Go, Java and Rust, into .nox/readers or the folder after `--`; those whose tools are there."""
-    made = Path(session.posargs[0] if session.posargs else ".nox/readers").resolve()
+def _native(session: nox.Session, rest: Sequence[str]) -> None:
+    made = Path(rest[0] if rest else ".nox/readers").resolve()
     programs = Path("tests/conformance/programs")
     if _has(session, "go"):
         session.run(
@@ -291,12 +412,11 @@ def _has(session: nox.Session, tool: str) -> bool:
 _REPORTS = {"text": "txt", "junit": "xml", "html": "html", "json": "json", "markdown": "md"}
 
 
-@nox.session
-def matrix(session: nox.Session) -> None:
-    """Every scenario on every reader that can be installed, in build/matrix (a site too) and docs/matrix.md.
+def _matrix(session: nox.Session, rest: Sequence[str]) -> None:
+    """Run every scenario on every reader that can be installed.
 
-    Fails where a reader fails, or no longer fails, against the list in tests/conformance/readers-fail.txt, which is
-    written anew.
+    Fails if a reader fails, or no longer fails, against the list in tests/conformance/readers-fail.txt. Writes the list
+    again.
     """
     _install(session)
     session.run("python", "-m", "harness.testing.conformance.readers", ".nox/readers", silent=True, stderr=None)
@@ -311,19 +431,19 @@ def matrix(session: nox.Session) -> None:
     # Red cells are what this is for.
     failing = place / "failing.txt"
     run = ["harness", "scenarios", "run", "--engines", "all", "--exit-zero", "--write-xfails", str(failing)]
-    session.run(*run, *known, *reports, *session.posargs, env={"HARNESS_READERS": ".nox/readers"})
+    session.run(*run, *known, *reports, *rest, env={"HARNESS_READERS": ".nox/readers"})
     before = [str(earlier)] if earlier.exists() else []
     session.run("harness", "scenarios", "site", str(files["json"]), *before, str(place / "site"))
     print(files["text"].read_text("utf-8"))
     write_matrix(files["markdown"].read_text("utf-8"))
-    session.run("python", "tests/docs/tables.py")  # the scores in the README and on the first page
+    session.run("python", "programs/documentation/tables.py")  # the scores in the README
     if changed := write_failing(failing.read_text("utf-8"), Path("tests", "conformance", "readers-fail.txt")):
         session.error("\n".join(["Readers fail, or no longer fail:", *changed]))
 
 
 def write_failing(found: str, known: Path) -> list[str]:
     """Writes the list of what readers fail, with reasons of a line, and gives the reads that changed since the last."""
-    title = "# The reads of released readers that are FAIL or ERROR in the last run of `nox -s matrix`.\n"
+    title = "# The reads of released readers that are FAIL or ERROR in the last run of `nox -s readers -- matrix`.\n"
     lines = [f"{line[:150].rstrip()}\n" for line in sorted(found.splitlines())]
     before = set(known.read_text("utf-8").splitlines(keepends=True)) if known.exists() else set()
     names = [{line.partition("  # ")[0] for line in each if "::" in line} for each in (lines, before)]
@@ -333,12 +453,10 @@ def write_failing(found: str, known: Path) -> list[str]:
     ]
 
 
-@nox.session(name="check-writers")
-def check_writers(session: nox.Session) -> None:
-    """Unusual tables by other writers, in build/written, and the findings on them; `-- NAME ...`: some writers."""
+def _writers(session: nox.Session, rest: Sequence[str]) -> None:
     _install(session)
-    script = "tests/check/unusual_tables.py"
-    for writer in session.posargs or _WRITERS:
+    script = "programs/unusual_tables.py"
+    for writer in rest or _WRITERS:
         reader = _WRITERS[writer]
         make = ("python", "-m", "harness.testing.conformance.readers", ".nox/readers", reader)
         session.run(*make, silent=True, stderr=None)
@@ -352,17 +470,16 @@ def check_writers(session: nox.Session) -> None:
 
 def write_matrix(matrix: str) -> None:
     """Puts the matrix into its page, between two marks."""
-    page = Path("docs/matrix.md")
-    before, start, rest = page.read_text("utf-8").partition("<!-- matrix: written by `nox -s matrix` -->\n")
+    page = Path("docs/suite/matrix.md")
+    before, start, rest = page.read_text("utf-8").partition("<!-- matrix: written by `nox -s readers -- matrix` -->\n")
     _, end, after = rest.partition("<!-- end of matrix -->\n")
     if not end:
         raise ValueError(f"{page} has no marks for the matrix")
     page.write_text(f"{before}{start}{matrix.strip()}\n{end}{after}", "utf-8")
 
 
-@nox.session
-def suite(session: nox.Session) -> None:
-    """The suite as data in /tmp/reader-suite, the place that its tables name, and its archive in build/suite."""
+def _suite(session: nox.Session, rest: Sequence[str]) -> None:
+    """Write the suite as data to /tmp/reader-suite, the place that its tables name, and its archive to build/suite."""
     _install(session)
     place = Path("/tmp/reader-suite")
     if (place / "suite.json").is_file():
@@ -393,133 +510,91 @@ def write_archive(place: Path, archive: Path) -> None:
         tar.add(place, place.name, filter=plain)
 
 
+def _backtest(session: nox.Session, rest: Sequence[str]) -> None:
+    _install(session)
+    session.run("python", "programs/backtest/backtest.py", *rest)
+
+
+@nox.session
+def readers(session: nox.Session) -> None:
+    """Other readers and writers: native, matrix, suite, backtest or writers. Run the one that you need.
+
+    native DIR: build the readers in Go, Java and Rust whose tools are here, in .nox/readers or DIR.
+    matrix: every scenario on every reader that can be installed, in build/matrix (a site too) and docs/suite/matrix.md.
+    suite: all scenarios as data in /tmp/reader-suite, and their archive in build/suite.
+    backtest ID ...: real wrong-row bugs, each looked for in the release that has it; all bugs without an ID.
+    writers NAME ...: unusual tables by other writers, in build/written, and the findings of `harness check` on them.
+    """
+    programs = {
+        "native": _native,
+        "matrix": _matrix,
+        "suite": _suite,
+        "backtest": _backtest,
+        "writers": _writers,
+    }
+    if not session.posargs or session.posargs[0] not in programs:
+        session.error(f"name one of {', '.join(programs)}: nox -s readers -- NAME")
+    name, *rest = session.posargs
+    programs[name](session, rest)
+
+
 @nox.session
 def mutations(session: nox.Session) -> None:
-    """Seeded faults in planning, lowering and queries, which scenarios, properties or a test must catch. Slow."""
+    """Planted faults, each of which a scenario, a property or a test must catch. Run it if tests go."""
     _install(session)
-    _pytest(session, *_ONE, "-m", "mutation", "tests/mutations")
+    _pytest(session, *_ONE, "-m", "", "programs/mutations")
 
 
 @nox.session
 def nightly(session: nox.Session) -> None:
-    """The property tests on new examples for `-- --minutes 60 --seed 3`; failures are left in build/repro."""
+    """The property tests on new examples, `-- --minutes 60 --seed 3`. Run it every night; see build/repro."""
     _install(session)
-    session.run("python", "tests/properties/nightly.py", *session.posargs)
+    session.run("python", "programs/nightly.py", *session.posargs)
 
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Mutated tables: right rows or a HarnessError. `-- --mutants 200000 --seed 7 --target avro`; see build/fuzz.
+    """Mutated tables: right rows or an error of harness. Run it if a parser changes; `-- decoders` runs Atheris.
+
+    `-- --mutants 200000 --seed 7 --target avro` chooses; findings are in build/fuzz. `-- decoders --seconds 60
+    --decoder avro` gives bytes to decoders; findings are in build/fuzz-decoders.
 
     `.ci/run` runs some two minutes of it, with one seed and a number of mutants, so that it fails for a change and not
     by chance: of new mutants one in some twenty thousand still shows damage that harness and the oracle judge
     differently. New seeds are for the night. The tests of the fuzzer itself run first.
     """
+    if session.posargs[:1] == ["decoders"]:
+        _install(session, "atheris")
+        session.run("python", "programs/fuzzing/fuzz_decoders.py", *session.posargs[1:])
+        return
     _install(session)
-    session.run("python", "-m", "pytest", "-q", *_ONE, "tests/fuzzing")
-    session.run("python", "tests/fuzzing/fuzz.py", *session.posargs)
-
-
-@nox.session(name="fuzz-decoders")
-def fuzz_decoders(session: nox.Session) -> None:
-    """Atheris on the decoders that take bytes, `-- --seconds 60 --decoder avro`; findings in build/fuzz-decoders."""
-    _install(session, "atheris")
-    session.run("python", "tests/fuzzing/fuzz_decoders.py", *session.posargs)
-
-
-@nox.session(name="tests-small")
-def tests_small(session: nox.Session) -> None:
-    """Every history of up to three operations, and every pair of a file and a delete; `-- --length 4` goes further."""
-    _install(session)
-    _pytest(session, *_ONE, "-m", "small", "--harness-engines=duckdb,oracle,spark", "tests/exhaustive")
-
-
-@nox.session
-@nox.parametrize("format", ["iceberg", "delta"])
-def reference(session: nox.Session, format: str) -> None:
-    """Both ways between harness and the reference implementations, whose jars come from Maven Central."""
-    pinned = json.loads(Path("harness/testing/conformance/reference.json").read_text(encoding="utf-8"))[format]
-    _install(session)
-    path = _beside(session, f"pyspark=={pinned['pyspark']}")
-    _pytest(session, *_ONE, *_OPEN_SOCKETS, "-m", "reference", f"tests/reference/test_{format}.py", PYTHONPATH=path)
-
-
-@nox.session(name="tests-spark40")
-def tests_spark40(session: nox.Session) -> None:
-    """The tests of the Spark engine and of comparisons on Spark, on the oldest pyspark that is supported. Slow."""
-    _install(session)
-    chosen = ("-k", "spark", "tests/engines", "tests/differ", "tests/queries")
-    _pytest(session, *_ONE, *_OPEN_SOCKETS, *chosen, PYTHONPATH=_beside(session, "pyspark==4.0.0"))
-
-
-@nox.session(name="tests-spark-cluster")
-def tests_spark_cluster(session: nox.Session) -> None:
-    """Reads by executors in processes of their own, of all scenarios, of S3 by s3a, and on Spark Connect. Slow."""
-    _install(session)
-    _pytest(
-        session, *_ONE, "-m", "cluster", "tests/engines/test_spark_cluster.py", "tests/engines/test_spark_connect.py"
-    )
-    settings = ("-o", "harness_spark_config=spark.executor.memory=512m")
-    executors = ("--harness-spark-master=local-cluster[2,1,1024]", *settings)
-    _pytest(session, *_ONE, *executors, "-m", "harness_spark", "tests/testing/test_scenarios.py")
-    store = {"PYTHONPATH": _beside(session, *_STORES), "HARNESS_S3A": "1"}
-    _pytest(session, *_ONE, "-m", "stores", "tests/stores/test_spark_stores.py", **store)
-
-
-@nox.session(name="tests-spark-jobs")
-@nox.parametrize("pyspark", ["4.0.*", "4.3.*"])
-def tests_spark_jobs(session: nox.Session, pyspark: str) -> None:
-    """Every form in which a job reads and writes: in harness's session, a user's, and one of Connect. Slow."""
-    _install(session)
-    session.install(f"pyspark[connect]=={pyspark}")
-    for kind in ("own", "classic", "connect"):
-        session.run("python", "tests/jobs/reading_forms.py", kind)
-    _pytest(session, *_ONE, "-m", "connect", "tests/jobs/example")
-
-
-@nox.session(name="tests-catalogs")
-def tests_catalogs(session: nox.Session) -> None:
-    """Tables by name through PyIceberg's catalogs: SQLite, REST (Java, Maven), Glue, DynamoDB and S3 (moto); histories.
-
-    DuckDB's own Iceberg extension, of a version beside, writes through REST too; examples of the docs are run.
-
-    `-- --histories 500 --seed 7` draws others, `--store s3` keeps their tables in a store, for which Spark fetches some
-    700 MB. What cannot start is skipped, and says why.
-    """
-    session.install("-e", ".[dev,catalog,s3]", "moto[server,s3,glue,dynamodb]", "deltalake", "pyiceberg-core")
-    parts = ("", "-extension-avro", "-extension-httpfs", "-extension-iceberg")
-    writer = _beside(session, *(f"duckdb{part}==1.5.5" for part in parts))
-    _pytest(session, *_ONE, "-m", "catalog", "tests/catalogs/servers", "tests/docs", HARNESS_DUCKDB_WRITER=writer)
+    session.run("python", "-m", "pytest", "-q", *_ONE, "programs/fuzzing")
+    session.run("python", "programs/fuzzing/fuzz.py", *session.posargs)
 
 
 @nox.session
 def tpc(session: nox.Session) -> None:
-    """TPC-H and TPC-DS on both engines, over tables of both formats: equal, allowed, different, refused. Slow.
+    """TPC-H and TPC-DS on both engines, or `-- duckdb DIRECTORY`: DuckDB's SQL tests. Run it if queries change.
 
     `-- --scale 1 --engine spark --suite tpcds --query 64` runs a part; data and tables are made once, in build/tpc.
     `-- --scale 1 --costs --engine duckdb --suite tpch` measures instead, beside plain views, and `--record` notes it.
+    `-- duckdb DIRECTORY --engine duckdb --only 'window/*'` runs a part of the tests in DIRECTORY, the folder `test/sql`
+    of DuckDB's sources.
     """
     _install(session)
+    if session.posargs[:1] == ["duckdb"]:
+        writer = _beside(session, "deltalake")
+        session.run("python", "programs/tpc/duckdb_suite.py", *session.posargs[1:], env={"PYTHONPATH": writer})
+        return
     scale, arguments = _scale(list(session.posargs))
     place = f"build/tpc/sf{scale}"
     extensions = [f"duckdb-extension-{suite}==1.5.5" for suite in ("tpch", "tpcds")]
     making = _beside(session, "duckdb==1.5.5", *extensions, "--no-deps")
-    session.run("python", "tests/tpc/tpc_data.py", place, "--scale", scale, env={"PYTHONPATH": making})
+    session.run("python", "programs/tpc/tpc_data.py", place, "--scale", scale, env={"PYTHONPATH": making})
     writers = _beside(session, "deltalake", "pyiceberg[sql-sqlite]")
-    session.run("python", "tests/tpc/tpc_tables.py", place, env={"PYTHONPATH": writers})
-    script = "tests/tpc/tpc_costs.py" if "--costs" in arguments else "tests/tpc/tpc.py"
+    session.run("python", "programs/tpc/tpc_tables.py", place, env={"PYTHONPATH": writers})
+    script = "programs/tpc/tpc_costs.py" if "--costs" in arguments else "programs/tpc/tpc.py"
     session.run("python", script, place, *(a for a in arguments if a != "--costs"))
-
-
-@nox.session(name="duckdb-suite")
-def duckdb_suite(session: nox.Session) -> None:
-    """DuckDB's own SQL tests on both engines, `-- DIRECTORY`, which is `test/sql` of its sources: what differs. Slow.
-
-    `-- DIRECTORY --engine duckdb --only 'window/*'` runs a part.
-    """
-    session.install("-e", ".[dev]")
-    writer = _beside(session, "deltalake")
-    session.run("python", "tests/tpc/duckdb_suite.py", *session.posargs, env={"PYTHONPATH": writer})
 
 
 def _scale(arguments: list[str]) -> tuple[str, list[str]]:
@@ -530,47 +605,11 @@ def _scale(arguments: list[str]) -> tuple[str, list[str]]:
     return arguments[place + 1], arguments[:place] + arguments[place + 2 :]
 
 
-_TOOLS = {
-    "terminal": (),
-    "ibis": ("ibis-framework[duckdb]>=12", "duckdb==1.5.*"),  # Ibis 12 fails on DuckDB 2.0
-    "databases": (
-        *("duckdb==1.5.5", "duckdb-extension-sqlite-scanner==1.5.5", "duckdb-extension-postgres-scanner==1.5.5"),
-        "pgserver",
-    ),
-    "dbt": ("dbt-duckdb>=1.11", "dbt-core>=1.10,<1.11", "duckdb==1.5.*"),  # later ones fetch a parser when installed
-}
-
-
-@nox.session(name="tests-tools")
-@nox.parametrize("tool", list(_TOOLS))
-def tests_tools(session: nox.Session, tool: str) -> None:
-    """The shell on a terminal, SQLite and Postgres compared, and the pages about Ibis and dbt, with these packages."""
-    _install(session)
-    path = _beside(session, *_TOOLS[tool]) if _TOOLS[tool] else os.environ.get("PYTHONPATH", "")
-    _pytest(session, *_ONE, "-m", "tools", "tests/tools", "-k", tool, PYTHONPATH=path)
-
-
-@nox.session(name="tests-datafusion")
-def tests_datafusion(session: nox.Session) -> None:
-    """The scenarios on an engine of another package, which was made by docs/how-to/add-an-engine.md."""
-    _install(session)
-    package = "tests/engines/datafusion_engine"
-    path = _beside(session, "datafusion==55.*", f"./{package}", "--no-deps")
-    _pytest(session, *_ONE, "-m", "tools", package, PYTHONPATH=path)
-
-
 @nox.session
 def bench(session: nox.Session) -> None:
-    """How fast reads are, beside other readers, into docs/bench; `-- --compare` with the run before.
+    """How fast reads are, beside other readers, into docs/bench. Run it on an idle machine before a release.
 
-    Wants an idle machine.
+    `-- --compare` compares with the run before.
     """
     _install(session)
-    session.run("python", "tests/benchmarks/bench.py", *session.posargs)
-
-
-@nox.session
-def backtest(session: nox.Session) -> None:
-    """Wrong-row bugs of released readers, each looked for in the release that has it; `-- ID ...`: some of them."""
-    _install(session)
-    session.run("python", "tests/backtest/backtest.py", *session.posargs)
+    session.run("python", "programs/benchmarks/bench.py", *session.posargs)

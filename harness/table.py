@@ -36,7 +36,7 @@ from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, parse_moment, show_ms
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
 from harness.snapshot import BatchArguments, Changes, ReadArguments, Snapshot, point_shown, reading
-from harness.storage.decoded import open_cache
+from harness.storage.decoded import Cache
 from harness.storage.gate import Outside, Roots
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.paths import (
@@ -103,7 +103,6 @@ def open_table(
     outside: str = "warn",
     limits: Limits | None = None,
     untrusted: bool = False,
-    cache_dir: str | None = None,
 ) -> Table:
     """The table at a location, as its current metadata says.
 
@@ -152,8 +151,6 @@ def open_table(
             error: recorded counts that are wrong, files without a column of the table, columns that are taken by
             position, a checksum that says otherwise. Nothing that it records skips a file or a delete (`prune="off"`).
             It reads in this process; `harness.read_untrusted` reads in one that has limits and no network.
-        cache_dir: a directory where harness keeps what it decoded of large manifests and checkpoints, so that another
-            process plans sooner; None: the one that HARNESS_CACHE_DIR names, if any; empty: none. Not for `untrusted`.
 
     An option of one format is refused for a table of the other.
 
@@ -164,7 +161,7 @@ def open_table(
         AmbiguousTableError: the metadata of both formats is there.
         LimitError: a file asks for more than `limits` allow.
         StorageError: storage failed.
-        RequestError: an option has no such value, or is not for the table's format; or `cache_dir` is open to others.
+        RequestError: an option has no such value, or is not for the table's format.
         OutsideTableError: the metadata is, or leads, where the table may not be read from.
     """
     roots, own_options, name, renewal = tuple(map(str, allowed_roots)), dict(storage_options or {}), None, None
@@ -190,7 +187,7 @@ def open_table(
         pinned_version=None if located is None else located.version,
         answer=catalog_answer(max_version, ratified, published_only=published_only),
         published_only=published_only,
-        cache=open_cache(cache_dir, untrusted=untrusted),
+        cache=None if untrusted else Cache(),
     )
     storage = open_storage(
         str(location),

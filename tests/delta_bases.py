@@ -17,9 +17,16 @@ from harness.metadata.delta.segment import LogSegment, choose_segment
 from harness.storage.stores import Storage
 
 _IDENTITY = (
-    "key", "partition_values", "size", "dv_storage_type", "dv_path_or_inline", "dv_offset", "dv_cardinality",
-    "base_row_id", "default_row_commit_version",
-)  # fmt: skip
+    "key",
+    "partition_values",
+    "size",
+    "dv_storage_type",
+    "dv_path_or_inline",
+    "dv_offset",
+    "dv_cardinality",
+    "base_row_id",
+    "default_row_commit_version",
+)
 
 
 def states_by_base(location: str, version: int | None = None) -> dict[str, State]:

@@ -99,7 +99,7 @@ def test_an_argument_of_a_wrong_type_is_named(lake: Path, call: Any, message: st
 
 
 def test_values_that_mean_the_same_are_taken(lake: Path, tmp_path: Path) -> None:
-    table = harness.open_table(lake / "t", allowed_roots=[tmp_path], untrusted=np.False_, cache_dir=tmp_path / "cache")
+    table = harness.open_table(lake / "t", allowed_roots=[tmp_path], untrusted=np.False_)
     snapshot = table.snapshot(version=np.int64(1))
     assert snapshot.to_arrow(columns=np.array(["id"])).to_pylist() == [{"id": 1}]
     assert snapshot.plan(columns=(name for name in ["id"])).columns[0].name == "id"

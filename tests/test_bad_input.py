@@ -90,7 +90,10 @@ CASES = {
     "missing vector": (lambda b: b.positions.file.unlink(), MissingFileError, "MissingFile", POSITIONS),
     "cut vector": (lambda b: truncate(b.positions.file, 20), CorruptFileError, "CorruptDeletionVector", POSITIONS),
     "vector of a wrong CRC": (
-        lambda b: corrupt(b.positions.file, crc_place(b)), CorruptDeleteError, "CorruptDeletionVector", POSITIONS
+        lambda b: corrupt(b.positions.file, crc_place(b)),
+        CorruptDeleteError,
+        "CorruptDeletionVector",
+        POSITIONS,
     ),
     "missing equality deletes": (lambda b: b.equality.file.unlink(), MissingFileError, "MissingFile", EQUALITY),
     "missing manifest list": (lambda b: b.list_path.unlink(), MissingFileError, "MissingFile", LIST),
@@ -104,10 +107,13 @@ CASES = {
     "no JSON": (lambda b: b.t.metadata_path.write_text("not json"), CorruptFileError, "CorruptMetadata", METADATA),
     "JSON but no table": (lambda b: b.t.metadata_path.write_text("[]"), TableNotFoundError, "NotATable", METADATA),
     "bad name mapping": (
-        lambda b: b.t.set_properties(**{"schema.name-mapping.default": "{"}), InvalidTableError, "InvalidTable", None
+        lambda b: b.t.set_properties(**{"schema.name-mapping.default": "{"}),
+        InvalidTableError,
+        "InvalidTable",
+        None,
     ),
     "hint without its file": (lambda b: b.t.metadata_path.unlink(), TableNotFoundError, "MetadataNotFound", None),
-}  # fmt: skip
+}
 ENCRYPTED = b"PARE" + b"x" * 90 + b"PARE"
 
 

@@ -1,7 +1,7 @@
 """Tables that are made to take memory or time: each is an error that names the limit, and costs less than 1 GiB.
 
-`tests/bombs.py` makes them. They are read under small limits, so that they are small themselves; `tests/fuzzing` reads
-those that need the default limits, in processes of their own.
+`tests/bombs.py` makes them. They are read under small limits, so that they are small themselves;
+`programs/fuzzing` reads those that need the default limits, in processes of their own.
 """
 
 import bz2
@@ -358,9 +358,3 @@ def test_memory_that_ends_is_an_error_of_the_file(tmp_path: Path, monkeypatch: p
     with pytest.raises(LimitError, match="more memory than there is") as caught:
         harness.open_table(str(location))
     assert str(caught.value.file).endswith(".metadata.json")
-
-
-def test_the_page_names_every_limit_and_its_default() -> None:
-    page = (Path(__file__).parents[1] / "docs/reference/limits.md").read_text()
-    for name in Limits.__slots__:
-        assert f"| `{name}` | {getattr(Limits(), name):,} |" in page

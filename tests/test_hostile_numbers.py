@@ -96,11 +96,20 @@ def test_as_a_default_of_an_iceberg_column(tmp_path: Path, type_: str, number: s
 
 NINES = "9" * 5000
 CONDITIONS = [
-    f"id = {NINES}", f"id = -{NINES}", f"id IN (1, {NINES})", f"d = {NINES}.5", f"f = 1e{NINES}", f"id = '{NINES}'",
-    f"s = {NINES}", f"d = CAST(1 AS DECIMAL({NINES}, 1))", "d = CAST(1 AS DECIMAL(38, 99999999))",
-    f"day > DATE '{NINES}-01-01'", f"day > DATE '2020-01-01' + INTERVAL '{NINES}' DAY",
-    f"day = make_date({NINES}, 1, 1)", "s = '\ud800'",
-]  # fmt: skip
+    f"id = {NINES}",
+    f"id = -{NINES}",
+    f"id IN (1, {NINES})",
+    f"d = {NINES}.5",
+    f"f = 1e{NINES}",
+    f"id = '{NINES}'",
+    f"s = {NINES}",
+    f"d = CAST(1 AS DECIMAL({NINES}, 1))",
+    "d = CAST(1 AS DECIMAL(38, 99999999))",
+    f"day > DATE '{NINES}-01-01'",
+    f"day > DATE '2020-01-01' + INTERVAL '{NINES}' DAY",
+    f"day = make_date({NINES}, 1, 1)",
+    "s = '\ud800'",
+]
 
 
 @pytest.fixture(scope="module")
@@ -118,13 +127,18 @@ def test_numbers_without_end_in_a_filter(numbers: harness.Table, condition: str)
 
 
 QUERIES = [
-    f"SELECT id FROM t LIMIT {NINES}", f"SELECT id FROM t LIMIT 1 OFFSET {NINES}",
-    f"SELECT id, count(*) FROM t GROUP BY id, {NINES}", f"SELECT id FROM t ORDER BY {NINES}",
-    "SELECT id FROM t ORDER BY ²", f"SELECT id FROM t AT (VERSION => {NINES})",
-    f"SELECT id FROM t AT (VERSION => '{NINES}')", f"SELECT CAST(id AS DECIMAL({NINES}, 1)) FROM t",
-    f"SELECT regexp_matches(s, 'a{{{NINES}}}') FROM t", f"SELECT id FROM t WHERE id = {NINES}",
+    f"SELECT id FROM t LIMIT {NINES}",
+    f"SELECT id FROM t LIMIT 1 OFFSET {NINES}",
+    f"SELECT id, count(*) FROM t GROUP BY id, {NINES}",
+    f"SELECT id FROM t ORDER BY {NINES}",
+    "SELECT id FROM t ORDER BY ²",
+    f"SELECT id FROM t AT (VERSION => {NINES})",
+    f"SELECT id FROM t AT (VERSION => '{NINES}')",
+    f"SELECT CAST(id AS DECIMAL({NINES}, 1)) FROM t",
+    f"SELECT regexp_matches(s, 'a{{{NINES}}}') FROM t",
+    f"SELECT id FROM t WHERE id = {NINES}",
     "SELECT '\ud800' FROM t",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda text: ascii(text)[:40])

@@ -21,15 +21,39 @@ from harness.testing.writing.iceberg.builder import IcebergTable
 pytestmark = pytest.mark.slow
 
 HEAVY = {
-    *("asyncio", "duckdb", "fastavro", "fsspec", "numpy.ma", "pandas", "pyarrow", "pyarrow.dataset", "pyarrow.orc"),
-    *("pyarrow.parquet", "pydantic", "pyspark", "pytest", "rich", "rich.console", "sqlglot", "typer", "yaml"),
-    *("harness.metadata.delta", "harness.metadata.iceberg", "harness.engines.duckdb.engine",
-        "harness.engines.spark.engine", "harness.testing.oracle"),
-    *("harness.metadata.delta.changes", "harness.metadata.delta.deletion_vectors",
-        "harness.metadata.iceberg.position_deletes", "harness.metadata.files.avro"),
-    *("harness.metadata.files.orc", "harness.engines.spark.transpile", "harness.differ.compare", "harness.testing",
-        "harness.testing.writing"),
-}  # fmt: skip
+    "asyncio",
+    "duckdb",
+    "fastavro",
+    "fsspec",
+    "numpy.ma",
+    "pandas",
+    "pyarrow",
+    "pyarrow.dataset",
+    "pyarrow.orc",
+    "pyarrow.parquet",
+    "pydantic",
+    "pyspark",
+    "pytest",
+    "rich",
+    "rich.console",
+    "sqlglot",
+    "typer",
+    "yaml",
+    "harness.metadata.delta",
+    "harness.metadata.iceberg",
+    "harness.engines.duckdb.engine",
+    "harness.engines.spark.engine",
+    "harness.testing.oracle",
+    "harness.metadata.delta.changes",
+    "harness.metadata.delta.deletion_vectors",
+    "harness.metadata.iceberg.position_deletes",
+    "harness.metadata.files.avro",
+    "harness.metadata.files.orc",
+    "harness.engines.spark.transpile",
+    "harness.differ.compare",
+    "harness.testing",
+    "harness.testing.writing",
+}
 
 _WALK = """
 import json, sys
@@ -109,11 +133,21 @@ def test_no_kind_of_read_imports_pandas(tmp_path: Path) -> None:
     """pyarrow imports pandas for the first Python value that it converts, which costs 0.2 s in every process."""
     pytest.importorskip("pandas")
     names = {
-        *("iceberg/deletes/equality-deletes-in-avro-and-orc", "iceberg/deletes/extra-columns-in-equality-delete"),
-        *("iceberg/deletes/many-vectors-in-one-puffin", "iceberg/deletes/moved-table-v2", "iceberg/types/geographies"),
-        *("iceberg/deletes/shared-position-delete-files", "iceberg/deletes/positions-over-row-groups"),
-        *("iceberg/pruning/summary-cut-short", "iceberg/types/variants", "delta/catalog/deletes-in-staged-commits"),
-        *("delta/deletion-vectors/shared-file", "delta/partitions/only-partition-columns", "delta/log/empty-table"),
+        "iceberg/deletes/equality-deletes-in-avro-and-orc",
+        "iceberg/deletes/extra-columns-in-equality-delete",
+        "iceberg/deletes/many-vectors-in-one-puffin",
+        "iceberg/deletes/moved-table-v2",
+        "iceberg/types/geographies",
+        "iceberg/deletes/shared-position-delete-files",
+        "iceberg/deletes/positions-over-row-groups",
+        "iceberg/pruning/summary-cut-short",
+        "iceberg/types/variants",
+        "delta/catalog/deletes-in-staged-commits",
+        "delta/deletion-vectors/shared-file",
+        "delta/partitions/only-partition-columns",
+        "delta/log/empty-table",
+        "delta/partitions/every-type",
+        "iceberg/partitions/identity-of-every-type",
     }
     tables: list[Any] = []
     for scenario in find():

@@ -21,8 +21,13 @@ from harness.testing.writing.iceberg.builder import IcebergTable
 
 PACKAGE = Path(harness.__file__).parent
 NOT_SHARED = (
-    *("metadata/iceberg/", "testing/conformance/", "testing/oracle/iceberg", "testing/scenarios/"),
-    *("testing/writing/", "tools/check/", "errors.py"),
+    "metadata/iceberg/",
+    "testing/conformance/",
+    "testing/oracle/iceberg",
+    "testing/scenarios/",
+    "testing/writing/",
+    "tools/check/",
+    "errors.py",
 )
 
 

@@ -18,8 +18,19 @@ EVIL = "</pre><script>alert(1)</script><i a='\"&lt;\x1b\u202e"
 TAGS = {"div", "p", "b", "ul", "li", "code", "table", "tr", "th", "td", "pre"}
 DRAWN = {"svg", "g", "title", "text", "rect"}
 DRAWN_WITH = {
-    *("class", "xmlns", "role", "aria-label", "x", "y", "width", "height"),
-    *("fill", "fill-opacity", "font-family", "font-size", "text-anchor"),
+    "class",
+    "xmlns",
+    "role",
+    "aria-label",
+    "x",
+    "y",
+    "width",
+    "height",
+    "fill",
+    "fill-opacity",
+    "font-family",
+    "font-size",
+    "text-anchor",
 }
 
 

@@ -106,7 +106,9 @@ def test_the_sdist_holds_all_that_tests_and_its_build_read():
     packed = {path.strip("/") for path in PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]}
     always = {"pyproject.toml", "README.md", "LICENSE"}
     made = {"build", ".nox"}
-    sources = "".join(file.read_text("utf-8") for file in [*(ROOT / "tests").rglob("*.py"), ROOT / "conftest.py"])
+    sources = "".join(
+        file.read_text("utf-8") for folder in ("tests", "programs") for file in (ROOT / folder).rglob("*.py")
+    )
     read = {path.partition("/")[0] for path in re.findall(r'ROOT / f?"([^"]+)"', sources)}
     assert {".ci", "docs", "harness", "tests"} <= read
     assert read | {"hatch_build.py", "fixtures", "conftest.py"} <= packed | always | made

@@ -1,4 +1,5 @@
-"""Every type of DuckDB in every output of a query: each row of the table in `docs/reference/result-types.md`."""
+"""Every type of DuckDB in every output of a query: each row of the table in `result_types.md`,
+which the page of the reference on results includes."""
 
 import functools
 import importlib.util
@@ -24,18 +25,22 @@ from harness.errors import RequestError, UnsupportedError
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 VERSION = int(duckdb.__version__.partition(".")[0])
-PAGE = Path(__file__).parents[1] / "docs/reference/result-types.md"
+TABLE = Path(__file__).with_name("result_types.md")
 REFUSED = "refused"
 ON_SPARK = {
-    **{"UUID": "u", "TIME": "tm", "TIMESTAMP_NS": "tn"},
-    **{"[1, NULL]": "l", "{'a': 1, 'b': 'x'}": "s", "MAP {'k': 1}": "m"},
+    "UUID": "u",
+    "TIME": "tm",
+    "TIMESTAMP_NS": "tn",
+    "[1, NULL]": "l",
+    "{'a': 1, 'b': 'x'}": "s",
+    "MAP {'k': 1}": "m",
 }
 """Columns of the table that hold the value on Spark, by its type or by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A row of the page: a value of a type, and what it is in each output; on Spark `on_spark` stands for it."""
+    """A row of the table: a value of a type, and what it is in each output; on Spark `on_spark` stands for it."""
 
     type: str
     sql: str
@@ -53,8 +58,7 @@ class Case:
 
 def cases() -> Iterator[Case]:
     """The rows that are about this version of DuckDB."""
-    table = PAGE.read_text("utf-8").partition("## All types")[2]
-    for line in table.strip().splitlines()[2:]:
+    for line in TABLE.read_text("utf-8").strip().splitlines()[2:]:
         type_, sql, *outputs = line.strip("| ").split(" | ")
         name, _, only = type_.partition(" (DuckDB ")
         if only in ("", f"{VERSION})"):
@@ -67,10 +71,18 @@ def cases() -> Iterator[Case]:
 
 HERE = [*cases()]
 COLUMNS = {
-    "id": "long", "u": "uuid", "tm": "time", "tn": "timestamp_ns", "tz": "timestamptz_ns", "f": "fixed[2]",
-    "un": "unknown", "l": "list<int>", "lf": "list<fixed[2]>", "s": "struct<a: int, b: string>",
+    "id": "long",
+    "u": "uuid",
+    "tm": "time",
+    "tn": "timestamp_ns",
+    "tz": "timestamptz_ns",
+    "f": "fixed[2]",
+    "un": "unknown",
+    "l": "list<int>",
+    "lf": "list<fixed[2]>",
+    "s": "struct<a: int, b: string>",
     "m": "map<string, int>",
-}  # fmt: skip
+}
 ROW = {"id": 2**62, "tn": 1, "tz": 1, "f": b"ab", "l": [1, None], "lf": [b"cd"], "m": {"k": 1}}
 LONGEST = "9" * 38
 LONG = "1" + "0" * 38

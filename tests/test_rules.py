@@ -87,7 +87,7 @@ def unknown(found, path: Path) -> list[str]:
 
 def test_every_citation_is_a_rule():
     broken = []
-    for path, text in (*texts("harness", "tests", "fixtures", "docs"), *root_texts()):
+    for path, text in (*texts("harness", "tests", "programs", "fixtures", "docs"), *root_texts()):
         if path != Path("tests/test_rules.py"):
             broken += unknown(citations(text), path)
     assert broken == []
@@ -116,7 +116,7 @@ def test_every_section_that_is_cited_is_on_a_page():
     }
     assert [
         f"{path}:{cited.line}: {cited.rule}"
-        for path, text in texts("harness", "tests", "fixtures", "docs")
+        for path, text in texts("harness", "tests", "programs", "fixtures", "docs")
         for cited in sections(text)
         if cited.rule not in known
     ] == []

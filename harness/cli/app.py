@@ -87,7 +87,6 @@ _SECTIONS = {
     "Find out": {
         "doctor": ("doctor:doctor", "Show versions, and commands that install missing packages."),
         "rule": ("rule:rule", "Show the text of a rule that an error or warning cites."),
-        "cache": ("cache:cache", "Show or empty the cache of decoded metadata."),
     },
 }
 """The place of the function (module in this package and name) and the summary, by section of the help and command."""

@@ -176,7 +176,7 @@ def _parse_kept(line: str) -> tuple[tuple[str, str], BatchEntry]:
     return (kept["name"], kept["state"]), entry
 
 
-_NOT_IN_STATE = ("storage_options", "cache_dir")
+_NOT_IN_STATE = ("storage_options",)
 """Arguments of `open_table` that cannot change rows: what they lead to is identified by its content."""
 
 

@@ -56,13 +56,6 @@ StorageOption: TypeAlias = Annotated[
         "For another store than the table's: s3://bucket={...}.",
     ),
 ]
-CacheDir: TypeAlias = Annotated[
-    str | None,
-    _opening(
-        metavar="DIR",
-        help="Keep decoded metadata here for the next time. [default: the directory in HARNESS_CACHE_DIR]",
-    ),
-]
 Verbose: TypeAlias = Annotated[
     bool, _opening("--verbose", help="Tell on standard error each request of a store, and each skipped file.")
 ]
@@ -123,7 +116,7 @@ SETTINGS = (
 )
 """Names for `--set`."""
 _SAME = (
-    "at", "cache_dir", "catalog", "columns", "compact", "dialect", "engine", "follow", "keys", "last", "max_bytes",
+    "at", "catalog", "columns", "compact", "dialect", "engine", "follow", "keys", "last", "max_bytes",
     "outside", "path_map", "prune", "sample_keys", "sample_rows", "seed", "untrusted", "verbose", "where",
 )  # fmt: skip
 OPTIONS = {
@@ -231,7 +224,6 @@ class OpeningOptions:
     prune: Annotated[
         Prune, _opening(help="Skip nothing, files by partition, files by statistics too, or manifests too.")
     ] = Prune.ALL
-    cache_dir: CacheDir = None
     verbose: Verbose = False
     untrusted: Untrusted = False
     set_: Set = None
@@ -271,7 +263,6 @@ class OpeningOptions:
             "allowed_roots": self.allowed_roots or (),
             "outside": self.outside.value,
             "untrusted": self.untrusted,
-            "cache_dir": self.cache_dir,
             **Settings.of(self.set_, untrusted=self.untrusted).opening,
         }
 

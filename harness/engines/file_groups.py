@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from harness.engines.data_files import FileName, damaged, load, load_parquet, with_canonical_geometries
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, legacy_files, read_footers
+from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, legacy_kinds, read_footers
 from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
@@ -414,7 +414,7 @@ class DirectLooks:
         with failing_on(names, self.plan.storage, table=self.plan.table, doing=FOOTER):
             self._converted.update(converted_files(self.access, dated))
             if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
-                self._legacy.update(legacy_files(self.access, dated))
+                self._legacy.update({path: legacy_kinds(f.schema, f.metadata) for path, f in dated.items()})
 
     def faults(self, files: ScanFiles) -> Mapping[int, HarnessError]:
         """Return nothing: `prefetch` raises what is wrong with a file."""
@@ -459,6 +459,10 @@ class DirectLooks:
             self._loaded[name.physical] = load(name, file_format, self.plan.storage, table=self.plan.table)
         schema, rows = self._loaded[name.physical]
         return schema, rows.num_rows
+
+    def is_brotli(self, name: FileName) -> bool:
+        """Return whether pages of a Parquet file, which was prefetched, are in that codec."""
+        return self._footers[name.physical].is_brotli
 
     def rows(self, name: FileName, group: FileGroup, fields: Sequence[dt.Field]) -> pa.Table:
         """All rows of a file of a group in physical order, columns by place; variants are JSON text (iceberg 6.15).

@@ -7,14 +7,14 @@ for every engine. It refuses a list with a file without a column; those files ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeAlias
 
 import duckdb
-import pyarrow as pa
 
-from harness.engines.data_files import FileName, check_file, columnless_rows, damaged, look_at, opened
+from harness.engines.data_files import FileName, check_file, damaged, look_at
 from harness.engines.duckdb.instance import (
     GEOMETRY_CONVERSION,
     DuckDBFiles,
@@ -26,20 +26,18 @@ from harness.engines.duckdb.instance import (
     said,
 )
 from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
-from harness.metadata.files.parquet import ELEMENT_COLUMNS, open_parquet, physical_schema, physical_schemas
+from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schema, physical_schemas
 from harness.metadata.files.parquet_elements import parse_elements
 from harness.metadata.files.parquet_footer import (
-    FRAME,
+    BROTLI,
     TAIL_BYTES,
+    CheckedFooter,
     Contradiction,
-    Tail,
-    check_counts,
-    claims_too_much,
-    is_usual,
+    leaves_before,
+    parse_footer,
     parse_tail,
     tail_length,
 )
-from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, walk_stored
 from harness.storage.paths import PhysicalPath, is_local
@@ -94,26 +92,22 @@ FOOTER = "Cannot read the footer of a Parquet file"
 class Footer:
     """The columns of a Parquet file, none of one that has none, and the rows that it really has.
 
-    may_be_legacy: whether to look for what it may hold in the old calendar, see `legacy_files`.
-    may_be_geo: whether to look for metadata of GeoParquet, see `converted_files`.
+    metadata: the file's metadata by key; none, unless it may tell of the old calendar or of geometries.
     shown: the DuckDB types of the columns, which have their own names there; None: only DuckDB's binder tells.
     foreign: whether DuckDB refuses the schema, which Parquet allows; no function of DuckDB opens the file.
+    is_brotli: whether pages of the first row group are in that codec.
     """
 
     schema: PhysicalSchema
     rows: int
-    may_be_legacy: bool = False
-    may_be_geo: bool = False
-    shown: tuple[str, ...] | None = None
-    foreign: bool = False
+    metadata: Mapping[bytes, bytes]
+    shown: tuple[str, ...] | None
+    foreign: bool
+    is_brotli: bool
 
 
-def read_footers(
-    access: DuckDBFiles, files: Sequence[FileName], *, table: str, are_images: bool = False
-) -> dict[PhysicalPath, Footer]:
+def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) -> dict[PhysicalPath, Footer]:
     """Footers by physical path, of which the counts are true of each other (`harness.metadata.files.parquet_footer`).
-
-    are_images: whether the files are parts of others, whose counts were looked at before.
 
     Raises:
         MissingFileError: a file is not there, or is empty (iceberg 7.6).
@@ -123,21 +117,31 @@ def read_footers(
     if not files:
         return {}
     try:
-        return _read(access, tuple(file.physical for file in files), are_images)
+        return _read(access, tuple(file.physical for file in files))
     except (duckdb.Error, HarnessError, LookupError, ValueError) as error:
-        bare = columnless_rows(files, access.storage)
-        if bare:
-            others = [file for file in files if file.physical not in bare]
-            footers = read_footers(access, others, table=table, are_images=are_images)
-            return footers | {path: Footer((), rows) for path, rows in bare.items()}
         for file in files:  # the slow way round, to name the culprit
             check_file(file, access.storage, table=table)
             alone = DuckDBFiles(connect(), access.storage) if is_given_up(error) else access
             try:
-                _read(alone, (file.physical,), are_images)
+                _read(alone, (file.physical,))
             except (duckdb.Error, HarnessError, LookupError, ValueError) as reason:
                 raise refusal(reason, [file], access.storage, table=table, doing=FOOTER) from reason
         raise refusal(error, files, access.storage, table=table, doing=FOOTER) from error
+
+
+def footers_and_faults(
+    access: DuckDBFiles, files: Sequence[FileName], *, table: str
+) -> tuple[dict[PhysicalPath, Footer], dict[PhysicalPath, HarnessError]]:
+    """Footers, and the faults of files whose footers cannot be read, by physical path."""
+    try:
+        return read_footers(access, files, table=table), {}
+    except HarnessError as error:
+        if len(files) == 1:
+            return {}, {files[0].physical: error}
+    middle = len(files) // 2
+    parts = (files[:middle], files[middle:])
+    (some, wrong), (others, also) = (footers_and_faults(access, part, table=table) for part in parts)
+    return some | others, wrong | also
 
 
 def converted_files(files: DuckDBFiles, footers: Mapping[PhysicalPath, Footer]) -> frozenset[str]:
@@ -145,59 +149,38 @@ def converted_files(files: DuckDBFiles, footers: Mapping[PhysicalPath, Footer]) 
     binary = [
         path
         for path, footer in footers.items()
-        if footer.may_be_geo
+        if b"geo" in footer.metadata
         and not footer.foreign  # and so read through Arrow
         and any(isinstance(f.type, dt.BinaryType) for f in footer.schema)
     ]
     if not binary:
         return frozenset()
     ((converts,),) = files.connection.execute(f"SELECT current_setting('{GEOMETRY_CONVERSION}')").fetchall()
-    if not converts:
-        return frozenset()
-    paths = {files.name(path): path for path in binary}
-    query = f"SELECT file_name FROM parquet_kv_metadata({files.listed(binary)}) WHERE key = 'geo'::BLOB"
-    return frozenset(paths[name] for (name,) in files.connection.execute(query).fetchall())
+    return frozenset(binary if converts else ())
 
 
-def codecs(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> frozenset[str]:
-    """The codecs of the first row groups of Parquet files, in upper case; none, where DuckDB cannot tell.
-
-    pyarrow is not asked for them: a column chunk with size statistics of another type ends its process (26.0).
-    """
-    try:
-        rows = files.connection.execute(
-            f"SELECT DISTINCT compression FROM parquet_metadata({files.listed(physical)}) WHERE row_group_id = 0"
-        ).fetchall()
-    except duckdb.Error:  # of statistics that are none; whoever reads the pages says what is wrong
-        return frozenset()
-    return frozenset(name for (name,) in rows)
-
-
-def _read(files: DuckDBFiles, physical: tuple[PhysicalPath, ...], are_images: bool) -> dict[PhysicalPath, Footer]:
-    tails = _tails(files, physical, are_images)
-    others = [path for path in physical if path not in tails]
+def _read(files: DuckDBFiles, physical: tuple[PhysicalPath, ...]) -> dict[PhysicalPath, Footer]:
+    checked = _checked_footers(files, physical)
+    bare = [path for path in physical if path not in checked]
+    if bare:
+        _parsed_by_duckdb(files, bare)  # which tells what is wrong
+        raise CorruptFileError("It has no footer", cause="CorruptDataFile")
     schemas = dict(_schemas)  # of this call: another thread may clear the others
     new: dict[bytes, PhysicalPath] = {}
-    for path, tail in tails.items():
-        if tail.schema not in schemas:
-            new.setdefault(tail.schema, path)
-    unknown = [*new.values(), *others]
-    parsed = _parsed(files, unknown, tails) if unknown else {}
+    for path, footer in checked.items():
+        if footer.schema not in schemas:
+            new.setdefault(footer.schema, path)
+    columnless = [schema for schema in new if not leaves_before(schema)]  # which DuckDB refuses
+    parsed = _parsed(files, {path: schema for schema, path in new.items() if schema not in columnless})
+    learnt = {schema: ((), None, False) if schema in columnless else parsed[path] for schema, path in new.items()}
     if len(_schemas) + len(new) > _MOST_SCHEMAS:
         _schemas.clear()
-    learnt = {schema: parsed[path] for schema, path in new.items()}
     schemas.update(learnt)
     _schemas.update(learnt)
-    names, counts = {path: files.name(path) for path in others}, {}
-    if others:
-        query = f"SELECT file_name, num_rows FROM parquet_file_metadata({files.listed(others)})"
-        counts = dict(files.connection.execute(query).fetchall())
-    if counts.keys() != set(names.values()):  # such as the files inside, of a directory
-        raise CorruptFileError("DuckDB reads other files at their paths", cause="CorruptDataFile")
-    found = {path: Footer(parsed[path][0], counts[name], True, True, parsed[path][1]) for path, name in names.items()}
-    for path, tail in tails.items():
-        columns, shown, foreign = schemas[tail.schema]
-        found[path] = Footer(columns, tail.rows, tail.may_be_legacy, tail.may_be_geo, shown, foreign)
+    found = {}
+    for path, footer in checked.items():
+        columns, shown, foreign = schemas[footer.schema]
+        found[path] = Footer(columns, footer.rows, footer.metadata, shown, foreign, BROTLI in footer.codecs)
     return found
 
 
@@ -208,90 +191,67 @@ _schemas: dict[bytes, _KnownSchema] = {}
 _MOST_SCHEMAS = 1024
 
 
-def _tails(files: DuckDBFiles, physical: Sequence[PhysicalPath], are_images: bool) -> dict[PhysicalPath, Tail]:
-    """The ends of those files that are as usual, by physical path; those of stores are asked for together."""
-    tails: dict[PhysicalPath, Tail] = {}
-    known: dict[bytes, None] = {}
-    if not are_images:
-        _check_others(files, [path for path in physical if not files.storage.reads_ends(path)])
+def _checked_footers(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> dict[PhysicalPath, CheckedFooter]:
+    """The footers of files by physical path, without those that have none; those of stores are asked for together."""
+    found: dict[PhysicalPath, CheckedFooter] = {}
+    schemas: dict[bytes, None] = {}
     with phase("reading footers", len(physical), "files") as advance:
         for path, end in _ends(files, physical):
-            if tail_length(end) > len(end):
-                end = files.storage.end(path, tail_length(end))
-            _check_claims(path, end)
-            tail = parse_tail(end, known)
-            if not are_images:
-                _check_counts(files, path, end, tail)
-            if tail is not None:
-                tails[path] = tail
-                if len(known) < _MOST_TRIED:
-                    known[tail.schema] = None
+            try:
+                footer = _checked_footer(files, path, end, schemas)
+            except Contradiction as error:
+                raise damaged(f"{error}; restore the file", path) from error
+            if footer is not None:
+                found[path] = footer
+                if len(schemas) < _MOST_TRIED:
+                    schemas[footer.schema] = None
             advance(1)
-    return tails
+    return found
 
 
-def _check_claims(path: str, end: bytes) -> None:
-    """Refuses, by pyarrow, a footer that claims more than it has: DuckDB (1.5, 2.0) takes memory for all of it."""
-    if not claims_too_much(end):
-        return
-    footer = end[-tail_length(end) :]
-    try:
-        from pyarrow import parquet as pq  # files of no doubt are read without it
-
-        pq.read_metadata(pa.BufferReader(footer[-4:] + footer))
-    except (pa.ArrowException, OSError) as error:
-        if "deserialize thrift" in str(error):
-            raise damaged("A list or text in it claims more than there is; rewrite the file", path) from error
-
-
-def _check_counts(files: DuckDBFiles, path: PhysicalPath, end: bytes, tail: Tail | None) -> None:
-    """Refuses a footer that contradicts itself, see `harness.metadata.files.parquet_footer`."""
-    length = tail_length(end)
-    if not 0 < length <= len(end):
-        return  # no footer, which DuckDB says
-    footer = end[-length:-FRAME]
-    trusted = not files.storage.untrusted
-    known = hash(footer)
-    if trusted and known in _usual:
-        return
-    try:
-        if trusted and tail is not None and is_usual(footer, tail.schema):
-            if len(_usual) >= _MOST_USUAL:
-                _usual.clear()
-            _usual.add(known)
-            return
-        check_counts(footer, files.storage.size(path))
-    except Contradiction as error:
-        raise damaged(f"{error}; restore the file", path) from error
+def _checked_footer(
+    files: DuckDBFiles, path: PhysicalPath, end: bytes, schemas: Iterable[bytes]
+) -> CheckedFooter | None:
+    """The footer at the end of a file, or None if it has none. Raises Contradiction."""
+    if files.storage.untrusted:
+        return parse_footer(end, files.storage.size(path), None)
+    tail, key = parse_tail(end, schemas), hash(end[-tail_length(end) :])
+    codecs = _checked.get(key)
+    if tail is not None and not tail.has_metadata and codecs is not None:
+        return CheckedFooter(tail.schema, tail.rows, codecs, {})
+    footer = parse_footer(end, None, tail)  # places outside of the file are DuckDB's to see
+    if footer is not None:
+        if len(_checked) >= _MOST_CHECKED:
+            _checked.clear()
+        _checked[key] = footer.codecs
+    return footer
 
 
-def _check_others(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> None:
-    """Checks the counts of files in stores that do not tell a file's status with its end; such ends are not kept."""
-    storage = files.storage
-
-    def end_of(path: PhysicalPath) -> bytes:
-        size = storage.size(path)
-        end = storage.read(path, offset=max(0, size - TAIL_BYTES))
-        missing = tail_length(end) - len(end)
-        return storage.read(path, offset=size - len(end) - missing) if 0 < missing <= size - len(end) else end
-
-    for path, end in zip(physical, look_at(end_of, physical, physical), strict=True):
-        _check_counts(files, path, end, parse_tail(end))
-
-
-_usual: set[int] = set()
-"""Hashes of footers that were looked at, in any file of this process."""
-_MOST_USUAL = 1 << 17
+_checked: dict[int, frozenset[int]] = {}
+"""The codecs of footers that were checked, in any file of this process, by their hashes."""
+_MOST_CHECKED = 1 << 17
 
 
 def _ends(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> Iterator[tuple[PhysicalPath, bytes]]:
-    """The ends of files by path; of local files one after another, so that they are not all held at once."""
-    looked = [path for path in physical if files.storage.reads_ends(path)]
-    remote = [path for path in looked if not is_local(path)]
-    yield from zip(remote, look_at(lambda path: files.storage.end(path, _REMOTE_BYTES), remote, remote), strict=True)
-    for path in looked:
+    """The ends of files by path, each with its footer; of local files one after another, so that few are held."""
+    remote = [path for path in physical if not is_local(path)]
+
+    def remote_end(path: PhysicalPath) -> bytes:
+        if files.storage.reads_ends(path):
+            return _whole_footer(lambda length: files.storage.end(path, length), _REMOTE_BYTES)
+        size = files.storage.size(path)  # and the end is read once more, by DuckDB
+        return _whole_footer(lambda length: files.storage.read(path, offset=max(0, size - length)), TAIL_BYTES)
+
+    yield from zip(remote, look_at(remote_end, remote, remote), strict=True)
+    for path in physical:
         if is_local(path):
-            yield path, files.end(path, TAIL_BYTES)
+            yield path, _whole_footer(partial(files.end, path), TAIL_BYTES)
+
+
+def _whole_footer(end: Callable[[int], bytes], length: int) -> bytes:
+    """The end of a file, of some length, or of the length of its footer if that is longer."""
+    found = end(length)
+    return end(tail_length(found)) if tail_length(found) > len(found) else found
 
 
 _REMOTE_BYTES = 1 << 14
@@ -300,19 +260,19 @@ _MOST_TRIED = 8
 """Schemas that the bytes of a file are compared with, before its own are looked for."""
 
 
-def _parsed(
-    files: DuckDBFiles, physical: Sequence[PhysicalPath], tails: Mapping[PhysicalPath, Tail]
-) -> dict[str, _KnownSchema]:
-    """The schemas of files by path. The bytes of a schema that DuckDB refuses are parsed here."""
+def _parsed(files: DuckDBFiles, schemas: Mapping[PhysicalPath, bytes]) -> dict[str, _KnownSchema]:
+    """The schemas of files by path, from their bytes. The bytes of a schema that DuckDB refuses are parsed here."""
+    if not schemas:
+        return {}
     try:
-        return _parsed_by_duckdb(files, physical)
+        return _parsed_by_duckdb(files, tuple(schemas))
     except duckdb.Error as error:
-        if is_given_up(error) or is_of_storage(said(error)) or any(path not in tails for path in physical):
+        if is_given_up(error) or is_of_storage(said(error)):
             raise
-        if len(physical) > 1:
-            return {path: schema for each in physical for path, schema in _parsed(files, [each], tails).items()}
-        (path,) = physical
-        schema = physical_schema(parse_elements(tails[path].schema))
+        if len(schemas) > 1:
+            return {path: schema for each in schemas.items() for path, schema in _parsed(files, dict([each])).items()}
+        ((path, bytes_),) = schemas.items()
+        schema = physical_schema(parse_elements(bytes_))
         if not schema:
             raise
         return {path: (schema, None, True)}
@@ -354,47 +314,21 @@ OLDEST_MICROS = -2208988800000000
 """1900-01-01T00:00, the first timestamp that is alike in every zone, in micros since 1970-01-01."""
 
 _DATES, _INT96 = "dates and timestamps", "int96 timestamps"
-_KEYS = {"org.apache.spark.legacyDateTime": _DATES, "org.apache.spark.legacyINT96": _INT96}
-_VERSION = "org.apache.spark.version"
+_KEYS = {b"org.apache.spark.legacyDateTime": _DATES, b"org.apache.spark.legacyINT96": _INT96}
+_VERSION = b"org.apache.spark.version"
 
 
-def legacy_files(files: DuckDBFiles, footers: Mapping[PhysicalPath, Footer]) -> dict[str, frozenset[str]]:
-    """Kinds of values that files may hold in the old calendar, by physical path; files with none are absent."""
+def legacy_kinds(schema: PhysicalSchema, metadata: Mapping[bytes, bytes]) -> frozenset[str]:
+    """Kinds of values that a file of these columns may hold in the old calendar, by its metadata."""
     every = frozenset(_KEYS.values())
-    physical = [
-        path
-        for path, footer in footers.items()
-        if footer.may_be_legacy and any(is_legacy(stored, every) for stored in walk_stored(footer.schema))
-    ]
-    rows = _pairs(files, [path for path in physical if not footers[path].foreign], (*_KEYS, _VERSION))
-    for other in (path for path in physical if footers[path].foreign):
-        with opened(FileName(other, other), files.storage) as stream:
-            pairs = open_parquet(stream).metadata.metadata or {}
-        rows += [(other, key.decode(errors="replace"), value) for key, value in pairs.items()]
-    found: dict[str, frozenset[str]] = {}
-    for path, key, value in rows:
-        major = value.split(b".", 1)[0] if key == _VERSION else b""
-        kinds = frozenset({_KEYS[key]}) if key in _KEYS else every
-        if key in _KEYS or (major.isdigit() and int(major) < 3):
-            found[path] = found.get(path, frozenset()) | kinds
-    return found
-
-
-def _pairs(files: DuckDBFiles, physical: Sequence[PhysicalPath], keys: Iterable[str]) -> list[tuple[str, str, bytes]]:
-    """Paths of files with the values that their footers have under some keys."""
-    if not physical:
-        return []
-    paths = {files.name(path): path for path in physical}
-    listed = ", ".join(f"{sqltext.text(key)}::BLOB" for key in keys)
-    rows = files.connection.execute(
-        "SELECT file_name, decode(key), value "
-        f"FROM parquet_kv_metadata({files.listed(physical)}) WHERE key IN ({listed})"
-    ).fetchall()
-    return [(paths[name], key, bytes(value)) for name, key, value in rows]
+    major = metadata.get(_VERSION, b"").split(b".", 1)[0]
+    is_old = major.isdigit() and int(major) < 3
+    kinds = every if is_old else frozenset(kind for key, kind in _KEYS.items() if key in metadata)
+    return kinds if kinds and any(is_legacy(stored, every) for stored in walk_stored(schema)) else frozenset()
 
 
 def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:
-    """Tells whether old values of a column are in the old calendar. `legacy`: of its file, from `legacy_files`."""
+    """Tells whether old values of a column are in the old calendar. `legacy`: of its file, from `legacy_kinds`."""
     match stored.type:
         case dt.DateType() | dt.TimestampType(utc=True):
             return _DATES in legacy

@@ -64,7 +64,7 @@ class PlannedScan(ScanPlan):
         """
         if not self.position_deletes:
             return {}
-        loader = next((each for each in self._loaders if each.serves(self)), None)
+        loader = next((each for each in self._loaders if each.storage is self.storage and each.serves(self)), None)
         if loader is None:
             from harness.metadata.deletes import loading  # a plan without deletes needs it not
 

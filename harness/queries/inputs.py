@@ -54,9 +54,7 @@ def _opaque(names: Iterable[str]) -> Schema:
     return Schema(fields=tuple(Field(id=i, name=n, type=OpaqueType("unknown")) for i, n in enumerate(names)))
 
 
-def snapshot_of(
-    value: Table | Snapshot | str, *, storage_options: Mapping[str, object] | None = None, cache_dir: str | None = None
-) -> Snapshot:
+def snapshot_of(value: Table | Snapshot | str, *, storage_options: Mapping[str, Any] | None = None) -> Snapshot:
     """The snapshot that stands for a table; a location is opened."""
     match value:
         case Snapshot():
@@ -64,9 +62,9 @@ def snapshot_of(
         case Table():
             return value.snapshot()
         case str():
-            return open_table(value, storage_options=storage_options, cache_dir=cache_dir).snapshot()
+            return open_table(value, storage_options=storage_options).snapshot()
         case of_catalog:
-            return open_table(of_catalog, cache_dir=cache_dir).snapshot()
+            return open_table(of_catalog).snapshot()
 
 
 _T = TypeVar("_T")

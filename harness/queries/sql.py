@@ -43,8 +43,7 @@ def sql(
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: None = None,
-    storage_options: Mapping[str, object] | None = None,
-    cache_dir: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     tables: Mapping[str, object] | None = None,
     **named: object,
 ) -> duckdb.DuckDBPyRelation: ...
@@ -60,8 +59,7 @@ def sql(
     dialect: str = "duckdb",
     connection: None = None,
     spark: SparkSession | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    cache_dir: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     tables: Mapping[str, object] | None = None,
     **named: object,
 ) -> DataFrame: ...
@@ -77,8 +75,7 @@ def sql(
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    cache_dir: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     tables: Mapping[str, object] | None = None,
     **named: object,
 ) -> duckdb.DuckDBPyRelation | DataFrame: ...
@@ -94,8 +91,7 @@ def sql(
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    cache_dir: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     tables: Mapping[str, object] | None = None,
     **named: object,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
@@ -131,7 +127,7 @@ def sql(
         connection: your DuckDB connection, whose own tables can be named too, or None for a new one. Temporary things
             are put on it, once for each plan, until `harness.release`.
         spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
-        storage_options, cache_dir: as for `open_table`, for tables that are given or named by location.
+        storage_options: as for `open_table`, for tables that are given or named by location.
         named, tables: by their names in the query: tables (at their current snapshots), snapshots, locations, which
             are opened if the query names them; on DuckDB also frames of pandas, Polars or Arrow. `tables` is for
             names that are no words of Python, or are options of this function.
@@ -159,7 +155,6 @@ def sql(
         connection=connection,
         spark=spark,
         storage_options=storage_options,
-        cache_dir=cache_dir,
     )
 
 
@@ -172,8 +167,7 @@ def run_query(
     dialect: str = "duckdb",
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
-    storage_options: Mapping[str, object] | None = None,
-    cache_dir: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
     """Runs `sql` on tables of any names: `sql` takes its own options for no table."""
     found = find_engine(engine)
@@ -183,7 +177,7 @@ def run_query(
     from harness.engines.duckdb.relations import misparsed, own_tables
 
     query = numbered(query, dialect) if "?" in query else query
-    inputs = Inputs.of(query, dialect, tables, storage_options=storage_options, cache_dir=cache_dir)
+    inputs = Inputs.of(query, dialect, tables, storage_options=storage_options)
     try:
         return _result(inputs, {} if params is None else by_name(params), dialect, found, connection, spark)
     except duckdb.ParserException as error:

@@ -386,19 +386,17 @@ class Storage:
 
     def size(self, path: PhysicalPath) -> int:
         """The size of a file in bytes. Raises as `read`."""
-        local = local_path(path)
-        refuse_no_name(local)
-        if is_local(local):
-            self.check(local)
-            with _failing(path):
-                return os.path.getsize(self._followed(local))
-        return self.status(local).size
+        return self.status(path).size
 
     def status(self, path: PhysicalPath) -> FileStatus:
         """A file's size and last modification, asked for afresh: one request to an object store. Raises as `read`."""
         local = local_path(path)
         refuse_no_name(local)
-        local = self._followed(local) if is_local(local) else local
+        if is_local(local):
+            self.check(local)
+            with _failing(path):
+                found = os.stat(self._followed(local))
+                return FileStatus(found.st_size, found.st_mtime_ns // 1_000_000)
         client = self.client(local)
         with _failing(path, self.options):
             return client.status(local)

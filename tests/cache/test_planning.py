@@ -1,17 +1,18 @@
-"""Plans from the cache are those of the table as it is now, whatever became of the cache or the table."""
+"""Plans of what a process has decoded before are those of the table as it is now."""
 
 import os
 from pathlib import Path
 
 import fastavro
+import fsspec
+import pyarrow as pa
 import pytest
 
 import harness
-from harness.errors import RequestError
 from harness.metadata.iceberg.columns import entries
 from harness.metadata.iceberg.columns import raw as manifests
-from harness.storage import decoded, stores
-from harness.storage.decoded import DECODED
+from harness.storage import stores
+from harness.storage.decoded import DECODED, KeptEntry, Memory
 from harness.storage.stores import Storage
 from harness.testing.writing.iceberg.builder import IcebergTable
 
@@ -39,12 +40,12 @@ def write(made: IcebergTable, i: int) -> object:
     return made.write_data(rows, partition={"region": region})
 
 
-def plans(table: Path, cache: str) -> list[object]:
-    opened = harness.open_table(str(table), cache_dir=cache)
+def plans(table: Path) -> list[object]:
+    opened = harness.open_table(str(table))
     found = []
     for where in FILTERS:
         plan = opened.snapshot().plan(where=where)
-        found.append((plan.files.to_pylist(), [*plan.skipped], [p.named() for p in plan.partitions]))
+        found.append((plan.files.to_pylist(), plan.skipped.to_pylist(), [p.named() for p in plan.partitions]))
     return found
 
 
@@ -61,48 +62,28 @@ def manifests_read(monkeypatch) -> list[str]:
     return read
 
 
-def test_the_second_process_reads_no_manifest_and_plans_the_same(table, tmp_path, monkeypatch):
-    expected = plans(table, "")
-    DECODED.clear()
-    directory = str(tmp_path / "cache")
-    assert plans(table, directory) == expected
-    DECODED.clear()  # as another process has it
+def test_a_table_that_is_opened_again_reads_no_manifest_and_plans_the_same(table, monkeypatch):
+    expected = plans(table)
     read = manifests_read(monkeypatch)
-    assert (plans(table, directory), read) == (expected, [])
+    assert (plans(table), read) == (expected, [])
 
 
-def test_bounds_of_another_column_are_added(table, tmp_path, monkeypatch):
-    directory = str(tmp_path / "cache")
-    harness.open_table(str(table), cache_dir=directory).snapshot().plan()
-    DECODED.clear()
+def test_bounds_of_another_column_are_added(table, monkeypatch):
+    harness.open_table(str(table)).snapshot().plan()
     read = manifests_read(monkeypatch)
     for expected in (3, 3):
-        plan = harness.open_table(str(table), cache_dir=directory).snapshot().plan(where="id = 17")
+        plan = harness.open_table(str(table)).snapshot().plan(where="id = 17")
         assert (plan.files.num_rows, len(plan.skipped), len(read)) == (1, 11, expected)
 
 
-@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "other"])
-def test_a_damaged_entry_is_read_again_and_replaced(table, tmp_path, damage):
-    expected = plans(table, str(tmp_path / "cache"))
-    entries = sorted((tmp_path / "cache" / "harness-1").iterdir())
-    sound = [path.read_bytes() for path in entries]
-    for number, path in enumerate(entries):
-        data = sound[number]
-        match damage:
-            case "flip":
-                middle = len(data) // 2
-                path.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
-            case "cut":
-                path.write_bytes(data[:-1])
-            case "empty":
-                path.write_bytes(b"")
-            case "other":
-                path.write_bytes(sound[number - 1])
-    DECODED.clear()
-    assert plans(table, str(tmp_path / "cache")) == expected
-    DECODED.clear()
-    assert plans(table, str(tmp_path / "cache")) == expected
-    assert sorted(path.read_bytes() for path in entries) == sorted(sound)
+def test_manifests_in_a_store_are_held_by_the_opened_table_alone(table, monkeypatch):
+    """A store could only be asked whether they changed, which costs what reading does."""
+    fsspec.filesystem("memory").put(str(table), "/t", recursive=True)
+    read = manifests_read(monkeypatch)
+    for expected in (3, 6):
+        opened = harness.open_table("memory://t", path_map={str(table): "memory://t"})
+        found = [opened.snapshot().plan(where="id = 17").files.num_rows for _ in range(2)]
+        assert (found, len(read)) == ([1, 1], expected)
 
 
 def uncompressed(manifest: Path) -> None:
@@ -115,40 +96,48 @@ def uncompressed(manifest: Path) -> None:
         fastavro.writer(stream, reader.writer_schema, records, codec="null", metadata=metadata)
 
 
-def test_a_manifest_that_was_replaced_in_place_is_read_again(table, tmp_path):
-    directory = str(tmp_path / "cache")
+def test_a_manifest_that_was_replaced_in_place_is_read_again(table):
     first, *_ = (path for path in sorted((table / "metadata").glob("*.avro")) if not path.name.startswith("snap-"))
     uncompressed(first)
-    before = plans(table, directory)
+    before = plans(table)
     status, content = first.stat(), first.read_bytes()
     # As long as it was and with the same time, so that only what a file system sets by itself tells.
     first.write_bytes(content.replace(b".parquet", b".PARQUET"))
     os.utime(first, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert (first.stat().st_size, first.read_bytes() != content) == (len(content), True)
-    after = plans(table, directory)
+    after = plans(table)
     assert after != before
     DECODED.clear()
-    assert after == plans(table, "")
+    assert after == plans(table)
 
 
-def test_a_file_that_changed_just_now_is_not_remembered(table, tmp_path, monkeypatch):
+def test_a_file_that_changed_just_now_is_not_remembered(table, monkeypatch):
     monkeypatch.undo()
-    plans(table, str(tmp_path / "cache"))
-    assert list((tmp_path / "cache" / "harness-1").iterdir()) == []
+    plans(table)
+    assert DECODED.size == 0
 
 
-def test_a_table_of_a_strangers_has_no_cache(table, tmp_path, monkeypatch):
-    monkeypatch.setenv(decoded.DIRECTORY, str(tmp_path / "cache"))
+def test_a_table_of_a_strangers_is_not_remembered(table):
     harness.open_table(str(table), untrusted=True).snapshot().plan()
-    assert (DECODED.size, (tmp_path / "cache").exists()) == (0, False)
-    with pytest.raises(RequestError, match="Cannot keep a cache of an untrusted table"):
-        harness.open_table(str(table), untrusted=True, cache_dir=str(tmp_path))
+    assert DECODED.size == 0
 
 
-def test_the_environment_says_where_and_how_much(table, tmp_path, monkeypatch):
-    monkeypatch.setenv(decoded.DIRECTORY, str(tmp_path / "cache"))
-    plans(table, None)
-    assert list((tmp_path / "cache" / "harness-1").iterdir()) != []
-    monkeypatch.setenv(decoded.BYTES, "much")
-    with pytest.raises(RequestError, match="expected a whole number of bytes"):
-        harness.open_table(str(table))
+def test_memory_forgets_what_was_not_used_for_longest():
+    class Sized:
+        size = 40
+
+    memory, names = Memory(100), ["first", "second", "third"]
+    for name in names[:2]:
+        memory.put(name, Sized())
+    memory.get("first", Sized)
+    memory.put("third", Sized())
+    assert [memory.get(name, Sized) is not None for name in names] == [True, False, True]
+    assert memory.size == 80
+
+
+def test_an_entry_gives_back_its_columns_and_what_stands_beside():
+    table = pa.table({"id": pa.array([1, None, 3], pa.int64()), "path": pa.array(["a", "b", ""], pa.string())})
+    entry = KeptEntry.of(table, {b"header": b"\x00\xff"})
+    assert entry.columns(table.schema).equals(table)
+    assert entry.columns(pa.schema([table.schema.field("path")])).to_pydict() == {"path": ["a", "b", ""]}
+    assert entry.about == {b"header": b"\x00\xff"}

@@ -178,8 +178,10 @@ CREDENTIALS = [{"prefix": prefix, "config": config} for prefix, config in VENDED
         (
             {"config": key("a", **{"s3.secret-access-key": "s"}), "storage-credentials": CREDENTIALS},
             {
-                **{"key": "c", "secret": "s", "s3://data": REGION | {"key": "e", "secret": "s"}},
-                **{"s3://lake2": REGION | {"key": "f", "secret": "s"}},
+                "key": "c",
+                "secret": "s",
+                "s3://data": REGION | {"key": "e", "secret": "s"},
+                "s3://lake2": REGION | {"key": "f", "secret": "s"},
             },
             9,
         ),
@@ -240,7 +242,7 @@ def home(tmp_path, monkeypatch):
         pytest.param({"adls.sas-token": "x"}, {}, EVIL_AZURE, AZURE, id="a configured token of Azure"),
         pytest.param({"gcs.oauth2.token": "x"}, {}, EVIL_GCS, GCS, id="a configured token of Google's"),
     ],
-)  # fmt: skip
+)
 def test_only_credentials_of_a_server_go_to_an_address_of_the_server(configured, server, config, at, home):
     found = answered(config, configured, server, at)
     with pytest.raises(harness.RequestError, match=r"names \S*evil\S* as the address of"):
@@ -275,7 +277,7 @@ def test_credentials_of_a_server_come_without_those_of_the_user(home):
         pytest.param({}, {"adls.connection-string": "BlobEndpoint=h;AccountKey=a"}, AZURE, {}, id="all in one string"),
         pytest.param({}, {**EVIL_GCS, "gcs.oauth2.token": "x"}, GCS, {}, id="Google's"),
     ],
-)  # fmt: skip
+)
 def test_an_address_of_a_server_gets_the_credentials_that_are_said_for_it(configured, config, at, own, home):
     assert answered(config, configured, {}, at).lent(own, ()) is not None
 

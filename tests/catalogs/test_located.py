@@ -69,8 +69,10 @@ def test_options_for_another_bucket_go_there_where_the_user_allows_to_read_it():
     found = harness.Located(catalog="own", name=("t",), location="s3://lake/t", storage_options=both)
     assert found.lent({}, ()) == {"key": "a"}
     assert found.lent({"secret": "mine"}, ["s3a://archive/t"]) == {
-        "key": "a", "s3://archive": {"key": "b"}, "secret": "mine"
-    }  # fmt: skip
+        "key": "a",
+        "s3://archive": {"key": "b"},
+        "secret": "mine",
+    }
 
 
 @pytest.mark.parametrize(

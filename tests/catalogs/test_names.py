@@ -7,10 +7,14 @@ from harness.metadata.catalogs.catalog import parse_name, written
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("orders", ("orders",)), ("sales.orders", ("sales", "orders")), ('sales."a.b"', ("sales", "a.b")),
-        ('"say ""hi""".t', ('say "hi"', "t")), ("größe.2024 x", ("größe", "2024 x")), (("a.b", "c"), ("a.b", "c")),
+        ("orders", ("orders",)),
+        ("sales.orders", ("sales", "orders")),
+        ('sales."a.b"', ("sales", "a.b")),
+        ('"say ""hi""".t', ('say "hi"', "t")),
+        ("größe.2024 x", ("größe", "2024 x")),
+        (("a.b", "c"), ("a.b", "c")),
     ],
-)  # fmt: skip
+)
 def test_a_name_has_parts_and_is_written_again(text, parts):
     assert parse_name(text) == parts
     assert parse_name(written(parts)) == parts

@@ -314,13 +314,19 @@ def credential(prefix: str, config: dict[str, str]) -> dict[str, Any]:
         ({"storage-credentials": []}, "s3://b/t", None),
         ({"storage-credentials": [credential("s3://b/other", S3)]}, "s3://b/t", None),
         ({"storage-credentials": [credential("s3://b/t", S3)]}, "s3://b/t2", None),
-        ({"storage-credentials": [credential("s3://b", {"s3.access-key-id": "wide"}), credential("s3://b/t/", S3)]},
-            "s3://b/t", ({"key": "A", "secret": "B", "token": "C"}, 9)),
-        ({"azure_user_delegation_sas": {"sas_token": "S"}, "expiration_time": 8},
-            "abfss://box@lake.dfs.core.windows.net/t", ({"sas_token": "S", "account_name": "lake"}, 8)),
+        (
+            {"storage-credentials": [credential("s3://b", {"s3.access-key-id": "wide"}), credential("s3://b/t/", S3)]},
+            "s3://b/t",
+            ({"key": "A", "secret": "B", "token": "C"}, 9),
+        ),
+        (
+            {"azure_user_delegation_sas": {"sas_token": "S"}, "expiration_time": 8},
+            "abfss://box@lake.dfs.core.windows.net/t",
+            ({"sas_token": "S", "account_name": "lake"}, 8),
+        ),
         ({"gcp_oauth_token": {"oauth_token": "G"}, "expiration_time": 0}, "gs://b/t", ({"token": "G"}, None)),
         ({"aws_temp_credentials": None}, "s3://b/t", None),
     ],
-)  # fmt: skip
+)
 def test_what_a_catalog_lends_becomes_options_of_the_store(answer, location, expected):
     assert lent(answer, location) == expected

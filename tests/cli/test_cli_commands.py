@@ -42,7 +42,9 @@ class StandIn:
 
     def describe(self) -> dict:
         return {
-            **{"format_version": 2, "current_snapshot_id": 2**60, "last_updated_ms": 1_700_000_000_123},
+            "format_version": 2,
+            "current_snapshot_id": 2**60,
+            "last_updated_ms": 1_700_000_000_123,
             "schemas": [{"schema_id": 0, "fields": [{"id": 1, "name": "a"}, {"id": 2, "name": None}]}],
             "schema": [
                 {"id": 1, "name": "a", "type": "int", "doc": None},
@@ -75,8 +77,13 @@ def calls(monkeypatch) -> list:
 
 OWN_TEXT = Path(__file__).read_bytes()
 DEFAULT_OPEN = {
-    **{"catalog": None, "path_map": None, "storage_options": None, "prune": "all", "allowed_roots": ()},
-    **{"outside": "warn", "untrusted": False, "cache_dir": None},
+    "catalog": None,
+    "path_map": None,
+    "storage_options": None,
+    "prune": "all",
+    "allowed_roots": (),
+    "outside": "warn",
+    "untrusted": False,
 }
 
 
@@ -179,7 +186,9 @@ def test_sql(calls, capfd):
     assert main(["sql", "SELECT 1", "--table", "t=dir=x", "--table", "u=v", "--format", "csv"]) == 0
     assert capfd.readouterr() == ("n,d\n1,1.50\n,\n", "")
     assert calls == [
-        *(("open", "dir=x", DEFAULT_OPEN), ("open", "v", DEFAULT_OPEN), ("sql", "SELECT 1", "duckdb", ["t", "u"]))
+        ("open", "dir=x", DEFAULT_OPEN),
+        ("open", "v", DEFAULT_OPEN),
+        ("sql", "SELECT 1", "duckdb", ["t", "u"]),
     ]
 
 
@@ -187,7 +196,7 @@ def test_a_table_may_be_called_as_an_option_of_sql(tmp_path, capfd):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     names = [name for name in inspect.signature(harness.sql).parameters if name != "tables"]
-    assert {"cache_dir", "engine", "connection"} < {*names}
+    assert {"engine", "connection"} < {*names}
     query = " UNION ALL ".join(f'FROM "{name}"' for name in names)
     assert main(["sql", query, "--format", "csv", *(f"--table={name}={tmp_path / 't'}" for name in names)]) == 0
     assert capfd.readouterr() == ("id\n" + "1\n" * len(names), "")
@@ -279,7 +288,7 @@ def test_what_ends_a_command_is_told(capfd, monkeypatch, raised, code, start, en
         (["diff", "t", *["--sql", "SELECT 1"] * 3], "--sql is given 3 times"),
         (["diff", "rows.csv"], "'rows.csv' is compared with nothing"),
         (["diff", "rows.csv", "t", "--at", "1", "--at", "2"], "--at is for tables: rows.csv has no snapshots"),
-        (["cache"], "Missing argument"),
+        (["rule"], "Missing argument"),
         (["nothing"], "nothing"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -60,9 +60,11 @@ def calls(monkeypatch) -> Calls:
 @pytest.mark.parametrize(
     ("arguments", "engines"),
     [
-        *((["u"], ("duckdb", "duckdb")), (["--at", "4", "--at", "5"], ("duckdb", "duckdb"))),
+        (["u"], ("duckdb", "duckdb")),
+        (["--at", "4", "--at", "5"], ("duckdb", "duckdb")),
         (["--at", "4", "--at", "4"], ("duckdb", "duckdb")),
-        *((["--at", "4"], ("duckdb", "spark")), (["u", "--engines", "duckdb,spark"], ("duckdb", "spark"))),
+        (["--at", "4"], ("duckdb", "spark")),
+        (["u", "--engines", "duckdb,spark"], ("duckdb", "spark")),
     ],
     ids=" ".join,
 )

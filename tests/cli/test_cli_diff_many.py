@@ -37,8 +37,10 @@ def asked(texts: dict[str, str], *more: str) -> list[str]:
 
 QUERIES = {
     "1-equal.sql": "SELECT k, count(*) AS n FROM t GROUP BY k;\n",
-    **{"2-sums.sql": "SELECT k, sum(v) AS s FROM t GROUP BY k", "3-different.sql": "SELECT list(v) AS l FROM t"},
-    **{"4-refused.sql": "DELETE FROM t", "5-failed.sql": "SELECT nothing FROM t"},
+    "2-sums.sql": "SELECT k, sum(v) AS s FROM t GROUP BY k",
+    "3-different.sql": "SELECT list(v) AS l FROM t",
+    "4-refused.sql": "DELETE FROM t",
+    "5-failed.sql": "SELECT nothing FROM t",
 }
 
 
@@ -53,7 +55,10 @@ def test_the_other_reports_say_the_same(capfd) -> None:
     suite = ElementTree.parse("r.xml").find("testsuite")
     assert suite is not None
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
-        **{"tests": "5", "failures": "1", "errors": "1", "skipped": "1"}
+        "tests": "5",
+        "failures": "1",
+        "errors": "1",
+        "skipped": "1",
     }
     page = Path("r.html").read_text("utf-8")
     assert page.index("3-different.sql</code>") < page.index("1-equal.sql</code>")
@@ -71,9 +76,12 @@ FIRSTS = "SELECT k, list(v)[1] AS v FROM t GROUP BY k"  # 0.1 and 0.3 for k = 1
 @pytest.mark.parametrize(
     ("comment", "query", "code"),
     [
-        *(("", LISTS, 1), ("-- harness: --exclude l", LISTS, 0)),
-        *(("-- harness: --ignore-name-case --exclude L", LISTS, 0), ("-- harness: --cast 'v=INTEGER'", FIRSTS, 0)),
-        *(("-- harness: --tolerance floats=1", FIRSTS, 0), ("-- harness: --keys k --tolerance v=1", FIRSTS, 0)),
+        ("", LISTS, 1),
+        ("-- harness: --exclude l", LISTS, 0),
+        ("-- harness: --ignore-name-case --exclude L", LISTS, 0),
+        ("-- harness: --cast 'v=INTEGER'", FIRSTS, 0),
+        ("-- harness: --tolerance floats=1", FIRSTS, 0),
+        ("-- harness: --keys k --tolerance v=1", FIRSTS, 0),
         ("-- harness: --tolerance v=1", FIRSTS, 0),
         ("-- harness: --keys k --tolerance 'v=0.1 because of it'", FIRSTS, 1),
     ],
@@ -178,7 +186,15 @@ KEPT = '{"name": "a", "state": "s", "entry": {"name": "a", "outcome": "equal", "
 @pytest.mark.parametrize(
     "text",
     [
-        *("k,v\n1,2\n", "notes", "{}\n", "[]\n", '{"name": "a\n', "\0\n", "[" * 100_000 + "\n", "\udcff\n", "\n"),
+        "k,v\n1,2\n",
+        "notes",
+        "{}\n",
+        "[]\n",
+        '{"name": "a\n',
+        "\0\n",
+        "[" * 100_000 + "\n",
+        "\udcff\n",
+        "\n",
         *(KEPT.replace(old, new) + "\n" for old, new in (('"equal"', '"same"'), ('"m"', "1"), ('"asked"', '"asks"'))),
         *(KEPT.replace(old, new) + "\n" for old, new in (('"state"', '"stat"'), ("[]}", '[], "report": 1}'))),
     ],

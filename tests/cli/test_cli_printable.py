@@ -83,9 +83,15 @@ ERRORS = [
     ("info", "{}"),
     ("plan", "{}", "--where", f"{EVIL} = 1"),
     ("sql", f'SELECT "{EVIL}" FROM t', "--table", "t={}"),
-    *(("info", "{}", "--format", EVIL), ("info", "{}", f"--{EVIL}"), (EVIL,), ("rule", EVIL)),
-    *(("scenarios", "run", EVIL), ("scenarios", "run", "--engines", EVIL), ("scenarios", "run", "--skips", "{}")),
-    *(("scenarios", "build", EVIL, "x"), ("demo", "--directory", "{}")),
+    ("info", "{}", "--format", EVIL),
+    ("info", "{}", f"--{EVIL}"),
+    (EVIL,),
+    ("rule", EVIL),
+    ("scenarios", "run", EVIL),
+    ("scenarios", "run", "--engines", EVIL),
+    ("scenarios", "run", "--skips", "{}"),
+    ("scenarios", "build", EVIL, "x"),
+    ("demo", "--directory", "{}"),
 ]
 
 

@@ -58,9 +58,15 @@ def test_a_file_is_replaced_under_its_permissions(tmp_path, mode):
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        *(("link", "it is a link"), ("dangling", "it is a link"), ("directory", "it is a directory")),
-        *(("pipe", "it is a device"), ("/dev/null", "it is a device"), ("/dev/stdout", "it is a ")),
-        *(("none/f", "No such file or directory"), ("x" * 300, "File name too long"), ("", "it is a directory")),
+        ("link", "it is a link"),
+        ("dangling", "it is a link"),
+        ("directory", "it is a directory"),
+        ("pipe", "it is a device"),
+        ("/dev/null", "it is a device"),
+        ("/dev/stdout", "it is a "),
+        ("none/f", "No such file or directory"),
+        ("x" * 300, "File name too long"),
+        ("", "it is a directory"),
     ],
 )
 @pytest.mark.parametrize("command", ["sql", "diff", "run", "resume"])

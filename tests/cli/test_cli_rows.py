@@ -27,7 +27,11 @@ UTC = datetime.UTC
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        *((2**63, "9223372036854775808"), (True, True), (math.nan, "NaN"), (Decimal("1E+2"), "100"), (b"\xab", "AB")),
+        (2**63, "9223372036854775808"),
+        (True, True),
+        (math.nan, "NaN"),
+        (Decimal("1E+2"), "100"),
+        (b"\xab", "AB"),
         (datetime.datetime(2024, 1, 31, 12, tzinfo=UTC), "2024-01-31T12:00:00Z"),
         (datetime.date(2024, 1, 31), "2024-01-31"),
         ({1: (None, {"x": [b"\x01"]})}, {"1": [None, {"x": ["01"]}]}),
@@ -38,9 +42,45 @@ def test_python_values_become_json(value, expected):
 
 
 TEXTS = [
-    *("", " ", " a", "a ", "a b", "NULL", "null", '"', '""', "'", ",", "\n", "\r", "a\r\nb", "\t", "\\", "a\\b", "/"),
-    *("\0", "a\0b", "\x1b[31m", "\x7f", "\x85", "a\x85", "\xa0a", "\u2003", "a\u3000", "\u200b", "\u202e", "\ufeff"),
-    *("é", "日本", "\U0001f9ca", "\U000e0001", "{}", "[1]", '{"a": 1}', "\x1c", "\x0b"),
+    "",
+    " ",
+    " a",
+    "a ",
+    "a b",
+    "NULL",
+    "null",
+    '"',
+    '""',
+    "'",
+    ",",
+    "\n",
+    "\r",
+    "a\r\nb",
+    "\t",
+    "\\",
+    "a\\b",
+    "/",
+    "\0",
+    "a\0b",
+    "\x1b[31m",
+    "\x7f",
+    "\x85",
+    "a\x85",
+    "\xa0a",
+    "\u2003",
+    "a\u3000",
+    "\u200b",
+    "\u202e",
+    "\ufeff",
+    "é",
+    "日本",
+    "\U0001f9ca",
+    "\U000e0001",
+    "{}",
+    "[1]",
+    '{"a": 1}',
+    "\x1c",
+    "\x0b",
 ]
 WHOLE = {"0": 0, "9007199254740992": 2**53, "9007199254740993": "9007199254740993", "-1": -1}
 WHOLE |= {"-9007199254740992": -(2**53), "-9007199254740993": "-9007199254740993"}
@@ -49,7 +89,11 @@ FRACTIONS = {"0.5": "0.5000", "-0.25": "-0.2500", "0": "0.0000", "0.9999": "0.99
 MANY = {"0.5": "0.5" + "0" * 36, "-0.25": "-0.25" + "0" * 35}
 NO_NUMBERS = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "0": 0.0, "0.1": 0.1, "1e16": 1e16}
 DOUBLES = NO_NUMBERS | {
-    **{"-0.0": -0.0, "1e15": 1e15, "123456789012345680": 1.2345678901234568e17, "1e-4": 0.0001, "1e-5": 1e-05}
+    "-0.0": -0.0,
+    "1e15": 1e15,
+    "123456789012345680": 1.2345678901234568e17,
+    "1e-4": 0.0001,
+    "1e-5": 1e-05,
 }
 DOUBLES |= {"5e-324": 5e-324, "1.7976931348623157e308": 1.7976931348623157e308, "9007199254740993": 2.0**53}
 FLOATS = NO_NUMBERS | {"16777216": 16777216.0, "1e8": 1e8, "3.4028235e38": 3.4028235e38, "1e-45": 1e-45, "1e-5": 1e-05}
@@ -69,14 +113,22 @@ SPANS |= {"-0.000001 seconds": "PT-0.000001S", "14 months -3.5 seconds": "P14MT-
 BY_TYPE = {
     **dict.fromkeys(("BIGINT", "HUGEINT", "DECIMAL(16,0)", "DECIMAL(38,0)"), WHOLE),
     **dict.fromkeys(("TINYINT", "UINTEGER", "DECIMAL(15,0)"), SMALL),
-    **{"DECIMAL(4,4)": FRACTIONS, "DECIMAL(9,4)": FRACTIONS, "DECIMAL(38,37)": MANY},
+    "DECIMAL(4,4)": FRACTIONS,
+    "DECIMAL(9,4)": FRACTIONS,
+    "DECIMAL(38,37)": MANY,
     "BOOLEAN": {"true": True, "false": False},
     "UBIGINT": {"0": 0, "18446744073709551615": "18446744073709551615"},
-    **{"FLOAT": FLOATS, "DOUBLE": DOUBLES, "DATE": DAYS, "TIMESTAMP": TO_US, "TIMESTAMP_MS": TO_MS},
+    "FLOAT": FLOATS,
+    "DOUBLE": DOUBLES,
+    "DATE": DAYS,
+    "TIMESTAMP": TO_US,
+    "TIMESTAMP_MS": TO_MS,
     "TIMESTAMPTZ": {text: f"{moment}Z" for text, moment in TO_US.items()},
     "TIMESTAMP_S": TIMES | {"infinity": "292277026596-12-04T15:30:07"},
     "TIMESTAMP_NS": NANOS,
-    **{"TIME": CLOCK, "TIME_NS": CLOCK | {"23:59:59.999999999": "23:59:59.999999999"}, "INTERVAL": SPANS},
+    "TIME": CLOCK,
+    "TIME_NS": CLOCK | {"23:59:59.999999999": "23:59:59.999999999"},
+    "INTERVAL": SPANS,
     "VARCHAR": {text: text for text in TEXTS},
     "JSON": {text: text for text in ("{}", '{"a": "\\u001b\u202e"}', "null", '""')},
     "ENUM('a,b', '', ' x')": {text: text for text in ("a,b", "", " x")},
@@ -88,7 +140,9 @@ NESTED = {
     f"[[{', '.join(map(sqltext.text, TEXTS))}, NULL]]": [[*TEXTS, None]],
     "[[[1], NULL, []], [[NULL]]]": [[[1], None, []], [[None]]],
     "[{'a b': 1, 'c\"': ['x', NULL]}, {'a b': NULL, 'c\"': NULL}, NULL]": [
-        *({"a b": 1, 'c"': ["x", None]}, {"a b": None, 'c"': None}, None)
+        {"a b": 1, 'c"': ["x", None]},
+        {"a b": None, 'c"': None},
+        None,
     ],
     "[MAP {'k': [1.5::DECIMAL(4,2)], 'l': NULL}, MAP {}, NULL]": [[["k", ["1.50"]], ["l", None]], [], None],
     "[[MAP {1: {'d': DATE '2024-01-31', 'b': 'x'::BLOB}}, NULL]]": [[[[1, {"d": "2024-01-31", "b": "78"}]], None]],
@@ -174,7 +228,8 @@ ROWS = pa.table({"id": pa.array([1, None, 30]), "name": ["a", "", None]})
         (ROWS, RowFormat.CSV, 'id,name\n1,a\n,""\n30,\n'),
         (ROWS, RowFormat.JSONL, '{"id": 1, "name": "a"}\n{"id": null, "name": ""}\n{"id": 30, "name": null}\n'),
         (
-            *(ROWS, RowFormat.JSON),
+            ROWS,
+            RowFormat.JSON,
             '{"format": 1, "kind": "rows", "columns": [{"name": "id", "type": "int64"}, '
             '{"name": "name", "type": "string"}], "rows": [\n[1, "a"],\n[null, ""],\n[30, null]\n], "row_count": 3}\n',
         ),
@@ -199,7 +254,9 @@ def test_rows_as_parquet_and_arrow():
 @pytest.mark.parametrize(
     ("max_rows", "shown", "last"),
     [
-        *((None, 100, ""), (100, 100, ""), (99, 99, "(99 of 100 rows; --max-rows all shows all)\n")),
+        (None, 100, ""),
+        (100, 100, ""),
+        (99, 99, "(99 of 100 rows; --max-rows all shows all)\n"),
         (1, 1, "(1 of 100 rows; --max-rows all shows all)\n"),
     ],
 )
@@ -212,8 +269,12 @@ def test_text_says_how_many_rows_it_does_not_show(max_rows, shown, last):
 
 WIDE = pa.table(
     {
-        **{"id": [1234567890, 5], "kind": ["k" * 16] * 2, "a": ["x" * 30, ""], "b": ["日本" * 30, None]},
-        **{"day": [date(2024, 3, 1), None], "c": [{"n": 1}, None]},
+        "id": [1234567890, 5],
+        "kind": ["k" * 16] * 2,
+        "a": ["x" * 30, ""],
+        "b": ["日本" * 30, None],
+        "day": [date(2024, 3, 1), None],
+        "c": [{"n": 1}, None],
     }
 )
 
@@ -239,7 +300,10 @@ def test_texts_that_are_too_wide_for_any_line_are_cut():
     table = pa.table({"id": [1], "comment": ["日本" * 30], "path": ["s3://lake/orders/" + "x" * 60 + ".parquet"]})
     lines = "".join(text_lines(QueryRows.of(table), width=60)).splitlines()
     assert lines == [
-        *("    id  comment", "bigint  varchar", f"------  {'-' * 52}", f"     1  {'日本' * 12}日…"),
+        "    id  comment",
+        "bigint  varchar",
+        f"------  {'-' * 52}",
+        f"     1  {'日本' * 12}日…",
         "(1 more column: path)",
     ]
     lines = "".join(text_lines(QueryRows.of(table.select(["path", "id"])), width=60)).splitlines()

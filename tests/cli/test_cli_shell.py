@@ -108,9 +108,14 @@ def test_tables_of_names_of_their_own(shell, lake):
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
-        *((".ta", [".tables"]), (".mode j", ["json", "jsonl"]), (".schema sales.or", ["sales.orders"])),
-        *(("SELECT * FROM sal", ["sales.orders", "sales.old"]), ("SELECT * FROM SALES.OR", ["sales.orders"])),
-        *(("SELECT no", ["not"]), ("SEL", ["SELECT"]), ("SELECT * FROM sales.orders WHERE no", ["note"])),
+        (".ta", [".tables"]),
+        (".mode j", ["json", "jsonl"]),
+        (".schema sales.or", ["sales.orders"]),
+        ("SELECT * FROM sal", ["sales.orders", "sales.old"]),
+        ("SELECT * FROM SALES.OR", ["sales.orders"]),
+        ("SELECT no", ["not"]),
+        ("SEL", ["SELECT"]),
+        ("SELECT * FROM sales.orders WHERE no", ["note"]),
         ("SELECT * FROM sales.orders\nWHERE orders.", ["orders.id", "orders.note"]),
         ("SELECT sales.orders.i", ["sales.orders.id"]),
         ("SELECT * FROM sales.orders WHERE ", ["id", "note", "sales.orders", "sales.old", '"odd name"']),

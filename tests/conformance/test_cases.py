@@ -27,9 +27,13 @@ def table(tmp_path_factory):
     """A table of two versions with rows: one, then three."""
     history = [{"append": [{"data": "a", "rows": ROWS[:1]}]}, {"append": [{"data": "b", "rows": ROWS[1:]}]}]
     told = {
-        "title": "Two", "format": "delta", "clauses": [], "table": {"schema": SCHEMA, "configuration": {"k": "v"}},
-        "history": history, "expect": {"rows": []},
-    }  # fmt: skip
+        "title": "Two",
+        "format": "delta",
+        "clauses": [],
+        "table": {"schema": SCHEMA, "configuration": {"k": "v"}},
+        "history": history,
+        "expect": {"rows": []},
+    }
     return build(from_mapping(told, "two"), tmp_path_factory.mktemp("made")).location
 
 
@@ -78,7 +82,9 @@ def test_readings_of_an_acceptance_test_are_judged_version_by_version(dat, tmp_p
     report = ran(tmp_path, capsys, "--engines", "duckdb,oracle")
     name = "reader_tests/generated/two"
     assert outcomes(report) == {
-        **{("duckdb", name): "PASS", ("oracle", name): "PASS", ("duckdb", f"{name}/table_version_metadata"): "PASS"},
+        ("duckdb", name): "PASS",
+        ("oracle", name): "PASS",
+        ("duckdb", f"{name}/table_version_metadata"): "PASS",
         ("oracle", f"{name}/table_version_metadata"): "UNSUPPORTED",
     }
     assert [check["read"] for check in report["cases"][0]["checks"]] == ["all columns", "all columns at version 1"]
@@ -98,24 +104,39 @@ def test_other_rows_or_properties_than_those_of_an_acceptance_test_fail(dat, tmp
 
 
 SCHEMA_STRING = json.dumps(
-    {"type": "struct", "fields": [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in SCHEMA.items()
-    ]}
-)  # fmt: skip
+    {
+        "type": "struct",
+        "fields": [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in SCHEMA.items()],
+    }
+)
 SPECS = {
     "all": ({"type": "read", "expected": {"rowCount": 3, "fileCount": 2, "filesSkipped": 0}}, [1, 2, 3]),
     "old": ({"type": "read", "version": 1, "expected": {"rowCount": 1}}, [1]),
     "then": ({"type": "read", "timestamp": "9999-01-01T00:00:00Z", "error": {"errorCode": "DELTA_LATER"}}, None),
     "some": ({"type": "read", "predicate": "`id` <=> 3 OR letter RLIKE '^b'", "expected": {"rowCount": 2}}, [2, 3]),
-    "ids": ({"type": "read", "columns": ["id"], "predicate": "at = '2024-05-06 07:08:09'", "expected": {"rowCount": 2}},
-            [1, 3]),
+    "ids": (
+        {"type": "read", "columns": ["id"], "predicate": "at = '2024-05-06 07:08:09'", "expected": {"rowCount": 2}},
+        [1, 3],
+    ),
     "negative": ({"type": "read", "version": -1, "expected": {"rowCount": 0}}, None),
     "never": ({"type": "snapshotConstruction", "version": 99, "error": {"errorCode": "DELTA_VERSION"}}, None),
     "fails": ({"type": "read", "error": {"errorCode": "DELTA_UNSUPPORTED_FEATURES_FOR_READ"}}, None),
-    "told": ({"type": "snapshot_construction", "expected": {
-        "protocol": {"minReaderVersion": 1, "minWriterVersion": 2},
-        "metadata": {"format": {"provider": "parquet", "options": {}}, "schemaString": SCHEMA_STRING,
-                     "partitionColumns": [], "configuration": {"k": "v"}, "createdTime": 5}}}, None),
+    "told": (
+        {
+            "type": "snapshot_construction",
+            "expected": {
+                "protocol": {"minReaderVersion": 1, "minWriterVersion": 2},
+                "metadata": {
+                    "format": {"provider": "parquet", "options": {}},
+                    "schemaString": SCHEMA_STRING,
+                    "partitionColumns": [],
+                    "configuration": {"k": "v"},
+                    "createdTime": 5,
+                },
+            },
+        },
+        None,
+    ),
     "told-wrong": ({"type": "snapshot", "expected": {"protocol": {"minReaderVersion": 2}}}, None),
     "feed": ({"type": "cdf", "startVersion": 0}, None),
     "more": ({"type": "cdf", "startVersion": 1}, None),
@@ -124,7 +145,7 @@ SPECS = {
     "rowless": ({"type": "read", "expected": {"rowCount": 1}}, None),
     "miscounted": ({"type": "read", "expected": {"rowCount": 2}}, [1, 2, 3]),
     "bare": ({"type": "read"}, None),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -144,9 +165,17 @@ def workloads(table, tmp_path):
 def test_workloads_are_judged_and_those_of_unknown_kinds_are_counted(workloads, capsys):
     report = ran(workloads, capsys, "--engines", "duckdb", code=1)
     assert {name.removeprefix("two/"): outcome for (_, name), outcome in outcomes(report).items()} == {
-        "all": "PASS", "old": "PASS", "then": "PASS", "some": "PASS", "ids": "PASS", "negative": "PASS",
-        "never": "PASS", "fails": "FAIL", "told": "PASS", "told-wrong": "FAIL",
-    }  # fmt: skip
+        "all": "PASS",
+        "old": "PASS",
+        "then": "PASS",
+        "some": "PASS",
+        "ids": "PASS",
+        "negative": "PASS",
+        "never": "PASS",
+        "fails": "FAIL",
+        "told": "PASS",
+        "told-wrong": "FAIL",
+    }
     assert report["missing"] == {
         "cdf": "2 cases of a kind that is not known",
         "predicate that cannot be parsed": "1 case of a kind that is not known",

@@ -85,8 +85,10 @@ def test_a_read_comes_to(case):
 @pytest.mark.parametrize(
     ("result", "outcome"),
     [
-        *((CorruptDeleteError("in words of its own"), "PASS"), (InvalidTableError("position 7"), "FAIL")),
-        *((ROWS, "FAIL"), (KeyError("x"), "ERROR")),
+        (CorruptDeleteError("in words of its own"), "PASS"),
+        (InvalidTableError("position 7"), "FAIL"),
+        (ROWS, "FAIL"),
+        (KeyError("x"), "ERROR"),
     ],
     ids=["class", "other-class", "rows", "no-harness-error"],
 )

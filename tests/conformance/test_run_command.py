@@ -74,10 +74,16 @@ def test_wrong_rows_fail_and_only_they_do(suite, outcomes):
     code, found = outcomes(*suite(removed=REMOVED, plain=PLAIN), *engines)
     assert code == 1
     assert found == {
-        **{"duckdb::removed": "PASS", "oracle::removed": "PASS", "fake::removed": "FAIL"},
+        "duckdb::removed": "PASS",
+        "oracle::removed": "PASS",
+        "fake::removed": "FAIL",
         "declining::removed": "UNSUPPORTED",
-        **{"refusing::removed": "ERROR", "duckdb::plain": "PASS", "oracle::plain": "PASS", "fake::plain": "PASS"},
-        **{"declining::plain": "UNSUPPORTED", "refusing::plain": "ERROR"},
+        "refusing::removed": "ERROR",
+        "duckdb::plain": "PASS",
+        "oracle::plain": "PASS",
+        "fake::plain": "PASS",
+        "declining::plain": "UNSUPPORTED",
+        "refusing::plain": "ERROR",
     }
 
 
@@ -158,7 +164,8 @@ def test_what_cannot_run_ends_with_2(suite, capsys, arguments, message):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        *(("fake::removed", "has no reason"), ("fake::removed #", "has no reason")),
+        ("fake::removed", "has no reason"),
+        ("fake::removed #", "has no reason"),
         ("removed # bug", "expected ENGINE::SCENARIO"),
     ],
 )

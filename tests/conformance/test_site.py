@@ -96,7 +96,12 @@ def without(*path):
 @pytest.mark.parametrize(
     "text",
     [
-        *("[" * 100_000, "[]", "1", "null", '{"kind": "conformance"}', "\udcff"),
+        "[" * 100_000,
+        "[]",
+        "1",
+        "null",
+        '{"kind": "conformance"}',
+        "\udcff",
         *(
             json.dumps(without(name))
             for name in sorted(REPORT.keys() - {"format", "kind", "passed", "seconds", "unused"})
@@ -148,7 +153,10 @@ def inlined(site, name):
 
 
 PAGES = (
-    *("index.html", "scenarios.html", "compare.html", "readers/bad.html"),
+    "index.html",
+    "scenarios.html",
+    "compare.html",
+    "readers/bad.html",
     "scenarios/iceberg/deletes/own-commit.html",
 )
 

@@ -62,9 +62,13 @@ def written(directory: Path, *names: str, text: str | None = None) -> Path:
 def suite(tmp_path_factory) -> Path:
     """Tables with a twin, with a catalog's answer, of a moment, of changes, open, and not to be read."""
     names = (
-        *("iceberg/files/missing-data-file", "iceberg/deletes/null-keys", "iceberg/manifests/unknown-format"),
-        *("delta/catalog/held-commit-is-read", "iceberg/time-travel/snapshots-and-schemas"),
-        *("delta/change-feed/vacuumed-refused", "delta/deletion-vectors/unknown-storage-refused"),
+        "iceberg/files/missing-data-file",
+        "iceberg/deletes/null-keys",
+        "iceberg/manifests/unknown-format",
+        "delta/catalog/held-commit-is-read",
+        "iceberg/time-travel/snapshots-and-schemas",
+        "delta/change-feed/vacuumed-refused",
+        "delta/deletion-vectors/unknown-storage-refused",
         "delta/time-travel/by-version",
     )
     return written(tmp_path_factory.mktemp("suite"), *names)
@@ -82,8 +86,13 @@ def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
     first, second, third = case.pop("reads")
     requirement, note = case.pop("requirements")
     assert case == {
-        **{"format": 1, "kind": "case", "name": "mine/case", "title": "A position delete", "table_format": "iceberg"},
-        **{"features": ["position-delete"], "table": "table"},
+        "format": 1,
+        "kind": "case",
+        "name": "mine/case",
+        "title": "A position delete",
+        "table_format": "iceberg",
+        "features": ["position-delete"],
+        "table": "table",
         "metadata": "table/metadata/v3.metadata.json",
         "twin": "intact/case.json",
     }
@@ -91,8 +100,14 @@ def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
     assert requirement["links"] == ["https://iceberg.apache.org/spec/#scan-planning"]
     assert note == {"id": "a note", "title": None, "source": None, "links": []}
     assert first == {
-        **{"number": 1, "demand": "must", "policy": None, "open": None, "at": None, "changes": None},
-        **{"columns": ["name", "id"], "where": "id > 1"},
+        "number": 1,
+        "demand": "must",
+        "policy": None,
+        "open": None,
+        "at": None,
+        "changes": None,
+        "columns": ["name", "id"],
+        "where": "id > 1",
         "predicate": {"type": "gt", "term": "id", "value": 1},
         "catalog": None,
         "rows": {
@@ -176,11 +191,19 @@ def test_an_archive_has_the_same_bytes_each_time_and_keeps_the_times_of_files(tm
 @pytest.mark.parametrize(
     ("text", "value", "expected"),
     [
-        *(("date", "1970-01-03", 2), ("long", 2**53 + 1, 2**53 + 1)),
-        *(("timestamptz", "1970-01-01 00:00:01Z", 1_000_000), ("timestamp_ns", "1970-01-01 00:00:00.000000001", 1)),
-        *(("time", "00:00:01", 1_000_000), ("decimal(9, 2)", "1.5", "1.50"), ("binary", "00ff", "00ff")),
-        *(("fixed[2]", "00ff", "00ff"), ("string", 'a\n"\u2028', 'a\n"\u2028'), ("double", math.nan, "NaN")),
-        *(("double", -math.inf, "-Infinity"), ("double", -0.0, -0.0), ("float", 0.1, 0.10000000149011612)),
+        ("date", "1970-01-03", 2),
+        ("long", 2**53 + 1, 2**53 + 1),
+        ("timestamptz", "1970-01-01 00:00:01Z", 1_000_000),
+        ("timestamp_ns", "1970-01-01 00:00:00.000000001", 1),
+        ("time", "00:00:01", 1_000_000),
+        ("decimal(9, 2)", "1.5", "1.50"),
+        ("binary", "00ff", "00ff"),
+        ("fixed[2]", "00ff", "00ff"),
+        ("string", 'a\n"\u2028', 'a\n"\u2028'),
+        ("double", math.nan, "NaN"),
+        ("double", -math.inf, "-Infinity"),
+        ("double", -0.0, -0.0),
+        ("float", 0.1, 0.10000000149011612),
         ("uuid", "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000001"),
         ("map<string, int>", {"a": None}, [["a", None]]),
         ("struct<a: int, b: list<date>>", {"a": 1, "b": ["1970-01-02"]}, {"a": 1, "b": [1]}),
@@ -227,9 +250,12 @@ def test_the_twin_is_the_most_of_a_history_that_is_readable(name, rows, tmp_path
         ("CorruptFileError", "CorruptDataFile", "corrupt-data"),
         ("CorruptFileError", "LogCorrupt", "corrupt-metadata"),
         ("InvalidTableError", "CorruptDeletionVector", "corrupt-deletes"),
-        *(("CorruptDeleteError", None, "corrupt-deletes"), ("IsAViewError", None, "not-found")),
-        *(("SnapshotNotFoundError", None, "not-found"), ("UnknownColumnError", None, "invalid-request")),
-        *(("HarnessError", None, "failed"), ("missing-file", None, "missing-file")),
+        ("CorruptDeleteError", None, "corrupt-deletes"),
+        ("IsAViewError", None, "not-found"),
+        ("SnapshotNotFoundError", None, "not-found"),
+        ("UnknownColumnError", None, "invalid-request"),
+        ("HarnessError", None, "failed"),
+        ("missing-file", None, "missing-file"),
     ],
 )
 def test_errors_have_neutral_classes(kind, cause, found):

@@ -208,7 +208,7 @@ def test_a_reader_that_is_missing_says_what_to_do(tmp_path, monkeypatch):
     with pytest.raises(RequestError, match="no_such is not installed; name an interpreter") as caught:
         interpreter_of(ABSENT, {})
     assert caught.value.cause == NOT_INSTALLED
-    with pytest.raises(RequestError, match=r"iceberg-go: it is not built; .* nox -s readers-native") as caught:
+    with pytest.raises(RequestError, match=r"iceberg-go: it is not built; .* nox -s readers -- native") as caught:
         open_engine("iceberg-go", EnginePlaces(), ExitStack())
     assert caught.value.cause == NOT_INSTALLED
 

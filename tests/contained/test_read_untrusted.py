@@ -90,10 +90,9 @@ def test_an_error_keeps_its_class_and_place(table, here, asked, kind, said):
 
 
 def test_it_takes_what_open_table_and_snapshot_take():
-    """But for what is of stores and catalogs, which no worker asks; `outside` and `untrusted`, which are decided; and
-    `cache_dir`, which there is none of for tables of strangers."""
+    """But no options of stores and catalogs, which no worker asks, nor `outside` and `untrusted`, which are decided."""
     own = {"columns", "where", "query", "bounds", "waived"}
-    others = {"catalog", "storage_options", "outside", "untrusted", "cache_dir", "self"}
+    others = {"catalog", "storage_options", "outside", "untrusted", "self"}
     twins = (inspect.signature(harness.open_table), inspect.signature(harness.Table.snapshot))
     known = {name: p.default for twin in twins for name, p in twin.parameters.items() if name not in others}
     taken = inspect.signature(harness.read_untrusted).parameters

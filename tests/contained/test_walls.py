@@ -33,16 +33,37 @@ OWN, OTHER = 1000, 1001
 
 CALLS: dict[int, list[tuple]] = {
     ALLOWED: [
-        *(("read",), ("futex",), ("faccessat2",), ("kill", OWN), ("tgkill", OWN), ("prlimit64", 0)),
+        ("read",),
+        ("futex",),
+        ("faccessat2",),
+        ("kill", OWN),
+        ("tgkill", OWN),
+        ("prlimit64", 0),
         ("prlimit64", 1 << 32),  # the kernel takes the lower half
-        *(("clone", 0x3D0F00), ("clone", 0x7D0F00)),  # as glibc makes threads, and musl
-        *(("fcntl", 3, 3), ("ioctl", 3, 0x5401), ("socketpair", 1, 1 | 0o2000000), ("sendto", 3, 1, 1, 0, 0)),
+        ("clone", 0x3D0F00),
+        ("clone", 0x7D0F00),  # as glibc makes threads, and musl
+        ("fcntl", 3, 3),
+        ("ioctl", 3, 0x5401),
+        ("socketpair", 1, 1 | 0o2000000),
+        ("sendto", 3, 1, 1, 0, 0),
     ],
     REFUSED: [
-        *(("socket",), ("memfd_create",), ("fchmodat",), ("kill", 0), ("kill", OTHER), ("tgkill", OTHER)),
-        *(("prlimit64", OTHER), ("sched_getaffinity", OTHER), ("sched_setaffinity", 0)),
-        *(("clone", 0x3D0F00 | 17), ("clone", 17), ("clone", 0x4000 | 0x100 | 17)),  # the last as vfork
-        *(("fcntl", 3, 10), ("socketpair", 1, 2), ("socketpair", 16, 1), ("sendto", 3, 1, 1, 0, 1 << 40)),
+        ("socket",),
+        ("memfd_create",),
+        ("fchmodat",),
+        ("kill", 0),
+        ("kill", OTHER),
+        ("tgkill", OTHER),
+        ("prlimit64", OTHER),
+        ("sched_getaffinity", OTHER),
+        ("sched_setaffinity", 0),
+        ("clone", 0x3D0F00 | 17),
+        ("clone", 17),
+        ("clone", 0x4000 | 0x100 | 17),  # the last as vfork
+        ("fcntl", 3, 10),
+        ("socketpair", 1, 2),
+        ("socketpair", 16, 1),
+        ("sendto", 3, 1, 1, 0, 1 << 40),
     ],
     UNKNOWN: [("clone3",), ("pidfd_open",)],
     0x00050000 | 25: [("ioctl", 3, 0x5412)],

@@ -56,9 +56,14 @@ def found(tmp_path_factory):
         patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
         bounds = Bounds(open_files=64, scratch_bytes=1 << 20)
         request = {
-            **{"outside": str(outside), "own": str(own), "link": str(link), "landlock": HAS_LANDLOCK},
-            **{"port": server.getsockname()[1], "socket": str(heard)},
-            **{"open_files": bounds.open_files, "scratch_bytes": bounds.scratch_bytes},
+            "outside": str(outside),
+            "own": str(own),
+            "link": str(link),
+            "landlock": HAS_LANDLOCK,
+            "port": server.getsockname()[1],
+            "socket": str(heard),
+            "open_files": bounds.open_files,
+            "scratch_bytes": bounds.scratch_bytes,
         }
         finished = run("works:attempts", request, bounds=bounds, directories=[str(own.parent)])
     assert (finished.code, finished.said) == (0, "")

@@ -57,10 +57,21 @@ def test_primitive_types(name, expected):
 @pytest.mark.parametrize(
     "name",
     [
-        "int", "INTEGER", "bigint", "decimal(39,0)", "decimal(0,0)", "decimal(3,4)", "decimal(5,-2)", "decimal(5)", "",
-        "x", "timestamp_ns", "intervals", "geometries",
+        "int",
+        "INTEGER",
+        "bigint",
+        "decimal(39,0)",
+        "decimal(0,0)",
+        "decimal(3,4)",
+        "decimal(5,-2)",
+        "decimal(5)",
+        "",
+        "x",
+        "timestamp_ns",
+        "intervals",
+        "geometries",
     ],
-)  # fmt: skip
+)
 def test_unknown_type_names_are_refused_when_loading(name):
     assert parse_type_name(name) is None
     with pytest.raises(UnsupportedError) as error:
@@ -76,11 +87,22 @@ def test_unknown_kind_of_nested_type_is_refused():
 @pytest.mark.parametrize(
     "text",
     [
-        None, "", "  ", "{", "null", "[]", '"struct"', '{"type":"struct"}', '{"fields":[]}',
-        '{"type":"struct","fields":{}}', '{"type":"struct","fields":[]}', '{"type":"struct","fields":[1]}',
-        '{"type":"struct","fields":[{"type":"long"}]}', '{"type":"array","elementType":"long"}',
+        None,
+        "",
+        "  ",
+        "{",
+        "null",
+        "[]",
+        '"struct"',
+        '{"type":"struct"}',
+        '{"fields":[]}',
+        '{"type":"struct","fields":{}}',
+        '{"type":"struct","fields":[]}',
+        '{"type":"struct","fields":[1]}',
+        '{"type":"struct","fields":[{"type":"long"}]}',
+        '{"type":"array","elementType":"long"}',
     ],
-)  # fmt: skip
+)
 def test_what_is_no_schema_is_refused(text):
     with pytest.raises(InvalidTableError) as error:
         parse_schema(text)
@@ -132,11 +154,23 @@ def changed(before, after, **extra):
 
 
 NOT_WIDENINGS = [
-    ("long", "integer"), ("long", "double"), ("integer", "float"), ("double", "float"), ("byte", "decimal(2,0)"),
-    ("byte", "decimal(3,1)"), ("short", "decimal(4,0)"), ("integer", "decimal(9,0)"), ("integer", "decimal(10,1)"),
-    ("long", "decimal(19,0)"), ("decimal(10,2)", "decimal(12,5)"), ("decimal(10,2)", "decimal(9,2)"),
-    ("date", "timestamp"), ("timestamp", "timestamp_ntz"), ("integer", "string"), ("integer", "hyperreal"),
-]  # fmt: skip
+    ("long", "integer"),
+    ("long", "double"),
+    ("integer", "float"),
+    ("double", "float"),
+    ("byte", "decimal(2,0)"),
+    ("byte", "decimal(3,1)"),
+    ("short", "decimal(4,0)"),
+    ("integer", "decimal(9,0)"),
+    ("integer", "decimal(10,1)"),
+    ("long", "decimal(19,0)"),
+    ("decimal(10,2)", "decimal(12,5)"),
+    ("decimal(10,2)", "decimal(9,2)"),
+    ("date", "timestamp"),
+    ("timestamp", "timestamp_ntz"),
+    ("integer", "string"),
+    ("integer", "hyperreal"),
+]
 WIDENING = frozenset({"typeWidening"})
 
 

@@ -47,12 +47,12 @@ def forget() -> None:
     DECODED.clear()
 
 
-def plans(folder: Path, cache_dir: str = "", filters: tuple[str | None, ...] = FILTERS) -> list[object]:
+def plans(folder: Path, filters: tuple[str | None, ...] = FILTERS) -> list[object]:
     found = []
     for where in filters:
-        plan = harness.open_table(str(folder / "t"), cache_dir=cache_dir).snapshot().plan(where=where)
+        plan = harness.open_table(str(folder / "t")).snapshot().plan(where=where)
         counts = plan.files.column("record_count").to_pylist()
-        found.append((plan.files.column("path").to_pylist(), counts, [*plan.skipped]))
+        found.append((plan.files.column("path").to_pylist(), counts, plan.skipped.to_pylist()))
     return found
 
 
@@ -61,16 +61,6 @@ def test_the_same_process_reads_statistics_of_a_column_once(made, tmp_path):
     assert [len(paths) for paths, *_ in first] == [6, 1, 1, 3, 2, 0]  # type: ignore[misc]
     assert len(READ) == 4, "row counts, and each of three columns"
     assert (plans(tmp_path), len(READ)) == (first, 4)
-
-
-def test_the_next_process_reads_them_from_the_directory(made, tmp_path):
-    cache_dir = str(tmp_path / "cache")
-    first = plans(tmp_path, cache_dir)
-    forget()
-    READ.clear()
-    assert (plans(tmp_path, cache_dir), READ) == (first, [])
-    forget()
-    assert (plans(tmp_path), len(READ)) == (first, 4), "and only if it names the directory"
 
 
 def test_what_is_known_of_some_files_says_nothing_of_others(made, tmp_path):

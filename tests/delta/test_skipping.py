@@ -116,11 +116,26 @@ def told(recorded: Any, out: str = "", kept: str = "") -> list[tuple[Any, str, b
 
 CASES = [
     # F2, F3
-    *((each, "i > 100", True) for each in (
-        None, "", "{", "[]", "null", {}, stats("other", 1, 9), stats("i", 1, 9, nulls=None),
-        stats("i", 1, 9, rows=None), stats("i", 1, 9, rows=-1), stats("i", 1, 9, nulls=11),
-        stats("i", 1, 9, nulls="0"), stats("i", "1", "9"), stats("i", 1.5, 9.5), stats("i", None, None, nulls=9),
-    )),
+    *(
+        (each, "i > 100", True)
+        for each in (
+            None,
+            "",
+            "{",
+            "[]",
+            "null",
+            {},
+            stats("other", 1, 9),
+            stats("i", 1, 9, nulls=None),
+            stats("i", 1, 9, rows=None),
+            stats("i", 1, 9, rows=-1),
+            stats("i", 1, 9, nulls=11),
+            stats("i", 1, 9, nulls="0"),
+            stats("i", "1", "9"),
+            stats("i", 1.5, 9.5),
+            stats("i", None, None, nulls=9),
+        )
+    ),
     # all rows null, and bounds beside it: neither is believed
     *told(stats("i", 1, 9, nulls=10), kept="i = 5; i IS NOT NULL; i IS NULL; i > 100"),
     *told(stats("s", "a", "b", nulls=10), kept="s = 'a'; s IS NOT NULL"),
@@ -129,9 +144,11 @@ CASES = [
     *told({"numRecords": 10, "nullCount": {"i": 10}}, "i = 5 OR i <> 5; i IS NOT NULL", "i IS NULL"),
     ({"numRecords": 10, "nullCount": {"i": 3}, "tightBounds": False}, "i IS NULL", True),
     # F4
-    *told(stats("i", 1, 9),
-          "i = 10; i < 1; i >= 10; i IN (0, 10); NOT (i < 10); i > 100 AND s = 'x'; i + 1 > 100",
-          "i = 9; i <= 1; i IN (0, 5); i > 100 OR s = 'x'; i * 2 > 100"),
+    *told(
+        stats("i", 1, 9),
+        "i = 10; i < 1; i >= 10; i IN (0, 10); NOT (i < 10); i > 100 AND s = 'x'; i + 1 > 100",
+        "i = 9; i <= 1; i IN (0, 5); i > 100 OR s = 'x'; i * 2 > 100",
+    ),
     (only("i", 7), "i <> 7", False),
     (stats("i", 7, 8), "i <> 7", True),
     (stats("i", 9, 1), "i = 5", True),
@@ -195,7 +212,7 @@ CASES = [
     (only("i", 1e18), "i = 5", True),
     ('{"numRecords": 1, "minValues": {"i": 9.007199254740993E15}, "nullCount": {"i": 0}}', "i = 5", True),
     *told(decimals("1E+3", "1000"), "n > 1000.00", "n = 1000.00"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("recorded", "where", "kept"), CASES)
@@ -276,11 +293,18 @@ EPOCH_2024 = 1704067200 * 10**6
         pytest.param(struct(1, 2, pa.int64()), dt.StringType(), (None, None), id="no text"),
         pytest.param(struct(1.5, 2.5, pa.float64()), dt.FloatType(32), (1.5, 2.5), id="float"),
         pytest.param(struct(math.nan, math.inf, pa.float64()), dt.FloatType(64), (None, None), id="no numbers"),
-        pytest.param(struct(Decimal("1.10"), Decimal("2.20"), pa.decimal128(5, 2)), dt.DecimalType(7, 3),
-            (Decimal("1.1"), Decimal("2.2")), id="decimal of another scale"),
-        pytest.param(struct(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC),
-            pa.timestamp("ms", "UTC")), dt.TimestampType(utc=True), (EPOCH_2024, EPOCH_2024 + 1000),
-            id="instant, cut to milliseconds"),
+        pytest.param(
+            struct(Decimal("1.10"), Decimal("2.20"), pa.decimal128(5, 2)),
+            dt.DecimalType(7, 3),
+            (Decimal("1.1"), Decimal("2.2")),
+            id="decimal of another scale",
+        ),
+        pytest.param(
+            struct(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC), pa.timestamp("ms", "UTC")),
+            dt.TimestampType(utc=True),
+            (EPOCH_2024, EPOCH_2024 + 1000),
+            id="instant, cut to milliseconds",
+        ),
         (struct(-(2**62), 2**62, pa.timestamp("ms")), dt.TimestampType(), (None, None)),  # beyond 64 bits
         (struct(-1, 2**62 + 1, pa.timestamp("ns")), dt.TimestampType(), (-1001, 2**62 // 1000 + 1000)),
         (struct(19723, 19723, pa.date32()), dt.TimestampType(), (EPOCH_2024, EPOCH_2024 + 1000)),
@@ -289,7 +313,7 @@ EPOCH_2024 = 1704067200 * 10**6
         pytest.param(struct(1, 5, pa.int64(), nulls=None), LONG, (None, None), id="no null count"),
         pytest.param(struct(1, 5, pa.int64(), rows=None), LONG, (None, None), id="no row count"),
     ],
-)  # fmt: skip
+)
 def test_struct_statistics(structs, type_, bounds):
     assert known(structs, type_) == bounds
 

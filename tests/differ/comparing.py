@@ -77,7 +77,8 @@ PLACED = replace(
 """Cut, and with pictures of all kinds that are as large as they become."""
 ALIKE = (
     replace(CHANGED, kind=RowKind.ONLY_LEFT, right=None, partner=3, right_origins=()),
-    *(ONLY_LEFT, ONLY_RIGHT),
+    ONLY_LEFT,
+    ONLY_RIGHT,
     replace(CHANGED, kind=RowKind.ONLY_RIGHT, left=None, partner=0, left_origins=()),
 )
 UNKEYED = replace(COMPARED, rows=ALIKE, only_left=3, only_right=2)
@@ -85,7 +86,12 @@ EQUAL = ComparisonResult(left=LEFT, right=replace(RIGHT, rows=1000), columns=COL
 OUTCOME = ComparisonResult(left=LEFT, right=replace(RIGHT, rows=None, error=LOST))
 FAILED = ComparisonResult(left=replace(LEFT, rows=None, error=TORN), right=replace(RIGHT, rows=None, error=LOST))
 ALL = {
-    **{"keyed": KEYED, "cut": CUT, "placed": PLACED, "unkeyed": UNKEYED, "equal": EQUAL, "outcome": OUTCOME},
+    "keyed": KEYED,
+    "cut": CUT,
+    "placed": PLACED,
+    "unkeyed": UNKEYED,
+    "equal": EQUAL,
+    "outcome": OUTCOME,
     "failed": FAILED,
 }
 

@@ -70,8 +70,10 @@ CARRIED = {
 
 ARROW_ONLY = {
     "uint64": array([0, 1, 2**64 - 1, MOST, None], pa.uint64()),
-    **{"half": array([0.0, 1.5, None], pa.float16()), "timestamp-s": array(TIMES, pa.timestamp("s"))},
-    **{"timestamp-ms": array(TIMES, pa.timestamp("ms")), "time-s": array([0, 1, 86_399, None], pa.time32("s"))},
+    "half": array([0.0, 1.5, None], pa.float16()),
+    "timestamp-s": array(TIMES, pa.timestamp("s")),
+    "timestamp-ms": array(TIMES, pa.timestamp("ms")),
+    "time-s": array([0, 1, 86_399, None], pa.time32("s")),
     "duration": array(TIMES, pa.duration("ns")),
     "date-ms": array([0, 86_400_000, -86_400_000, None], pa.date64()),
     "dictionary": array(["a", "", None, "b"], pa.string()).dictionary_encode(),

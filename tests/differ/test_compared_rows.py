@@ -18,7 +18,6 @@ from harness.differ.result import ComparisonResult, RowKind
 from harness.differ.sides import Sums
 from harness.errors import RequestError
 
-pytestmark = pytest.mark.usefixtures("one_duckdb")
 LEFT, RIGHT, CHANGED = RowKind.ONLY_LEFT, RowKind.ONLY_RIGHT, RowKind.CHANGED
 
 
@@ -36,8 +35,12 @@ def test_partners():
     right = table((2, "b", 2.5), (1, "", 1.0), (5, "q", 9.0))  # the last two share one column of three
     rows = difference_of(left, right, left.column_names, max_rows=9).rows
     assert [(r.left or r.right, r.differing, r.partner) for r in rows] == [
-        *((("1", "'a'", "1.0"), ("b",), 3), (("2", "'b'", "2.0"), ("c",), 4), (("9", "'z'", "9.0"), (), None)),
-        *((("1", "''", "1.0"), ("b",), 0), (("2", "'b'", "2.5"), ("c",), 1), (("5", "'q'", "9.0"), (), None)),
+        (("1", "'a'", "1.0"), ("b",), 3),
+        (("2", "'b'", "2.0"), ("c",), 4),
+        (("9", "'z'", "9.0"), (), None),
+        (("1", "''", "1.0"), ("b",), 0),
+        (("2", "'b'", "2.5"), ("c",), 1),
+        (("5", "'q'", "9.0"), (), None),
     ]
 
 

@@ -159,16 +159,31 @@ def test_json() -> None:
     gone = row("only_left", ["9", "'eu'", "2.00"], None, (1, 8, ["data/3-deletes.parquet"]), (2, 0, []), count=2)
     rows = [changed | {"right_origins": changed["left_origins"]}, gone, row("only_right", None, ["11", "NULL", "NULL"])]
     assert document == {
-        **{"format": 1, "kind": "comparison", "verdict": "different", "made": None, "schema": [total, channel, id_]},
+        "format": 1,
+        "kind": "comparison",
+        "verdict": "different",
+        "made": None,
+        "schema": [total, channel, id_],
         "summary": "1 row changed, 2 rows only on the left, 1 row only on the right, 2 columns of different schema",
-        **{
-            "left": side | {"engine": "duckdb 2.0.0", "rows": 1000},
-            "right": side | {"engine": "spark 4.3.0", "rows": 999},
-        },
-        **{"columns": ["id", "region", "total"], "keys": ["id"], "rows": rows},
-        **{"only_left": 2, "only_right": 1, "changed": 1, "truncated": False, "allowed": 0, "relaxations": []},
-        **{"schema_only": False, "sampled": None, "by_column": [], "grouped_by": [], "groups": 0, "by_group": []},
-        **{"by_key": None, "by_file": None},
+        "left": side | {"engine": "duckdb 2.0.0", "rows": 1000},
+        "right": side | {"engine": "spark 4.3.0", "rows": 999},
+        "columns": ["id", "region", "total"],
+        "keys": ["id"],
+        "rows": rows,
+        "only_left": 2,
+        "only_right": 1,
+        "changed": 1,
+        "truncated": False,
+        "allowed": 0,
+        "relaxations": [],
+        "schema_only": False,
+        "sampled": None,
+        "by_column": [],
+        "grouped_by": [],
+        "groups": 0,
+        "by_group": [],
+        "by_key": None,
+        "by_file": None,
     }
     failed = json.loads(to_json(replace(OUTCOME, left=replace(LEFT, snapshot=2**53 + 1))))
     assert (failed["verdict"], failed["left"]["snapshot"]) == ("different outcome", "9007199254740993")
@@ -184,8 +199,10 @@ def suite(comparison) -> ElementTree.Element:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        *(("equal", ["passed", "passed", "passed"]), ("keyed", ["passed", "failure", "failure"])),
-        *(("unkeyed", ["passed", "passed", "failure"]), ("outcome", ["failure", "skipped", "skipped"])),
+        ("equal", ["passed", "passed", "passed"]),
+        ("keyed", ["passed", "failure", "failure"]),
+        ("unkeyed", ["passed", "passed", "failure"]),
+        ("outcome", ["failure", "skipped", "skipped"]),
         ("failed", ["error", "skipped", "skipped"]),
     ],
 )

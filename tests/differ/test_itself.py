@@ -143,7 +143,7 @@ def test_a_copy_with_other_deletes_is_refused(two_files, monkeypatch):
         ("NullIsNoMatch", {"s < 'b', or not, or null": "1 row only on the right"}),
         ("ForgetsFilter", {"s where id = 1": "3 rows only on the right"}),
     ],
-)  # fmt: skip
+)
 def test_a_fault_of_a_reader_shows(table, reader, wrong):
     found = different(harness.against_itself(harness.open_table(table).snapshot(), f"naive_readers:{reader}"))
     assert {name: found.get(name) for name in wrong} == wrong
@@ -156,11 +156,16 @@ def test_a_fault_of_a_reader_shows(table, reader, wrong):
 @pytest.mark.parametrize(
     ("reader", "shape", "wrong"),
     [
-        *(("Planned", None, None), ("LimitsWithoutFilter", "limit", "limit 1 where id = 4")),
-        *(("LimitsTooLate", "limit", "limit 3"), ("OneFilter", "twice", "id = 4, and not, by one query")),
-        *(("loses_by_threads", "threads", "by 4 threads"), ("loses_by_batches", "batches", "by batches of 1 row")),
-        *(("loses_by_splits", "splits", "by splits of 100 bytes"), ("RemembersPlaces", "moved", "all rows, moved")),
-        *(("ReadsOneFile", "order", "all rows, order"), ("NeedsBounds", "statistics", "id = 4, statistics")),
+        ("Planned", None, None),
+        ("LimitsWithoutFilter", "limit", "limit 1 where id = 4"),
+        ("LimitsTooLate", "limit", "limit 3"),
+        ("OneFilter", "twice", "id = 4, and not, by one query"),
+        ("loses_by_threads", "threads", "by 4 threads"),
+        ("loses_by_batches", "batches", "by batches of 1 row"),
+        ("loses_by_splits", "splits", "by splits of 100 bytes"),
+        ("RemembersPlaces", "moved", "all rows, moved"),
+        ("ReadsOneFile", "order", "all rows, order"),
+        ("NeedsBounds", "statistics", "id = 4, statistics"),
     ],
 )
 def test_a_fault_shows_by_its_shape(two_files, reader, shape, wrong):
@@ -175,7 +180,9 @@ def test_a_difference_comes_with_both_queries_and_the_command(two_files):
     found = harness.against_itself(snapshot, "naive_readers:OneFilter", shapes=["twice"])
     (entry,) = [each for each in found.entries if each.name == "s = 'b', and not, by one query"]
     assert [*entry.asked] == [
-        *("both reads:", "  SELECT * FROM t WHERE \"s\" = 'b'", "  SELECT * FROM t WHERE NOT (\"s\" = 'b')"),
+        "both reads:",
+        "  SELECT * FROM t WHERE \"s\" = 'b'",
+        "  SELECT * FROM t WHERE NOT (\"s\" = 'b')",
         "s = 'b', and not, by one query:",
         "  SELECT * FROM t WHERE \"s\" = 'b' UNION ALL SELECT * FROM t WHERE NOT (\"s\" = 'b')",
         "again:",
@@ -245,8 +252,16 @@ expect:
 @pytest.mark.parametrize(
     "words",
     [
-        *(["--keys", "id"], ["--engines", "duckdb,spark"], ["--where", "id = 1"], ["{table}"], ["--group-by", "s"]),
-        *(["--schema-only"], ["--sample-keys", "2"], ["--exclude", "s"], ["--trim"], ["--strict", "types"]),
+        ["--keys", "id"],
+        ["--engines", "duckdb,spark"],
+        ["--where", "id = 1"],
+        ["{table}"],
+        ["--group-by", "s"],
+        ["--schema-only"],
+        ["--sample-keys", "2"],
+        ["--exclude", "s"],
+        ["--trim"],
+        ["--strict", "types"],
     ],
 )
 def test_other_ways_of_comparing_do_not_go_with_it(table, capsys, words):

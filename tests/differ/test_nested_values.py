@@ -15,8 +15,6 @@ from harness.differ.result import ComparisonResult, PartDifference
 from harness.errors import RequestError
 from harness.testing.writing.iceberg.builder import IcebergTable
 
-pytestmark = pytest.mark.usefixtures("one_duckdb")
-
 S = pa.struct([("x", pa.float64()), ("y", pa.string()), ("in", pa.struct([("a", pa.int64()), ("b", pa.int64())]))])
 TYPES = pa.schema(
     [("k", pa.int64()), ("s", S), ("l", pa.list_(S)), ("m", pa.map_(pa.string(), S)), ("f", pa.list_(pa.float64()))]

@@ -125,12 +125,25 @@ def test_a_row_names_a_bounded_number_of_origins(table):
 
 def test_values_of_all_kinds_find_their_rows(tmp_path):
     schema = {
-        **{"i": "int", "b": "boolean", "d": "decimal(20, 3)", "u": "uuid", "f": "fixed[2]", "t": "timestamptz"},
-        **{"n": "timestamp_ns", "m": "map<string, int>", "c": "struct<p: date, q: time>"},
+        "i": "int",
+        "b": "boolean",
+        "d": "decimal(20, 3)",
+        "u": "uuid",
+        "f": "fixed[2]",
+        "t": "timestamptz",
+        "n": "timestamp_ns",
+        "m": "map<string, int>",
+        "c": "struct<p: date, q: time>",
     }
     t = IcebergTable.create(tmp_path / "t", schema, format_version=3)
     value = {
-        **{"b": True, "d": "1.500", "u": b"a" * 16, "f": b"xy", "t": 10**18, "n": 5, "m": [("k", 1), ("j", None)]},
+        "b": True,
+        "d": "1.500",
+        "u": b"a" * 16,
+        "f": b"xy",
+        "t": 10**18,
+        "n": 5,
+        "m": [("k", 1), ("j", None)],
         "c": {"p": 3, "q": 4},
     }
     a = t.write_data([{"i": 1, **value}, {"i": 1}, {"i": 2, **value}])

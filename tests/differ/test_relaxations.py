@@ -13,8 +13,6 @@ from harness.differ.relaxations import ALL_TYPE_RULES, Measure, Relaxations, Tol
 from harness.differ.result import ColumnDifference, ComparisonResult, SchemaKind
 from harness.errors import RequestError
 
-pytestmark = pytest.mark.usefixtures("one_duckdb")
-
 
 def both_ways(left: object, right: object, **how: object) -> ComparisonResult:
     """The comparison, which is the same in memory and by hashes."""
@@ -113,7 +111,9 @@ def test_differences_of_types_pass_by_rules_that_are_named() -> None:
     zone = pa.timestamp("us", "UTC")
     left = {"i": pa.array([1], pa.int32()), "d": pa.array([1]), "t": pa.array([5], zone), "s": pa.array(["1"])}
     right = {
-        **{"i": pa.array([1], pa.uint64()), "d": pa.array([Decimal("1.0")]), "t": pa.array([5], pa.timestamp("us"))},
+        "i": pa.array([1], pa.uint64()),
+        "d": pa.array([Decimal("1.0")]),
+        "t": pa.array([5], pa.timestamp("us")),
         "s": pa.array([1]),
     }
     found = both_ways(pa.table(left), pa.table(right), relaxations=Relaxations(types=ALL_TYPE_RULES))
@@ -213,7 +213,10 @@ def test_a_tolerance_of_floats_is_for_all_of_them_but_named_ones() -> None:
     right = pa.table({"k": [1.0], "a": [1.25], "b": pa.array([1.25], pa.float32()), "c": [1.25], "n": [2]})
     found = compare(left, right, keys=["k"], tolerance={"floats": 0.5, "c": "0.1"})
     assert {each.column: (each.rows, each.allowed) for each in found.by_column} == {
-        **{"a": (0, 1), "b": (0, 1), "c": (1, 0), "n": (1, 0)}
+        "a": (0, 1),
+        "b": (0, 1),
+        "c": (1, 0),
+        "n": (1, 0),
     }
     assert found.relaxations == ("tolerance of all floats: 0.5", "tolerance of c: 0.1")
 

@@ -131,7 +131,10 @@ PARSED = {
     "a/*.PARQUET": RowSource(SourceKind.PARQUET, "a/*.PARQUET"),
     "sqlite:a.db#t": RowSource(SourceKind.SQLITE, "a.db", table="t"),
     "duckdb:a.db#select 1": RowSource(SourceKind.DUCKDB, "a.db", query="select 1"),
-    **{"metadata/v3.metadata.json": None, "warehouse/orders": None, "prod.sales.orders": None, "s3://bucket/t": None},
+    "metadata/v3.metadata.json": None,
+    "warehouse/orders": None,
+    "prod.sales.orders": None,
+    "s3://bucket/t": None,
 }
 
 
@@ -203,7 +206,9 @@ AVERAGES = "SELECT g, avg(x) AS v FROM t GROUP BY g"
 @pytest.mark.parametrize(
     ("query", "first", "equal"),
     [
-        *((AVERAGES, 1.5, True), (AVERAGES, moved(1.5, 16), True), (AVERAGES, moved(1.5, 17), False)),
+        (AVERAGES, 1.5, True),
+        (AVERAGES, moved(1.5, 16), True),
+        (AVERAGES, moved(1.5, 17), False),
         ("SELECT g, max(y) AS v FROM t GROUP BY g", moved(0.5, 1), False),
         ("SELECT g, round(avg(x), 1) AS v FROM t GROUP BY g", moved(1.5, 1), False),
     ],

@@ -22,7 +22,6 @@ from harness.metadata.model.text_tables import cell_width
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
-pytestmark = pytest.mark.usefixtures("one_duckdb")
 LEFT = RowKind.ONLY_LEFT
 EVIL = "</text><script>alert(1)</script>\x1b[31m\u202e&\"'"
 
@@ -46,8 +45,14 @@ def test_ranges_have_equal_width_between_the_keys_of_both_sides() -> None:
     assert [place.values[0] for place in found.by_key.places][:2] == ["0 to 5", "6 to 11"]
     assert (len(found.by_key.places), found.by_key.rows, found.by_key.is_whole) == (20, 38, True)
     assert counts(found.by_key) == {
-        **{"0 to 5": (0, 6, 0), "6 to 11": (2, 4, 0), "12 to 17": (1, 0, 0), "18 to 23": (0, 4, 0)},
-        **{"24 to 29": (0, 1, 0), "96 to 101": (0, 0, 2), "102 to 107": (0, 0, 6), "108 to 113": (0, 0, 6)},
+        "0 to 5": (0, 6, 0),
+        "6 to 11": (2, 4, 0),
+        "12 to 17": (1, 0, 0),
+        "18 to 23": (0, 4, 0),
+        "24 to 29": (0, 1, 0),
+        "96 to 101": (0, 0, 2),
+        "102 to 107": (0, 0, 6),
+        "108 to 113": (0, 0, 6),
         "114 to 119": (0, 0, 6),
     }
 
@@ -63,7 +68,9 @@ def only_left(keys: pa.Array | list[Any], among: pa.Array | None = None) -> Spre
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        *(([7], {"7": 1}), ([3, 3 + 10**30, None], None), ([1, 2, 4], {"1": 1, "2": 1, "4": 1})),
+        ([7], {"7": 1}),
+        ([3, 3 + 10**30, None], None),
+        ([1, 2, 4], {"1": 1, "2": 1, "4": 1}),
         ([0, 39], {"0 to 1": 1, "38 to 39": 1}),
         ([Decimal("0.00"), Decimal("0.39"), None], {"0.00 to 0.01": 1, "0.38 to 0.39": 1, "NULL": 1}),
         ([0.0, 10.0, -0.0, float("nan"), float("inf")], {"from 0": 2, "from 9.5": 1, "NaN": 1, "inf": 1}),
@@ -126,7 +133,9 @@ def test_files_are_counted_over_more_rows_than_are_shown(tmp_path: Path) -> None
         assert found.by_file is not None
         assert (found.by_file.rows, found.by_file.total) == (36, 3)
         assert [(*p.values, p.changed, p.only_left, p.only_right) for p in found.by_file.places] == [
-            *(("right", c.path, 30, 0, 1), ("left", b.path, 20, 5, 0), ("left", a.path, 10, 0, 0))
+            ("right", c.path, 30, 0, 1),
+            ("left", b.path, 20, 5, 0),
+            ("left", a.path, 10, 0, 0),
         ]
     text = found.to_text()
     assert f"below{Path(a.path).parent}" in "".join(text.split())

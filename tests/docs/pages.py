@@ -9,8 +9,8 @@ and from the top of the page to its end:
 - each `python` block is executed, with the names that the blocks before it made; its `assert`s are the check.
 
 A block below the line `<!-- not run: why -->` is only shown, and one below `<!-- run with PyIceberg -->` is run where
-that is installed, by `nox -s tests-catalogs`. `python tests/docs/refresh.py` writes into the pages what the commands
-print now.
+that is installed, by `nox -s tests-external -- catalogs`. `python tests/docs/refresh.py` writes into the pages what the
+commands print now.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""`python tests/docs/refresh.py`: writes into the pages what the commands print, and which options they have, now.
+"""`python tests/docs/refresh.py`: writes into the pages what the commands print now.
 
 Look at the difference before you commit it: the pages are there to be right, and not only to agree with the code.
 Examples with PyIceberg stay as they are where it is not installed.
@@ -9,14 +9,12 @@ import os
 import tempfile
 
 import pages
-import tables
 
 from harness.cli import main
 
 
 def refresh() -> None:
     """Rewrite the README and the pages under docs/ in place."""
-    tables.write()
     known = importlib.util.find_spec("pyiceberg") is not None
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)

@@ -6,6 +6,7 @@ import datetime as dt
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,34 +80,51 @@ def _expectation(model: TableModel, read: Read) -> Expectation:
     return Expectation(at=read.at, columns=read.columns, where=where, rows=scenario_rows(columns, rows))
 
 
-def assert_agrees(history: History, drawn: DrawnHistory, shape: Shape, engine: str) -> None:
-    """An engine gives what the model says: rows, types, names, and the order that was asked for.
+@dataclass(frozen=True, slots=True)
+class DrawnRead:
+    """A read of a drawn table, by its model and by engines."""
 
-    Raises:
-        Disagreement: it does not, or fails.
-        UnsupportedError: it is Spark, on which the query has no meaning that is certain to be the same.
-    """
-    expected = arrow_rows(*answer(drawn.model, shape))
-    problem = _problem(history, shape, engine, expected)
-    if problem is not None:
-        shown = f"{engine} reads otherwise than the model: {described(shape, history)}\n{problem}"
-        raise Disagreement(shown, drawn=drawn, engine=engine, shape=shape)
+    history: History
+    drawn: DrawnHistory
+    shape: Shape
 
+    def by_model(self) -> pa.Table:
+        """Return the rows that the model holds."""
+        return arrow_rows(*answer(self.drawn.model, self.shape))
 
-def _problem(history: History, shape: Shape, engine: str, expected: pa.Table) -> str | None:
-    try:
-        with _result(history, shape, engine) as got:
-            problem = comparison_problem(compare(expected, got, names=("model", engine)))
-            if problem is None and isinstance(shape, First):
-                rows = pa.table(got).cast(expected.schema)  # not as Python's values, which lack years beyond 9999
-                problem = None if rows.equals(expected) else f"The rows are in another order: {rows}"
-            return problem
-    except UnsupportedError as error:
-        if engine == "spark" and not (isinstance(shape, Read) and shape.where is None):
-            raise  # a plain read leaves nothing to refuse
-        return f"{type(error).__name__}: {error}"
-    except Exception as error:  # whatever a reader dies of is a finding
-        return f"{type(error).__name__}: {error}"
+    def by(self, engine: str) -> pa.Table:
+        """Return the rows that an engine reads.
+
+        Raises:
+            Disagreement: the engine fails.
+            UnsupportedError: Spark refuses a query that it may answer differently. Every plain read without a filter
+                must be answered.
+        """
+        try:
+            return _result(self.history, self.shape, engine)
+        except Exception as error:  # whatever makes a reader fail is a finding
+            is_plain = isinstance(self.shape, Read) and self.shape.where is None
+            if isinstance(error, UnsupportedError) and engine == "spark" and not is_plain:
+                raise
+            raise self._disagreement(engine, f"{type(error).__name__}: {error}") from error
+
+    def assert_same(self, **rows: pa.Table) -> None:
+        """Raise a Disagreement unless two readers have the same rows, types and names, in the order of the query.
+
+        Args:
+            rows: the rows of each reader, by its name. If one of the readers is the model, it comes first.
+        """
+        (first, expected), (second, got) = rows.items()
+        problem = comparison_problem(compare(expected, got, names=(first, second)))
+        if problem is None and isinstance(self.shape, First):
+            # Compared in Arrow, because Python has no years after 9999.
+            problem = None if got.cast(expected.schema).equals(expected) else f"The rows are in another order: {got}"
+        if problem is not None:
+            raise self._disagreement(second, f"{first} and {second} differ: {problem}")
+
+    def _disagreement(self, engine: str, problem: str) -> Disagreement:
+        query = described(self.shape, self.history)
+        return Disagreement(f"{engine}: {query}\n{problem}", drawn=self.drawn, engine=engine, shape=self.shape)
 
 
 def comparison_problem(comparison: ComparisonResult) -> str | None:
@@ -126,24 +144,22 @@ def address_of(history: History) -> str:
     return str(history.metadata_path or history.location)
 
 
-@contextmanager
-def _result(history: History, shape: Shape, engine: str) -> Iterator[Any]:
-    """The rows of an engine: plain reads are planned as they are, others go the way of queries."""
+def _result(history: History, shape: Shape, engine: str) -> pa.Table:
+    """Return the rows of an engine. A plain read is planned directly, every other shape is read through SQL."""
     if isinstance(shape, Read):
-        yield read_by(history, shape, engine)
-        return
+        return read_by(history, shape, engine)
     table = open_table(address_of(history))
     query = text(shape, lambda at: _table(history, at))
     match shape, engine:
         case Bound(read), "spark":
-            yield _bound_on_spark(table.snapshot(**history.resolve(read.at).arguments()), shape)
+            return _bound_on_spark(table.snapshot(**history.resolve(read.at).arguments()), shape)
         case _, "spark":
-            yield _exact(harness.sql(query, engine="spark", t=table))
+            return _exact(harness.sql(query, engine="spark", t=table))
         case Bound(), _:
             with harness.connect({"t": table}) as connection:
-                yield connection.sql(query, parameters(shape))
+                return pa.table(connection.sql(query, parameters(shape)))
         case _:
-            yield harness.sql(query, t=table)
+            return pa.table(harness.sql(query, t=table))
 
 
 def read_by(history: History, read: Read, engine: str) -> pa.Table:

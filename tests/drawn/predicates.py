@@ -23,8 +23,12 @@ from harness.metadata.model.schema import BooleanType, DateType, DecimalType, St
 Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
 OPERATORS: tuple[Operator, ...] = ("=", "<", ">=", "<>", "<=", ">")
 _MEANT: Mapping[Operator, Callable[[Any, Any], bool]] = {
-    **{"=": operator.eq, "<>": operator.ne, "<": operator.lt},
-    **{"<=": operator.le, ">": operator.gt, ">=": operator.ge},
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 _EPOCH = dt.datetime(1970, 1, 1)
 
@@ -133,11 +137,6 @@ def literals(predicate: Predicate) -> Iterator[tuple[Type, Any]]:
     for leaf in leaves(predicate):
         if not isinstance(leaf, IsNull):
             yield from ((leaf.type, value) for value in (leaf.values if isinstance(leaf, In) else [leaf.value]))
-
-
-def columns_of(predicate: Predicate) -> set[str]:
-    """The columns that a condition is about."""
-    return {leaf.column for leaf in leaves(predicate)}
 
 
 def holds(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:

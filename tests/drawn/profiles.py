@@ -4,7 +4,7 @@
   it broke, as with Hypothesis' own profile for CI.
 - `harness-fresh` draws as many, or more where a property says so, from the seed that `--hypothesis-seed` gives: a suite
   that always draws the same always finds the same.
-- `harness-round` draws twice as many, from a seed too. `tests/properties/nightly.py` runs it again and again until its
+- `harness-round` draws twice as many, from a seed too. `programs/nightly.py` runs it again and again until its
   time is over.
 """
 

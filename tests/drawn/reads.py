@@ -79,18 +79,6 @@ class Pairs:
 Shape: TypeAlias = Read | Bound | First | Groups | Pairs
 
 
-_NAMES = {Read: "rows", Bound: "parameters", First: "order and limit", Groups: "aggregates", Pairs: "self-join"}
-
-
-def name_of(shape: Shape) -> str:
-    """The name of a shape where shapes are counted."""
-    match shape:
-        case Groups(Read(columns=None), measures=(("count", None),)):
-            return "count(*)"
-        case _:
-            return _NAMES[type(shape)]
-
-
 def reads_of(shape: Shape) -> tuple[Read, ...]:
     """The reads that a shape is made of."""
     return (shape,) if isinstance(shape, Read) else tuple(_reads(shape).values())

@@ -1,7 +1,7 @@
 """A difference that a property test found, as a directory that shows it to somebody else.
 
     with reproducing(directory):
-        assert_agrees(history, drawn, shape, "duckdb")
+        read.assert_same(model=read.by_model(), duckdb=read.by("duckdb"))
 
 leaves in a folder of `directory`: `table/`, the minimal table; `scenario.yaml`, which makes it and expects of its rows
 what the model has, for `harness scenarios run`; `query.sql` and `expected.txt`, where what differs is the result of a

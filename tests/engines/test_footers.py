@@ -18,7 +18,8 @@ from harness.engines.footers import read_footers
 from harness.engines.registry import find_engine
 from harness.engines.spark import engine as spark_engine
 from harness.errors import CorruptFileError, HarnessWarning, MissingFileError, in_format
-from harness.metadata.files.parquet_footer import Contradiction, check_counts, is_usual, parse_tail
+from harness.metadata.files import parquet_footer
+from harness.metadata.files.parquet_footer import Contradiction, check_counts, parse_tail
 from harness.storage.stores import Storage
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -130,26 +131,37 @@ def footer_of(file: bytes) -> bytes:
     return file[-8 - int.from_bytes(file[-8:-4], "little") : -8]
 
 
+@pytest.fixture(params=["the first chunks of a process", "later chunks"])
+def chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks are read field by field until regular expressions are worth compiling."""
+    monkeypatch.setattr(parquet_footer, "_FEW_CHUNKS", 0 if request.param == "later chunks" else 1 << 62)
+
+
+@pytest.mark.usefixtures("chunks")
 def test_a_footer_that_adds_up(file):
-    footer = footer_of(file)
     tail = parse_tail(file)
     assert tail is not None
-    check_counts(footer, len(file))
-    assert is_usual(footer, tail.schema)
+    for schema in (b"", tail.schema):
+        check_counts(footer_of(file), len(file), schema)
 
 
+@pytest.mark.usefixtures("chunks")
 @pytest.mark.parametrize("name", [*WRONG, *PLACES])
 def test_a_footer_that_contradicts_itself(name, file):
     changes, words = (WRONG | PLACES)[name]
     footer = edited(footer_of(file), changes)
     tail = parse_tail(file)
     assert tail is not None
-    with pytest.raises(Contradiction, match=re.escape(words)):
-        check_counts(footer, len(file) - len(footer_of(file)) + len(footer))
-    if name in WRONG:
-        assert not is_usual(footer, tail.schema)
+    size = len(file) - len(footer_of(file)) + len(footer)
+    for schema in (b"", tail.schema):
+        with pytest.raises(Contradiction, match=re.escape(words)):
+            check_counts(footer, size, schema)
+        if name in WRONG:
+            with pytest.raises(Contradiction, match=re.escape(words)):
+                check_counts(footer, None, schema)
 
 
+@pytest.mark.usefixtures("chunks")
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -21,7 +21,7 @@ from harness.testing.writing.iceberg.builder import IcebergTable
 
 pytest.importorskip("pyspark")
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.external
 
 
 BARE = ("numpy", "pandas", "pyarrow", "dateutil", "pytz", "six", "tzdata")

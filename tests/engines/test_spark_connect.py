@@ -141,19 +141,47 @@ HOSTILE: dict[str, dict[str, str]] = {
 def rich(tmp_path_factory: pytest.TempPathFactory) -> IcebergTable:
     """All types that Iceberg has up to version 3, with values at their ends."""
     types = {
-        "id": "long", "flag": "boolean", "small": "int", "ratio": "float", "exact": "double", "price": "decimal(9, 2)",
-        "big": "decimal(38, 10)", "day": "date", "at": "time", "local": "timestamp", "instant": "timestamptz",
-        "nanos": "timestamp_ns", "text": "string", "key": "uuid", "code": "fixed[3]", "bytes": "binary",
-        "place": "struct<x: double, when: timestamptz>", "tags": "list<string>", "by_name": "map<string, long>",
-    }  # fmt: skip
+        "id": "long",
+        "flag": "boolean",
+        "small": "int",
+        "ratio": "float",
+        "exact": "double",
+        "price": "decimal(9, 2)",
+        "big": "decimal(38, 10)",
+        "day": "date",
+        "at": "time",
+        "local": "timestamp",
+        "instant": "timestamptz",
+        "nanos": "timestamp_ns",
+        "text": "string",
+        "key": "uuid",
+        "code": "fixed[3]",
+        "bytes": "binary",
+        "place": "struct<x: double, when: timestamptz>",
+        "tags": "list<string>",
+        "by_name": "map<string, long>",
+    }
     table = IcebergTable.create(tmp_path_factory.mktemp("rich") / "t", types, format_version=3)
     values = {
-        "flag": True, "small": -5, "ratio": -0.0, "exact": float("nan"), "price": Decimal("1234567.89"),
-        "big": Decimal("-0.0000000001"), "day": -200000, "at": 86_399_999_999, "local": -62_135_596_800_000_000,
-        "instant": -14_000_000_000_000_000, "nanos": -1, "text": "naïve", "key": bytes(range(16)), "code": b"abc",
-        "bytes": b"\xff\x00", "place": {"x": 1.5, "when": 253_402_300_799_999_999}, "tags": ["a", None],
+        "flag": True,
+        "small": -5,
+        "ratio": -0.0,
+        "exact": float("nan"),
+        "price": Decimal("1234567.89"),
+        "big": Decimal("-0.0000000001"),
+        "day": -200000,
+        "at": 86_399_999_999,
+        "local": -62_135_596_800_000_000,
+        "instant": -14_000_000_000_000_000,
+        "nanos": -1,
+        "text": "naïve",
+        "key": bytes(range(16)),
+        "code": b"abc",
+        "bytes": b"\xff\x00",
+        "place": {"x": 1.5, "when": 253_402_300_799_999_999},
+        "tags": ["a", None],
         "by_name": {"k": 1},
-    }  # fmt: skip
+    }
     handle = table.write_data([{"id": 1, **values}, {"id": 2}, {"id": 3, "text": ""}])
     table.append(handle)
     table.append(table.write_data([{"id": 4, "small": 7}]))
@@ -281,7 +309,7 @@ def needs_connect() -> None:
             pytest.skip(f"Spark Connect wants {package}: pip install 'pyspark[connect]'")
 
 
-@pytest.mark.cluster
+@pytest.mark.external
 def test_a_real_session_of_spark_connect(tmp_path):
     needs_connect()
     demo = build_demo_tables(tmp_path / "demo")

@@ -18,6 +18,7 @@ from harness.engines.duckdb.instance import DuckDBFiles
 from harness.engines.registry import find_engine
 from harness.engines.spark import engine
 from harness.engines.spark.executor_python import engine_error
+from harness.engines.spark.gateway import Gateway
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage import gate
 from harness.testing.scenarios.building import build
@@ -25,13 +26,28 @@ from harness.testing.scenarios.loading import find
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
+
+@pytest.fixture(params=["on a cluster", "in a local session"], autouse=True)
+def looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where files are looked at. A local session has executors too, in its driver."""
+    if request.param == "on a cluster":
+        monkeypatch.setattr(Gateway, "is_local", False)
+    return request.param
+
+
 Rows = list[tuple[Any, ...]]
 ROWS = [{"a": i, "b": f"b{i}"} for i in range(4)]
 KINDS = {
-    *("iceberg/schema/rename-and-reorder", "iceberg/deletes/position-delete-of-own-commit"),
-    *("iceberg/deletes/deletion-vector-of-own-commit", "iceberg/deletes/global-equality-delete"),
-    *("iceberg/files/name-mapping", "iceberg/files/three-formats", "delta/column-mapping/rename-and-drop"),
-    *("delta/deletion-vectors/relative", "delta/paths/glob-characters", "delta/schema/legacy-timestamps"),
+    "iceberg/schema/rename-and-reorder",
+    "iceberg/deletes/position-delete-of-own-commit",
+    "iceberg/deletes/deletion-vector-of-own-commit",
+    "iceberg/deletes/global-equality-delete",
+    "iceberg/files/name-mapping",
+    "iceberg/files/three-formats",
+    "delta/column-mapping/rename-and-drop",
+    "delta/deletion-vectors/relative",
+    "delta/paths/glob-characters",
+    "delta/schema/legacy-timestamps",
 }
 """Scenarios of tables whose files are looked at for different reasons."""
 
@@ -90,6 +106,7 @@ def rows_of(frame: DataFrame) -> Rows:
     return sorted(tuple(row) for row in frame.collect())
 
 
+@pytest.mark.parametrize("looks", ["on a cluster"], indirect=True)
 def test_the_driver_opens_no_data_file(kind: ScanPlan, spark: Any, driver: Driver) -> None:
     frame = engine.dataframe(kind, spark)
     assert driver.opened_of(kind) == set()

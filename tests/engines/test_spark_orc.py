@@ -74,8 +74,11 @@ def question(file: FileName) -> dict[str, Any]:
     }
 
 
+CLIENT = ClientTraits(Storage(), is_brotli=lambda file: False)
+
+
 def is_native(file: FileName, *, positions: bool = False) -> bool:
-    return reads_natively("orc", **question(file), positions=positions, files=[file], traits=ClientTraits(Storage()))
+    return reads_natively("orc", **question(file), positions=positions, files=[file], traits=CLIENT)
 
 
 def through_arrow(session: SparkSession, file: FileName) -> DataFrame:
@@ -194,4 +197,4 @@ def test_text_beside_char_and_dates_are_not_native(spark, tmp_path, place, prole
     assert read_orc_traits(file, Storage()).pads_text
     asked = question(file)
     asked |= {name: asked[name][place : place + 1] for name in ("fields", "sources")}
-    assert not reads_natively("orc", **asked, positions=False, files=[file], traits=ClientTraits(Storage()))
+    assert not reads_natively("orc", **asked, positions=False, files=[file], traits=CLIENT)

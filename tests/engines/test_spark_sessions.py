@@ -20,8 +20,13 @@ from harness.testing.scenarios.loading import find
 from harness.testing.scenarios.verifying import verify
 
 READS = (
-    *("iceberg/types/", "iceberg/files/", "iceberg/deletes/deleted-column", "iceberg/deletes/position", "delta/paths/"),
-    *("iceberg/metadata/metadata-columns", "delta/schema/metadata-columns"),
+    "iceberg/types/",
+    "iceberg/files/",
+    "iceberg/deletes/deleted-column",
+    "iceberg/deletes/position",
+    "delta/paths/",
+    "iceberg/metadata/metadata-columns",
+    "delta/schema/metadata-columns",
 )
 FOLDERS: dict[Any, tuple[str, ...]] = {
     "foreign": ("iceberg/types/", "iceberg/schema/", "delta/type-widening/", "delta/schema/"),

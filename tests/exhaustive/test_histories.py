@@ -18,7 +18,7 @@ from harness.testing.scenarios.model import Expectation, Selector
 _AT_ONCE = 2000
 """Tables that are there, and that Spark reads, at once."""
 
-pytestmark = pytest.mark.small
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("kind", ALPHABET)

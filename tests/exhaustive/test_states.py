@@ -19,7 +19,7 @@ from harness.engines.oracle import read_apart
 from harness.errors import CorruptDeleteError
 from harness.table import open_table
 
-pytestmark = pytest.mark.small
+pytestmark = pytest.mark.slow
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,14 @@ _COLUMNS = ("add-column", "drop-column", "rename")
 _ICEBERG = (*_FILES, *_COLUMNS, "rollback", "respec")
 """Back to the snapshot before; partitioned by `p`, and back."""
 _LOG = (
-    *("checkpoint-classic", "checkpoint-parts", "checkpoint-v2", "checkpoint-json"),
-    *("compact-log", "checksum", "expire-log", "vacuum"),
+    "checkpoint-classic",
+    "checkpoint-parts",
+    "checkpoint-v2",
+    "checkpoint-json",
+    "compact-log",
+    "checksum",
+    "expire-log",
+    "vacuum",
 )
 """Checkpoints: one file; two; V2 in Parquet with two sidecars; V2 in JSON with one. The last two commits as one file.
 The commits before the newest checkpoint are deleted; and the files that the newest version does not have."""

@@ -78,10 +78,18 @@ def test_dates_and_times_keep_their_numbers(schema, stored, expected, expected_t
 @pytest.mark.parametrize(
     ("schema", "stored", "expected", "expected_type"),
     [
-        ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, [b"\x00\xff", b"\xff", None,
-            b"\x00" * 20 + b"\x01"], [Decimal("2.55"), Decimal("-0.01"), None, Decimal("0.01")], dt.DecimalType(9, 2)),
-        ({"type": "fixed", "size": 17, "name": "d", "logicalType": "decimal", "precision": 38, "scale": 0},
-            [(10**38 - 1).to_bytes(17, "big"), None], [Decimal(10**38 - 1), None], dt.DecimalType(38, 0)),
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+            [b"\x00\xff", b"\xff", None, b"\x00" * 20 + b"\x01"],
+            [Decimal("2.55"), Decimal("-0.01"), None, Decimal("0.01")],
+            dt.DecimalType(9, 2),
+        ),
+        (
+            {"type": "fixed", "size": 17, "name": "d", "logicalType": "decimal", "precision": 38, "scale": 0},
+            [(10**38 - 1).to_bytes(17, "big"), None],
+            [Decimal(10**38 - 1), None],
+            dt.DecimalType(38, 0),
+        ),
         ({"type": "fixed", "size": 16, "name": "u", "logicalType": "uuid"}, [bytes(16)], [UUID(int=0)], dt.UuidType()),
         ({"type": "string", "logicalType": "uuid"}, ["a" * 36], ["a" * 36], dt.StringType()),
         ({"type": "fixed", "size": 2, "name": "x"}, [b"ab", None], [b"ab", None], dt.FixedType(2)),
@@ -89,7 +97,7 @@ def test_dates_and_times_keep_their_numbers(schema, stored, expected, expected_t
         ({"type": "int", "logicalType": "made-up"}, [4], [4], dt.IntegerType(32)),
     ],
     ids=["decimal-bytes", "decimal-fixed", "uuid", "uuid-text", "fixed", "decimal-too-wide", "unknown-logical"],
-)  # fmt: skip
+)
 def test_other_types(schema, stored, expected, expected_type):
     type_, values = read_column(["null", schema], stored)
     assert (type_, values.to_pylist()) == (expected_type, expected)

@@ -14,9 +14,6 @@ from harness.metadata.files.parquet_footer import claims_too_much, parse_tail
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import STORED_LIST, STORED_STRUCT, PhysicalField
 
-pytestmark = pytest.mark.usefixtures("one_duckdb")
-
-
 OPTIONAL, REQUIRED, REPEATED = "OPTIONAL", "REQUIRED", "REPEATED"
 
 
@@ -75,21 +72,39 @@ def unit(name, *, utc=0, kind="Timestamp"):
         ({"type": "INT64", "logical_type": unit("MILLIS")}, dt.TimestampType("ms")),
         ({"type": "INT64", "logical_type": unit("NANOS")}, dt.TimestampType("ns")),
         ({"type": "INT64", "converted_type": "TIMESTAMP_MILLIS"}, dt.TimestampType("ms", True)),
-        ({"type": "INT64", "converted_type": "TIMESTAMP_MICROS", "logical_type": unit("MICROS")},
-            dt.TimestampType("us")),
+        (
+            {"type": "INT64", "converted_type": "TIMESTAMP_MICROS", "logical_type": unit("MICROS")},
+            dt.TimestampType("us"),
+        ),
         ({"type": "INT32", "logical_type": "NullType()"}, dt.UnknownType()),
         ({"type": "FIXED_LEN_BYTE_ARRAY", "type_length": 12, "converted_type": "INTERVAL"}, dt.OpaqueType("interval")),
         ({"type": "BYTE_ARRAY", "logical_type": "NewType(x=1)"}, dt.OpaqueType("NewType(x=1)")),
-        ({"type": "INT64", "converted_type": "DECIMAL", "precision": 10, "scale": 2,
-            "logical_type": "DecimalType(scale=2, precision=10)"}, dt.DecimalType(10, 2)),
-        ({"type": "INT64", "converted_type": "DECIMAL", "precision": 10,
-            "logical_type": "DecimalType(scale=2, precision=10)"},
-            dt.OpaqueType("decimal(10, 2) by its logical type, decimal(10, 0) by its converted type")),
-        ({"type": "INT32", "converted_type": "DATE", "logical_type": unit("MILLIS", kind="Time")},
-            dt.OpaqueType("time_ms by its logical type, date by its converted type")),
+        (
+            {
+                "type": "INT64",
+                "converted_type": "DECIMAL",
+                "precision": 10,
+                "scale": 2,
+                "logical_type": "DecimalType(scale=2, precision=10)",
+            },
+            dt.DecimalType(10, 2),
+        ),
+        (
+            {
+                "type": "INT64",
+                "converted_type": "DECIMAL",
+                "precision": 10,
+                "logical_type": "DecimalType(scale=2, precision=10)",
+            },
+            dt.OpaqueType("decimal(10, 2) by its logical type, decimal(10, 0) by its converted type"),
+        ),
+        (
+            {"type": "INT32", "converted_type": "DATE", "logical_type": unit("MILLIS", kind="Time")},
+            dt.OpaqueType("time_ms by its logical type, date by its converted type"),
+        ),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_leaf_types(element, expected):
     (stored,) = fold([ParquetElement("c", repetition_type=OPTIONAL, field_id=7, **element)])
     assert (stored.name, stored.id, stored.type, stored.children) == ("c", 7, expected, ())
@@ -231,10 +246,22 @@ TYPES = {
     **{f"u{bits}": pa.type_for_alias(f"uint{bits}") for bits in (8, 16, 32, 64)},
     **{f"t{unit}": pa.timestamp(unit) for unit in ("ms", "us", "ns")},
     **{f"z{unit}": pa.timestamp(unit, "UTC") for unit in ("ms", "us", "ns")},
-    **{"bool": pa.bool_(), "float": pa.float32(), "double": pa.float64(), "half": pa.float16()},
-    **{"time32": pa.time32("ms"), "time64": pa.time64("us"), "timens": pa.time64("ns"), "date": pa.date32()},
-    **{"text": pa.string(), "bytes": pa.binary(), "fixed": pa.binary(7), "null": pa.null(), "uuid": pa.uuid()},
-    **{"d9": pa.decimal128(9, 2), "d18": pa.decimal128(18, 0), "d38": pa.decimal128(38, 38)},
+    "bool": pa.bool_(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "half": pa.float16(),
+    "time32": pa.time32("ms"),
+    "time64": pa.time64("us"),
+    "timens": pa.time64("ns"),
+    "date": pa.date32(),
+    "text": pa.string(),
+    "bytes": pa.binary(),
+    "fixed": pa.binary(7),
+    "null": pa.null(),
+    "uuid": pa.uuid(),
+    "d9": pa.decimal128(9, 2),
+    "d18": pa.decimal128(18, 0),
+    "d38": pa.decimal128(38, 38),
     "json": pa.json_(pa.string()),
     "list": pa.list_(pa.struct({"a": pa.int32(), "b": pa.list_(pa.string())})),
     "map": pa.map_(pa.string(), pa.map_(pa.int32(), pa.date32())),

@@ -27,33 +27,88 @@ DAY = 86_400_000_000
 COLUMNS: dict[str, tuple[dt.Type, str, list[tuple[str, Any]]]] = {
     "small": (dt.IntegerType(8), "TINYINT", [("-128", -128), ("0", 0), ("1", 1), ("2", 2), ("127", 127)]),
     "id": (dt.IntegerType(32), "INTEGER", [("-2147483648", -(2**31)), ("1", 1), ("2", 2), ("16777217", 16777217)]),
-    "big": (dt.IntegerType(64), "BIGINT", [("1", 1), ("9007199254740992", 2**53), ("9007199254740993", 2**53 + 1),
-        ("9223372036854775807", 2**63 - 1)]),
-    "f": (dt.FloatType(32), "FLOAT", [("'nan'", math.nan), ("'-0.0'", -0.0), ("'0.1'", 0.10000000149011612),
-        ("'0.5'", 0.5), ("'16777216'", 16777216.0), ("'inf'", math.inf)]),
-    "d": (dt.FloatType(64), "DOUBLE", [("'nan'", math.nan), ("0.0", 0.0), ("'0.1'", 0.1), ("'-inf'", -math.inf),
-        ("1", 1.0), ("'1e300'", 1e300)]),
-    "de": (dt.DecimalType(10, 2), "DECIMAL(10, 2)",
-        [(x, Decimal(x)) for x in ("-1.01", "0.00", "1.00", "1.01", "99999999.99")]),
-    "wide": (dt.DecimalType(38, 10), "DECIMAL(38, 10)",
-        [(x, Decimal(x)) for x in ("1.0000000000", "9007199254740993.0000000001")]),
-    "s": (dt.StringType(), "VARCHAR",
-        [(f"'{x}'", x) for x in ("", "a", "ab", "a%", "Z", "é", "\U0001f600", "\uffff", "1")]),
-    "b": (dt.BinaryType(), "BLOB", [("''::BLOB", b""), ("'a'::BLOB", b"a"), ("'\\x80'::BLOB", b"\x80"),
-        ("'\\xFF'::BLOB", b"\xff")]),
-    "u": (dt.UuidType(), "UUID", [("'00000000-0000-0000-0000-000000000001'", bytes(15) + b"\1"),
-        ("'f" + "f" * 7 + "-0000-0000-0000-000000000001'", b"\xff" * 4 + bytes(11) + b"\1")]),
+    "big": (
+        dt.IntegerType(64),
+        "BIGINT",
+        [("1", 1), ("9007199254740992", 2**53), ("9007199254740993", 2**53 + 1), ("9223372036854775807", 2**63 - 1)],
+    ),
+    "f": (
+        dt.FloatType(32),
+        "FLOAT",
+        [
+            ("'nan'", math.nan),
+            ("'-0.0'", -0.0),
+            ("'0.1'", 0.10000000149011612),
+            ("'0.5'", 0.5),
+            ("'16777216'", 16777216.0),
+            ("'inf'", math.inf),
+        ],
+    ),
+    "d": (
+        dt.FloatType(64),
+        "DOUBLE",
+        [("'nan'", math.nan), ("0.0", 0.0), ("'0.1'", 0.1), ("'-inf'", -math.inf), ("1", 1.0), ("'1e300'", 1e300)],
+    ),
+    "de": (
+        dt.DecimalType(10, 2),
+        "DECIMAL(10, 2)",
+        [(x, Decimal(x)) for x in ("-1.01", "0.00", "1.00", "1.01", "99999999.99")],
+    ),
+    "wide": (
+        dt.DecimalType(38, 10),
+        "DECIMAL(38, 10)",
+        [(x, Decimal(x)) for x in ("1.0000000000", "9007199254740993.0000000001")],
+    ),
+    "s": (
+        dt.StringType(),
+        "VARCHAR",
+        [(f"'{x}'", x) for x in ("", "a", "ab", "a%", "Z", "é", "\U0001f600", "\uffff", "1")],
+    ),
+    "b": (
+        dt.BinaryType(),
+        "BLOB",
+        [("''::BLOB", b""), ("'a'::BLOB", b"a"), ("'\\x80'::BLOB", b"\x80"), ("'\\xFF'::BLOB", b"\xff")],
+    ),
+    "u": (
+        dt.UuidType(),
+        "UUID",
+        [
+            ("'00000000-0000-0000-0000-000000000001'", bytes(15) + b"\1"),
+            ("'f" + "f" * 7 + "-0000-0000-0000-000000000001'", b"\xff" * 4 + bytes(11) + b"\1"),
+        ],
+    ),
     "da": (dt.DateType(), "DATE", [("'1969-12-31'", -1), ("'2020-01-01'", 18262), ("'2020-01-02'", 18263)]),
-    "ts": (dt.TimestampType(), "TIMESTAMP", [("'1969-12-31 23:59:59.999999'", -1), ("'2020-01-01'", 18262 * DAY),
-        ("'2020-01-01 10:00:00.000001'", 18262 * DAY + 36_000_000_001), ("'2020-01-02'", 18263 * DAY)]),
-    "tz": (dt.TimestampType(utc=True), "TIMESTAMPTZ", [("'2019-12-31 22:00:00Z'", 18262 * DAY - 7_200_000_000),
-        ("'2020-01-01 00:00:00Z'", 18262 * DAY), ("'2020-01-02 10:00:00Z'", 18263 * DAY + 36_000_000_000)]),
-    "tn": (dt.TimestampType("ns"), "TIMESTAMP_NS", [("'2020-01-01'", 18262 * DAY * 1000),
-        ("'2020-01-01 00:00:00.000000001'", 18262 * DAY * 1000 + 1)]),
-    "tm": (dt.TimeType(), "TIME", [("'00:00:00'", 0), ("'10:00:00'", 36_000_000_000),
-        ("'23:59:59.999999'", 86_399_999_999)]),
+    "ts": (
+        dt.TimestampType(),
+        "TIMESTAMP",
+        [
+            ("'1969-12-31 23:59:59.999999'", -1),
+            ("'2020-01-01'", 18262 * DAY),
+            ("'2020-01-01 10:00:00.000001'", 18262 * DAY + 36_000_000_001),
+            ("'2020-01-02'", 18263 * DAY),
+        ],
+    ),
+    "tz": (
+        dt.TimestampType(utc=True),
+        "TIMESTAMPTZ",
+        [
+            ("'2019-12-31 22:00:00Z'", 18262 * DAY - 7_200_000_000),
+            ("'2020-01-01 00:00:00Z'", 18262 * DAY),
+            ("'2020-01-02 10:00:00Z'", 18263 * DAY + 36_000_000_000),
+        ],
+    ),
+    "tn": (
+        dt.TimestampType("ns"),
+        "TIMESTAMP_NS",
+        [("'2020-01-01'", 18262 * DAY * 1000), ("'2020-01-01 00:00:00.000000001'", 18262 * DAY * 1000 + 1)],
+    ),
+    "tm": (
+        dt.TimeType(),
+        "TIME",
+        [("'00:00:00'", 0), ("'10:00:00'", 36_000_000_000), ("'23:59:59.999999'", 86_399_999_999)],
+    ),
     "bo": (dt.BooleanType(), "BOOLEAN", [("true", True), ("false", False)]),
-}  # fmt: skip
+}
 SCHEMA = dt.Schema(
     fields=(
         *(dt.Field(id=i, name=name, type=c[0]) for i, (name, c) in enumerate(COLUMNS.items(), 1)),
@@ -287,8 +342,14 @@ def test_conditions_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, text
 
 
 MOVES = [
-    "INTERVAL 1 DAY", "INTERVAL 1 MONTH", "INTERVAL 3 YEARS", "INTERVAL (-2) WEEKS", "INTERVAL 30 HOURS", "1", "-31",
-]  # fmt: skip
+    "INTERVAL 1 DAY",
+    "INTERVAL 1 MONTH",
+    "INTERVAL 3 YEARS",
+    "INTERVAL (-2) WEEKS",
+    "INTERVAL 30 HOURS",
+    "1",
+    "-31",
+]
 
 
 @given(

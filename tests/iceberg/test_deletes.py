@@ -7,10 +7,10 @@ import pytest
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
 from harness.metadata.iceberg.columns.entries import from_entries
-from harness.metadata.iceberg.delete_scope import DeleteScope, may_hit
-from harness.metadata.iceberg.deletes import DeleteIndex
+from harness.metadata.iceberg.deletes import DeleteIndex, DeleteScope
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
+from harness.metadata.iceberg.planned_deletes import may_hit
 from harness.metadata.iceberg.transforms import Identity, Void
 from harness.metadata.iceberg.values import partition_key
 from harness.metadata.model.schema import DateType, Field, FloatType, IntegerType, StringType, TimestampType, UuidType
@@ -138,13 +138,23 @@ def stats(low, high, *, nulls=0, values=10, nans=None):
         pytest.param(DateType(), stats(b"\1\0\0\0", b"\1\0\0\0"), stats(b"\2\0\0\0", b"\2\0\0\0"), False, id="date"),
         pytest.param(StringType(), stats(b"a", b"b"), stats(b"c", b"d"), False, id="text"),
         pytest.param(StringType(), stats(b"a", b"ab"), stats(b"abc", b"d"), True, id="text, upper bound maybe cut"),
-        pytest.param(FloatType(64), stats(struct.pack("<d", 1), struct.pack("<d", 2)), stats(struct.pack("<d", 3),
-            struct.pack("<d", 4)), True, id="nan counts unknown"),
-        pytest.param(FloatType(64), stats(struct.pack("<d", 1), struct.pack("<d", 2), nans=0),
-            stats(struct.pack("<d", 3), struct.pack("<d", 4)), False, id="no nan in one"),
+        pytest.param(
+            FloatType(64),
+            stats(struct.pack("<d", 1), struct.pack("<d", 2)),
+            stats(struct.pack("<d", 3), struct.pack("<d", 4)),
+            True,
+            id="nan counts unknown",
+        ),
+        pytest.param(
+            FloatType(64),
+            stats(struct.pack("<d", 1), struct.pack("<d", 2), nans=0),
+            stats(struct.pack("<d", 3), struct.pack("<d", 4)),
+            False,
+            id="no nan in one",
+        ),
         (UuidType(), stats(b"\0" * 16, b"\1" * 16), stats(b"\2" * 16, b"\3" * 16), True),
     ],
-)  # fmt: skip
+)
 def test_may_hit(type_, delete, file, expected):
     key = Field(id=1, name="k", type=type_)
     files = (from_entries([entry], (1,), manifest=0) for entry in (equality(2, **delete), data(1, **file)))

@@ -204,8 +204,15 @@ def test_metadata_directory_under_another_name_1_12(tmp_path: Path, beside: bool
 
 
 RECORDED = (
-    "s3://b/t/data/a", "s3://b/t", "s3://b/tx/a", "/lake/t/a", "/lake/t", "/lake/tt", "s3a://b/t/a", "\U0001f600://x",
-)  # fmt: skip
+    "s3://b/t/data/a",
+    "s3://b/t",
+    "s3://b/tx/a",
+    "/lake/t/a",
+    "/lake/t",
+    "/lake/tt",
+    "s3a://b/t/a",
+    "\U0001f600://x",
+)
 ODD = ("file:///lake/t/a", "FILE:/lake/t/b", "data/c", "./d", "./", "d/file:/e", "")
 
 

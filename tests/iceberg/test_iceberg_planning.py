@@ -32,7 +32,7 @@ def plan(table, where=None, **options):
 def test_manifests_are_skipped_unless_asked_otherwise(table, prune, manifests, skipped, trusted):
     found = plan(table, "n = 5", prune=prune)
     assert found.counts.manifests_skipped == manifests
-    assert [s.reason for s in found.skipped] == skipped
+    assert [s["reason"] for s in found.skipped.to_pylist()] == skipped
     assert found.files.num_rows == 3 - manifests - len(skipped)
     assert found.trusted == (() if trusted is None else (trusted,))
     assert (f"trusted {trusted}" in found.explain()) == (trusted is not None)

@@ -22,32 +22,49 @@ SCHEMA_1 = {
     "fields": [*SCHEMA_0["fields"], {"id": 2, "name": "day", "required": False, "type": "date"}],  # type: ignore[misc]
 }
 V3: dict[str, Any] = {
-    "format-version": 3, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": "s3://bucket/db/t",
-    "last-sequence-number": 34, "last-updated-ms": 1602638573590, "last-column-id": 2, "current-schema-id": 1,
-    "schemas": [SCHEMA_0, SCHEMA_1], "default-spec-id": 1,
+    "format-version": 3,
+    "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+    "location": "s3://bucket/db/t",
+    "last-sequence-number": 34,
+    "last-updated-ms": 1602638573590,
+    "last-column-id": 2,
+    "current-schema-id": 1,
+    "schemas": [SCHEMA_0, SCHEMA_1],
+    "default-spec-id": 1,
     "partition-specs": [
         {"spec-id": 0, "fields": []},
         {"spec-id": 1, "fields": [{"name": "d", "transform": "day", "source-id": 2, "field-id": 1000}]},
     ],
-    "last-partition-id": 1000, "default-sort-order-id": 3,
+    "last-partition-id": 1000,
+    "default-sort-order-id": 3,
     "sort-orders": [
         {
             "order-id": 3,
             "fields": [{"transform": "identity", "source-id": 1, "direction": "DESC", "null-order": "nulls-last"}],
         },
     ],
-    "properties": {"write.format.default": "parquet"}, "current-snapshot-id": 3055729675574597004,
+    "properties": {"write.format.default": "parquet"},
+    "current-snapshot-id": 3055729675574597004,
     "snapshots": [
         {
-            "snapshot-id": 3051729675574597004, "timestamp-ms": 1515100955770, "sequence-number": 0,
+            "snapshot-id": 3051729675574597004,
+            "timestamp-ms": 1515100955770,
+            "sequence-number": 0,
             "manifest-list": "s3://bucket/db/t/metadata/1.avro",
             "summary": {"operation": "append", "added-records": 3, "flag": True, "nothing": None},
         },
         {
-            "snapshot-id": 3055729675574597004, "parent-snapshot-id": 3051729675574597004,
-            "timestamp-ms": 1555100955770, "sequence-number": 34, "manifest-list": "s3://bucket/db/t/metadata/2.avro",
-            "manifests": ["s3://bucket/db/t/metadata/ignored.avro"], "summary": {"operation": "delete"},
-            "schema-id": 1, "first-row-id": 100, "added-rows": 10, "key-id": "k1",
+            "snapshot-id": 3055729675574597004,
+            "parent-snapshot-id": 3051729675574597004,
+            "timestamp-ms": 1555100955770,
+            "sequence-number": 34,
+            "manifest-list": "s3://bucket/db/t/metadata/2.avro",
+            "manifests": ["s3://bucket/db/t/metadata/ignored.avro"],
+            "summary": {"operation": "delete"},
+            "schema-id": 1,
+            "first-row-id": 100,
+            "added-rows": 10,
+            "key-id": "k1",
         },
     ],
     "refs": {
@@ -58,12 +75,17 @@ V3: dict[str, Any] = {
     "metadata-log": [{"metadata-file": "s3://bucket/db/t/metadata/v2.metadata.json", "timestamp-ms": 1515100000000}],
     "statistics": [
         {
-            "snapshot-id": 3055729675574597004, "statistics-path": "s3://bucket/db/t/metadata/s.puffin",
-            "file-size-in-bytes": 413, "file-footer-size-in-bytes": 42,
+            "snapshot-id": 3055729675574597004,
+            "statistics-path": "s3://bucket/db/t/metadata/s.puffin",
+            "file-size-in-bytes": 413,
+            "file-footer-size-in-bytes": 42,
             "blob-metadata": [
                 {
-                    "type": "apache-datasketches-theta-v1", "snapshot-id": 3055729675574597004, "sequence-number": 34,
-                    "fields": [1], "properties": {"ndv": 7},
+                    "type": "apache-datasketches-theta-v1",
+                    "snapshot-id": 3055729675574597004,
+                    "sequence-number": 34,
+                    "fields": [1],
+                    "properties": {"ndv": 7},
                 },
             ],
         },
@@ -75,7 +97,7 @@ V3: dict[str, Any] = {
     "encryption-keys": [
         {"key-id": "k1", "encrypted-key-metadata": "c2VjcmV0", "encrypted-by-id": "kms", "properties": {"a": "b"}},
     ],
-}  # fmt: skip
+}
 LOG = [{"metadata-file": "b", "timestamp-ms": 60001}, {"metadata-file": "a", "timestamp-ms": 0}]
 V1: dict[str, Any] = {
     "format-version": 1,
@@ -177,23 +199,37 @@ def broken(change: Callable[[dict[str, Any]], object], document: dict[str, Any] 
         pytest.param(edited(V1, partition_spec=...), "MissingSpec", "/partition-specs", "1.17", id="v1 no spec"),
         (edited(V3, schemas=[SCHEMA_0, SCHEMA_1, {**SCHEMA_1, "schema-id": 0}]), None, "/schemas", "1.17"),
         (edited(V3, current_snapshot_id=5), "MissingSnapshot", "/current-snapshot-id", "1.24"),
-        pytest.param(broken(lambda d: d["refs"]["main"].update({"snapshot-id": 3051729675574597004})),
-            "MissingSnapshot", "/refs", "1.25", id="main is elsewhere"),
+        pytest.param(
+            broken(lambda d: d["refs"]["main"].update({"snapshot-id": 3051729675574597004})),
+            "MissingSnapshot",
+            "/refs",
+            "1.25",
+            id="main is elsewhere",
+        ),
         (edited(V3, current_snapshot_id=-1), "MissingSnapshot", "/refs", "1.25"),
         (broken(lambda d: d["refs"]["v1"].update({"type": "bookmark"})), None, "/refs/v1/type", "1.25"),
         (broken(lambda d: d["snapshots"][0].pop("timestamp-ms")), None, "/snapshots/0/timestamp-ms", "1.26"),
-        pytest.param(broken(lambda d: d["snapshots"][0].update({"timestamp-ms": 1.5e12})), None,
-            "/snapshots/0/timestamp-ms", "1.26", id="float time"),
+        pytest.param(
+            broken(lambda d: d["snapshots"][0].update({"timestamp-ms": 1.5e12})),
+            None,
+            "/snapshots/0/timestamp-ms",
+            "1.26",
+            id="float time",
+        ),
         (broken(lambda d: d["snapshots"].append(d["snapshots"][0])), None, "/snapshots/2/snapshot-id", "1.26"),
         (edited(V3, snapshot_log=[{"timestamp-ms": 1}]), None, "/snapshot-log/0/snapshot-id", "1.33"),
         pytest.param(edited(V3, snapshots={}), None, "/snapshots", "1.26", id="snapshots object"),
-        pytest.param(edited(V1,
-            partition_spec=[*V1["partition-spec"], {"name": "x", "transform": "void", "source-id": 1}]), None,
-            "/partition-spec", "1.19", id="some fields with ids"),
+        pytest.param(
+            edited(V1, partition_spec=[*V1["partition-spec"], {"name": "x", "transform": "void", "source-id": 1}]),
+            None,
+            "/partition-spec",
+            "1.19",
+            id="some fields with ids",
+        ),
         (edited(V1, partition_spec=V1["partition-spec"] * 2), None, "/partition-spec", "1.19"),
         (edited(V1, partition_spec=[{"name": "x", "transform": "void"}]), None, "/partition-spec/0/source-id", "1.19"),
     ],
-)  # fmt: skip
+)
 def test_broken_metadata_is_refused(document: dict[str, Any], cause: str | None, field: str, rule: str) -> None:
     with pytest.raises(InvalidTableError) as caught:
         parsed(document)

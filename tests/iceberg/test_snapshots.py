@@ -19,14 +19,23 @@ def table(**changes: Any) -> TableMetadata:
     Main went 10, 20, 30; 40 is on the branch `dev`, 50 is staged, and the log remembers an expired 5.
     """
     document = {
-        "format-version": 2, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": "/t",
-        "last-sequence-number": 5, "last-updated-ms": T0, "last-column-id": 3, "current-schema-id": 2,
+        "format-version": 2,
+        "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+        "location": "/t",
+        "last-sequence-number": 5,
+        "last-updated-ms": T0,
+        "last-column-id": 3,
+        "current-schema-id": 2,
         "schemas": [
             {"schema-id": id_, "fields": [{"id": id_ + 1, "name": name, "required": False, "type": "int"}]}
             for id_, name in IN_SCHEMA.items()
         ],
-        "partition-specs": [{"spec-id": 0, "fields": []}], "default-spec-id": 0, "last-partition-id": 999,
-        "sort-orders": [], "default-sort-order-id": 0, "current-snapshot-id": 30,
+        "partition-specs": [{"spec-id": 0, "fields": []}],
+        "default-spec-id": 0,
+        "last-partition-id": 999,
+        "sort-orders": [],
+        "default-sort-order-id": 0,
+        "current-snapshot-id": 30,
         "snapshots": [
             snapshot(10, 1000, **{"schema-id": 0}),
             snapshot(20, 2000),
@@ -35,11 +44,13 @@ def table(**changes: Any) -> TableMetadata:
             snapshot(50, 3500, **{"schema-id": 1}),
         ],
         "refs": {
-            "main": {"snapshot-id": 30, "type": "branch"}, "dev": {"snapshot-id": 40, "type": "BRANCH"},
-            "v1": {"snapshot-id": 10, "type": "tag"}, "lost": {"snapshot-id": 99, "type": "tag"},
+            "main": {"snapshot-id": 30, "type": "branch"},
+            "dev": {"snapshot-id": 40, "type": "BRANCH"},
+            "v1": {"snapshot-id": 10, "type": "tag"},
+            "lost": {"snapshot-id": 99, "type": "tag"},
         },
         "snapshot-log": [log(0, 5), log(1000, 10), log(2000, 20), log(3000, 30)],
-    }  # fmt: skip
+    }
     return parse_metadata_document(document | changes, file="v1.metadata.json")
 
 
@@ -104,14 +115,14 @@ def test_table_without_snapshot_is_empty_under_the_current_schema_1_24(selector:
             id="expired",
         ),
         pytest.param(
-            table(**{"snapshots": [snapshot(30, 3000), snapshot(3055729675574597004, 1)]}),
+            table(snapshots=[snapshot(30, 3000), snapshot(3055729675574597004, 1)]),
             {"snapshot_id": 3055729675574597040},
             "Cannot find snapshot 3055729675574597040: did you mean 3055729675574597004 [MissingSnapshot; "
             "snapshot 3055729675574597040, file v1.metadata.json, rule iceberg 1.32]",
             id="near id",
         ),
         pytest.param(
-            table(**{"snapshots": [snapshot(30, 3000), snapshot(31, 1)]}),
+            table(snapshots=[snapshot(30, 3000), snapshot(31, 1)]),
             {"snapshot_id": 7},
             "Cannot find snapshot 7: the newest are 30 (2023-11-14T22:13:23.000Z), 31 (2023-11-14T22:13:20.001Z) "
             "[MissingSnapshot; snapshot 7, file v1.metadata.json, rule iceberg 1.32]",
@@ -159,11 +170,18 @@ def test_timestamp_ms_reads_times_as_utc_rounded_down(value: Any, expected: int)
 @pytest.mark.parametrize(
     "value",
     [
-        "", "yesterday", "2023", "20231114", "2023-02-30", "2023-11-14T25:00", "2023-11-14T22:13:20 Europe/Paris", True,
+        "",
+        "yesterday",
+        "2023",
+        "20231114",
+        "2023-02-30",
+        "2023-11-14T25:00",
+        "2023-11-14T22:13:20 Europe/Paris",
+        True,
         1.5,
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_timestamp_ms_refuses_what_is_no_time(value: Any) -> None:
     with pytest.raises(RequestError, match=r"^Invalid timestamp: got "):
         timestamp_ms(value)

@@ -83,12 +83,20 @@ def test_partition_value(type_, kind, value, expected):
 @pytest.mark.parametrize(
     ("type_", "value"),
     [
-        (dt.IntegerType(64), "5"), (dt.IntegerType(64), True), (dt.DecimalType(9, 2), b""), (dt.DecimalType(9, 2), 5),
-        (dt.UuidType(), b"short"), (dt.UuidType(), "no uuid"), (dt.FixedType(2), b"abc"), (dt.StringType(), 5),
-        (dt.StringType(), b"\xff"), (dt.BooleanType(), 1), (dt.FloatType(64), "x"),
+        (dt.IntegerType(64), "5"),
+        (dt.IntegerType(64), True),
+        (dt.DecimalType(9, 2), b""),
+        (dt.DecimalType(9, 2), 5),
+        (dt.UuidType(), b"short"),
+        (dt.UuidType(), "no uuid"),
+        (dt.FixedType(2), b"abc"),
+        (dt.StringType(), 5),
+        (dt.StringType(), b"\xff"),
+        (dt.BooleanType(), 1),
+        (dt.FloatType(64), "x"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_partition_value_refuses(type_, value):
     with pytest.raises(ValueError):  # noqa: PT011 (texts come from several libraries; the manifest's error names the field)
         partition_value(type_, "any")(value)

@@ -2,8 +2,8 @@
 
     python reading_forms.py own | classic | connect
 
-`nox -s tests-spark-jobs` runs it on the oldest and the newest Spark. It prints each form with `ok`, or what went wrong,
-and fails unless all that a session of the user's can have is there, and what it cannot have is said.
+`nox -s tests-external -- jobs` runs it on the oldest and the newest Spark. It prints each form with `ok`, or what went
+wrong, and fails unless all that a session of the user's can have is there, and what it cannot have is said.
 """
 
 import os

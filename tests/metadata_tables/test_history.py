@@ -119,8 +119,14 @@ def test_the_actions_of_delta(tmp_path: Path) -> None:
     }
     a, b, c, d = (sizes[name] for name in ("first", "second", "third", "bare"))
     assert [counts(entry) for entry in reversed(found)] == [
-        *((0, 0, 0, 0, 0, 0), (7, 0, 2, 0, a + b, 0), (0, 2, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0), (3, 2, 1, 1, c, a)),
-        *((None, 0, 1, 0, d, 0), (None, None, 0, 0, 0, 0), (0, None, 0, 3, 0, b + c + d)),
+        (0, 0, 0, 0, 0, 0),
+        (7, 0, 2, 0, a + b, 0),
+        (0, 2, 0, 0, 0, 0),
+        (0, 1, 0, 0, 0, 0),
+        (3, 2, 1, 1, c, a),
+        (None, 0, 1, 0, d, 0),
+        (None, None, 0, 0, 0, 0),
+        (0, None, 0, 3, 0, b + c + d),
     ]
     assert [entry["id"] for entry in found] == [7, 6, 5, 4, 3, 2, 1, 0]
     assert [entry["writer"] for entry in found][2:4] == ["delta-rs.1", "x/1"]
@@ -196,7 +202,9 @@ def test_an_iceberg_table(tmp_path):
     t.commit(operation="delete", summary={"deleted-records": "3", "deleted-data-files": "1", **none})
     found = harness.open_table(t.location).history()
     assert [entry["schema_changes"] for entry in found] == [
-        *([], ["added new", "dropped gone", "renamed old to named", "retyped id"], [])
+        [],
+        ["added new", "dropped gone", "renamed old to named", "retyped id"],
+        [],
     ]
     picture = drawn(found, 3)
     assert picture.note == "3 snapshots, 2023-11-14 22:13:21 to 2023-11-14 22:13:28"  # each change takes a second

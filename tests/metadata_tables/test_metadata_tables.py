@@ -91,19 +91,23 @@ DELTA_PARTITIONS = "SELECT partition.s, record_count, file_count, deleted_rows F
     ("at", "query", "expected"),
     [
         (
-            *(None, SNAPSHOTS),
+            None,
+            SNAPSHOTS,
             [(FIRST, None, *["append"] * 2), *((FIRST + n, FIRST + n - 1, *["delete"] * 2) for n in (1, 2))],
         ),
         (
-            *(None, "SELECT snapshot_id, parent_id, is_current_ancestor FROM t.history"),
+            None,
+            "SELECT snapshot_id, parent_id, is_current_ancestor FROM t.history",
             [(FIRST, None, True), (FIRST + 1, FIRST, True), (FIRST + 2, FIRST + 1, True)],
         ),
         (
-            *(None, "SELECT name, type, snapshot_id FROM t.refs ORDER BY name"),
+            None,
+            "SELECT name, type, snapshot_id FROM t.refs ORDER BY name",
             [("before", "TAG", FIRST), ("main", "BRANCH", FIRST + 2)],
         ),
         (
-            *("before", FILES),
+            "before",
+            FILES,
             [
                 (0, "one.parquet", "PARQUET", 0, DAY, 2, None, {1: 2, 2: 2}, {1: 0, 2: 0}, ONE, TWO),
                 (0, "three.parquet", "PARQUET", 0, NEXT, 1, None, {1: 1, 2: 1}, {1: 0, 2: 0}, FIVE, FIVE),
@@ -111,19 +115,24 @@ DELTA_PARTITIONS = "SELECT partition.s, record_count, file_count, deleted_rows F
             ],
         ),
         (
-            *(None, f"{DELETES} WHERE content > 0 ORDER BY 1"),
+            None,
+            f"{DELETES} WHERE content > 0 ORDER BY 1",
             [(1, "positions.parquet", DAY, 1, None), (2, "keys.parquet", NEXT, 1, [1])],
         ),
         (
-            *(None, ENTRIES),
+            None,
+            ENTRIES,
             [
-                *((0, FIRST, 1, "one.parquet", DAY), (0, FIRST, 1, "two.parquet", NEXT)),
-                *((1, FIRST + 1, 2, "keys.parquet", NEXT), (1, FIRST + 1, 2, "positions.parquet", DAY)),
+                (0, FIRST, 1, "one.parquet", DAY),
+                (0, FIRST, 1, "two.parquet", NEXT),
+                (1, FIRST + 1, 2, "keys.parquet", NEXT),
+                (1, FIRST + 1, 2, "positions.parquet", DAY),
                 (2, FIRST + 2, 1, "three.parquet", NEXT),
             ],
         ),
         (
-            *(None, MANIFESTS),
+            None,
+            MANIFESTS,
             [
                 (0, 0, FIRST + 2, 0, 2, 1, 0, "2022-01-08", "2022-01-09"),
                 (1, 0, FIRST + 1, 0, 0, 0, 2, "2022-01-08", "2022-01-09"),

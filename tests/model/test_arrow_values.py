@@ -28,11 +28,16 @@ _TEXTS = pa.map_(pa.string(), pa.string())
 @pytest.mark.parametrize(
     ("values", "type_", "error"),
     [
-        *((["\ud800"], pa.string(), UnicodeError), (["a", 1], pa.string(), TypeError)),
-        *(([2**63], pa.int64(), OverflowError), ([2**31], pa.int32(), OverflowError)),
+        (["\ud800"], pa.string(), UnicodeError),
+        (["a", 1], pa.string(), TypeError),
+        ([2**63], pa.int64(), OverflowError),
+        ([2**31], pa.int32(), OverflowError),
         ([b"a", "a"], pa.binary(), TypeError),
-        *((["5"], pa.int64(), TypeError), ([1.0], pa.int64(), TypeError), ([True], pa.int64(), TypeError)),
-        *(([1], pa.bool_(), TypeError), ([[("a", 1)]], _TEXTS, TypeError)),
+        (["5"], pa.int64(), TypeError),
+        ([1.0], pa.int64(), TypeError),
+        ([True], pa.int64(), TypeError),
+        ([1], pa.bool_(), TypeError),
+        ([[("a", 1)]], _TEXTS, TypeError),
         ([[(None, "a")]], _TEXTS, ValueError),
     ],
 )

@@ -182,6 +182,7 @@ DAMAGED: dict[str, Callable[[bytes], bytes]] = {
     "no text of a number": lambda data: edited(data, put("partitions/0/values", {"map": [[1000, {"decimal": "x"}]]})),
     "deep": lambda data: edited(data, put("partitions/0/values", "deep"), b"[" * 5_000 + b"]" * 5_000),
     "an equality delete that is not there": lambda data: edited(data, put("delete_sets", [[], [3]])),
+    "an index beyond a long": lambda data: edited(data, put("delete_sets", [[10**30]])),
     "rules of Delta": lambda data: edited(
         data, put("rules", {"is": "DeltaRules", "lookup": "delta id", "materialized": {"map": []}})
     ),

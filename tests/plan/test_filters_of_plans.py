@@ -88,7 +88,9 @@ def test_files_are_skipped_by_partition_alone(tmp_path: Path, make: Callable[[Pa
     found, location = {}, make(tmp_path / "t")
     for prune in ("off", "partition", "files"):
         skipped = open_table(location, prune=prune).snapshot().plan(where="region = 'us' AND id = 11").skipped
-        found[prune] = [[s.reason for s in skipped].count(reason) for reason in ("partition", "statistics")]
+        found[prune] = [
+            [s["reason"] for s in skipped.to_pylist()].count(reason) for reason in ("partition", "statistics")
+        ]
     assert found == {"off": [0, 0], "partition": [1, 0], "files": [1, 1]}
 
 

@@ -128,8 +128,10 @@ def test_deletes_that_lie_in_several_partitions_are_told_and_not_drawn(empty):
     plan = of_partitions(empty, [10, 10, 10, 10], positions=[0, 0, 1, 2])
     drawing = layout(replace(plan, position_deletes=deletes))
     assert [each.remark for each in drawing.bars] == [
-        *("position deletes", "position deletes"),
-        *("100 % deleted", "position deletes"),  # no more than all
+        "position deletes",
+        "position deletes",
+        "100 % deleted",
+        "position deletes",  # no more than all
     ]
     assert drawing.bars[2].parts[:2] == ((Kind.READ, 0), (Kind.DELETED, 10))
 

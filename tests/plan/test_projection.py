@@ -19,9 +19,17 @@ from harness.metadata.model.schema import Field, ListType, MapType, OpaqueType, 
 from harness.metadata.plan.projection import ColumnLookup, Stored, Value, resolve
 
 NAMED: dict[str, dt.Type] = {
-    **{"bool": dt.BooleanType(), "date": dt.DateType(), "text": dt.StringType(), "bytes": dt.BinaryType()},
-    **{"uuid": dt.UuidType(), "int96": dt.Int96Type(), "geom": dt.GeometryType(), "geog": dt.GeographyType()},
-    **{"variant": dt.VariantType(), "money": OpaqueType("money"), "group": STORED_STRUCT},
+    "bool": dt.BooleanType(),
+    "date": dt.DateType(),
+    "text": dt.StringType(),
+    "bytes": dt.BinaryType(),
+    "uuid": dt.UuidType(),
+    "int96": dt.Int96Type(),
+    "geom": dt.GeometryType(),
+    "geog": dt.GeographyType(),
+    "variant": dt.VariantType(),
+    "money": OpaqueType("money"),
+    "group": STORED_STRUCT,
     **dict(zip(("byte", "short", "int", "long"), map(dt.IntegerType, (8, 16, 32, 64)), strict=True)),
     **{f"u{bits}": dt.UnsignedType(bits) for bits in (8, 16, 32, 64)},
     **dict(zip(("half", "float", "double"), map(dt.FloatType, (16, 32, 64)), strict=True)),
@@ -194,63 +202,87 @@ MONEY = OpaqueType("money")
 REFUSED = {
     # a field, the columns of the file, how it is looked for, and what is said
     "element of another id": (
-        *(want(1, "l", list_of(2)), [listed(1, "l", stored(7, "element"))], {}),
+        want(1, "l", list_of(2)),
+        [listed(1, "l", stored(7, "element"))],
+        {},
         "field id 7 in the file and 2 in the table",
     ),
     "two columns of one id": (want(1, "a"), [stored(1, "x"), stored(1, "y")], {}, "[DuplicateFieldId; "),
     "required at the top": (
-        *(want(1, "a", required=True), [stored(9, "b")], {}),
+        want(1, "a", required=True),
+        [stored(9, "b")],
+        {},
         "Cannot read required column a: the file lacks field id 1, which has no initial default; rewrite the file, or "
         "make the column optional [MissingRequiredField; table t, file f.parquet, field a, rule iceberg 5.2]",
     ),
     "required inside a default": (
-        *(want(1, "s", struct(want(2, "x", required=True)), initial_default={}), [group(9, "s", stored(8, "z"))], {}),
+        want(1, "s", struct(want(2, "x", required=True)), initial_default={}),
+        [group(9, "s", stored(8, "z"))],
+        {},
         "[MissingRequiredField; table t, file f.parquet, field s.x, rule iceberg 5.2]",
     ),
     "a map's key without a field": (
         want(1, "m", map_of((2, struct(want(3, "x"), want(4, "y"))), (5, INT))),
         [stored(1, "m", STORED_MAP, group(2, "key", stored(3, "x")), stored(5, "value"))],
-        *({}, "lacks a part of the map's key"),
+        {},
+        "lacks a part of the map's key",
     ),
     "a partition value inside a missing struct": (
-        *(want(1, "s", struct(want(3, "y"))), [stored(9, "z")], {"partition": [3]}),
+        want(1, "s", struct(want(3, "y"))),
+        [stored(9, "z")],
+        {"partition": [3]},
         "field s, rule iceberg 5.2]",
     ),
     "mapping of an element": (
-        *(want(1, "l", list_of(3)), [listed(None, "l", stored(None, "x"))], {"mapping": MAPPED_LIST}),
+        want(1, "l", list_of(3)),
+        [listed(None, "l", stored(None, "x"))],
+        {"mapping": MAPPED_LIST},
         f"l.element: it has field id 2 in the name mapping and 3 in the table's schema; {CORRECT} [",
     ),
     "mapping of a type": (
-        *(want(1, "l", list_of(2, dt.StringType())), [listed(None, "l", stored(None, "x"))], {"mapping": MAPPED_LIST}),
+        want(1, "l", list_of(2, dt.StringType())),
+        [listed(None, "l", stored(None, "x"))],
+        {"mapping": MAPPED_LIST},
         f"cannot be read as; rewrite the file, or {CORRECT} [",
     ),
     "mapping of no required field": (
         want(3, "l", list_of(2), required=True),
-        *([listed(None, "l", stored(None, "x"))], {"mapping": MAPPED_LIST}),
+        [listed(None, "l", stored(None, "x"))],
+        {"mapping": MAPPED_LIST},
         f"the file lacks field id 3, which has no initial default; {CORRECT}, or make the column optional [",
     ),
     "mapping of two columns": (
-        *(want(1, "a"), [stored(None, "a"), stored(None, "b")], {"mapping": NameMapping((mapped(1, "a", "b"),))}),
+        want(1, "a"),
+        [stored(None, "a"), stored(None, "b")],
+        {"mapping": NameMapping((mapped(1, "a", "b"),))},
         "'a' and 'b' both have field id 1",
     ),
     "nested by position": (
-        *(want(1, "l", list_of(2)), [listed(None, "l", stored(None, "element"))], {}),
+        want(1, "l", list_of(2)),
+        [listed(None, "l", stored(None, "element"))],
+        {},
         "Cannot read nested l by position: the file has no field ids and the table no name mapping; set the table "
         "property schema.name-mapping.default [MissingFieldIds; table t, file f.parquet, field l, rule iceberg 5.6]",
     ),
     "another type": (
-        *(want(1, "s", struct(want(2, "x"))), [group(1, "s", stored(2, "old", LONG))], {}),
+        want(1, "s", struct(want(2, "x"))),
+        [group(1, "s", stored(2, "old", LONG))],
+        {},
         "Cannot read column s.x: the file stores long and the table has int, which it cannot be read as; rewrite the "
         "file [IncompatibleType; table t, file f.parquet, field s.x, rule iceberg 5.12]",
     ),
     "a wall clock of ORC as an instant": (
-        *(want(1, "t", NAMED["tz_us"]), [stored(1, "t", NAMED["ts_ns"])], {"file_format": "orc"}),
+        want(1, "t", NAMED["tz_us"]),
+        [stored(1, "t", NAMED["ts_ns"])],
+        {"file_format": "orc"},
         "IncompatibleType",
     ),
     "an int from a struct": (want(1, "a"), [group(1, "a", stored(2, "x"))], {}, "IncompatibleType"),
     "an int from a list": (want(1, "a"), [listed(1, "a", stored(2, "element"))], {}, "the file stores list<int> and"),
     "a variant without metadata": (
-        *(want(1, "a", dt.VariantType()), [group(1, "a", stored(None, "value", dt.BinaryType()))], {}),
+        want(1, "a", dt.VariantType()),
+        [group(1, "a", stored(None, "value", dt.BinaryType()))],
+        {},
         "IncompatibleType",
     ),
     "an unknown type": (
@@ -261,32 +293,43 @@ REFUSED = {
     ),
     "one in a list": (want(1, "o", list_of(2, MONEY)), [listed(1, "o", stored(2, "element"))], {}, "iceberg 1.22]"),
     "delta: two letter cases": (
-        *(want(1, "ab"), [stored(None, "AB"), stored(None, "aB")], BY_NAME),
+        want(1, "ab"),
+        [stored(None, "AB"), stored(None, "aB")],
+        BY_NAME,
         "Cannot read column ab: the file's columns 'AB' and 'aB' may both be 'ab'; rewrite the file "
         "[AmbiguousColumn; table t, file f.parquet, field ab, rule delta T10]",
     ),
     "delta: no ids": (
-        *(want(1, "a", physical_name="a"), [stored(None, "a")], BY_ID),
+        want(1, "a", physical_name="a"),
+        [stored(None, "a")],
+        BY_ID,
         "Cannot read column a: the table finds columns by field id, and the file's columns at its level have none; "
         "rewrite the file [MissingFieldIds; table t, file f.parquet, field a, rule delta T11]",
     ),
     "delta: no ids in a struct": (
         want(1, "s", struct(want(2, "x", physical_name="x"))),
-        *([group(1, "s", stored(None, "x"))], BY_ID, "[MissingFieldIds; "),
+        [group(1, "s", stored(None, "x"))],
+        BY_ID,
+        "[MissingFieldIds; ",
     ),
     "delta: one id twice": (
-        *(want(1, "a"), [stored(1, "a"), stored(1, "b")], BY_ID),
+        want(1, "a"),
+        [stored(1, "a"), stored(1, "b")],
+        BY_ID,
         "[DuplicateFieldId; table t, file f.parquet, field a, rule delta T11]",
     ),
     "delta: another type": (
         want(1, "s", struct(want(2, "l", list_of(3)))),
-        *([group(None, "s", listed(None, "l", stored(None, "element", LONG)))], BY_NAME),
+        [group(None, "s", listed(None, "l", stored(None, "element", LONG)))],
+        BY_NAME,
         "Cannot read column s.l.element: the file stores long and the table has int, which it cannot be read as; "
         "rewrite the file [IncompatibleType; table t, file f.parquet, field s.l.element, rule delta T23]",
     ),
     "delta: a list from a map": (
         want(1, "a", list_of(2)),
-        *([stored(None, "a", STORED_MAP, stored(None, "key"), stored(None, "value"))], BY_NAME, "IncompatibleType"),
+        [stored(None, "a", STORED_MAP, stored(None, "key"), stored(None, "value"))],
+        BY_NAME,
+        "IncompatibleType",
     ),
 }
 

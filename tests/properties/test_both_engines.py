@@ -1,67 +1,81 @@
-"""Drawn tables of every kind, with deletes of every kind, give the same rows on DuckDB and on Spark.
+"""Every engine reads what a table holds.
 
-Hypothesis draws a history, which a builder makes a table of, and a model in plain Python works out what it must show.
-Then it draws reads in the shapes that users ask for: columns and filters, `count(*)`, aggregates, an order with a
-limit, parameters, the table joined with itself at another moment. The model is asked first, and each engine must give
-its rows, types and names. The first read of a table runs on both engines, the others on DuckDB. With a fresh seed there
-is one more read, and plain ones run also on the oracle, a second planner and reader that shares nothing with either.
+Hypothesis draws the history of a table, and reads of the table in the shapes that users ask for: columns and filters,
+`count(*)`, aggregates, an order with a limit, parameters, the table joined with itself at another moment. A model in
+plain Python computes the rows of each read from the history. The oracle is a second planner and reader that shares
+nothing with the engines. `turns.py` chooses the engines of each read, because Spark and the oracle are slow.
 
-A failure is shrunk to the smallest history and read that show it. `--harness-repro DIR` leaves both there.
+Hypothesis reduces a failure to the smallest history and read that show it. `--harness-repro DIR` leaves both in DIR.
 """
 
+from collections import Counter
+from itertools import pairwise
+
 import pytest
-from drawn.account import GROUPS, HIDING, REFUSED, TABLES, Account
-from drawn.agreement import assert_agrees, made
-from drawn.profiles import QUICK, chosen, property_settings
-from drawn.reads import Read
+from drawn.agreement import DrawnRead, made
+from drawn.profiles import property_settings
 from drawn.strategies import histories, reads
 from hypothesis import given
 from hypothesis import strategies as st
+from turns import Turns, features
 
 # A drawn history may drop every column that an old file has.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
 
-KINDS = {"iceberg-1": 20, "iceberg-2": 25, "iceberg-3": 25, "delta": 30}
-"""Tables in the quick profile; with a fresh seed there are twenty times as many. Iceberg 1 is upgraded to delete."""
-FLOORS = {HIDING: 0.9, "position deletes": 0.1, "vectors": 0.3, "equality deletes": 0.1, GROUPS: 0.2}
-"""Parts of the tables that are held at least; some are drawn more seldom in one run than in another."""
-MOST_REFUSED = 0.02
-"""Of the reads on Spark, which may refuse what has no meaning there that is certain to be the same."""
+ENGINES = ("duckdb", "spark", "oracle")
+TABLES = {"iceberg-1": 20, "iceberg-2": 25, "iceberg-3": 25, "delta": 30}
+"""Tables of each kind that plain pytest draws. A table of Iceberg 1 is upgraded before rows are deleted from it."""
 
 
-@pytest.fixture(scope="module")
-def account():
-    return Account()
+def tables(kind):
+    return histories(kind, max_size=7, deleting=True)
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize(("kind", "tables"), KINDS.items(), ids=KINDS)
-def test_both_engines_and_the_model_agree(kind, tables, spark, account, repro) -> None:
-    is_quick = chosen() == QUICK
+@pytest.mark.parametrize("kind", TABLES)
+def test_every_engine_reads_what_the_model_holds(kind, spark, repro):
+    turns = Turns()
 
-    @property_settings(tables, fresh=20)
-    @given(histories(kind, max_size=7, deleting=True), st.data())
-    def agree(drawn, data) -> None:
-        shapes = [data.draw(reads(drawn.model), "read") for _ in range(2 if is_quick else 3)]
-        with made(drawn) as history:
-            for number, shape in enumerate(shapes):
-                oracle = ["oracle"] * (isinstance(shape, Read) and not is_quick)
-                for engine in ("duckdb", *oracle, *["spark"] * (number == 0)):
-                    with account.read(kind, shape, engine):
-                        assert_agrees(history, drawn, shape, engine)
-        account.add_table(kind, drawn, shapes[0])
+    @property_settings(TABLES[kind], fresh=20)
+    @given(tables(kind), st.data())
+    def agree(table, data):
+        with made(table) as history:
+            for number in turns:
+                read = DrawnRead(history, table, data.draw(reads(table.model)))
+                expected = read.by_model()
+                rows = turns.rows(read, ENGINES, number)
+                for engine in rows:
+                    read.assert_same(**{"model": expected, engine: rows[engine]})
+                for first, second in pairwise(rows):
+                    read.assert_same(**{first: rows[first], second: rows[second]})
 
     with repro():
         agree()
+    assert turns.refused_by_spark <= turns.most_refused
 
 
-@pytest.mark.smoke
-def test_what_was_drawn_is_worth_it(account, request) -> None:
-    """Few deletes, or many refusals, would let the tests above pass with nothing said."""
-    if set(account.counts) != set(KINDS):
-        pytest.skip("the tests above drew no tables of some kinds")
-    request.node.user_properties.append(("account", account.to_json()))  # `record_property` warns beside --junitxml
-    low = {name: account.share(name) for name, floor in FLOORS.items() if account.share(name) < floor}
-    assert low == {}
-    assert account.share(REFUSED, of="spark: reads") <= MOST_REFUSED, account.shown()
-    assert account.total(TABLES) >= sum(KINDS.values())
+FLOORS = {
+    "deletes hide rows": 0.9,
+    "position deletes": 0.1,
+    "vectors": 0.3,
+    "equality deletes": 0.1,
+    "several row groups in a file": 0.2,
+}
+"""The least part of the drawn tables that has a feature."""
+
+
+def test_enough_drawn_tables_have_deletes():
+    """A table without deletes would pass the test above and show little."""
+    counts = Counter()
+
+    for kind, number in TABLES.items():
+
+        @property_settings(number)
+        @given(tables(kind), st.data())
+        def count(table, data):
+            counts.update(["tables", *features(table, data.draw(reads(table.model)))])
+
+        count()
+
+    assert counts["tables"] >= sum(TABLES.values())
+    assert [name for name, part in FLOORS.items() if counts[name] < part * counts["tables"]] == []

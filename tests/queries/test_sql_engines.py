@@ -14,25 +14,60 @@ from harness.errors import EngineError, RequestError, TableNotFoundError, Unsupp
 from harness.testing.writing.iceberg.builder import IcebergTable
 
 T = {
-    "id": "int", "k": "long", "s": "string", "de": "decimal(10, 2)", "d": "double", "f": "float", "da": "date",
-    "ts": "timestamp", "tz": "timestamptz", "bo": "boolean", "u": "uuid", "tm": "time", "b": "binary",
-    "st": "struct<x: int, y: string>", "l": "list<int>", "m": "map<string, int>", "Na.me": "string",
-}  # fmt: skip
+    "id": "int",
+    "k": "long",
+    "s": "string",
+    "de": "decimal(10, 2)",
+    "d": "double",
+    "f": "float",
+    "da": "date",
+    "ts": "timestamp",
+    "tz": "timestamptz",
+    "bo": "boolean",
+    "u": "uuid",
+    "tm": "time",
+    "b": "binary",
+    "st": "struct<x: int, y: string>",
+    "l": "list<int>",
+    "m": "map<string, int>",
+    "Na.me": "string",
+}
 DAY = 86_400_000_000
 NOON = 18262 * DAY + DAY // 2
 ROWS: list[dict[str, Any]] = [
     {
-        "id": 1, "k": 10, "s": "a", "de": "1.10", "d": 0.5, "f": 0.5, "da": 18262, "ts": NOON, "tz": NOON, "bo": True,
-        "u": "00000000-0000-0000-0000-00000000000a", "tm": 36_000_000_000, "b": b"\x00\xff", "st": {"x": 1, "y": "p"},
-        "l": [1, 2], "m": {"a": 1}, "Na.me": "n",
+        "id": 1,
+        "k": 10,
+        "s": "a",
+        "de": "1.10",
+        "d": 0.5,
+        "f": 0.5,
+        "da": 18262,
+        "ts": NOON,
+        "tz": NOON,
+        "bo": True,
+        "u": "00000000-0000-0000-0000-00000000000a",
+        "tm": 36_000_000_000,
+        "b": b"\x00\xff",
+        "st": {"x": 1, "y": "p"},
+        "l": [1, 2],
+        "m": {"a": 1},
+        "Na.me": "n",
     },
     {"id": 2, "k": 10, "s": "b_c", "de": "2.25", "d": math.nan, "f": 0.1, "da": 18293, "ts": NOON + 1, "bo": False},
     {"id": 3, "k": 20, "s": None, "de": "-2.50", "d": -0.0, "f": None, "da": -1, "ts": -1, "tz": 0, "bo": None},
     {"id": 4, "k": 20, "s": "a\\b", "de": None, "d": math.inf, "f": 2.5, "l": [], "st": {"x": None, "y": "q"}},
-    {"id": -7, "s": "B", "de": "0.00", "d": 2.5, "f": -2.5, "l": [5, None, 7],
-     "u": "FFFFFFFF-0000-0000-0000-000000000000"},
+    {
+        "id": -7,
+        "s": "B",
+        "de": "0.00",
+        "d": 2.5,
+        "f": -2.5,
+        "l": [5, None, 7],
+        "u": "FFFFFFFF-0000-0000-0000-000000000000",
+    },
     {"id": None, "k": 2**53 + 1, "s": "", "de": "99999999.99", "d": 1e10, "f": 1.0, "m": {}, "tm": 0, "b": b""},
-]  # fmt: skip
+]
 U: list[dict[str, Any]] = [
     {"k": 10, "s": "x", "v": 1},
     {"k": 10, "s": "y", "v": 2},

@@ -46,9 +46,7 @@ def delta_spark() -> Iterator[Any]:
 def _session(name: str, settings: dict[str, str]) -> Any:
     pinned = PINNED[name]
     if version("pyspark") != pinned["pyspark"]:
-        pytest.fail(
-            f"{name} wants pyspark {pinned['pyspark']}, {version('pyspark')} is installed: run nox -s reference"
-        )
+        pytest.fail(f"{name} wants pyspark {pinned['pyspark']}, {version('pyspark')} is installed: run nox -s interop")
     try:
         return start(name, settings)
     except harness.EngineError as error:

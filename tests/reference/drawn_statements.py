@@ -25,7 +25,9 @@ _WIDER = {"int": "bigint", "float": "double", "decimal(5, 2)": "decimal(12, 2)"}
 _WIDER_IN_DELTA = {**_WIDER, "date": "timestamp_ntz"}
 _NUMBER = ("{c}", "bucket(3, {c})", "truncate(10, {c})")
 _TRANSFORMS = {
-    **{"int": _NUMBER, "bigint": _NUMBER, "string": ("{c}", "bucket(3, {c})", "truncate(1, {c})")},
+    "int": _NUMBER,
+    "bigint": _NUMBER,
+    "string": ("{c}", "bucket(3, {c})", "truncate(1, {c})"),
     "date": ("{c}", "years({c})", "months({c})", "days({c})"),
 }
 _NO_KEYS = ("float", "double", "struct", "array")
@@ -164,7 +166,11 @@ def _format(state: _State) -> str:
 
 _BOTH = (_insert, _insert, _delete, _delete, _update, _merge, _add, _drop, _rename, _widen)
 _OF_ICEBERG: tuple[Callable[[_State], Step | None], ...] = (
-    *(_delete_by_keys, _delete_by_keys, _partition, _upgrade, _format),
+    _delete_by_keys,
+    _delete_by_keys,
+    _partition,
+    _upgrade,
+    _format,
     lambda state: f"ALTER TABLE {{t}} CREATE TAG {state.name('t')}",
     lambda state: _REWRITE.format("rewrite_data_files"),
     lambda state: _REWRITE.format("rewrite_position_delete_files"),

@@ -46,8 +46,18 @@ def change_defaults(table: Any, jvm: Any) -> None:
 
 
 _TRANSFORMS = (
-    *("s", "bucket(4, id)", "truncate(1, s)", "years(at)", "months(day)", "days(at)", "hours(at)"),
-    *("bucket(3, n)", "truncate(10, id)", "bucket(2, day)", "truncate(100, n)", "day"),
+    "s",
+    "bucket(4, id)",
+    "truncate(1, s)",
+    "years(at)",
+    "months(day)",
+    "days(at)",
+    "hours(at)",
+    "bucket(3, n)",
+    "truncate(10, id)",
+    "bucket(2, day)",
+    "truncate(100, n)",
+    "day",
 )
 
 

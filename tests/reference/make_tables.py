@@ -2,7 +2,7 @@
 
     python tests/reference/make_tables.py iceberg
 
-runs where `nox -s reference` runs its tests of the format. Each table is a folder `<name>/table`;
+runs where `nox -s interop` runs its tests of the format. Each table is a folder `<name>/table`;
 `<name>/expected.json` has every read of it as columns and rows, a value that JSON has not as Python's text of it.
 `versions.json` says who wrote. The paths in an Iceberg table are of a file system `viewfs://reference`, so that whoever
 reads it must see that it moved.

@@ -15,7 +15,7 @@ from written_tables import DeltaWritten
 
 from harness.testing.scenarios.loading import find
 
-pytestmark = pytest.mark.reference
+pytestmark = pytest.mark.interop
 BEFORE_A_MERGE = ("deletion-vectors", "change-data-feed", "log-compaction", "mapped-by-name", "partitions", "types")
 """Deletes, changes, logs, mapped columns, partitions, values. Row ids, checkpoints of v2 and widened columns wait."""
 DIFFERENCES = differences("delta")
@@ -24,9 +24,13 @@ NOT_ASKED = frozenset({"_file", "_pos", "_spec_id", "_partition", "_deleted"})
 SLICES_BEFORE_A_MERGE = ("delta/deletion-vectors/shared-file", "delta/column-mapping/rename-and-drop")
 SLICES = (
     *SLICES_BEFORE_A_MERGE,
-    *("delta/deletion-vectors/absolute-path", "delta/deletion-vectors/inline"),
-    *("delta/checkpoints/struct-statistics-only", "delta/column-mapping/id-mode-follows-ids"),
-    *("delta/partitions/special-characters", "delta/paths/shallow-clone", "delta/row-tracking/materialised-ids"),
+    "delta/deletion-vectors/absolute-path",
+    "delta/deletion-vectors/inline",
+    "delta/checkpoints/struct-statistics-only",
+    "delta/column-mapping/id-mode-follows-ids",
+    "delta/partitions/special-characters",
+    "delta/paths/shallow-clone",
+    "delta/row-tracking/materialised-ids",
     "delta/time-travel/in-commit-timestamps",
 )
 

@@ -17,10 +17,18 @@ from written_tables import IcebergWritten
 
 from harness.testing.scenarios.loading import find
 
-pytestmark = pytest.mark.reference
+pytestmark = pytest.mark.interop
 BEFORE_A_MERGE = (
-    *("merge-on-read-v2", "merge-on-read-v3", "partitioned-deletes", "upgrade-lineage", "equality-deletes-v2"),
-    *("nested-columns", "partition-evolution-v2", "types", "avro-files-v3", "variants"),
+    "merge-on-read-v2",
+    "merge-on-read-v3",
+    "partitioned-deletes",
+    "upgrade-lineage",
+    "equality-deletes-v2",
+    "nested-columns",
+    "partition-evolution-v2",
+    "types",
+    "avro-files-v3",
+    "variants",
 )
 """Each kind: both forms of deletes, row ids, evolved schemas and partitions, values, file formats, variants."""
 LACKING = re.compile(r"\b(time|timestamp_ns|timestamptz_ns|geometry|unknown)\b")
@@ -30,9 +38,13 @@ SCENARIOS = find("iceberg/*")
 SLICES_BEFORE_A_MERGE = ("iceberg/deletes/many-vectors-in-one-puffin", "iceberg/deletes/shared-position-delete-files")
 SLICES = (
     *SLICES_BEFORE_A_MERGE,
-    *("iceberg/deletes/stream-of-upserts", "iceberg/deletes/vector-replaces-position-deletes"),
-    *("iceberg/metadata/row-lineage", "iceberg/metadata/v1-table", "iceberg/partitions/every-transform"),
-    *("iceberg/schema/nested-evolution", "iceberg/time-travel/snapshots-and-schemas"),
+    "iceberg/deletes/stream-of-upserts",
+    "iceberg/deletes/vector-replaces-position-deletes",
+    "iceberg/metadata/row-lineage",
+    "iceberg/metadata/v1-table",
+    "iceberg/partitions/every-transform",
+    "iceberg/schema/nested-evolution",
+    "iceberg/time-travel/snapshots-and-schemas",
 )
 
 

@@ -114,7 +114,12 @@ def test_a_pull_as_text_has_no_counts_of_nothing(tmp_path, capsys):
         assert main([*command, *options]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert [line.partition(":")[0] for line in lines] == [
-            *("directory", "format", "snapshots", "files", "bytes", "slice"),
+            "directory",
+            "format",
+            "snapshots",
+            "files",
+            "bytes",
+            "slice",
         ]
         assert lines[-1] == last
 

@@ -207,7 +207,7 @@ def answer(status: int, code: str = "") -> str:
             "there are no credentials in options, environment, profiles or a role of this machine; set access_key_id",
         ),
     ],
-)  # fmt: skip
+)
 def test_answers(text: str, listing: bool, cause: str, message: str) -> None:
     error = told(Exception(text), "s3://lake/t/f", StoreKind.S3, listing=listing)
     assert isinstance(error, StorageError)

@@ -16,6 +16,7 @@ import harness
 from harness.engines import oracle
 from harness.errors import HarnessError, MissingFileError
 from harness.storage import gate
+from harness.storage.gate import Roots, Verdict
 from harness.storage.stores import Storage
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
@@ -250,3 +251,16 @@ def test_a_nul_in_a_recorded_path_is_an_error_on_spark(kind: str, tmp_path: Path
     with_nul(tmp_path / "t", kind)
     with pytest.raises(MissingFileError, match="NUL"):
         to_arrow(harness.open_table(str(tmp_path / "t")).snapshot().plan(), spark)
+
+
+@pytest.mark.parametrize("depth", range(1, 6))
+def test_a_link_at_any_depth_leads_out_of_the_table(tmp_path: Path, depth: int) -> None:
+    names = ["data", "year=1", "month=2", "day=3", "hour=4"]
+    plain, linked = (Path(tmp_path, "t", *names[: depth - 1], name) for name in ("plain", names[depth - 1]))
+    Path(plain, *names[depth:]).mkdir(parents=True)
+    Path(tmp_path, "elsewhere", *names[depth:]).mkdir(parents=True)
+    linked.symlink_to(tmp_path / "elsewhere")
+    roots = Roots.of(str(tmp_path / "t"))
+    for _ in range(2):  # a directory beside it is known then
+        assert roots.verdict(str(Path(linked, *names[depth:]))) is Verdict.OUTSIDE
+        assert roots.verdict(str(Path(plain, *names[depth:]))) is Verdict.INSIDE

@@ -37,15 +37,21 @@ def s3(**options: Any) -> StoreOptions:
         pytest.param(S3, id="ours"),
         pytest.param(
             {
-                "s3.endpoint": "http://h:9000", "s3.access-key-id": "k", "s3.secret-access-key": "s",
-                "s3.region": "eu-west-1", "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
+                "s3.endpoint": "http://h:9000",
+                "s3.access-key-id": "k",
+                "s3.secret-access-key": "s",
+                "s3.region": "eu-west-1",
+                "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
             },
             id="PyIceberg",
         ),
         pytest.param(
             {
-                "AWS_ENDPOINT_URL": "http://h:9000", "AWS_ACCESS_KEY_ID": "k", "aws_secret_access_key": "s",
-                "aws_region": "eu-west-1", "aws_allow_http": "true",
+                "AWS_ENDPOINT_URL": "http://h:9000",
+                "AWS_ACCESS_KEY_ID": "k",
+                "aws_secret_access_key": "s",
+                "aws_region": "eu-west-1",
+                "aws_allow_http": "true",
             },
             id="object_store",
         ),
@@ -54,20 +60,30 @@ def s3(**options: Any) -> StoreOptions:
             id="s3fs",
         ),
         pytest.param(
-            {"TYPE": "s3", "KEY_ID": "k", "SECRET": "s", "REGION": "eu-west-1", "ENDPOINT": "h:9000", "USE_SSL": False,
-             "URL_STYLE": "path"},
+            {
+                "TYPE": "s3",
+                "KEY_ID": "k",
+                "SECRET": "s",
+                "REGION": "eu-west-1",
+                "ENDPOINT": "h:9000",
+                "USE_SSL": False,
+                "URL_STYLE": "path",
+            },
             id="DuckDB",
         ),
         pytest.param(
             {
-                "fs.s3a.access.key": "k", "fs.s3a.secret.key": "s", "fs.s3a.endpoint": "h:9000",
-                "fs.s3a.endpoint.region": "eu-west-1", "fs.s3a.connection.ssl.enabled": "false",
+                "fs.s3a.access.key": "k",
+                "fs.s3a.secret.key": "s",
+                "fs.s3a.endpoint": "h:9000",
+                "fs.s3a.endpoint.region": "eu-west-1",
+                "fs.s3a.connection.ssl.enabled": "false",
                 "fs.s3a.path.style.access": "true",
             },
             id="Hadoop",
         ),
     ],
-)  # fmt: skip
+)
 def test_one_client_under_all_names(options: dict[str, Any]) -> None:
     made = translated(StoreKind.S3, "lake", options)
     assert dict(made.config) == S3
@@ -114,16 +130,22 @@ def test_connections() -> None:
     ("kind", "options", "message"),
     [
         (StoreKind.S3, {"endpont_url": "secret-value"}, "S3 has no option endpont_url; did you mean endpoint_url?"),
-        (StoreKind.S3, {"client_kwargs": {"regoin_name": "x"}},
-            "client_kwargs.regoin_name; did you mean client_kwargs."),
+        (
+            StoreKind.S3,
+            {"client_kwargs": {"regoin_name": "x"}},
+            "client_kwargs.regoin_name; did you mean client_kwargs.",
+        ),
         (StoreKind.AZURE, {"qqq": "x"}, "Azure has no option qqq; expected one of account_name, account_key"),
-        (StoreKind.S3, {"key": "one", "s3.access-key-id": "secret-value"},
-            "key and s3.access-key-id are one option, and"),
+        (
+            StoreKind.S3,
+            {"key": "one", "s3.access-key-id": "secret-value"},
+            "key and s3.access-key-id are one option, and",
+        ),
         (StoreKind.S3, {"anon": "secret-value"}, "anon must be true or false"),
         (StoreKind.S3, {"key": ["secret-value"]}, "key is no text, number or Boolean"),
         (StoreKind.S3, {"max_retries": "secret-value"}, "max_retries is no number"),
     ],
-)  # fmt: skip
+)
 def test_wrong_options_are_named_and_their_values_are_not(kind, options, message):
     with pytest.raises(RequestError) as caught:
         translated(kind, "lake", options)

@@ -73,7 +73,7 @@ class ClientError(Exception):
         (ValueError("x"), None),
         (StorageError("x"), None),
     ],
-)  # fmt: skip
+)
 def test_what_passes(error: Exception, reason: str | None) -> None:
     assert clients.passing_reason(error) == reason
 

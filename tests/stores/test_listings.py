@@ -13,7 +13,7 @@ import harness
 from harness.storage import object_client
 from harness.storage.stores import Storage
 
-pytestmark = pytest.mark.stores
+pytestmark = pytest.mark.external
 
 FILE = (
     "<Contents><Key>t/_delta_log/{:020}.json</Key><LastModified>2024-01-01T00:00:00.000Z</LastModified>"

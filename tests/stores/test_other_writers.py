@@ -10,7 +10,7 @@ from buckets import BUCKET
 
 import harness
 
-pytestmark = pytest.mark.stores
+pytestmark = pytest.mark.external
 _HISTORIES = 100
 _MOST_STEPS = 6
 

@@ -13,7 +13,7 @@ from harness.cli import main
 from harness.testing.writing.delta.builder import DeltaTable
 
 pytest.importorskip("pyspark")
-pytestmark = pytest.mark.stores
+pytestmark = pytest.mark.external
 
 
 FILES = 60

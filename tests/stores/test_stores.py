@@ -16,7 +16,7 @@ from harness.storage.stores import Storage
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
-pytestmark = pytest.mark.stores
+pytestmark = pytest.mark.external
 
 
 _numbers = itertools.count()

@@ -23,13 +23,15 @@ def read(location: str) -> list[tuple]:
 
 
 @pytest.mark.parametrize("form", ALL, ids="-".join)
-def test_every_form_leaves_the_same_rows(form, tmp_path, one_duckdb):
+def test_every_form_leaves_the_same_rows(form, tmp_path):
     table = SameRows(rows=tuple(ROWS), schema=SCHEMA, format=form[0], kind=form[1]).make(tmp_path / "t")
     assert read(table) == [(1, "a"), (2, None), (2, None)]
     plan = harness.open_table(table).snapshot().plan()
     found = {each.kind for each, _ in plan.position_hits()} | ({"equality"} if plan.equality_deletes else set())
     kinds = {
-        **{"none": set(), "position": {"position delete file"}, "vector": {"deletion vector"}},
+        "none": set(),
+        "position": {"position delete file"},
+        "vector": {"deletion vector"},
         "equality": {"equality"},
     }
     assert found == kinds[form[1]]
@@ -47,7 +49,7 @@ def test_every_form_leaves_the_same_rows(form, tmp_path, one_duckdb):
     ],
     ids=["position", "vector", "key", "key with null", "delta vector", "none"],
 )
-def test_a_literal_says_what_is_deleted(given, expected, tmp_path, one_duckdb):
+def test_a_literal_says_what_is_deleted(given, expected, tmp_path):
     assert read(literal(ROWS, SCHEMA, **given).make(tmp_path / "t")) == expected
 
 
@@ -55,8 +57,13 @@ def test_types_are_told_by_values():
     noon = dt.datetime(2024, 1, 1, 12)
     row = {"b": True, "i": 1, "f": 1.5, "s": "x", "t": noon, "z": noon.replace(tzinfo=dt.UTC), "d": Decimal("1.50")}
     assert types_of([row]) == {
-        **{"b": "boolean", "i": "bigint", "f": "double", "s": "string"},
-        **{"t": "timestamp_ntz", "z": "timestamp", "d": "decimal(38,2)"},
+        "b": "boolean",
+        "i": "bigint",
+        "f": "double",
+        "s": "string",
+        "t": "timestamp_ntz",
+        "z": "timestamp",
+        "d": "decimal(38,2)",
     }
 
 

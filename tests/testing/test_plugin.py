@@ -376,7 +376,8 @@ def test_where_spark_runs(option, ini, workers, master, monkeypatch):
 
 
 PLAIN = {
-    **{"format": "delta", "table": {"schema": {"id": "long", "name": "string"}}},
+    "format": "delta",
+    "table": {"schema": {"id": "long", "name": "string"}},
     "history": [{"append": [{"data": "a", "rows": [[2, "y"]]}]}],
 }
 """The table of CLICKS."""
@@ -424,18 +425,45 @@ INSTANT = pa.timestamp("us", "UTC")
 NOON = dt.datetime(2024, 1, 31, 12)
 PAIRS, NUMBERED, MONEY = pa.map_(pa.string(), pa.int64()), pa.struct([("x", pa.int32())]), pa.decimal128(9, 2)
 FITTING = [
-    *((MONEY, Decimal("1.5")), (pa.date32(), dt.date(2024, 1, 31)), (pa.int64(), None), (pa.float64(), float("nan"))),
-    *((INSTANT, NOON.replace(tzinfo=dt.UTC)), (pa.list_(INSTANT), [NOON.replace(tzinfo=dt.UTC), None])),
-    *((NUMBERED, {"x": 1}), (PAIRS, [("a", 1)]), (PAIRS, {"a": 1}), (pa.uuid(), uuid.UUID(int=7))),
-    *((pa.time64("us"), dt.time(1, 2, 3, 4)), (pa.timestamp("ns"), NOON), (pa.binary(2), b"ab"), (pa.float64(), 1)),
+    (MONEY, Decimal("1.5")),
+    (pa.date32(), dt.date(2024, 1, 31)),
+    (pa.int64(), None),
+    (pa.float64(), float("nan")),
+    (INSTANT, NOON.replace(tzinfo=dt.UTC)),
+    (pa.list_(INSTANT), [NOON.replace(tzinfo=dt.UTC), None]),
+    (NUMBERED, {"x": 1}),
+    (PAIRS, [("a", 1)]),
+    (PAIRS, {"a": 1}),
+    (pa.uuid(), uuid.UUID(int=7)),
+    (pa.time64("us"), dt.time(1, 2, 3, 4)),
+    (pa.timestamp("ns"), NOON),
+    (pa.binary(2), b"ab"),
+    (pa.float64(), 1),
 ]
 OTHERS = [
-    *((pa.int64(), "1"), (pa.int64(), 1.5), (pa.int64(), True), (pa.int64(), Decimal("1.5")), (pa.int32(), 2**31)),
-    *((pa.string(), 1), (pa.string(), b"a"), (pa.binary(), "a"), (pa.uuid(), "x" * 16), (pa.null(), 1)),
-    *((MONEY, 1.5), (MONEY, Decimal("1.234")), (pa.float64(), 2**53 + 1), (pa.date32(), NOON), (INSTANT, NOON)),
-    *((pa.timestamp("us"), NOON.replace(tzinfo=dt.UTC)), (pa.timestamp("ms"), NOON.replace(microsecond=1))),
-    *((pa.time32("ms"), dt.time(1, 2, 3, 4)), (pa.list_(INSTANT), [NOON]), (pa.struct([("t", INSTANT)]), {"t": NOON})),
-    *((pa.map_(INSTANT, INSTANT), [(NOON, None)]), (NUMBERED, {"y": 1}), (NUMBERED, {})),
+    (pa.int64(), "1"),
+    (pa.int64(), 1.5),
+    (pa.int64(), True),
+    (pa.int64(), Decimal("1.5")),
+    (pa.int32(), 2**31),
+    (pa.string(), 1),
+    (pa.string(), b"a"),
+    (pa.binary(), "a"),
+    (pa.uuid(), "x" * 16),
+    (pa.null(), 1),
+    (MONEY, 1.5),
+    (MONEY, Decimal("1.234")),
+    (pa.float64(), 2**53 + 1),
+    (pa.date32(), NOON),
+    (INSTANT, NOON),
+    (pa.timestamp("us"), NOON.replace(tzinfo=dt.UTC)),
+    (pa.timestamp("ms"), NOON.replace(microsecond=1)),
+    (pa.time32("ms"), dt.time(1, 2, 3, 4)),
+    (pa.list_(INSTANT), [NOON]),
+    (pa.struct([("t", INSTANT)]), {"t": NOON}),
+    (pa.map_(INSTANT, INSTANT), [(NOON, None)]),
+    (NUMBERED, {"y": 1}),
+    (NUMBERED, {}),
 ]
 
 
@@ -569,7 +597,9 @@ def pandas(rows: pa.Table) -> Any:
 KINDS: dict[str, Callable[[pa.Table], Any]] = {
     "arrow": lambda rows: rows,
     "reader": lambda rows: rows.to_reader(),
-    **{"duckdb": duckdb.from_arrow, "polars": polars, "pandas": pandas},
+    "duckdb": duckdb.from_arrow,
+    "polars": polars,
+    "pandas": pandas,
     "dicts": lambda rows: rows.to_pylist(),
 }
 

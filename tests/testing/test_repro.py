@@ -3,13 +3,13 @@
 from bisect import bisect_left
 
 import pytest
-from drawn.agreement import Disagreement, assert_agrees, made
+from drawn.agreement import Disagreement, DrawnRead, made
 from drawn.reads import Read
 from drawn.repro import reproducing
 from drawn.strategies import histories
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from harness.metadata.iceberg import delete_scope
+from harness.metadata.iceberg import deletes
 from harness.testing.scenarios.building import build
 from harness.testing.scenarios.loading import load
 from harness.testing.scenarios.verifying import read_with, verify
@@ -27,7 +27,7 @@ SETTINGS = settings(
 
 def plant(monkeypatch) -> None:
     """Equality deletes hit files of their own sequence number."""
-    monkeypatch.setattr(delete_scope, "bisect_right", bisect_left)
+    monkeypatch.setattr(deletes, "bisect_right", bisect_left)
 
 
 def verdicts(directory, tmp_path):
@@ -41,7 +41,8 @@ def test_a_planted_fault_leaves_a_small_scenario_that_shows_it(tmp_path, monkeyp
     @given(histories("iceberg-2", max_size=3, only=("append", "upsert"), table=TABLE))
     def faulty(drawn) -> None:
         with made(drawn) as history:
-            assert_agrees(history, drawn, Read(), "duckdb")
+            read = DrawnRead(history, drawn, Read())
+            read.assert_same(model=read.by_model(), duckdb=read.by("duckdb"))
 
     with monkeypatch.context() as fault:
         plant(fault)

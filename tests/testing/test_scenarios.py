@@ -27,7 +27,6 @@ SCENARIOS = find()
 EXPECTED_FAILURES = read_list(Path(__file__).parents[1] / "conformance/expected-failures.txt")
 
 pytestmark = [
-    pytest.mark.usefixtures("one_duckdb"),
     pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning"),  # what is odd about a table is its point
 ]
 

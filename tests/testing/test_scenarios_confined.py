@@ -46,8 +46,10 @@ WRITES = {
     "break-corrupt-linked": {"break": {"corrupt": "../file-link", "at": 0}},
     "break-copy-from": {"break": {"copy": "../../secret", "to": "stolen"}},
     "break-copy-to": {"break": {"copy": "a", "to": "../../outside/x"}},
-    **{"break-enclose": {"break": {"enclose": "../../secret"}}, "move-table-up": {"move-table": "../outside/x"}},
-    **{"move-table-absolute": {"move-table": "{out}/x"}, "move-table-through-a-link": {"move-table": "link/x"}},
+    "break-enclose": {"break": {"enclose": "../../secret"}},
+    "move-table-up": {"move-table": "../outside/x"},
+    "move-table-absolute": {"move-table": "{out}/x"},
+    "move-table-through-a-link": {"move-table": "link/x"},
 }
 
 
@@ -120,8 +122,10 @@ def test_bad_yaml_is_one_line(tmp_path, capfd, text, said):
 @pytest.mark.parametrize(
     "step",
     [
-        *({"break": {"write": "a\0b", "text": "x"}}, {"break": {"write": "a" * 300, "text": "x"}}),
-        *({"break": {"corrupt": "a", "at": 10**9}}, {"move-table": "."}),
+        {"break": {"write": "a\0b", "text": "x"}},
+        {"break": {"write": "a" * 300, "text": "x"}},
+        {"break": {"corrupt": "a", "at": 10**9}},
+        {"move-table": "."},
         {"append": [{"data": "b", **ROWS, "compression": "no-such"}]},
     ],
     ids=["nul", "long", "beyond", "into-itself", "codec"],

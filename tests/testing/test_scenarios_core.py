@@ -57,9 +57,21 @@ def _changed(old, new):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        *(("yes", "yes"), ("on", "on"), ("2024-01-31", "2024-01-31"), ("12:30:45", "12:30:45"), ("1_000", "1_000")),
-        *(("010", 10), ("0o10", 8), ("0x10", 16), ("1e3", 1000.0), ("-.inf", -math.inf), ("~", None), ("", None)),
-        *(("True", True), ("<<", "<<"), ("'1'", "1")),
+        ("yes", "yes"),
+        ("on", "on"),
+        ("2024-01-31", "2024-01-31"),
+        ("12:30:45", "12:30:45"),
+        ("1_000", "1_000"),
+        ("010", 10),
+        ("0o10", 8),
+        ("0x10", 16),
+        ("1e3", 1000.0),
+        ("-.inf", -math.inf),
+        ("~", None),
+        ("", None),
+        ("True", True),
+        ("<<", "<<"),
+        ("'1'", "1"),
     ],
 )
 def test_scalars_are_those_of_yaml_1_2(text, value):
@@ -70,8 +82,11 @@ def test_scalars_are_those_of_yaml_1_2(text, value):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        *(("a: 1\na: 2", "'a' stands twice"), ("a: &x [1]\nb: *x", "aliases"), ("a: &x 1\n? *x\n: 2", "aliases")),
-        *(("a: &x [*x]", "aliases"), ("a: [", "Cannot read here")),
+        ("a: 1\na: 2", "'a' stands twice"),
+        ("a: &x [1]\nb: *x", "aliases"),
+        ("a: &x 1\n? *x\n: 2", "aliases"),
+        ("a: &x [*x]", "aliases"),
+        ("a: [", "Cannot read here"),
     ],
 )
 def test_other_yaml_is_refused(text, words):
@@ -133,11 +148,20 @@ def test_load_names_a_missing_file(tmp_path):
 @pytest.mark.parametrize(
     ("type_", "value"),
     [
-        *((IntegerType(32), True), (IntegerType(64), 1.0), (StringType(), 1), (DateType(), "yesterday")),
-        *((TimeType(), "1:00"), (TimestampType(), "2024-01-01 00:00:00Z")),
-        *((TimestampType(utc=True), "2024-01-01 00:00:00"), (TimestampType(), "2024-01-01 00:00:00.0000001")),
-        *((DecimalType(5, 2), 1.5), (DecimalType(5, 2), "1.555"), (FloatType(64), "1"), (FloatType(64), 2**53 + 1)),
-        *((BinaryType(), "xyz"), (UuidType(), "1")),
+        (IntegerType(32), True),
+        (IntegerType(64), 1.0),
+        (StringType(), 1),
+        (DateType(), "yesterday"),
+        (TimeType(), "1:00"),
+        (TimestampType(), "2024-01-01 00:00:00Z"),
+        (TimestampType(utc=True), "2024-01-01 00:00:00"),
+        (TimestampType(), "2024-01-01 00:00:00.0000001"),
+        (DecimalType(5, 2), 1.5),
+        (DecimalType(5, 2), "1.555"),
+        (FloatType(64), "1"),
+        (FloatType(64), 2**53 + 1),
+        (BinaryType(), "xyz"),
+        (UuidType(), "1"),
     ],
 )
 def test_values_of_other_types_are_refused(type_, value):
@@ -252,8 +276,10 @@ def test_selectors_resolve_labels_to_versions_and_times(tmp_path: Path) -> None:
         ({"edit-commit": {"version": 1, "set": {"9/add/path": "x"}}}, "leads nowhere"),
         ({"edit-commit": {"version": 1, "unset": ["1/add/nope"]}}, "Nothing to remove"),
         ({"stage": {"version": 1, "uuid": "x"}}, "Unknown key 'uuid'"),
-        *(({"hold": "1"}, "expected a whole number"), ({"hold": 7}, "there is no version 7")),
-        *(({"break": {"delete": "b"}}, "No file 'b'"), ({"break": {"smash": "a"}}, "give one of delete")),
+        ({"hold": "1"}, "expected a whole number"),
+        ({"hold": 7}, "there is no version 7"),
+        ({"break": {"delete": "b"}}, "No file 'b'"),
+        ({"break": {"smash": "a"}}, "give one of delete"),
     ],
 )
 def test_what_cannot_be_of_a_delta_table_is_refused(tmp_path: Path, operation: dict[str, Any], message: str) -> None:

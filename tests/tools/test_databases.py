@@ -1,6 +1,6 @@
 """SQLite and Postgres as sides of a comparison, with DuckDB's own extensions and a server that the test starts.
 
-The extensions and the server come as packages: `nox -s "tests-tools(tool='databases')"`.
+The extensions and the server come as packages: `nox -s tests-external -- databases`.
 """
 
 import datetime
@@ -15,7 +15,7 @@ import pytest
 
 from harness.testing.writing.iceberg.builder import IcebergTable
 
-pytestmark = pytest.mark.tools
+pytestmark = pytest.mark.external
 
 AT = datetime.datetime(2024, 5, 5, 8, 0, 0, 123_000)
 ROWS = [

@@ -1,4 +1,4 @@
-"""The pages about other tools: what they show is run, with the tools themselves (nox -s tests-tools)."""
+"""The pages about other tools: what they show is run, with the tools themselves (nox -s tests-external)."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from harness.cli import main
 
-pytestmark = pytest.mark.tools
+pytestmark = pytest.mark.external
 PAGES = Path(__file__).parents[2] / "docs/how-to"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"(?:#|--) (\S+)\n")
@@ -16,13 +16,13 @@ _FILE = re.compile(r"(?:#|--) (\S+)\n")
 @pytest.mark.parametrize(("tool", "package"), [("ibis", "ibis"), ("dbt", "dbt.adapters.duckdb")])
 @pytest.mark.filterwarnings("default")  # their own ones are theirs
 def test_the_examples_of_a_page_are_true(tool, package, tmp_path, monkeypatch):
-    pytest.importorskip(package, reason=f"{tool} is not installed: nox -s tests-tools brings it")
+    pytest.importorskip(package, reason=f"{tool} is not installed: nox -s tests-external brings it")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
     assert main(["demo", "--directory", "demo-tables"]) == 0
     namespace: dict[str, object] = {}
     page = (PAGES / f"{tool}.md").read_text("utf-8")
-    assert "<!-- examples are run by nox -s tests-tools -->" in page
+    assert "<!-- examples are run by nox -s tests-external -->" in page
     for kind, text in _BLOCK.findall(page):
         if kind == "python":
             exec(compile(text, tool, "exec"), namespace)

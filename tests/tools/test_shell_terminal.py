@@ -11,7 +11,7 @@ import pytest
 from harness.testing.writing.delta.builder import DeltaTable
 
 pty = pytest.importorskip("pty", reason="there are no such terminals on this system")
-pytestmark = pytest.mark.tools
+pytestmark = pytest.mark.external
 HANGS_S = 10
 
 

@@ -22,11 +22,19 @@ def small(directory, version=2, **more):
 @pytest.mark.parametrize(
     "text",
     [
-        "int", "long", "decimal(9, 2)", "fixed[16]", "timestamptz_ns", "geometry(EPSG:4326)",
-        "geography(OGC:CRS84, vincenty)", "list<int>", "map<string, list<decimal(3, 0)>>",
-        "struct<a: int, b: struct<c: string>>", "interval",
+        "int",
+        "long",
+        "decimal(9, 2)",
+        "fixed[16]",
+        "timestamptz_ns",
+        "geometry(EPSG:4326)",
+        "geography(OGC:CRS84, vincenty)",
+        "list<int>",
+        "map<string, list<decimal(3, 0)>>",
+        "struct<a: int, b: struct<c: string>>",
+        "interval",
     ],
-)  # fmt: skip
+)
 def test_type_text_is_read_as_it_is_written(text):
     type_, required = parse_type(text)
     assert (type_json(type_, {}) if text == "fixed[16]" else str(type_), required) == (text, False)
@@ -55,17 +63,45 @@ def test_an_unknown_transform_needs_an_explicit_partition(tmp_path):
 
 
 WIDE = {
-    "b": "boolean", "i": "int", "l": "long", "f": "float", "d": "double", "dec": "decimal(38, 10)", "day": "date",
-    "t": "time", "ts": "timestamp", "tz": "timestamptz", "s": "string", "u": "uuid", "x": "fixed[2]", "bin": "binary",
-    "li": "list<int>", "m": "map<string, long>", "mi": "map<int, struct<q: int>>",
+    "b": "boolean",
+    "i": "int",
+    "l": "long",
+    "f": "float",
+    "d": "double",
+    "dec": "decimal(38, 10)",
+    "day": "date",
+    "t": "time",
+    "ts": "timestamp",
+    "tz": "timestamptz",
+    "s": "string",
+    "u": "uuid",
+    "x": "fixed[2]",
+    "bin": "binary",
+    "li": "list<int>",
+    "m": "map<string, long>",
+    "mi": "map<int, struct<q: int>>",
     "st": "struct<a: int not null, in: struct<c: string>>",
-}  # fmt: skip
+}
 WIDE_ROW = {
-    "b": True, "i": -1, "l": 2**62, "f": 0.5, "d": 1e300, "dec": Decimal("-1234567890123456789.0123456789"),
-    "day": dt.date(1900, 1, 1), "t": dt.time(23, 59, 59, 999_999), "ts": dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),
-    "tz": dt.datetime(2024, 2, 29, tzinfo=dt.UTC), "s": "a\0é", "u": uuid.UUID(int=7), "x": b"\x00\xff", "bin": b"",
-    "li": [1, None], "m": {"k": None}, "mi": [(1, {"q": 2})], "st": {"a": 1, "in": {"c": None}},
-}  # fmt: skip
+    "b": True,
+    "i": -1,
+    "l": 2**62,
+    "f": 0.5,
+    "d": 1e300,
+    "dec": Decimal("-1234567890123456789.0123456789"),
+    "day": dt.date(1900, 1, 1),
+    "t": dt.time(23, 59, 59, 999_999),
+    "ts": dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),
+    "tz": dt.datetime(2024, 2, 29, tzinfo=dt.UTC),
+    "s": "a\0é",
+    "u": uuid.UUID(int=7),
+    "x": b"\x00\xff",
+    "bin": b"",
+    "li": [1, None],
+    "m": {"k": None},
+    "mi": [(1, {"q": 2})],
+    "st": {"a": 1, "in": {"c": None}},
+}
 
 
 def test_parquet_carries_ids_at_every_level(tmp_path):

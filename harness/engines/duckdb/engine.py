@@ -1,6 +1,6 @@
 """The DuckDB engine: runs a `ScanPlan` as one SQL query, with DuckDB's own Parquet reader where that reads right.
 
-`lowering` puts a query together out of `scans` and `columns`; `relations` runs queries on connections of `instance`.
+`lowering` makes the query from `scans` and `columns`, and `relations` runs queries on connections of `instance`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from harness.storage.threads import interruptions
 
 # Plans as views of a user's DuckDB, by qualified name, for tools that know nothing of plans.
 #
-# The views belong to the database, the Arrow tables of deletes and constants that they read to one connection. Another
-# connection to the instance, such as a cursor, needs these registered too: `Attached.bind`. A comment marks the views,
-# so that `release` finds them and replaces nothing of the user's.
+# The views belong to the database. The Arrow tables of deletes and constants that the views read belong to one
+# connection, and another connection to the instance, such as a cursor, must register them too (`Attached.bind`). A
+# comment marks the views, so that `release` drops them and nothing of the user's.
 
 
 _MARK = "made by harness.attach"
@@ -37,25 +37,26 @@ _MARK_WITH_SCHEMA = f"{_MARK}, as was its schema"
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Arrow tables by name, which views need on each connection that uses them."""
+    """Arrow tables by name, which every connection that uses the views must register."""
 
     tables: Mapping[str, pa.Table] = field(repr=False)
 
     def bind(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Lets another connection to the same instance, such as a cursor, use the views."""
+        """Register the tables on another connection to the same instance, such as a cursor."""
         for name, table in self.tables.items():
             connection.register(name, table)
 
 
 def attach(plans: Mapping[tuple[str | None, str], PlannedScan], connection: duckdb.DuckDBPyConnection) -> Attached:
-    """Makes plans views of a connection's current database.
+    """Create or replace a view of each plan in the current database of a connection.
 
-    plans: by schema and name of the view; no schema is `main`. Schemas are made where they are missing; views that
-        `attach` has made are replaced.
+    Args:
+        plans: The plans by schema and name of the view. No schema means `main`, and a missing schema is created.
+        connection: The user's connection.
 
     Raises:
-        RequestError: something else is there by that name, or the database cannot be written.
-        HarnessError: as for `harness.engines.duckdb.relations.relation`.
+        RequestError: The connection has something else of that name, or the database cannot be written.
+        HarnessError: As `harness.engines.duckdb.relations.relation` raises.
     """
     registered: dict[str, pa.Table] = {}
     add = Registrations(connection).table
@@ -81,7 +82,7 @@ def attach(plans: Mapping[tuple[str | None, str], PlannedScan], connection: duck
 
 
 def release(connection: duckdb.DuckDBPyConnection) -> None:
-    """Takes away the views and schemas of `attach`, and what other reads left; what the user's views need stays."""
+    """Drop the views and schemas of `attach`, and what other reads left. What the user's views need stays."""
     found = connection.execute(
         "SELECT schema_name, view_name, comment FROM duckdb_views() "
         "WHERE database_name = current_database() AND starts_with(comment, ?)",
@@ -122,7 +123,7 @@ def _refuse_other(schema: str, name: str, connection: duckdb.DuckDBPyConnection)
 
 
 def _made_schema(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
-    """Makes a schema that is not there; tells whether `attach` makes it, or has made it."""
+    """Create a schema unless it exists. Return whether `attach` creates it now, or has created it before."""
     known = connection.execute(
         "SELECT count(*) FROM duckdb_schemas() "
         "WHERE database_name = current_database() AND lower(schema_name) = lower(?)",
@@ -139,19 +140,20 @@ def _made_schema(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
     return ours != [(0,)]
 
 
-# If one thread of a query fails while others run, DuckDB 1.5 tells the reader of a stream at times that the query was
-# interrupted, and not what failed: 3 of 150 times on two threads. The same query without a stream always tells it.
+# If one thread of a query fails while others run, DuckDB 1.5 may report to the reader of a stream that the query was
+# interrupted instead of the failure (3 of 150 times on two threads). Without a stream it always reports the failure.
 _INTERRUPTED = "INTERRUPT Error"
 
 
 class Streamed:
-    """The rows of a relation that can be run again, batch by batch while DuckDB goes on.
+    """The rows of a relation that can be run again, batch by batch while DuckDB computes the next rows.
 
     Args:
-        relation: on a connection of harness, which nobody else interrupts.
-        rows: of a batch, at most.
+        relation: A relation on a connection of harness, which nobody else interrupts.
+        rows: The most rows of a batch.
 
-    Raises duckdb.Error, pa.ArrowException, OSError: DuckDB cannot compute a row; an OSError of a stream that runs.
+    Raises:
+        duckdb.Error, pa.ArrowException, OSError: DuckDB cannot compute a row. A running stream raises OSError.
     """
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, rows: int) -> None:
@@ -164,7 +166,7 @@ class Streamed:
         self.schema: pa.Schema = self._reader.schema
 
     def read(self) -> pa.RecordBatch | None:
-        """The next batch; None: there are no more. Raises as the class does."""
+        """Return the next batch, or None at the end. Raises as the class does."""
         try:
             return next(self._reader, None)
         except (pa.ArrowException, OSError) as error:
@@ -176,18 +178,24 @@ class Streamed:
         self._reader.close()
 
     def _tell(self, error: Exception) -> None:
-        """Raises what failed, if `error` hides it: nobody asked for an end. Ends with the row that fails, as before."""
+        """Re-raise the original failure if `error` only reports the interrupt that the failure caused."""
         if _INTERRUPTED in str(error) and interruptions() == self._asked:
             self._relation.to_arrow_table()
 
 
 def batches(plan: PlannedScan, *, rows: int, context: Context) -> Batches:
-    """The rows of a plan as a stream, in the types that `to_arrow` gives; raises as that, also while it is read.
+    """Return the rows of a plan as a stream, in the types of `to_arrow`.
 
-    Footers and deletes are read now, rows as they are asked for: DuckDB runs ahead by no more than its streaming buffer
-    (a megabyte), and stops when the stream is closed.
+    Footers and deletes are read now, and rows when they are asked for. DuckDB computes at most its streaming buffer (a
+    megabyte) ahead, and stops when the stream is closed.
 
-    rows: of a batch, at most; DuckDB fills whole vectors. context: entered around each read of the stream.
+    Args:
+        plan: The plan.
+        rows: The most rows of a batch, which DuckDB fills by whole vectors.
+        context: A context that is entered around each read of the stream.
+
+    Raises:
+        HarnessError: As `to_arrow` raises, also while the stream is read.
     """
     connection = cursor()
     try:

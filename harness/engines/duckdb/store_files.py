@@ -2,10 +2,10 @@
 
 DuckDB 2.0 reads one Python file handle from several threads, by `seek` and then `read`. Where either gives up the
 interpreter, another thread moves the position in between, and rows come out wrong without an error
-(docs/reports/duckdb-python-file-handles.md). And it finds a file system by the protocol of a path alone, so that one of
-two stores would be read with the credentials of the other. So no file system of fsspec is ever registered. DuckDB gets
-`StoreFiles`, once per database, under a name that nobody can guess. It opens nothing but the files that a plan named,
-each through the storage of its own table, and reads by offset.
+(docs/suite/reports/duckdb-python-file-handles.md). And it finds a file system by the protocol of a path alone, so that
+one of two stores would be read with the credentials of the other. So no file system of fsspec is ever registered.
+DuckDB gets `StoreFiles`, once per database, under a name that nobody can guess. It opens nothing but the files that a
+plan named, each through the storage of its own table, and reads by offset.
 """
 
 from __future__ import annotations

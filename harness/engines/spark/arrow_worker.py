@@ -262,11 +262,15 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The first four bytes and the end of a Parquet file, which has all of its footer. size: of the file, in bytes."""
+    """The first four bytes and the end of a file, which has all of its footer.
+
+    size: of the file, in bytes. modified: when it was modified, in ms since 1970; 0: unknown.
+    """
 
     size: int
     head: bytes
     tail: bytes
+    modified: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ keeps the private session and its settings, everything that the user builds on t
 
 from __future__ import annotations
 
+import base64
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -131,17 +132,10 @@ class PlannedReads(ABC):
 
     session: SparkSession
 
-    def look_at_footers(self, physical: Sequence[str], numbers: Sequence[int], options: Mapping[str, str]) -> bytes:
-        """The ends of Parquet files, as executors find them, see `looks`; fails for no file.
-
-        numbers: of each file; those with different ones share no image. options: as in `PlannedRead`.
-        """
-        numbered = [f"{number} {location(path)}" for path, number in zip(physical, numbers, strict=True)]
-        return self._found("footers", numbered, options)
-
-    def fetch_orc_tails(self, physical: Sequence[str], options: Mapping[str, str]) -> bytes:
-        """The ends of ORC files, fetched by executors, in the form of `look_at_footers`."""
-        return self._found("tails", [location(path) for path in physical], options)
+    @property
+    @abstractmethod
+    def is_local(self) -> bool:
+        """Whether this process is where files are read: the session has no executors beside its driver."""
 
     @abstractmethod
     def check_access(self, physical: Sequence[str]) -> None:
@@ -156,8 +150,17 @@ class PlannedReads(ABC):
         """
 
     @abstractmethod
-    def _found(self, kind: Literal["footers", "tails"], named: Sequence[str], options: Mapping[str, str]) -> bytes:
-        """The answer of a job that looks at the ends of files."""
+    def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:
+        """Read the ends of Parquet and ORC files on executors, without failing for any file.
+
+        Args:
+            physical: The physical paths of the files.
+            options: As in `PlannedRead`.
+            most: The largest number of bytes of an end. Of a longer one only the length comes back.
+
+        Returns:
+            The records that `looks.decode` decodes.
+        """
 
 
 class Gateway(PlannedReads):
@@ -198,15 +201,21 @@ class Gateway(PlannedReads):
             _GATEWAYS[key] = found
         return found
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the session has no executors beside its driver."""
+        return bool(self._context._jsc.isLocal())
+
     def check_access(self, physical: Sequence[str]) -> None:
         """Refuses files of stores that this session's Spark has no file system for, see `hadoop_options`."""
         check_access(self._context, physical)
 
-    def _found(self, kind: Literal["footers", "tails"], named: Sequence[str], options: Mapping[str, str]) -> bytes:
-        classes: Any = self._context._jvm.harness.spark  # type: ignore[union-attr]
-        job = classes.Footers.look if kind == "footers" else classes.OrcTails.fetch
+    def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:
+        """Read the ends of files on the executors of the driver's JVM."""
+        job: Any = self._context._jvm.harness.spark.FileEnds  # type: ignore[union-attr]
         try:
-            return bytes(job(self._user._jsparkSession, bytearray(joined(named)), {**OPTIONS, **options}))
+            text = job.text(self._user._jsparkSession, bytearray(joined(physical)), {**OPTIONS, **options}, most)
+            return base64.b64decode(text)
         except Py4JError as error:
             raise engine_error(error) from error
 
@@ -305,9 +314,9 @@ def location(path: str) -> str:
     return hadoop_location(plain)
 
 
-def joined(named: Sequence[str]) -> bytes:
-    """The names that a job of the JVM is asked for, a NUL between two."""
-    return "\0".join(named).encode()
+def joined(physical: Sequence[str]) -> bytes:
+    """The locations of files, as the JVM takes them: a NUL between two."""
+    return "\0".join(map(location, physical)).encode()
 
 
 def stream(files: Sequence[DiskFile], constants: pa.Table) -> bytearray:

@@ -16,7 +16,7 @@ import gzip
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyspark
@@ -59,6 +59,11 @@ class PlannedSource(PlannedReads):
                 _SERVED[session] = is_served
             return source if _SERVED[session] else None
 
+    @property
+    def is_local(self) -> bool:
+        """False: the server is another process, and mostly another machine."""
+        return False
+
     def check_access(self, physical: Sequence[str]) -> None:
         """Refuses files of stores that the server has no file system for, see `hadoop_options`."""
         check_schemes(physical, lambda scheme: self._answer("access", scheme=scheme) == b"\1")
@@ -93,9 +98,10 @@ class PlannedSource(PlannedReads):
             shown.append(filled.alias("pos"))
         return frame.select(*shown)
 
-    def _found(self, kind: Literal["footers", "tails"], named: Sequence[str], options: Mapping[str, str]) -> bytes:
+    def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:
+        """Read the ends of files on the executors of the server."""
         try:
-            return self._answer(kind, files=_packed(joined(named)), hadoop=_hadoop(options))
+            return self._answer("ends", files=_packed(joined(physical)), hadoop=_hadoop(options), most=str(most))
         except PySparkException as error:
             raise engine_error(error) from error
 

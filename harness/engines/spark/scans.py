@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.column_values import ColumnValue, StoredColumn, stored_columns
 from harness.engines.file_groups import DirectLooks, FileGroup, ScanFiles
-from harness.engines.spark.arrow_scan import arrow_frame, reads_natively
+from harness.engines.spark.arrow_scan import FileTraits, arrow_frame, reads_natively
 from harness.engines.spark.arrow_worker import ArrowFile, packed
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, SparkReader
@@ -61,6 +61,11 @@ class FrameScan:
 
     def __post_init__(self) -> None:
         form, stored = self.group.form, tuple(stored_columns(self.values.values()))
+        match self.looks:
+            case ExecutorLooks() as looks:
+                traits: FileTraits = looks
+            case DirectLooks() as looks:
+                traits = ClientTraits(self.plan.storage, looks.is_brotli)
         native = reads_natively(
             form.format,
             form.schema,
@@ -68,7 +73,7 @@ class FrameScan:
             [column.source for column in stored],
             positions=self.positions or self.deleted is not None,
             files=self.files.names(self.group.members),
-            traits=self.looks if isinstance(self.looks, ExecutorLooks) else ClientTraits(self.plan.storage),
+            traits=traits,
         )
         self._stored = stored
         self.native = self._is_readable() and native

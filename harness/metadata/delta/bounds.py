@@ -6,17 +6,21 @@ these is undone outward (delta F5 to F8, F10).
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harness.metadata.filters.sqltext import parse_date, parse_instant, parse_timestamp
 from harness.metadata.model import schema as dt
+from harness.metadata.model.arrow_values import array_of, from_numpy, nulled, scalar_of, to_numpy, true_mask
+from harness.metadata.model.column_stats import bound_array, bound_type
 
 PREFIX_LENGTH = 32
 """Writers cut strings to this many characters in bounds (delta F6)."""
@@ -45,100 +49,176 @@ def has_bounds(type_: dt.Type) -> bool:
     )
 
 
-def from_json(values: pa.Array | Sequence[object], type_: dt.Type) -> list[dt.CellValue]:
-    """JSON values as stored-form values of `type_`; None where a value is not of the type.
+def from_json(values: pa.Array | Sequence[Any], type_: dt.Type) -> pa.Array:
+    """Return JSON values as an array of `recorded_type`, null where a value is not of the type.
 
-    values: an Arrow array of texts or numbers, or any Python values as `json` gives them (decimals for fractions).
+    Args:
+        values: An Arrow array of texts or numbers, or Python values as `json` gives them (decimals for fractions).
+        type_: The type of the column.
     """
-    if isinstance(values, pa.Array):
-        if pa.types.is_string(values.type) and isinstance(type_, dt.DateType | dt.TimestampType):
-            numbers = pa.int32() if isinstance(type_, dt.DateType) else pa.int64()
-            try:
-                return list(values.cast(dt.arrow_type(type_)).cast(numbers).to_pylist())
-            except pa.ArrowInvalid:  # a text is not of the usual form
-                pass
-        listed: list[object] = values.to_pylist()
-        if type_ == dt.IntegerType(64) and pa.types.is_int64(values.type):
-            return listed
-        values = listed
-    convert = _json_reader(type_)
-    return [None if value is None else convert(value) for value in values]
+    found = _from_array(values, type_) if isinstance(values, pa.Array) else None
+    if found is not None:
+        return found
+    listed = values.to_pylist() if isinstance(values, pa.Array) else values
+    return bound_array([value_from_json(value, type_) for value in listed], recorded_type(type_))
 
 
-def from_struct(values: pa.Array, type_: dt.Type) -> list[dt.CellValue]:
-    """Values of a checkpoint's statistics struct as stored-form values of `type_`; None where they cannot become one.
+def value_from_json(value: Any, type_: dt.Type) -> Any:
+    """Return a JSON value as an internal value; None: it is not of the type."""
+    match type_:
+        case dt.IntegerType(bits=bits):
+            return _integer(value, 1 << bits - 1)
+        case dt.FloatType(bits=bits):
+            return _float32(value) if bits == 32 else _float64(value)
+        case dt.DecimalType():
+            return _decimal(value)
+        case dt.DateType():
+            return parse_date(value) if isinstance(value, str) else None
+        case dt.TimestampType(utc=utc):
+            return _micros(value, utc=utc)
+        case dt.StringType():
+            return value if isinstance(value, str) else None
+        case _:
+            return None
+
+
+def recorded_type(type_: dt.Type) -> dt.Type:
+    """Return the type that holds what the log records of a column: decimals may have more digits than the column."""
+    return dt.DecimalType(38, 38) if isinstance(type_, dt.DecimalType) else type_
+
+
+def _from_array(values: pa.Array, type_: dt.Type) -> pa.Array | None:
+    """Return an array of `recorded_type` without a look at each value; None: that takes a look."""
+    is_text = pa.types.is_string(values.type)
+    match type_:
+        case dt.IntegerType(bits=bits) if pa.types.is_int64(values.type):
+            if bits == 64:
+                return values
+            numbers, least = to_numpy(pc.fill_null(values, _ZERO)), -(1 << bits - 1)
+            return nulled(values, (numbers < least) | (numbers >= -least))
+        case dt.FloatType(bits=64) if pa.types.is_float64(values.type):
+            return nulled(values, ~true_mask(pc.is_finite(values)))
+        case dt.DateType() | dt.TimestampType() if is_text:
+            with contextlib.suppress(pa.ArrowInvalid):  # a text is not of the usual form
+                dates = values.cast(dt.arrow_type(type_))
+                return dates.cast(pa.int32()).cast(pa.int64()) if type_ == dt.DateType() else dates.cast(pa.int64())
+        case dt.DecimalType() if pa.types.is_decimal(values.type):
+            with contextlib.suppress(pa.ArrowInvalid):  # a value has too many digits
+                return values.cast(bound_type(recorded_type(type_)))
+        case dt.StringType() if is_text:
+            return values
+        case _:
+            pass
+    return None
+
+
+_ZERO = scalar_of(0, pa.int64())
+
+
+def from_struct(values: pa.Array, type_: dt.Type) -> pa.Array:
+    """Return values of a checkpoint's statistics struct as an array of `recorded_type`, null where they cannot
+    become one.
 
     A struct may still have the type that the column had before it was widened (delta F10, T24).
     """
     stored = values.type
-    if pa.types.is_timestamp(stored):
-        if not isinstance(type_, dt.TimestampType):
-            return [None] * len(values)
-        numbers: list[Any] = values.cast(pa.int64()).to_pylist()
-        per_second = _PER_SECOND[stored.unit]
-        if per_second == _PER_SECOND["us"]:
-            return numbers
-        return [None if number is None else number * _PER_SECOND["us"] // per_second for number in numbers]
+    if pa.types.is_timestamp(stored) and isinstance(type_, dt.TimestampType):
+        return _scaled(values.cast(pa.int64()), _PER_SECOND["us"], _PER_SECOND[stored.unit])
     if pa.types.is_date32(stored):
-        days: list[Any] = values.cast(pa.int32()).to_pylist()
+        days = values.cast(pa.int32()).cast(pa.int64())
         if isinstance(type_, dt.DateType):
             return days
-        is_wall_clock = isinstance(type_, dt.TimestampType) and not type_.utc
-        return [None if day is None or not is_wall_clock else day * _DAY_US for day in days]
-    if isinstance(type_, dt.DateType | dt.TimestampType):
-        return [None] * len(values)
-    convert = _json_reader(type_)
+        if isinstance(type_, dt.TimestampType) and not type_.utc:
+            return _scaled(days, _DAY_US, 1)
     is_number = pa.types.is_integer(stored) or pa.types.is_decimal(stored) or pa.types.is_floating(stored)
-    if is_number or pa.types.is_string(stored):
-        return [None if value is None else convert(value) for value in values.to_pylist()]
-    return [None] * len(values)
+    if isinstance(type_, dt.DateType | dt.TimestampType) or not (is_number or pa.types.is_string(stored)):
+        return bound_array([None] * len(values), recorded_type(type_))
+    if pa.types.is_signed_integer(stored) and isinstance(type_, dt.IntegerType):
+        values = values.cast(pa.int64())
+    return from_json(values, type_)
 
 
-def lower_bounds(values: Sequence[dt.CellValue], type_: dt.Type) -> Sequence[dt.CellValue]:
-    """Values that no value of the column is below, for its recorded minima; None stays None."""
+def _scaled(values: pa.Array, multiplier: int, divisor: int) -> pa.Array:
+    """Return whole numbers in another unit, null where 64 bits do not hold the result."""
+    numbers = to_numpy(pc.fill_null(values, _ZERO))
+    factor = max(multiplier // divisor, 1)
+    most = (2**63 - 1) // factor
+    missing = to_numpy(values.is_null()) | (numbers > most) | (numbers < -most)
+    return from_numpy(numbers * factor // max(divisor // multiplier, 1), missing=missing)
+
+
+def lower_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
+    """Return values that no value of the column is below, for its recorded minima; null stays null.
+
+    Args:
+        values: An array of `recorded_type`.
+        type_: The type of the column.
+    """
     match type_:
         case dt.DateType():
-            return [None if value is None or value < _MODERN_DAY else value for value in values]
+            return nulled(values, to_numpy(pc.fill_null(values, _ZERO)) < _MODERN_DAY)
         case dt.TimestampType():
+            numbers = to_numpy(pc.fill_null(values, _ZERO))
             # Cut to milliseconds, by some writers towards zero (delta F7).
-            return [
-                None if value is None or value < _MODERN_US else value if value >= 0 else value - _MS_US
-                for value in values
-            ]
+            moved = np.where(numbers < 0, numbers - _MS_US, numbers)
+            return from_numpy(moved, missing=to_numpy(values.is_null()) | (numbers < _MODERN_US))
         case dt.FloatType(bits=64):
-            return [None if value is None else _float32_neighbour(value, -math.inf) for value in values]
+            return _float32_neighbours(values, -np.inf)
         case dt.DecimalType(scale=scale):
-            return [None if value is None else _decimal_bound(value, scale, ROUND_CEILING) for value in values]
+            return _decimal_bounds(values, type_, scale, ROUND_CEILING)
         case _:
             return values
 
 
-def upper_bounds(values: Sequence[dt.CellValue], type_: dt.Type) -> Sequence[dt.CellValue]:
-    """Values that no value of the column but NaN is above, for its recorded maxima; None: there is none."""
+def upper_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
+    """Return values that no value of the column but NaN is above, for its recorded maxima; null: there is none.
+
+    Args:
+        values: An array of `recorded_type`.
+        type_: The type of the column.
+    """
     match type_:
         case dt.DateType():
-            return [None if value is None else max(value, _MODERN_DAY) for value in values]
+            numbers = to_numpy(pc.fill_null(values, _ZERO))
+            return from_numpy(np.maximum(numbers, _MODERN_DAY), missing=to_numpy(values.is_null()))
         case dt.TimestampType():
-            return [None if value is None else max(value, _MODERN_US) + _MS_US for value in values]
+            numbers = to_numpy(pc.fill_null(values, _ZERO))
+            missing = to_numpy(values.is_null()) | (numbers > 2**63 - 1 - _MS_US)
+            return from_numpy(np.maximum(numbers, _MODERN_US) + _MS_US * ~missing, missing=missing)
         case dt.FloatType(bits=64):
-            return [None if value is None else _float32_neighbour(value, math.inf) for value in values]
+            return _float32_neighbours(values, np.inf)
         case dt.DecimalType(scale=scale):
-            return [None if value is None else _decimal_bound(value, scale, ROUND_FLOOR) for value in values]
+            return _decimal_bounds(values, type_, scale, ROUND_FLOOR)
         case dt.StringType():
-            return [
-                value if value is None or len(value) < PREFIX_LENGTH else _after_prefix(value[:PREFIX_LENGTH])
-                for value in values
-            ]
+            return _after_prefixes(values)
         case _:
             return values
 
 
-def _float32_neighbour(value: float, towards: float) -> float:
-    """`value`, or where it may be the short text of a 32-bit float (delta T24), the next 32-bit float."""
-    nearest = np.float32(value) if abs(value) <= float(np.finfo(np.float32).max) else None
-    if nearest is None or float(nearest) == value:
-        return value
-    return float(np.nextafter(nearest, np.float32(towards)))
+def _float32_neighbours(values: pa.Array, towards: float) -> pa.Array:
+    """Return each value, or if it may be the short text of a 32-bit float (delta T24), the next 32-bit float."""
+    numbers = to_numpy(pc.fill_null(values, scalar_of(0.0, pa.float64())))
+    fits = np.abs(numbers) <= float(np.finfo(np.float32).max)
+    nearest = np.where(fits, numbers, 0).astype(np.float32)
+    next_ = np.nextafter(nearest, np.float32(towards)).astype(np.float64)
+    return from_numpy(np.where(fits & (nearest != numbers), next_, numbers), missing=to_numpy(values.is_null()))
+
+
+def _decimal_bounds(values: pa.Array, type_: dt.Type, scale: int, inward: str) -> pa.Array:
+    listed = values.to_pylist()
+    return bound_array([None if value is None else _decimal_bound(value, scale, inward) for value in listed], type_)
+
+
+def _after_prefixes(values: pa.Array) -> pa.Array:
+    """Return texts, and in place of those that writers may have cut, the least text above all that begin so."""
+    is_cut = true_mask(pc.greater_equal(pc.utf8_length(values), scalar_of(PREFIX_LENGTH, pa.int32())))
+    if not is_cut.any():
+        return values
+    places = np.flatnonzero(is_cut)
+    above = [_after_prefix(text[:PREFIX_LENGTH]) for text in values.take(from_numpy(places)).to_pylist()]
+    order = np.arange(len(values))
+    order[places] = len(values) + np.arange(len(places))
+    return pa.concat_arrays([values, array_of(above, pa.string())]).take(from_numpy(order))
 
 
 def _decimal_bound(value: Decimal, scale: int, inward: str) -> Decimal | None:
@@ -170,24 +250,6 @@ def _after_prefix(prefix: str) -> str | None:
             following = code + 1
             return prefix[: end - 1] + chr(following if following not in _SURROGATES else _SURROGATES.stop)
     return None
-
-
-def _json_reader(type_: dt.Type) -> Callable[[Any], dt.CellValue]:
-    match type_:
-        case dt.IntegerType(bits=bits):
-            return lambda value: _integer(value, 1 << bits - 1)
-        case dt.FloatType(bits=bits):
-            return _float32 if bits == 32 else _float64
-        case dt.DecimalType():
-            return _decimal
-        case dt.DateType():
-            return lambda value: parse_date(value) if isinstance(value, str) else None
-        case dt.TimestampType(utc=utc):
-            return lambda value: _micros(value, utc=utc)
-        case dt.StringType():
-            return lambda value: value if isinstance(value, str) else None
-        case _:
-            return lambda value: None
 
 
 def _integer(value: Any, limit: int) -> int | None:

@@ -28,7 +28,7 @@ from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet
 from harness.metadata.model.arrow_values import Places, field_at, from_numpy, plain, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds, bound_type
-from harness.storage.decoded import DECODED, Cache, Key
+from harness.storage.decoded import DECODED, Key
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
 
@@ -124,7 +124,6 @@ def _structs(parquet: pq.ParquetFile, group: int, structs: Sequence[StructPath])
 FEWEST = 10_000
 """Texts of fewer files are parsed in less time than it takes to keep what they say."""
 _COUNTS = pa.schema([pa.field("count", pa.int64())])
-_ROW = pa.field("row", pa.int64())
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +142,17 @@ class _Known:
 class KeptStatistics:
     """The statistics that were read of one version of a checkpoint."""
 
-    cache: Cache
     checkpoint: Key
 
     def get(self, wanted: Sequence[Leaf], rows: Places) -> FileStats | None:
         """The statistics of rows of the checkpoint, in their order; None: not all of them are known."""
         columns: dict[int, StatisticsBounds] = {}
         for leaf in wanted:
-            found = self._get(_name(leaf), _bounds(leaf), rows)
+            found = self._get(_name(leaf), rows)
             if found is None:
                 return None
             columns[leaf.field.id] = StatisticsBounds(*(column.combine_chunks() for column in found.columns))
-        counts = self._get("counts", _COUNTS, rows)
+        counts = self._get("counts", rows)
         return None if counts is None else FileStats(counts.column(0).combine_chunks(), columns)
 
     def put(self, wanted: Sequence[Leaf], parts: Sequence[tuple[Places, FileStats]]) -> None:
@@ -168,20 +166,13 @@ class KeptStatistics:
             own = [found.columns[leaf.field.id] for _, found in parts]
             tables[_name(leaf)] = [pa.table([b.lower, b.upper, b.nulls], schema=_bounds(leaf)) for b in own]
         for what, pieces in tables.items():
-            if self._get(what, pieces[0].schema, rows) is None:  # else more may be known
+            if self._get(what, rows) is None:  # else more may be known
                 table = pa.concat_tables(pieces).combine_chunks()
                 self._put(what, rows[order], table if (order[1:] > order[:-1]).all() else table.take(from_numpy(order)))
 
-    def _get(self, what: str, schema: pa.Schema, rows: Places) -> pa.Table | None:
-        key = self._key(what)
-        found = DECODED.get(key, _Known)
-        if found is None:
-            table = None if self.cache.folder is None else self.cache.columns(key, schema.append(_ROW))
-            if table is None:
-                return None
-            found = _Known(to_numpy(table.column(_ROW.name)), table.drop_columns([_ROW.name]))
-            DECODED.put(key, found)
-        if not len(found.rows):
+    def _get(self, what: str, rows: Places) -> pa.Table | None:
+        found = DECODED.get(self._key(what), _Known)
+        if found is None or not len(found.rows):
             return None
         places = np.minimum(np.searchsorted(found.rows, rows), len(found.rows) - 1)
         if (found.rows[places] != rows).any():
@@ -189,10 +180,7 @@ class KeptStatistics:
         return found.table if len(rows) == len(found.rows) else found.table.take(from_numpy(places))
 
     def _put(self, what: str, rows: Places, table: pa.Table) -> None:
-        key = self._key(what)
-        if self.cache.folder is not None:
-            self.cache.put(key, table.append_column(_ROW, from_numpy(rows)))
-        DECODED.put(key, _Known(rows, table))
+        DECODED.put(self._key(what), _Known(rows, table))
 
     def _key(self, what: str) -> Key:
         of = self.checkpoint

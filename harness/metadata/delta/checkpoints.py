@@ -230,7 +230,7 @@ def _read(
     if cache is None or key is None or found.statistics is None:
         return found
     # Not held with them: another table may have another directory, or none.
-    return replace(found, statistics=replace(found.statistics, kept=KeptStatistics(cache, key)))
+    return replace(found, statistics=replace(found.statistics, kept=KeptStatistics(key)))
 
 
 def _key(checkpoint: Checkpoint, storage: Storage, locator: Locator, cache: Cache) -> Key | None:

@@ -12,8 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +21,8 @@ import pyarrow.compute as pc
 
 from harness.metadata.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import array_of, field_at, from_numpy, scalar_of, to_numpy
-from harness.metadata.model.column_stats import ColumnBounds, bound_array
+from harness.metadata.model.arrow_values import Mask, array_of, field_at, from_numpy, nulled, scalar_of, to_numpy
+from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.plan.projection import stored_name
 from harness.storage.records import dataclass
 
@@ -133,40 +132,38 @@ def read_statistics(
         files = files.take(from_numpy(places))
     starts = range(0, max(files.num_rows, 1), _SLICE_ROWS)
     parts = [_read_slice(files.slice(start, _SLICE_ROWS), wanted) for start in starts]
-    raw = parts[0] if len(parts) == 1 else [list(chain.from_iterable(pieces)) for pieces in zip(*parts, strict=True)]
-    _, counts, *bounds = raw
-    rows = [count if count is not None and count >= 0 else None for count in counts]
+    counts, *bounds = (pa.concat_arrays(pieces) for pieces in zip(*(part.columns for part in parts), strict=True))
+    counted = to_numpy(pc.fill_null(counts, scalar_of(-1, pa.int64())))
+    rows = nulled(counts, counted < 0)
     columns: dict[int, StatisticsBounds] = {}
     for leaf, lower, upper, nulls in zip(wanted, bounds[0::3], bounds[1::3], bounds[2::3], strict=True):
-        null_counts = [
-            null if null is not None and count is not None and 0 <= null <= count else None
-            for null, count in zip(nulls, rows, strict=True)
-        ]
-        type_ = leaf.field.type
+        null_counts = to_numpy(pc.fill_null(nulls, scalar_of(-1, pa.int64())))
         columns[leaf.field.id] = StatisticsBounds(
-            bound_array(lower_bounds(lower, type_), type_),
-            bound_array(upper_bounds(upper, type_), type_),
-            array_of(null_counts, pa.int64()),
+            lower_bounds(lower, leaf.field.type),
+            upper_bounds(upper, leaf.field.type),
+            from_numpy(null_counts, missing=(null_counts < 0) | (null_counts > counted)),
         )
-    return FileStats(array_of(rows, pa.int64()), columns)
+    return FileStats(rows, columns)
 
 
-_Values: TypeAlias = list[Any]
-_Raw: TypeAlias = list[_Values]
-"""Values per file: true where any are known, the row count, then each wanted column's lower and upper bound and null
-count; internal values."""
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """Statistics of files as they are recorded.
+
+    stated: Where there are any. columns: The row count, then each wanted column's lower and upper bound and null count.
+    """
+
+    stated: Mask
+    columns: Sequence[pa.Array]
 
 
-def _read_slice(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
+def _read_slice(files: pa.Table, wanted: Sequence[Leaf]) -> _Recorded:
     texts = _read_texts(files, wanted)
-    known = texts[0]
-    if "stats_parsed" not in files.column_names or all(known):
+    if "stats_parsed" not in files.column_names or texts.stated.all():
         return texts
-    structs = _read_structs(files.column("stats_parsed"), wanted)
-    return [
-        [mine if is_known else other for mine, other, is_known in zip(own, others, known, strict=True)]
-        for own, others in zip(texts, structs, strict=True)
-    ]
+    structs, chosen = _read_structs(files.column("stats_parsed"), wanted), from_numpy(texts.stated)
+    pairs = zip(texts.columns, structs.columns, strict=True)
+    return _Recorded(texts.stated | structs.stated, [pc.if_else(chosen, text, struct) for text, struct in pairs])
 
 
 def _leaves(field: dt.Field, above: tuple[str, ...]) -> Iterable[Leaf]:
@@ -178,7 +175,7 @@ def _leaves(field: dt.Field, above: tuple[str, ...]) -> Iterable[Leaf]:
         yield Leaf(field, path)
 
 
-def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
+def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Recorded:
     """The statistics in JSON texts. Damaged texts are as good as none."""
     size = files.num_rows
     texts = files.column("stats").combine_chunks() if "stats" in files.column_names else pa.nulls(size, pa.string())
@@ -196,22 +193,18 @@ def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Raw:
         lines = pc.utf8_ltrim_whitespace(lines)
         present = pc.fill_null(pc.starts_with(lines, "{"), scalar_of(False, pa.bool_()))
     places = np.flatnonzero(to_numpy(present))
-    if not places.size:
-        return [[None] * size] * (2 + 3 * len(wanted))
     compact = lines if places.size == size else lines.filter(present)
     parsed = _parse_all(compact, wanted) if places.size > _FEW_TEXTS else None
     found = _parse_each(compact.to_pylist(), wanted) if parsed is None else parsed
     if places.size == size:
         return found
-    index = places.tolist()
-    spread: _Raw = [[None] * size for _ in found]
-    for result, values in zip(spread, found, strict=True):
-        for place, value in zip(index, values, strict=True):
-            result[place] = value
-    return spread
+    index, stated = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.bool_)
+    index[places], stated[places] = np.arange(places.size), found.stated
+    spread = from_numpy(index, missing=index < 0)
+    return _Recorded(stated, [column.take(spread) for column in found.columns])
 
 
-def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
+def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Recorded | None:
     """All texts in one go; None if any of them is not as expected."""
     # Scales for which pyarrow 26 looks beyond its table: 1e-77 is 0 to it, and 1e-999999999 ends the process.
     long_decimal = r"[0-9][eE][+-]?[0-9]{2}|\.[0-9]{29}"
@@ -238,14 +231,13 @@ def _parse_all(lines: pa.Array, wanted: Sequence[Leaf]) -> _Raw | None:
         return None
     if table.num_rows != len(lines):
         return None
-    found: _Raw = [[True] * len(lines), table.column(_ROWS).to_pylist()]
+    columns = [_flat(table.column(_ROWS))]
     for leaf in wanted:
         for bound in _BOUNDS:
-            has_any = has_bounds(leaf.field.type)
             stored = _below(_flat(table.column(bound)), leaf.path)
-            found.append(from_json(stored, leaf.field.type) if has_any else [None] * len(lines))
-        found.append(_below(_flat(table.column(_NULLS)), leaf.path).to_pylist())
-    return found
+            columns.append(from_json(stored, leaf.field.type))
+        columns.append(_below(_flat(table.column(_NULLS)), leaf.path))
+    return _Recorded(np.ones(len(lines), dtype=np.bool_), columns)
 
 
 def _nested(columns: Sequence[tuple[tuple[str, ...], pa.DataType]]) -> pa.DataType:
@@ -273,21 +265,15 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
-def _parse_each(lines: Sequence[str], wanted: Sequence[Leaf]) -> _Raw:
+def _parse_each(lines: Sequence[str], wanted: Sequence[Leaf]) -> _Recorded:
     """Text by text, each value for itself: one that is damaged costs only what it says."""
-    found: _Raw = [[] for _ in range(2 + 3 * len(wanted))]
-    for line in lines:
-        stats = document(line)
-        values = [stats is not None, _count(stats, (_ROWS,))]
-        for leaf in wanted:
-            values += (dig(stats, (bound, *leaf.path)) for bound in _BOUNDS)
-            values.append(_count(stats, (_NULLS, *leaf.path)))
-        for column, value in zip(found, values, strict=True):
-            column.append(value)
-    for number, leaf in enumerate(wanted):
-        for place in (2 + 3 * number, 3 + 3 * number):
-            found[place] = from_json(found[place], leaf.field.type)
-    return found
+    documents = [document(line) for line in lines]
+    columns = [_counts(documents, (_ROWS,))]
+    for leaf in wanted:
+        for bound in _BOUNDS:
+            columns.append(from_json([dig(stats, (bound, *leaf.path)) for stats in documents], leaf.field.type))
+        columns.append(_counts(documents, (_NULLS, *leaf.path)))
+    return _Recorded(np.array([stats is not None for stats in documents], dtype=np.bool_), columns)
 
 
 def document(line: str) -> Any:
@@ -306,22 +292,20 @@ def dig(value: Any, path: tuple[str, ...]) -> Any:
     return value
 
 
-def _count(stats: Any, path: tuple[str, ...]) -> int | None:
-    value = dig(stats, path)
-    return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
+def _counts(documents: Sequence[Any], path: tuple[str, ...]) -> pa.Array:
+    values = [dig(stats, path) for stats in documents]
+    is_count = [type(value) is int and -(1 << 63) <= value < 1 << 63 for value in values]
+    return array_of([value if fits else None for value, fits in zip(values, is_count, strict=True)], pa.int64())
 
 
-def _read_structs(column: pa.ChunkedArray, wanted: Sequence[Leaf]) -> _Raw:
+def _read_structs(column: pa.ChunkedArray, wanted: Sequence[Leaf]) -> _Recorded:
     """The statistics in structs, which may lag behind the schema or have other types (delta F10)."""
     array = _flat(column)
-    found: _Raw = [pc.is_valid(array).to_pylist(), from_struct(_below(array, (_ROWS,)), dt.IntegerType(64))]
+    columns = [from_struct(_below(array, (_ROWS,)), dt.IntegerType(64))]
     for leaf in wanted:
-        type_ = leaf.field.type
-        for bound in _BOUNDS:
-            bounded = has_bounds(type_)
-            found.append(from_struct(_below(array, (bound, *leaf.path)), type_) if bounded else [None] * len(array))
-        found.append(from_struct(_below(array, (_NULLS, *leaf.path)), dt.IntegerType(64)))
-    return found
+        columns += (from_struct(_below(array, (bound, *leaf.path)), leaf.field.type) for bound in _BOUNDS)
+        columns.append(from_struct(_below(array, (_NULLS, *leaf.path)), dt.IntegerType(64)))
+    return _Recorded(to_numpy(array.is_valid()), columns)
 
 
 def _below(array: pa.Array, path: tuple[str, ...]) -> pa.Array:

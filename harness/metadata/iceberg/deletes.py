@@ -1,50 +1,153 @@
-"""The delete index of a snapshot: every live delete, found by data file.
+"""The scope of deletes: which delete applies to which data file (iceberg 4.1 to 4.8, 4.14, 4.21).
 
-The index is built once from the entries of the delete manifests, and asked once per planned data file. Deletes are kept
-by target path, by partition and by sequence number, so that a question costs a binary search and its answer, however
-many delete files there are. The rules are those of `harness.metadata.iceberg.delete_scope`.
+This module alone decides if a delete may hit a file. `DeleteScope` has the rules. `DeleteIndex` keeps the deletes of a
+snapshot by target path, by partition and by sequence number, so that finding those of a data file costs a binary search
+and its answer, however many there are.
+
+| delete                | partition (4.1)                               | sequence number (2.10)    | path            |
+|-----------------------|-----------------------------------------------|---------------------------|-----------------|
+| equality delete       | the same; any, if its spec is unpartitioned   | greater than the file's   | any             |
+| position delete file  | the same                                      | at least the file's       | those it names  |
+| deletion vector       | the same                                      | at least the file's       | the one it says |
+
+Sequence numbers are *data* sequence numbers. A position delete hits files of its own commit, an equality delete only
+older ones (4.7). A file with a vector has no other position deletes (4.5).
+
+A position delete file of another partition does not apply (4.4). If it names a live data file all the same, its writer
+meant to delete those rows, and readers disagree: that is an error (trap T9), unless the caller chose to be lenient. It
+shows where the metadata names exactly one file; when the file is read, because it is a *suspect* of every file that has
+another spec and lies within its path bounds; and when it is read for another file. A file that names a data file of its
+own spec and another tuple is caught at these moments only: to read the delete files of all partitions would undo
+partition skipping.
+
+Spec: Iceberg, "Scan Planning" and "Delete Formats".
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import accumulate
-from typing import Any, Generic, TypeVar
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
-from harness.metadata.iceberg.columns.entries import DataFiles
-from harness.metadata.iceberg.delete_scope import (
-    DeleteScope,
-    first_equality_delete,
-    first_position_delete,
-    path_bounds,
-    vectors_by_target,
-)
-from harness.metadata.iceberg.manifests import Content, ManifestEntry, Status
-from harness.metadata.iceberg.values import Partitions
-from harness.metadata.model.arrow_values import array_of, distinct, from_numpy, to_numpy
-from harness.metadata.plan.deletes import (
-    PositionDeleteFile,
-    PositionDeletes,
-    PositionFiles,
-    StoredVector,
-    vectors_table,
-)
-from harness.storage.paths import PathMap, PhysicalPath
+from harness.metadata.deletes.matching import FILE_PATH_ID, partition_mismatch
+from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
+from harness.metadata.iceberg.model import PartitionSpec
+from harness.metadata.plan.deletes import StoredVector
+from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 _LAST = chr(0x10FFFF)
+PartitionOf: TypeAlias = Callable[[DataFile], Hashable]
+"""The partition of a file, with its spec: equal tuples of two specs are two partitions (iceberg 2.18, 4.1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteScope:
+    """The rules for the deletes of one snapshot.
+
+    partition_of: the partition of a data or delete file. specs: the table's, by id.
+    lenient: position delete files and vectors hit files of any partition by path (`lenient_delete_partition`).
+    trusted: the metadata of a position delete file, its bounds and the data file that it is for, keeps it from files of
+        its partition; else only its rows do.
+    """
+
+    partition_of: PartitionOf = field(repr=False)
+    specs: Mapping[int, PartitionSpec] = field(repr=False)
+    lenient: bool = False
+    trusted: bool = True
+
+    def of_equality_delete(self, delete: ManifestEntry) -> Hashable | None:
+        """The partition that an equality delete hits; None: all, as its spec is unpartitioned (iceberg 4.2, 4.6)."""
+        spec = self.specs.get(delete.file.spec_id)
+        if spec is None:
+            message = f"Delete file has partition spec {delete.file.spec_id}, expected one of {sorted(self.specs)}"
+            raise InvalidTableError(message, cause="MissingSpec", file=delete.file.path, rule="iceberg 2.22")
+        return None if spec.is_unpartitioned else self.partition_of(delete.file)
+
+    def target(self, file: DataFile, live: Container[str]) -> str | None:
+        """The only data file that a position delete file can name; None: it may name several (iceberg 4.4, 4.14)."""
+        if not self.trusted:
+            return None
+        if file.referenced_data_file is not None:
+            return file.referenced_data_file
+        bounds = path_bounds(file)
+        # Equal bounds that no live file has are cut, or wrong, or of a file that is gone: only reading tells which.
+        return bounds[0] if bounds is not None and bounds[0] == bounds[1] and bounds[0] in live else None
+
+    def check_target(self, delete: ManifestEntry, data: ManifestEntry, *, rule: str = "iceberg 4.4") -> None:
+        """Refuses a delete for one data file that has another partition than that file."""
+        if not self.lenient and self.partition_of(delete.file) != self.partition_of(data.file):
+            own, other = delete.file, data.file
+            raise partition_mismatch(
+                (own.path, own.spec_id, own.partition), (other.path, other.spec_id, other.partition), rule
+            )
+
+    def check_vector(self, vector: ManifestEntry, data: ManifestEntry) -> None:
+        """Refuses a vector that is older than its data file, or of another partition (iceberg 4.3)."""
+        if vector.sequence_number < data.sequence_number:
+            message = (
+                f"Deletion vector of {data.file.path} has sequence number {vector.sequence_number}, expected at least"
+                f" {data.sequence_number} as its data file. Rewrite the vector"
+            )
+            raise CorruptDeleteError(message, cause="CorruptDeletionVector", file=vector.file.path, rule="iceberg 4.3")
+        self.check_target(vector, data, rule="iceberg 4.3")
+
+
+def first_position_delete(numbers: Sequence[int], number: int) -> int:
+    """The place of the first position delete that hits a data file of a sequence number: its own, or a later one.
+
+    numbers: the deletes' sequence numbers, ascending.
+    """
+    return bisect_left(numbers, number)
+
+
+def first_equality_delete(numbers: Sequence[int], number: int) -> int:
+    """The place of the first equality delete that hits a data file of a sequence number: strictly later ones do."""
+    return bisect_right(numbers, number)
+
+
+def vectors_by_target(vectors: Iterable[ManifestEntry]) -> dict[str, ManifestEntry]:
+    """Deletion vectors by the path of their data file, which has one at most (iceberg 4.21)."""
+    by_target: dict[str, ManifestEntry] = {}
+    for vector in vectors:
+        target = vector.file.referenced_data_file
+        assert target is not None  # checked with the entry (iceberg 4.17)
+        other = by_target.setdefault(target, vector)
+        if other is not vector:
+            message = (
+                f"Data file {target} has two deletion vectors, in {other.file.path} at {other.file.content_offset} and"
+                f" in {vector.file.path} at {vector.file.content_offset}, expected one. Rewrite its deletes"
+            )
+            raise CorruptDeleteError(message, cause="MultipleDVs", file=vector.file.path, rule="iceberg 4.21")
+    return by_target
+
+
+def single_targets(deletes: Iterable[ManifestEntry]) -> frozenset[str]:
+    """The paths that are the only one in the path bounds of a position delete file."""
+    bounds = (path_bounds(entry.file) for entry in deletes if entry.file.content is Content.POSITION_DELETES)
+    return frozenset(pair[0] for pair in bounds if pair is not None and pair[0] == pair[1])
+
+
+def path_bounds(file: DataFile) -> tuple[str, str] | None:
+    """Lowest and highest path in a position delete file; None if unknown, undecodable or inverted (iceberg 4.14)."""
+    lower = (file.lower_bounds or {}).get(FILE_PATH_ID)
+    upper = (file.upper_bounds or {}).get(FILE_PATH_ID)
+    if lower is None or upper is None or lower > upper:
+        return None
+    try:
+        return lower.decode(), upper.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+# The index of a snapshot's deletes.
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,82 +429,6 @@ class EqualityDeletes:
         return self.answers[key]
 
 
-def position_deletes(
-    files: DataFiles, index: DeleteIndex, partitions: Partitions, path_map: PathMap
-) -> tuple[PositionDeletes, pa.Array]:
-    """Return the position deletes of data files, and `FILES.positions`.
-
-    Raises CorruptDeleteError: a delete names a data file but contradicts its partition or sequence number (4.3, 4.4).
-    """
-    vectors, numbers = _vectors(files, index, partitions)
-    table = files.table
-    concerned = np.zeros(len(files), dtype=np.bool_)
-    targeted = array_of(sorted(index.targeted_paths), pa.string())
-    if len(targeted):
-        concerned |= to_numpy(pc.is_in(table.column("path"), value_set=targeted))
-    scoped = index.scoped_partitions
-    specs, tuples = to_numpy(table.column("spec_id")), to_numpy(table.column("tuple"))
-    if scoped:
-        in_scope = [partitions.key_of(spec, values) in scoped for spec, values in _tuples(files)]
-        concerned |= np.array(in_scope, dtype=np.bool_)[tuples]
-    for spec in distinct(specs).tolist():
-        if index.reaches(spec):
-            concerned |= specs == spec
-    places = np.flatnonzero(concerned & (numbers < 0)).tolist()
-    delete_files: dict[int, tuple[int, ManifestEntry]] = {}
-    sets: dict[PositionFiles, int] = {}
-
-    def numbered(entries: Iterable[ManifestEntry]) -> tuple[int, ...]:
-        return tuple(delete_files.setdefault(id(e), (len(delete_files), e))[0] for e in entries)
-
-    for place, deletes in zip(places, map(index.for_data_file, files.entries(places)), strict=True):
-        if deletes.applied or deletes.suspects:
-            source = PositionFiles(numbered(deletes.applied), numbered(deletes.suspects))
-            numbers[place] = len(vectors) + sets.setdefault(source, len(sets))
-    found = PositionDeletes(
-        files=tuple(_delete_file(entry, partitions, path_map) for _, entry in delete_files.values()),
-        vectors=vectors_table([vector_of(entry, path_map.physical(entry.file.path)) for entry in vectors]),
-        sets=tuple(sets),
-    )
-    return found, from_numpy(numbers, missing=numbers < 0)
-
-
-def _vectors(
-    files: DataFiles, index: DeleteIndex, partitions: Partitions
-) -> tuple[list[ManifestEntry], npt.NDArray[np.int32]]:
-    """Return the deletion vectors of data files, and per file the number of its vector, -1 if it has none."""
-    numbers = np.full(len(files), -1, dtype=np.int32)
-    if not index.vectors:
-        return [], numbers
-    paths, entries = list(index.vectors), list(index.vectors.values())
-    known = pc.index_in(files.table.column("path"), value_set=array_of(paths, pa.string()))
-    places = np.flatnonzero(to_numpy(known.is_valid()))
-    hit = to_numpy(known.drop_null())
-    used, numbers[places] = np.unique(hit, return_inverse=True)
-    keys = [partitions.key_of(spec, values) for spec, values in _tuples(files)]
-    own = np.array([entry.sequence_number for entry in entries], dtype=np.int64)[hit]
-    late = own < to_numpy(files.table.column("sequence_number"))[places]
-    tuples = to_numpy(files.table.column("tuple"))[places].tolist()
-    scopes = [index.scope.partition_of(entries[vector].file) for vector in hit.tolist()]
-    elsewhere = [keys[tuple_] != scope for tuple_, scope in zip(tuples, scopes, strict=True)]
-    doubtful = late | np.array(elsewhere, dtype=np.bool_)
-    for vector, data in zip(hit[doubtful].tolist(), files.entries(places[doubtful].tolist()), strict=True):
-        index.scope.check_vector(entries[vector], data)
-    return [entries[vector] for vector in used.tolist()], numbers
-
-
-def _delete_file(entry: ManifestEntry, partitions: Partitions, path_map: PathMap) -> PositionDeleteFile:
-    return PositionDeleteFile(
-        path=entry.file.path,
-        physical=path_map.physical(entry.file.path),
-        format=entry.file.format,
-        sequence_number=entry.sequence_number,
-        partition=partitions.index_of(entry.file.spec_id, entry.file.partition),
-        target=entry.file.referenced_data_file,
-        record_count=entry.file.record_count,
-    )
-
-
 def vector_of(entry: ManifestEntry, physical: PhysicalPath) -> StoredVector:
     """Return the deletion vector of an entry, which has a complete place. physical: the path of its file.
 
@@ -419,28 +446,3 @@ def vector_of(entry: ManifestEntry, physical: PhysicalPath) -> StoredVector:
         length=file.content_size,
         record_count=file.record_count,
     )
-
-
-def equality_deletes(
-    files: DataFiles, index: DeleteIndex, partitions: Partitions
-) -> tuple[npt.NDArray[np.int64], list[tuple[int, ...]]]:
-    """Per file the number of its set of equality deletes, in the order in which sets come; and the sets, as indexes
-    into `DeleteIndex.equality_deletes`."""
-    if not index.equality_deletes:
-        return np.zeros(len(files), dtype=np.int64), [()] if len(files) else []
-    keys = [partitions.key_of(spec, values) for spec, values in _tuples(files)]
-    pairs = np.stack(
-        [to_numpy(files.table.column(name)).astype(np.int64) for name in ("tuple", "sequence_number")], axis=1
-    )
-    distinct, first, codes = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
-    sets: dict[tuple[int, ...], int] = {}
-    numbers = np.zeros(len(distinct), dtype=np.int64)
-    for place in np.argsort(first).tolist():
-        tuple_, sequence_number = distinct[place].tolist()
-        numbers[place] = sets.setdefault(index.equality.hitting(keys[tuple_], sequence_number), len(sets))
-    return numbers[codes.reshape(-1)], list(sets)
-
-
-def _tuples(files: DataFiles) -> Iterator[tuple[int, Mapping[int, Any]]]:
-    """Every partition tuple with its spec."""
-    yield from zip(files.specs_of_tuples(), files.tuples, strict=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,33 +14,24 @@ import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.metadata.deletes.matching import Spellings, authorities
-from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, from_entries
+from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles
 from harness.metadata.iceberg.columns.raw import KeptManifests
-from harness.metadata.iceberg.delete_scope import (
-    DeleteScope,
-    key_columns,
-    may_hit,
-    read_schema_first,
-    single_targets,
-)
-from harness.metadata.iceberg.deletes import DeleteIndex, equality_deletes, position_deletes
+from harness.metadata.iceberg.deletes import DeleteIndex, DeleteScope, single_targets
 from harness.metadata.iceberg.manifests import ManifestEntry
-from harness.metadata.iceberg.values import Partitions
+from harness.metadata.iceberg.planned_deletes import DeleteSets, equality_deletes, key_columns, position_deletes
+from harness.metadata.iceberg.values import Partitions, read_schema_first
 from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, scalar_of, to_numpy
-from harness.metadata.model.schema import Field, Schema
-from harness.metadata.plan.deletes import EqualityDelete, PositionDeletes, key_fields
+from harness.metadata.model.schema import Schema
+from harness.metadata.plan.deletes import EqualityDelete, PositionDeletes
 from harness.metadata.plan.scan_plan import FILES, Partition, SkippedFiles
 from harness.storage.gate import is_name
 from harness.storage.paths import PathMap, absolute, local_path
 from harness.storage.records import dataclass
-from harness.storage.threads import phase
 
 if TYPE_CHECKING:
     from harness.metadata.iceberg.table import IcebergTable
 
 _MANY = 20_000
-_BOUND_CHECKS = 200_000
-"""Comparing key bounds of every delete with every data file is quadratic; beyond this many it is left to the join."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +88,7 @@ def list_files(
     keys = [
         key_columns(e.file.equality_ids or (), partitions.schemas, file=e.file.path) for e in index.equality_deletes
     ]
-    scopes = _Scopes(index.equality_deletes, keys, source, partitions)
+    scopes = DeleteSets(index.equality_deletes, keys, source, partitions)
     delete_sets = scopes.number(files, *equality_deletes(files, index, partitions))
 
     def described() -> tuple[Mapping[str, Any], tuple[Partition, ...]]:
@@ -198,83 +189,6 @@ def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[
         numbers[code] = partitions.index_of(specs[code], files.tuples[code])
     found: npt.NDArray[np.int32] = numbers[codes]
     return found
-
-
-@dataclass(slots=True)
-class _Scopes:
-    """The distinct sets of equality deletes that files have, and the deletes in them, numbered as they come.
-
-    keys: of each delete the columns.
-    """
-
-    deletes: Sequence[ManifestEntry]
-    keys: Sequence[tuple[Field, ...]]
-    source: IcebergTable
-    partitions: Partitions
-    _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
-    _used: dict[int, int] = field(default_factory=dict)
-
-    def number(self, files: DataFiles, codes: npt.NDArray[np.int64], sets: Sequence[tuple[int, ...]]) -> pa.Array:
-        """The number of the set of equality deletes of each file.
-
-        codes, sets: the deletes in scope of each file, as `harness.metadata.iceberg.deletes.equality_deletes` says.
-        """
-        if not any(sets):
-            self._numbers.setdefault((), 0)
-            return from_numpy(np.zeros(len(files), dtype=np.int32))
-        hits = [sets[code] for code in codes.tolist()]
-        with phase("finding the deletes of files"):
-            for place, narrowed in self._narrowed(files, hits):
-                hits[place] = narrowed
-        known: dict[int, int] = {}  # by identity: files with the same deletes share one tuple, which may be long
-        for deletes in hits:
-            if id(deletes) not in known:
-                known[id(deletes)] = self._numbers.setdefault(
-                    tuple(sorted(self._used.setdefault(place, len(self._used)) for place in deletes)),
-                    len(self._numbers),
-                )
-        return array_of([known[id(deletes)] for deletes in hits], pa.int32())
-
-    def all(self) -> tuple[tuple[int, ...], ...]:
-        """Every scope, by number."""
-        return tuple(self._numbers)
-
-    def used(self) -> tuple[EqualityDelete, ...]:
-        """Every delete in a scope, by the number that scopes call it."""
-        return tuple(self._delete(place) for place in self._used)
-
-    def _narrowed(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """The first files with the deletes that may hit some row of them, by their key bounds (iceberg 4.9)."""
-        if not self.source.options.prune.by_statistics:
-            return
-        checks = np.cumsum([len(deletes) for deletes in hits])
-        places = [i for i in np.flatnonzero(checks <= _BOUND_CHECKS).tolist() if hits[i]]
-        if not places:
-            return
-        some = list(set().union(*(hits[i] for i in places)))
-        number = {delete: place for place, delete in enumerate(some)}
-        keys = [[key for key in self.keys[i] if len(key_fields(key)) == 1] for i in some]  # top-level ones
-        ids = tuple({column.id: None for columns in keys for column in columns})
-        pairs = (
-            np.array([number[delete] for i in places for delete in hits[i]], dtype=np.int64),
-            np.repeat(np.array(places, dtype=np.int64), [len(hits[i]) for i in places]),
-        )
-        hit = iter(may_hit(from_entries((self.deletes[i] for i in some), ids, manifest=0), files, keys, pairs).tolist())
-        for place in places:
-            yield place, tuple(delete for delete in hits[place] if next(hit))
-
-    def _delete(self, place: int) -> EqualityDelete:
-        entry = self.deletes[place]
-        spec, tuple_ = self.source.metadata.specs[entry.file.spec_id], entry.file.partition
-        return EqualityDelete(
-            path=entry.file.path,
-            physical=self.source.path_map.physical(entry.file.path),
-            format=entry.file.format,
-            keys=self.keys[place],
-            sequence_number=entry.sequence_number,
-            partition=None if spec.is_unpartitioned else self.partitions.index_of(spec.id, tuple_),
-            record_count=entry.file.record_count,
-        )
 
 
 def _table(

@@ -16,7 +16,6 @@ from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, Skip
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.columns.reading import read_data_files, read_entries
-from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.file_list import list_files
 from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile, open_manifest, parse_manifest_list
 from harness.metadata.iceberg.model import Snapshot
@@ -24,7 +23,7 @@ from harness.metadata.iceberg.name_mapping import PROPERTY as NAME_MAPPING
 from harness.metadata.iceberg.name_mapping import parse_name_mapping
 from harness.metadata.iceberg.skipping import bounds_of, projected
 from harness.metadata.iceberg.time_travel import IcebergSelection
-from harness.metadata.iceberg.values import all_partition_fields
+from harness.metadata.iceberg.values import all_partition_fields, read_schema_first
 from harness.metadata.model.arrow_values import distinct, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
@@ -58,7 +57,7 @@ def plan_scan(
     source = replace(source, storage=source.storage.for_read())
     try:
         manifests = [] if snapshot is None else manifests_of(source, snapshot)
-        scan = _Scan(with_specs_of(manifests, source), selection.schema, source.kept_manifests(manifests))
+        scan = _Scan(with_specs_of(manifests, source), selection.schema, source.kept_manifests)
         return within_roots(scan.plan(snapshot, manifests, columns, where))
     except HarnessError as error:
         error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)

@@ -16,8 +16,6 @@ from dataclasses import field, replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-import pyarrow as pa
-
 from harness.errors import (
     AmbiguousTableError,
     CorruptFileError,
@@ -34,12 +32,10 @@ from harness.metadata.iceberg.metadata import decompress, default_prefixes, pars
 from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapshot, SortField, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.time_travel import IcebergSelection, select
-from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import Schema, described
 from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.planned_scan import PlannedScan
-from harness.storage.decoded import Key
 from harness.storage.limits import contained
 from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, both_paths, is_local, join, shown
 from harness.storage.records import dataclass
@@ -219,13 +215,6 @@ def _ambiguous(directory: PhysicalPath, reason: str, rule: str) -> AmbiguousTabl
     return AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule=rule)
 
 
-MOST_BYTES = 256 << 10
-"""Manifests of stores up to this length are kept as they are: a request takes longer than decoding them."""
-_BYTES = pa.schema([pa.field("manifest", pa.binary(), nullable=False)])
-_RANDOM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-"""A UUID of RFC 9562 that was drawn, and not made of a name."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergTable:
     """A version of a table's metadata, with the way to read the metadata files that it lists.
@@ -365,30 +354,20 @@ class IcebergTable:
         """The map from recorded paths to physical ones: the caller's, then that of the table's own move."""
         return self.options.path_map
 
-    def kept_manifests(self, manifests: Iterable[ManifestFile]) -> KeptManifests | None:
-        """The cache of these manifests from earlier reads; None: nothing may be kept."""
+    @property
+    def kept_manifests(self) -> KeptManifests | None:
+        """The cache of manifests from earlier reads; None: nothing may be kept."""
         cache = self.options.cache
         if cache is None:
             return None
-        listed = {manifest.path: manifest for manifest in manifests}
 
         @functools.cache
         def version(recorded: RecordedPath) -> tuple[str, FileVersion | None]:
             physical = self.path_map.physical(recorded)
             self.storage.check(physical, recorded)
-            known = None if cache.folder is None or is_local(physical) else self._listed_version(listed.get(recorded))
-            return physical, known or cache.version(self.storage, physical)
+            return physical, cache.version(self.storage, physical)
 
         return KeptManifests(cache, version)
-
-    def _listed_version(self, manifest: ManifestFile | None) -> FileVersion | None:
-        """The version of a manifest in a store without asking it; None: no UUID in its name makes it unique."""
-        uuid = self.metadata.uuid
-        if manifest is None or not manifest.length or manifest.added_snapshot_id is None or uuid is None:
-            return None
-        if _RANDOM.search(manifest.path.rpartition("/")[2].lower()) is None:
-            return None
-        return FileVersion(manifest.length, f"listed;table={uuid};snapshot={manifest.added_snapshot_id}")
 
     @contextmanager
     def reading(
@@ -411,19 +390,7 @@ class IcebergTable:
             yield counted
 
     def _manifest(self, manifest: ManifestFile) -> bytes:
-        cache, physical = self.options.cache, self.path_map.physical(manifest.path)
-        version = self._listed_version(manifest)
-        if cache is None or cache.folder is None or version is None or is_local(physical):
-            return self.read(manifest.path, "manifest")
-        self.storage.check(physical, manifest.path)
-        key = Key("manifest bytes", physical, version.size, version.token)
-        known = cache.columns(key, _BYTES) if version.size <= MOST_BYTES else None
-        if known is not None and known.num_rows:
-            return bytes(known.column(0)[0].as_py())
-        data = self.read(manifest.path, "manifest")
-        if len(data) == version.size <= MOST_BYTES:
-            cache.put(key, pa.table([array_of([data], pa.binary())], schema=_BYTES))
-        return data
+        return self.read(manifest.path, "manifest")
 
     def read(self, recorded: RecordedPath, what: str) -> bytes:
         """The bytes of a metadata file of the table, by its recorded path.

@@ -242,6 +242,16 @@ class Partitions:
         return self._fields[spec_id]
 
 
+def read_schema_first(schemas: Mapping[int, dt.Schema], read: dt.Schema) -> tuple[dt.Schema, ...]:
+    """The table's schemas, that of the read first, then by descending id.
+
+    Its meaning of a field id goes before newer ones: replacing a table gives ids of old columns to new ones of the same
+    name, whatever their types, and old snapshots stay.
+    """
+    others = sorted((schema for schema in schemas.values() if schema.id != read.id), key=lambda s: -s.id)
+    return (read, *others)
+
+
 def all_partition_fields(metadata: TableMetadata, schemas: tuple[dt.Schema, ...]) -> tuple[dt.Field, ...]:
     """The fields of all partition specs in ascending order of id, with the types of their values (iceberg 5.17).
 

@@ -100,7 +100,7 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(("few", "from_version", "last", "max_bytes", "max_rows", "max_version", "sample_keys"), _NUMBER),
     **dict.fromkeys(("sample_rows", "seed", "snapshot_id", "to_version", "version"), _NUMBER),
     **dict.fromkeys(("columns", "exclude", "follow", "group_by", "keys", "waived"), _NAMES),
-    **dict.fromkeys(("cache_dir", "directory", "warehouse"), _PATH),
+    **dict.fromkeys(("directory", "warehouse"), _PATH),
     **dict.fromkeys(("cast", "rename", "storage_options", "tables", "tolerance"), _MAPPING),
     "engines": ("an engine's name, or two", lambda value: _is_text(value) or _are(_is_text)(value)),
     "allowed_roots": ("a list of directories", _are(_is_path)),

@@ -142,7 +142,7 @@ def scalar_of(value: object, type_: pa.DataType) -> pa.Scalar:
 
 def from_numpy(values: npt.NDArray[Any], *, missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
     """Return numbers or Booleans as an array, null where `missing` is true."""
-    validity = _validity(missing)
+    validity = None if missing is None else _validity(missing)
     if values.dtype == np.bool_:
         data, type_ = np.packbits(values, bitorder="little"), pa.bool_()
     else:

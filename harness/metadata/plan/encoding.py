@@ -24,7 +24,7 @@ import enum
 import json
 import zlib
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import cache
 from types import UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
@@ -89,7 +89,7 @@ def decode(data: bytes) -> ScanPlan:
         plan = _plan(members, found)
         _check(plan)
         return plan
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, RecursionError, InvalidOperation) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, RecursionError, ArithmeticError) as error:
         reason = f"{error}" or type(error).__name__
         message = f"Cannot read the plan: {reason}. Pass the bytes that ScanPlan.to_ipc() returned"
         raise RequestError(message, cause="DamagedPlan") from error
@@ -119,16 +119,9 @@ def _table(table: pa.Table, name: str) -> pa.Table:
 
 def _plan(members: Mapping[str, Any], found: Mapping[str, pa.Table]) -> ScanPlan:
     own = {name: value for name, value in members.items() if name not in ("deletes", "sets", "skipped")}
-    return ScanPlan(
-        **own,
-        files=found["files"],
-        position_deletes=PositionDeletes(
-            files=members["deletes"],
-            vectors=found["vectors"],
-            sets=members["sets"],
-        ),
-        skipped=SkippedFiles.known(found["skipped"], members["skipped"]),
-    )
+    deletes = PositionDeletes(files=members["deletes"], vectors=found["vectors"], sets=members["sets"])
+    skipped = SkippedFiles.known(found["skipped"], members["skipped"])
+    return ScanPlan(**own, files=found["files"], position_deletes=deletes, skipped=skipped)
 
 
 # Checks of what the types leave open: indexes, the columns of a union, and SQL.

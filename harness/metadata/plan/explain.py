@@ -33,9 +33,7 @@ def as_dict(plan: ScanPlan) -> dict[str, Any]:
         "guarded": list(plan.guarded),
         "warnings": list(plan.warnings),
         "files": [_file(plan, row) for row in plan.files.to_pylist()],
-        "skipped": [
-            {"path": s.path, "reason": s.reason, "record_count": s.record_count, "size": s.size} for s in plan.skipped
-        ],
+        "skipped": plan.skipped.to_pylist(),
         "position_deletes": [
             {name: getattr(d, name, None) for name in ("kind", "path", "offset", "length", "record_count")}
             | {"files": list(files)}
@@ -111,7 +109,8 @@ def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = (
     read_ = [_read_file(plan, n, row) for n, row in enumerate(plan.files.to_pylist()[:_SHOWN_FILES])]
     lines += _section("read", read_, plan.files.num_rows, width)
     skipped = [
-        {"file": s.path, "rows": s.record_count, "bytes": s.size, "by": s.reason} for s in plan.skipped[:_SHOWN_FILES]
+        {"file": s["path"], "rows": s["record_count"], "bytes": s["size"], "by": s["reason"]}
+        for s in plan.skipped.to_pylist(_SHOWN_FILES)
     ]
     lines += _section("skipped", skipped, len(plan.skipped), width)
     positional = [

@@ -16,10 +16,10 @@ a missing column (iceberg 5.2); a file that cannot be read is an error that name
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias, TypeVar, overload
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -84,19 +84,6 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SkippedFile:
-    """A live data file that the plan leaves out.
-
-    reason: `partition` (the tuple excludes the filter) or `statistics` (bounds or null counts of columns do).
-    """
-
-    path: str
-    reason: Literal["partition", "statistics"]
-    record_count: int | None
-    size: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """Counts of planning. Skipped manifests could not hold a matching file."""
 
@@ -105,7 +92,7 @@ class Counts:
     files: int = 0
 
 
-# The live files that a plan skips, made into objects only when looked at: there may be hundreds of thousands.
+# The live files that a plan skips. There may be hundreds of thousands, so their columns are made when looked at.
 
 
 KEPT: Final = 0
@@ -126,14 +113,11 @@ SKIPPED = pa.schema(
 )
 """Columns of `SkippedFiles.files`."""
 
-_SLICE_ROWS = 1 << 14
-"""Files are made into objects so many at a time."""
-
-_REASONS: dict[int, Literal["partition", "statistics"]] = {BY_PARTITION: "partition", BY_STATISTICS: "statistics"}
+_REASONS = {BY_PARTITION: "partition", BY_STATISTICS: "statistics"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SkippedFiles(Sequence[SkippedFile]):
+class SkippedFiles:
     """Files left out. Their columns are made when somebody first looks at them, compares, or pickles the plan.
 
     verdicts: on each.
@@ -184,25 +168,13 @@ class SkippedFiles(Sequence[SkippedFile]):
     def __len__(self) -> int:
         return len(self.verdicts)
 
-    def __iter__(self) -> Iterator[SkippedFile]:
-        table = self.files.select(["verdict", "path", "record_count", "size"])
-        for start in range(0, len(self), _SLICE_ROWS):
-            columns = [column.to_pylist() for column in table.slice(start, _SLICE_ROWS).columns]
-            for verdict, path, record_count, size in zip(*columns, strict=True):
-                yield SkippedFile(path=path, reason=_REASONS[verdict], record_count=record_count, size=size)
+    def to_pylist(self, count: int | None = None) -> list[dict[str, Any]]:
+        """Return the first `count` files, or all: `path`, `reason`, `record_count`, and `size`.
 
-    @overload
-    def __getitem__(self, index: int) -> SkippedFile: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> SkippedFiles: ...
-
-    def __getitem__(self, index: int | slice) -> SkippedFile | SkippedFiles:
-        places = range(len(self))[index]
-        if isinstance(places, range):
-            own = np.array(places, dtype=np.int64)
-            return SkippedFiles.known(self.files.take(from_numpy(own)), self.partitions)
-        return next(iter(self[places : places + 1]))
+        The reason is `partition` (the tuple excludes the filter) or `statistics` (bounds or null counts of columns do).
+        """
+        rows = self.files.slice(0, count).select(["path", "verdict", "record_count", "size"]).to_pylist()
+        return [{"path": row["path"], "reason": _REASONS[row.pop("verdict")], **row} for row in rows]
 
 
 def no_skipped_files() -> SkippedFiles:

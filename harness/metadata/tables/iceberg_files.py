@@ -23,7 +23,6 @@ from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
 from harness.metadata.files.roaring import to_positions
 from harness.metadata.iceberg.columns.entries import SIZES, DataFiles, Extent, statistic
 from harness.metadata.iceberg.columns.reading import read_entries, read_files
-from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.deletes import vector_of
 from harness.metadata.iceberg.manifests import (
     Content,
@@ -34,7 +33,7 @@ from harness.metadata.iceberg.manifests import (
     open_manifest,
 )
 from harness.metadata.iceberg.table import IcebergTable
-from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound
+from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound, read_schema_first
 from harness.metadata.model.arrow_values import Mask, array_of, from_numpy, to_numpy
 from harness.metadata.model.schema import Field, Schema, StructType, Type, children
 from harness.metadata.tables.reading import (

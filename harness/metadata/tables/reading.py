@@ -135,8 +135,8 @@ def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
 
 def _of_iceberg(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
     """A table of the metadata file, or of manifests: of the snapshot, or with `all_` of all snapshots, each once."""
-    from harness.metadata.iceberg.delete_scope import read_schema_first
     from harness.metadata.iceberg.scan import manifests_of, with_specs_of
+    from harness.metadata.iceberg.values import read_schema_first
     from harness.metadata.tables import iceberg_log as log
     from harness.metadata.tables.iceberg_files import SnapshotFiles
 

@@ -98,7 +98,7 @@ class ReaderUnderTest(Protocol):
             columns: names of top-level columns, in the order wanted; None: all.
             where: a boolean SQL expression in DuckDB's dialect, over all columns; None: every row.
 
-        A reader with an attribute `options`, names of `docs/reference/reader-protocol.md`, gets these by keyword too.
+        A reader with an attribute `options`, names of `docs/suite/reader-protocol.md`, gets these by keyword too.
 
         Raises:
             Unsupported, NotImplementedError: the engine does not do this. UNSUPPORTED, with the message.

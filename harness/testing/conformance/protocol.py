@@ -1,7 +1,7 @@
 """Protocol 1 between the suite and a reader under test, in whatever language the reader is written.
 
 The reader is a program that gets a JSON object a line on standard input and answers each by a line on standard output.
-`protocol.json` is the schema of both, and every answer is held to it. `docs/reference/reader-protocol.md` shows whole
+`protocol.json` is the schema of both, and every answer is held to it. `docs/suite/reader-protocol.md` shows whole
 readers.
 """
 

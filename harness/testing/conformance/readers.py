@@ -81,7 +81,7 @@ READERS: Mapping[str, OtherReader] = {reader.name: reader for reader in _ALL}
 
 
 PROGRAMS = ("iceberg-java", "delta-kernel-java", "delta-kernel-rust", "iceberg-go", "iceberg-rust")
-"""Readers that are programs of ours over a library in another language, which `nox -s readers-native` builds."""
+"""Readers that are programs of ours over a library in another language, which `nox -s readers -- native` builds."""
 
 
 def program_of(name: str) -> str:
@@ -94,8 +94,8 @@ def program_of(name: str) -> str:
     if folder and (built := Path(folder).resolve() / name / "reader").is_file():
         return str(built)
     raise RequestError(
-        f"Cannot use the engine {name}: it is not built; build it in a checkout of harness: nox -s readers-native, and "
-        "set HARNESS_READERS=.nox/readers",
+        f"Cannot use the engine {name}: it is not built; build it in a checkout of harness: "
+        "nox -s readers -- native, and set HARNESS_READERS=.nox/readers",
         cause=NOT_INSTALLED,
     )
 

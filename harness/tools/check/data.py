@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from harness.engines.duckdb.leaves import GroupValues
-from harness.metadata.delta.bounds import PREFIX_LENGTH, from_json, has_bounds, lower_bounds, upper_bounds
+from harness.metadata.delta.bounds import PREFIX_LENGTH, has_bounds, lower_bounds, upper_bounds, value_from_json
 from harness.metadata.iceberg.transforms import Bucket, Day, Hour, Month, Year, apply, is_defined
 from harness.metadata.model import schema as dt
+from harness.metadata.model.column_stats import bound_array
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
 from harness.tools.check.values import ColumnValues
 
@@ -146,11 +147,13 @@ def stated_bounds(column: ColumnValues) -> Iterator[Found]:
     if not has_bounds(column.field.type):
         return
     raw = (column.in_stats(name) for name in ("minValues", "maxValues"))
-    low, high = (from_json([value], column.field.type)[0] for value in raw)
+    low, high = (value_from_json(value, column.field.type) for value in raw)
     if column.nans and high is not None:
         yield column.found("maxValues", column.text(high), f"{column.nans:,} values are NaN")
     if isinstance(column.field.type, dt.FloatType):  # a text of 32 bits may stand for a float that was widened (T24)
-        low, high = lower_bounds([low], column.field.type)[0], upper_bounds([high], column.field.type)[0]
+        ends = (bound_array([end], column.field.type) for end in (low, high))
+        widened = zip((lower_bounds, upper_bounds), ends, strict=True)
+        low, high = (widen(bounds, column.field.type)[0].as_py() for widen, bounds in widened)
     if isinstance(column.field.type, dt.TimestampType) and high is not None:
         high += 999  # writers cut to milliseconds, and readers know (delta F7)
     if isinstance(high, str) and len(high) >= PREFIX_LENGTH:  # a prefix stands for all texts that begin so (delta F6)

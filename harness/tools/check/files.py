@@ -16,7 +16,7 @@ import numpy as np
 from harness.engines.data_files import FileName, check_file, look_at
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.duckdb.relations import about, relation
-from harness.engines.footers import Footer, read_footers
+from harness.engines.footers import Footer, footers_and_faults
 from harness.engines.row_groups import ColumnChunk, column_chunks
 from harness.errors import HarnessError, UnsupportedError, counted
 from harness.metadata.iceberg.manifests import DataFile
@@ -135,7 +135,8 @@ def checked_files(plan: PlannedScan, statements: Statements, seen: set[Said]) ->
             part = files[start : start + _AT_ONCE]
             sizes = look_at(lambda file: _size(file.name, plan), part, [file.name.physical for file in part])
             looked = list(zip(part, sizes, strict=True))
-            footers, faults = _footers(plan, [file.name for file, size in looked if file.format == "parquet" and size])
+            names = [file.name for file, size in looked if file.format == "parquet" and size]
+            footers, faults = footers_and_faults(DuckDBFiles(cursor(), plan.storage), names, table=plan.table)
             telling = [e.name.physical for e in part if e.entry and (e.entry.split_offsets or e.entry.column_sizes)]
             chunks = column_chunks(plan, [path for path in telling if path in footers])
             for file, size in looked:
@@ -185,21 +186,6 @@ def _fault(name: FileName, size: int | None, plan: PlannedScan) -> HarnessError 
     except HarnessError as error:
         return error
     return None
-
-
-def _footers(
-    plan: PlannedScan, names: Sequence[FileName]
-) -> tuple[dict[PhysicalPath, Footer], dict[PhysicalPath, HarnessError]]:
-    """Footers, and the faults of files that have none, by physical path."""
-    access = DuckDBFiles(cursor(), plan.storage)
-    try:
-        return read_footers(access, names, table=plan.table), {}
-    except HarnessError as error:
-        if len(names) == 1:
-            return {}, {names[0].physical: error}
-    middle = len(names) // 2
-    (some, wrong), (others, also) = (_footers(plan, part) for part in (names[:middle], names[middle:]))
-    return some | others, wrong | also
 
 
 @rule("ICE-401", Severity.ERROR, Reads.FILE, "iceberg 7.6", "iceberg 2.19")

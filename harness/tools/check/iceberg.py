@@ -10,12 +10,12 @@ from dataclasses import replace
 from harness.errors import HarnessError
 from harness.metadata.files.documents import Json
 from harness.metadata.iceberg.columns.reading import read_entries
-from harness.metadata.iceberg.delete_scope import read_schema_first
 from harness.metadata.iceberg.manifests import Content, ManifestEntry, ManifestFile, Status, open_manifest
 from harness.metadata.iceberg.metadata import decompress
 from harness.metadata.iceberg.model import PartitionSpec, RefType, Snapshot, TableMetadata
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.table import HINT, METADATA_DIRECTORY, IcebergTable
+from harness.metadata.iceberg.values import read_schema_first
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import widens
 from harness.storage.limits import contained

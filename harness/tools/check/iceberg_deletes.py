@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from harness.errors import HarnessError
 from harness.metadata.deletes.puffin import PuffinFile, open_puffin, read_deletion_vector
-from harness.metadata.iceberg.delete_scope import DeleteScope, key_columns, path_bounds
-from harness.metadata.iceberg.deletes import check_entry, vector_of
+from harness.metadata.iceberg.deletes import DeleteScope, check_entry, path_bounds, vector_of
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
+from harness.metadata.iceberg.planned_deletes import key_columns
 from harness.storage.paths import RecordedPath
 from harness.tools.check.iceberg import SnapshotFiles
 from harness.tools.check.rules import Found, Reads, Severity, refused, rule

@@ -9,8 +9,18 @@ from typing import Any
 import pyarrow as pa
 
 _TYPES: tuple[pa.DataType, ...] = (
-    *(pa.int32(), pa.int64(), pa.string(), pa.bool_(), pa.float32(), pa.float64(), pa.date32(), pa.decimal128(9, 2)),
-    *(pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.binary(), pa.list_(pa.int32())),
+    pa.int32(),
+    pa.int64(),
+    pa.string(),
+    pa.bool_(),
+    pa.float32(),
+    pa.float64(),
+    pa.date32(),
+    pa.decimal128(9, 2),
+    pa.timestamp("us"),
+    pa.timestamp("us", "UTC"),
+    pa.binary(),
+    pa.list_(pa.int32()),
     pa.struct([("a", pa.int32()), ("b", pa.string())]),
 )
 _PARTITIONED = ("identity", "bucket[4]", "truncate[2]")

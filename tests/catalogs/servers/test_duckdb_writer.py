@@ -20,8 +20,8 @@ import serving
 
 import harness
 
-pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-catalogs")
-pytestmark = pytest.mark.catalog
+pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-external -- catalogs")
+pytestmark = pytest.mark.external
 Write = Callable[..., harness.Table]
 _numbers = itertools.count()
 

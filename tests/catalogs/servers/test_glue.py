@@ -11,9 +11,9 @@ import harness
 from harness.cli import main
 from harness.metadata.catalogs.catalog import walk
 
-pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-catalogs")
-boto3 = pytest.importorskip("boto3", reason="boto3 is not installed: nox -s tests-catalogs")
-pytestmark = pytest.mark.catalog
+pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-external -- catalogs")
+boto3 = pytest.importorskip("boto3", reason="boto3 is not installed: nox -s tests-external -- catalogs")
+pytestmark = pytest.mark.external
 KEYS = {"aws_access_key_id": serving.KEY, "aws_secret_access_key": serving.SECRET, "region_name": "us-east-1"}
 
 

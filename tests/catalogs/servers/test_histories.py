@@ -16,8 +16,8 @@ from histories import write_history
 
 import harness
 
-pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-catalogs")
-pytestmark = pytest.mark.catalog
+pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-external -- catalogs")
+pytestmark = pytest.mark.external
 _PER_TEST = 10
 _ENGINES = ("duckdb", "spark")
 

@@ -13,8 +13,8 @@ import serving
 import harness
 from harness.metadata.catalogs.catalog import walk
 
-pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-catalogs")
-pytestmark = pytest.mark.catalog
+pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-external -- catalogs")
+pytestmark = pytest.mark.external
 ROWS = pa.table({"id": [1, 2, 3]})
 
 

@@ -16,8 +16,8 @@ import pytest
 import harness
 from harness.metadata.catalogs import pyiceberg_rest
 
-pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-catalogs")
-pytestmark = pytest.mark.catalog
+pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-external -- catalogs")
+pytestmark = pytest.mark.external
 
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "key-of-the-environment",

@@ -8,8 +8,8 @@ import pytest
 import harness
 from harness.cli import main
 
-pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-catalogs")
-pytestmark = pytest.mark.catalog
+pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-external -- catalogs")
+pytestmark = pytest.mark.external
 
 
 @pytest.fixture

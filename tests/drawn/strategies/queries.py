@@ -148,9 +148,16 @@ _ORDERED_CALLS = (
     f"list(t.s ORDER BY t.k DESC NULLS FIRST, {_ALL_OF_T})",
     f"first(t.p ORDER BY {_ALL_OF_T})",
     f"any_value(t.d ORDER BY t.s DESC, {_ALL_OF_T})",
-    *("arg_max(t.a, t.a, 2)", "list(DISTINCT t.s ORDER BY t.s)", "string_agg(DISTINCT t.s, '-' ORDER BY t.s DESC)"),
-    *("max(t.d, 2)", "min(t.s, 3)", "quantile_disc(t.p, [0.25, 0.6])", "quantile_disc(t.a, 0.4)", "median(t.p)"),
-    *("count(DISTINCT (t.k, t.s))", "len(list(t.a))"),
+    "arg_max(t.a, t.a, 2)",
+    "list(DISTINCT t.s ORDER BY t.s)",
+    "string_agg(DISTINCT t.s, '-' ORDER BY t.s DESC)",
+    "max(t.d, 2)",
+    "min(t.s, 3)",
+    "quantile_disc(t.p, [0.25, 0.6])",
+    "quantile_disc(t.a, 0.4)",
+    "median(t.p)",
+    "count(DISTINCT (t.k, t.s))",
+    "len(list(t.a))",
 )
 
 

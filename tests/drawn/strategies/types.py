@@ -11,9 +11,19 @@ from harness.metadata.model import schema as dt
 Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 
 _SHARED: Final[tuple[dt.Type, ...]] = (
-    *(dt.IntegerType(64), dt.StringType(), dt.IntegerType(32), dt.BooleanType(), dt.DateType()),
-    *(dt.DecimalType(9, 2), dt.DecimalType(18, 4), dt.DecimalType(38, 10), dt.FloatType(64), dt.FloatType(32)),
-    *(dt.TimestampType(), dt.TimestampType(utc=True), dt.BinaryType()),
+    dt.IntegerType(64),
+    dt.StringType(),
+    dt.IntegerType(32),
+    dt.BooleanType(),
+    dt.DateType(),
+    dt.DecimalType(9, 2),
+    dt.DecimalType(18, 4),
+    dt.DecimalType(38, 10),
+    dt.FloatType(64),
+    dt.FloatType(32),
+    dt.TimestampType(),
+    dt.TimestampType(utc=True),
+    dt.BinaryType(),
 )
 _ICEBERG: Final[tuple[dt.Type, ...]] = (dt.TimeType(), dt.UuidType(), dt.FixedType(4))
 _ICEBERG_3: Final[tuple[dt.Type, ...]] = (*(dt.TimestampType("ns", utc=u) for u in (False, True)), dt.GeometryType())

@@ -1,4 +1,4 @@
-"""The engine of another package, which `nox -s tests-datafusion` installs: no scenario is read wrongly."""
+"""The engine of another package, which `nox -s tests-external -- datafusion` installs: no scenario is read wrongly."""
 
 from collections import Counter
 
@@ -11,9 +11,11 @@ from harness.testing.conformance.runner import UnderTest, run
 from harness.testing.scenarios.loading import find
 
 pytestmark = [
-    pytest.mark.tools,
+    pytest.mark.external,
     pytest.mark.filterwarnings("ignore::harness.HarnessWarning"),
-    pytest.mark.skipif("datafusion" not in registered_engines(), reason="nox -s tests-datafusion installs the engine"),
+    pytest.mark.skipif(
+        "datafusion" not in registered_engines(), reason="the engine is not installed: nox -s tests-external"
+    ),
 ]
 
 

@@ -320,17 +320,33 @@ def moved(entry, folder):
 
 
 ENTRY = {
-    "status": 1, "snapshot_id": 3, "sequence_number": None, "file_sequence_number": None,
+    "status": 1,
+    "snapshot_id": 3,
+    "sequence_number": None,
+    "file_sequence_number": None,
     "data_file": {
-        "content": 0, "file_path": "s3://bucket/data/00001.parquet", "file_format": "PARQUET",
-        "partition": {"p": 4, "q": "x"}, "record_count": 10, "file_size_in_bytes": 1000,
-        "column_sizes": [{"key": 1, "value": 5}], "value_counts": [{"key": 1, "value": 10}, {"key": 2, "value": 10}],
-        "null_value_counts": [{"key": 1, "value": 0}, {"key": 1, "value": 3}], "nan_value_counts": None,
-        "lower_bounds": [{"key": 2, "value": b"a"}, {"key": 1, "value": bytes(8)}], "upper_bounds": [],
-        "key_metadata": None, "split_offsets": [4], "sort_order_id": 0, "first_row_id": None, "new_flag": None,
-        "new_rate": None, "new_mark": b"abc", "new_part": None,
+        "content": 0,
+        "file_path": "s3://bucket/data/00001.parquet",
+        "file_format": "PARQUET",
+        "partition": {"p": 4, "q": "x"},
+        "record_count": 10,
+        "file_size_in_bytes": 1000,
+        "column_sizes": [{"key": 1, "value": 5}],
+        "value_counts": [{"key": 1, "value": 10}, {"key": 2, "value": 10}],
+        "null_value_counts": [{"key": 1, "value": 0}, {"key": 1, "value": 3}],
+        "nan_value_counts": None,
+        "lower_bounds": [{"key": 2, "value": b"a"}, {"key": 1, "value": bytes(8)}],
+        "upper_bounds": [],
+        "key_metadata": None,
+        "split_offsets": [4],
+        "sort_order_id": 0,
+        "first_row_id": None,
+        "new_flag": None,
+        "new_rate": None,
+        "new_mark": b"abc",
+        "new_part": None,
     },
-}  # fmt: skip
+}
 
 
 def with_file(**changes):
@@ -386,7 +402,8 @@ def test_what_is_wrong_gives_the_error_of_the_entry(in_step, entry, message):
     ("stated", "rows", "is_damage"),
     [
         *(({"sequence_number": number}, 10, True) for number in (2**63, -(2**64))),
-        *(({"first_row_id": 2**62}, 10, False), ({"first_row_id": 0}, 2**61, False)),
+        ({"first_row_id": 2**62}, 10, False),
+        ({"first_row_id": 0}, 2**61, False),
     ],
 )
 def test_numbers_near_and_beyond_a_long(in_step, stated, rows, is_damage):

@@ -9,7 +9,7 @@ from test_revenue import MONDAY, ORDERS, REGIONS, TUESDAY
 import harness
 from harness.testing.literals import literal
 
-pytestmark = pytest.mark.connect
+pytestmark = pytest.mark.external
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ import org.apache.spark.sql.types.StructType;
 
 /**
  * What a client of Spark Connect asks of the server's JVM, in the options of a source: the relation over planned files,
- * which is that of `Lowering.planned`, or the ends of files, as `Footers` and `OrcTails` find them on the executors.
+ * which is that of `Lowering.planned`, or the ends of files, as `FileEnds` reads them on the executors.
  */
 public final class PlannedSource implements RelationProvider {
     private static final Map SESSIONS = Collections.synchronizedMap(new WeakHashMap());
@@ -32,12 +32,12 @@ public final class PlannedSource implements RelationProvider {
             SparkSession user = (SparkSession) context.sparkSession();
             String kind = text(told, "kind");
             if (kind.equals("access")) {
-                return new Answer(context, kind, text(told, "scheme").getBytes("UTF-8"), Collections.EMPTY_MAP);
+                return new Answer(context, text(told, "scheme").getBytes("UTF-8"), null, 0);
             }
             byte[] files = bytes(told, "files");
             Map options = map(text(told, "hadoop"));
-            if (kind.equals("footers") || kind.equals("tails")) {
-                return new Answer(context, kind, files, options);
+            if (kind.equals("ends")) {
+                return new Answer(context, files, options, Integer.parseInt(text(told, "most")));
             }
             return Lowering.relation(
                 session(user, map(text(told, "settings"))),
@@ -82,18 +82,18 @@ public final class PlannedSource implements RelationProvider {
         return (Map) new ObjectMapper().readValue(json, java.util.HashMap.class);
     }
 
-    /** One row with one binary column, worked out when the row is read. */
+    /** One row with one binary column, worked out when the row is read. Without `options` it tells of a file system. */
     static final class Answer extends BaseRelation implements TableScan {
         private final SQLContext context;
-        private final String kind;
         private final byte[] asked;
         private final Map options;
+        private final int most;
 
-        Answer(SQLContext context, String kind, byte[] asked, Map options) {
+        Answer(SQLContext context, byte[] asked, Map options, int most) {
             this.context = context;
-            this.kind = kind;
             this.asked = asked;
             this.options = options;
+            this.most = most;
         }
 
         public SQLContext sqlContext() {
@@ -117,11 +117,8 @@ public final class PlannedSource implements RelationProvider {
         }
 
         private byte[] found(SparkSession user) throws Exception {
-            if (kind.equals("footers")) {
-                return Footers.look(user, asked, options);
-            }
-            if (kind.equals("tails")) {
-                return OrcTails.fetch(user, asked, options);
+            if (options != null) {
+                return FileEnds.read(user, asked, options, most);
             }
             try {
                 FileSystem.getFileSystemClass(new String(asked, "UTF-8"), user.sessionState().newHadoopConf());

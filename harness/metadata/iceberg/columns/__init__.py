@@ -1,5 +1,5 @@
-"""Live data files of a snapshot as columns, decoded from many manifests at once.
+"""The files of manifests as one table of columns, decoded from many manifests at once.
 
-`reading` is the way through: `entries` gathers manifests and finds where their entries begin, `walk` goes over them and
-notes places, `raw` makes columns of these places and keeps them, and `data_files` is what comes of it.
+`reading` is the entry point. `entries` batches manifests and defines the table, `walk` and `alone` note the places of
+values, and `raw` reads the values at these places. `reading` then adds what entries inherit from the manifest list.
 """

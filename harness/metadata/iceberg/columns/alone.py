@@ -47,8 +47,11 @@ def walks_alone(reader: ManifestReader, slots: tuple[Slot, ...], blocks: Iterabl
     except DAMAGE as error:
         raise decode_error(error, file=container.file) from error
 
+    lists = notes.lists()
+
     def read(data: bytes, position: int) -> int:
-        notes.next_entry()
+        for places in lists:
+            places.append(NOWHERE)
         return step(data, position)
 
     for count, block in blocks:
@@ -62,7 +65,11 @@ def walks_alone(reader: ManifestReader, slots: tuple[Slot, ...], blocks: Iterabl
 
 @dataclass(slots=True)
 class _Notes:
-    """The places of the entries of a block so far. written: what follows the block, which has `size` bytes."""
+    """The places in a block, one for each entry so far.
+
+    written: The bytes that follow the block.
+    size: Bytes of the block.
+    """
 
     size: int = 0
     written: bytearray = field(default_factory=bytearray)
@@ -71,18 +78,13 @@ class _Notes:
     counts: dict[str, list[int]] = field(default_factory=dict)
     pairs: dict[tuple[str, int], list[int]] = field(default_factory=dict)
 
-    def lists(self) -> Iterator[list[int]]:
-        for notes in (self.starts, self.ends, self.counts, self.pairs):
-            yield from notes.values()
+    def lists(self) -> list[list[int]]:
+        return [*self.starts.values(), *self.ends.values(), *self.counts.values(), *self.pairs.values()]
 
     def begin(self, size: int) -> None:
         self.size, self.written = size, bytearray()
         for places in self.lists():
             places.clear()
-
-    def next_entry(self) -> None:
-        for places in self.lists():
-            places.append(NOWHERE)
 
     def write(self, data: bytes) -> tuple[int, int]:
         """Put bytes behind the block, and return where they begin and end."""
@@ -190,20 +192,21 @@ def _note_numbers(notes: _Notes, name: str, count: int, numbers: list[Any]) -> N
 
 def _map(node: Node, slot: Slot, notes: _Notes, tally: Tally) -> Read:
     notes.counts.setdefault(slot.name, [])
+    noted = {} if slot.kind == "counts" else {key: notes.pairs.setdefault((slot.name, key), []) for key in slot.keys}
     places = slot.pair_of(node)
     if places is None:
         return skip_of(node, tally)
-    noted = {wanted: notes.pairs.setdefault((slot.name, wanted), []) for wanted in slot.keys}
 
     def note(items: list[list[Any]]) -> None:
         known = _known_pairs(items, places)
+        wanted = [(key, known[key]) for key in slot.keys if key in known]
         if slot.kind == "counts":
-            numbers = [number for pair in known.items() if is_long(pair[1]) for number in pair]
+            numbers = [number for key, value in wanted if is_long(value) for number in (key, value)]
             _note_numbers(notes, slot.name, len(numbers) // 2, numbers)
             return
-        for id_ in noted.keys() & known.keys():
-            if type(known[id_]) is bytes:
-                noted[id_][-1], _ = notes.write(encode_long(len(known[id_])) + known[id_])
+        for key, value in wanted:
+            if type(value) is bytes:
+                noted[key][-1], _ = notes.write(encode_long(len(value)) + value)
 
     return _rewritten(node, tally, note)
 
@@ -221,18 +224,18 @@ def map_decoder(reader: ManifestReader, slot: Slot) -> Callable[[bytes | None], 
         if data is None:
             return None
         column.read(data, 0)
-        return _known_pairs(column.take()[0], places)
+        known = _known_pairs(column.take()[0], places)
+        return {id_: value for id_, value in known.items() if is_long(value) or type(value) is bytes}
 
     return decode
 
 
 def _known_pairs(items: Sequence[Sequence[Any]], places: tuple[int, int]) -> dict[int, Any]:
-    """The values of a map by key; one that is null, beyond a long or given twice is unknown (iceberg 2.8)."""
+    """The values of a map by key; one that is null or given twice is unknown (iceberg 2.8)."""
     key, value = places
-    times = Counter(item[key] for item in items)
-    pairs = ((item[key], item[value]) for item in items if times[item[key]] == 1)
-    texts_as_bytes = ((id_, found.encode() if isinstance(found, str) else found) for id_, found in pairs)
-    return {id_: found for id_, found in texts_as_bytes if is_long(id_) and (is_long(found) or type(found) is bytes)}
+    times = Counter([item[key] for item in items])
+    pairs = [(item[key], item[value]) for item in items if times[item[key]] == 1 and item[value] is not None]
+    return {id_: known.encode() if type(known) is str else known for id_, known in pairs}
 
 
 def is_long(number: object) -> bool:

@@ -99,18 +99,26 @@ def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[Bloc
 
 
 def walked(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> tuple[Walk, Sequence[Blocks]] | None:
-    """The walk over the entries of manifests that are worth it, and these; None: none is. Raises Unsure."""
+    """Walk over the entries of the manifests for which a walk together pays off.
+
+    Returns:
+        The walk, and the manifests that it covers; None if it pays off for none.
+
+    Raises:
+        Unsure: An entry is damaged or odd.
+    """
     container = batch[0].reader.container
     if batch[0].data is None or container.limits.items < MOST_ITEMS:
         return None
-    steps = entry_steps(container.schema, slots)
+    is_guessed = sum(sum(blocks.counts) for blocks in batch) >= _FEWEST
+    chosen = worth_it(batch)
+    steps = entry_steps(container.schema, slots) if is_guessed or chosen else None
     if steps is None:
         return None
-    if sum(sum(blocks.counts) for blocks in batch) >= _FEWEST:
+    if is_guessed:
         found = _guessed(_Lanes.of(batch), *steps)
         if found is not None:
             return found, batch
-    chosen = worth_it(batch)
     together = [blocks for blocks in batch if blocks.number in chosen]
     if not together:
         return None

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import CorruptFileError, UnsupportedError
+from harness.errors import UnsupportedError
 from harness.metadata.files.avro_container import decode_error
 from harness.metadata.files.avro_values import FieldError
 from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, MORE, Extent, statistic
@@ -33,8 +32,7 @@ from harness.metadata.model.arrow_values import (
     to_numpy,
     without_rows,
 )
-from harness.storage.decoded import Cache, Key
-from harness.storage.decoded_folder import KeptEntry, StrangeEntryError
+from harness.storage.decoded import Cache, KeptEntry, Key
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion
@@ -420,7 +418,7 @@ class KeptManifests:
             for name in bounds.schema.names:
                 facts = facts.append_column(bounds.schema.field(name), bounds.column(name))
         header = entry.about.get(_HEADER)
-        return None if header is None else (header, _raw(entry, facts, Extent(tuple(fields)), recorded))
+        return None if header is None else (header, _raw(entry, facts, Extent(tuple(fields))))
 
     def put(self, recorded: str, header: bytes, raw: Raw, counts: Mapping[str, pa.Array]) -> None:
         """Keeps the live entries of one manifest. counts: the encoded maps.
@@ -461,7 +459,7 @@ class KeptManifests:
             key = self._key(manifest)
             if key is None:
                 return None
-            digest.update(bytes.fromhex(key.name))
+            digest.update(f"{key}".encode(errors="surrogatepass"))
         return Key("distinct paths", "", len(manifests), digest.hexdigest())
 
     def _key(self, recorded: str) -> Key | None:
@@ -475,24 +473,11 @@ def _bounds_key(key: Key, field: int) -> Key:
     return Key(f"manifest bounds {field}", key.path, key.size, key.token)
 
 
-def _raw(entry: KeptEntry, facts: pa.Table, extent: Extent, recorded: str) -> Raw:
+def _raw(entry: KeptEntry, facts: pa.Table, extent: Extent) -> Raw:
     def paths() -> pa.ChunkedArray:
-        with _sound(recorded):
-            return entry.columns(pa.schema([pa.field("path", pa.string(), nullable=False)])).column(0)
+        return entry.columns(pa.schema([pa.field("path", pa.string(), nullable=False)])).column(0)
 
     def counts(name: str, keys: Sequence[int], places: Places) -> Mapping[int, tuple[Places, Mask]]:
-        with _sound(recorded):
-            return _counts_in(entry.columns(_COUNTS[name]).column(0).take(from_numpy(places)).combine_chunks(), keys)
+        return _counts_in(entry.columns(_COUNTS[name]).column(0).take(from_numpy(places)).combine_chunks(), keys)
 
     return Raw(facts, extent, paths, counts)
-
-
-@contextmanager
-def _sound(recorded: str) -> Iterator[None]:
-    """Refuses an entry that has the right digest and is wrong all the same: somebody put it there on purpose."""
-    try:
-        yield
-    except (StrangeEntryError, Unsure, IndexError) as error:
-        raise CorruptFileError(
-            f"The cache holds a wrong entry ({error}): empty it, and look who may write there", file=recorded
-        ) from error

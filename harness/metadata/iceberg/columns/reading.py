@@ -485,7 +485,7 @@ def entry_slots(extent: Extent) -> tuple[Slot, ...]:
     if extent.has_maps:
         maps = tuple(replace(slot, kind="encoded") for slot in maps)
     elif extent.fields:
-        maps = tuple(replace(slot, keys=extent.fields) if slot.kind == "bounds" else slot for slot in maps)
+        maps = tuple(replace(slot, keys=extent.fields) for slot in maps)
     else:
         maps = ()
     of_entry, of_file = (_MORE_OF_ENTRY, _MORE_OF_FILE) if extent.has_more else ((), ())

@@ -391,7 +391,7 @@ class Slot:
     kind: `encoded` notes the bytes of a whole value; `numbers` is a list, `counts` and `bounds` are maps from field
         ids.
     fields: the slots of a record whose bytes are not noted.
-    pair: the field ids of a map's key and value. keys: the keys of `bounds` to note.
+    pair: the field ids of a map's key and value. keys: the keys of a map that are wanted.
     is_strict: whether a number beyond a long is damage; else it is unknown. Some writers have such ids.
     """
 

@@ -1,0 +1,305 @@
+"""The deletes of the data files of a plan: position deletes, and sets of equality deletes with their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import InvalidTableError, UnsupportedError
+from harness.metadata.filters.skipping import may_share
+from harness.metadata.iceberg.columns.entries import DataFiles, from_entries
+from harness.metadata.iceberg.deletes import DeleteIndex, vector_of
+from harness.metadata.iceberg.manifests import ManifestEntry
+from harness.metadata.iceberg.skipping import bounds_of
+from harness.metadata.iceberg.values import Partitions
+from harness.metadata.model import schema as dt
+from harness.metadata.model.arrow_values import Mask, Places, array_of, distinct, from_numpy, to_numpy
+from harness.metadata.model.schema import Field
+from harness.metadata.plan.deletes import (
+    EqualityDelete,
+    PositionDeleteFile,
+    PositionDeletes,
+    PositionFiles,
+    key_fields,
+    vectors_table,
+)
+from harness.storage.paths import PathMap
+from harness.storage.records import dataclass
+from harness.storage.threads import phase
+
+if TYPE_CHECKING:
+    from harness.metadata.iceberg.table import IcebergTable
+
+_BOUND_CHECKS = 200_000
+"""Comparing key bounds of every delete with every data file is quadratic; beyond this many it is left to the join."""
+
+
+def position_deletes(
+    files: DataFiles, index: DeleteIndex, partitions: Partitions, path_map: PathMap
+) -> tuple[PositionDeletes, pa.Array]:
+    """Return the position deletes of data files, and `FILES.positions`.
+
+    Raises CorruptDeleteError: a delete names a data file but contradicts its partition or sequence number (4.3, 4.4).
+    """
+    vectors, numbers = _vectors(files, index, partitions)
+    table = files.table
+    concerned = np.zeros(len(files), dtype=np.bool_)
+    targeted = array_of(sorted(index.targeted_paths), pa.string())
+    if len(targeted):
+        concerned |= to_numpy(pc.is_in(table.column("path"), value_set=targeted))
+    scoped = index.scoped_partitions
+    specs, tuples = to_numpy(table.column("spec_id")), to_numpy(table.column("tuple"))
+    if scoped:
+        in_scope = [partitions.key_of(spec, values) in scoped for spec, values in _tuples(files)]
+        concerned |= np.array(in_scope, dtype=np.bool_)[tuples]
+    for spec in distinct(specs).tolist():
+        if index.reaches(spec):
+            concerned |= specs == spec
+    places = np.flatnonzero(concerned & (numbers < 0)).tolist()
+    delete_files: dict[int, tuple[int, ManifestEntry]] = {}
+    sets: dict[PositionFiles, int] = {}
+
+    def numbered(entries: Iterable[ManifestEntry]) -> tuple[int, ...]:
+        return tuple(delete_files.setdefault(id(e), (len(delete_files), e))[0] for e in entries)
+
+    for place, deletes in zip(places, map(index.for_data_file, files.entries(places)), strict=True):
+        if deletes.applied or deletes.suspects:
+            source = PositionFiles(numbered(deletes.applied), numbered(deletes.suspects))
+            numbers[place] = len(vectors) + sets.setdefault(source, len(sets))
+    found = PositionDeletes(
+        files=tuple(_delete_file(entry, partitions, path_map) for _, entry in delete_files.values()),
+        vectors=vectors_table([vector_of(entry, path_map.physical(entry.file.path)) for entry in vectors]),
+        sets=tuple(sets),
+    )
+    return found, from_numpy(numbers, missing=numbers < 0)
+
+
+def _vectors(
+    files: DataFiles, index: DeleteIndex, partitions: Partitions
+) -> tuple[list[ManifestEntry], npt.NDArray[np.int32]]:
+    """Return the deletion vectors of data files, and per file the number of its vector, -1 if it has none."""
+    numbers = np.full(len(files), -1, dtype=np.int32)
+    if not index.vectors:
+        return [], numbers
+    paths, entries = list(index.vectors), list(index.vectors.values())
+    known = pc.index_in(files.table.column("path"), value_set=array_of(paths, pa.string()))
+    places = np.flatnonzero(to_numpy(known.is_valid()))
+    hit = to_numpy(known.drop_null())
+    used, numbers[places] = np.unique(hit, return_inverse=True)
+    keys = [partitions.key_of(spec, values) for spec, values in _tuples(files)]
+    own = np.array([entry.sequence_number for entry in entries], dtype=np.int64)[hit]
+    late = own < to_numpy(files.table.column("sequence_number"))[places]
+    tuples = to_numpy(files.table.column("tuple"))[places].tolist()
+    scopes = [index.scope.partition_of(entries[vector].file) for vector in hit.tolist()]
+    elsewhere = [keys[tuple_] != scope for tuple_, scope in zip(tuples, scopes, strict=True)]
+    doubtful = late | np.array(elsewhere, dtype=np.bool_)
+    for vector, data in zip(hit[doubtful].tolist(), files.entries(places[doubtful].tolist()), strict=True):
+        index.scope.check_vector(entries[vector], data)
+    return [entries[vector] for vector in used.tolist()], numbers
+
+
+def _delete_file(entry: ManifestEntry, partitions: Partitions, path_map: PathMap) -> PositionDeleteFile:
+    return PositionDeleteFile(
+        path=entry.file.path,
+        physical=path_map.physical(entry.file.path),
+        format=entry.file.format,
+        sequence_number=entry.sequence_number,
+        partition=partitions.index_of(entry.file.spec_id, entry.file.partition),
+        target=entry.file.referenced_data_file,
+        record_count=entry.file.record_count,
+    )
+
+
+def equality_deletes(
+    files: DataFiles, index: DeleteIndex, partitions: Partitions
+) -> tuple[npt.NDArray[np.int64], list[tuple[int, ...]]]:
+    """Per file the number of its set of equality deletes, in the order in which sets come; and the sets, as indexes
+    into `DeleteIndex.equality_deletes`."""
+    if not index.equality_deletes:
+        return np.zeros(len(files), dtype=np.int64), [()] if len(files) else []
+    keys = [partitions.key_of(spec, values) for spec, values in _tuples(files)]
+    pairs = np.stack(
+        [to_numpy(files.table.column(name)).astype(np.int64) for name in ("tuple", "sequence_number")], axis=1
+    )
+    distinct, first, codes = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+    sets: dict[tuple[int, ...], int] = {}
+    numbers = np.zeros(len(distinct), dtype=np.int64)
+    for place in np.argsort(first).tolist():
+        tuple_, sequence_number = distinct[place].tolist()
+        numbers[place] = sets.setdefault(index.equality.hitting(keys[tuple_], sequence_number), len(sets))
+    return numbers[codes.reshape(-1)], list(sets)
+
+
+def _tuples(files: DataFiles) -> Iterator[tuple[int, Mapping[int, Any]]]:
+    """Every partition tuple with its spec."""
+    yield from zip(files.specs_of_tuples(), files.tuples, strict=True)
+
+
+@dataclass(slots=True)
+class DeleteSets:
+    """The distinct sets of equality deletes that files have, and the deletes in them, numbered as they come.
+
+    keys: of each delete the columns.
+    """
+
+    deletes: Sequence[ManifestEntry]
+    keys: Sequence[tuple[Field, ...]]
+    source: IcebergTable
+    partitions: Partitions
+    _numbers: dict[tuple[int, ...], int] = field(default_factory=dict)
+    _used: dict[int, int] = field(default_factory=dict)
+
+    def number(self, files: DataFiles, codes: npt.NDArray[np.int64], sets: Sequence[tuple[int, ...]]) -> pa.Array:
+        """The number of the set of equality deletes of each file.
+
+        codes, sets: the deletes in scope of each file, as `equality_deletes` says.
+        """
+        if not any(sets):
+            self._numbers.setdefault((), 0)
+            return from_numpy(np.zeros(len(files), dtype=np.int32))
+        hits = [sets[code] for code in codes.tolist()]
+        with phase("finding the deletes of files"):
+            for place, narrowed in self._narrowed(files, hits):
+                hits[place] = narrowed
+        known: dict[int, int] = {}  # by identity: files with the same deletes share one tuple, which may be long
+        for deletes in hits:
+            if id(deletes) not in known:
+                known[id(deletes)] = self._numbers.setdefault(
+                    tuple(sorted(self._used.setdefault(place, len(self._used)) for place in deletes)),
+                    len(self._numbers),
+                )
+        return array_of([known[id(deletes)] for deletes in hits], pa.int32())
+
+    def all(self) -> tuple[tuple[int, ...], ...]:
+        """Every scope, by number."""
+        return tuple(self._numbers)
+
+    def used(self) -> tuple[EqualityDelete, ...]:
+        """Every delete in a scope, by the number that scopes call it."""
+        return tuple(self._delete(place) for place in self._used)
+
+    def _narrowed(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """The first files with the deletes that may hit some row of them, by their key bounds (iceberg 4.9)."""
+        if not self.source.options.prune.by_statistics:
+            return
+        checks = np.cumsum([len(deletes) for deletes in hits])
+        places = [i for i in np.flatnonzero(checks <= _BOUND_CHECKS).tolist() if hits[i]]
+        if not places:
+            return
+        some = list(set().union(*(hits[i] for i in places)))
+        number = {delete: place for place, delete in enumerate(some)}
+        keys = [[key for key in self.keys[i] if len(key_fields(key)) == 1] for i in some]  # top-level ones
+        ids = tuple({column.id: None for columns in keys for column in columns})
+        pairs = (
+            np.array([number[delete] for i in places for delete in hits[i]], dtype=np.int64),
+            np.repeat(np.array(places, dtype=np.int64), [len(hits[i]) for i in places]),
+        )
+        hit = iter(may_hit(from_entries((self.deletes[i] for i in some), ids, manifest=0), files, keys, pairs).tolist())
+        for place in places:
+            yield place, tuple(delete for delete in hits[place] if next(hit))
+
+    def _delete(self, place: int) -> EqualityDelete:
+        entry = self.deletes[place]
+        spec, tuple_ = self.source.metadata.specs[entry.file.spec_id], entry.file.partition
+        return EqualityDelete(
+            path=entry.file.path,
+            physical=self.source.path_map.physical(entry.file.path),
+            format=entry.file.format,
+            keys=self.keys[place],
+            sequence_number=entry.sequence_number,
+            partition=None if spec.is_unpartitioned else self.partitions.index_of(spec.id, tuple_),
+            record_count=entry.file.record_count,
+        )
+
+
+# The key columns of equality deletes, looked up in all schemas that the table ever had (iceberg 4.23).
+
+
+def key_columns(ids: Iterable[int], schemas: Iterable[dt.Schema], *, file: str) -> tuple[dt.Field, ...]:
+    """Return the keys of one delete file: per key its top-level column, pruned down to the key.
+
+    Args:
+        ids: field ids of the keys, which are returned in ascending order.
+        schemas: every schema of the table, that of the read first, then the newest: a column since dropped or renamed
+            still counts.
+        file: the delete file, for messages.
+
+    Raises:
+        InvalidTableError: an id is in no schema, lies below a list or map, or is not a single value.
+        UnsupportedError: a float key, which the format forbids: writers and engines disagree on -0.0 and 0.0.
+    """
+    known = tuple(schemas)
+    return tuple(_find(field_id, known, file) for field_id in sorted(set(ids)))
+
+
+def _find(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.Field:
+    for schema in schemas:
+        found = next((path for root in schema.fields if (path := _path(root, field_id))), ())
+        if not found:
+            continue
+        *above, key = found
+        beside = next((f for f in above if not isinstance(f.type, dt.StructType)), None)
+        if beside is not None:
+            raise _refused(field_id, f"lies below {beside.name!r}, a list or map", file)
+        if dt.children(key.type):
+            raise _refused(field_id, f"is {key.type}, not a single value", file)
+        if isinstance(key.type, dt.FloatType):
+            raise UnsupportedError(
+                f"Cannot apply an equality delete: its key {key.name!r} is {key.type}, which the format forbids",
+                cause="UnknownEqualityField",
+                file=file,
+                field=key.name,
+                rule="iceberg 4.23",
+            )
+        for parent in reversed(above):
+            key = replace(parent, type=dt.StructType((_kept(key, schema, schemas),)))
+        return _kept(key, schema, schemas)
+    message = f"Cannot apply an equality delete: no schema of the table has its key field id {field_id}"
+    raise InvalidTableError(message, cause="UnknownEqualityField", file=file, field=str(field_id), rule="iceberg 4.23")
+
+
+def _path(field: dt.Field, field_id: int) -> tuple[dt.Field, ...]:
+    """The fields from `field` down to that id; none if it is not below."""
+    if field.id == field_id:
+        return (field,)
+    return next(((field, *below) for child in dt.children(field.type) if (below := _path(child, field_id))), ())
+
+
+def _kept(field: dt.Field, schema: dt.Schema, schemas: tuple[dt.Schema, ...]) -> dt.Field:
+    """A column that was dropped is optional: files written since lack it, required or not."""
+    return field if schema is schemas[0] else replace(field, required=False)
+
+
+def _refused(field_id: int, why: str, file: str) -> InvalidTableError:
+    message = f"Cannot apply an equality delete: its key field id {field_id} {why}"
+    return InvalidTableError(message, cause="UnknownEqualityField", file=file, field=str(field_id), rule="iceberg 4.23")
+
+
+# Bounds that are false without a contradiction keep a delete from its file (docs/reference/trust.md). They are used all
+# the same under `prune="all"` and `"files"`, so that a query of few data files reads few delete files.
+def may_hit(
+    deletes: DataFiles, data: DataFiles, keys: Sequence[Sequence[dt.Field]], pairs: tuple[Places, Places]
+) -> Mask:
+    """Return, for each pair, whether a row of an equality delete may equal a row of a data file (iceberg 4.9).
+
+    Args:
+        deletes: Delete files, with the statistics of their keys.
+        data: Data files, with the statistics of all keys.
+        keys: For each delete file, top-level keys with their newest type. Fewer keys make the answer true more often.
+            Keys inside structs must be left out: writers differ on whether a null struct counts as null of its fields.
+        pairs: Indices into `deletes` and into `data`, of files that are in scope of each other.
+    """
+    kept = np.ones(len(pairs[0]), dtype=np.bool_)
+    for column in {key.id: key for columns in keys for key in columns}.values():
+        has_key = np.array([any(key.id == column.id for key in columns) for columns in keys], dtype=np.bool_)
+        places = np.flatnonzero(kept & has_key[pairs[0]])
+        files = zip((deletes, data), pairs, strict=True)
+        facts = (bounds_of(each, column).take(numbers[places]) for each, numbers in files)
+        kept[places] = may_share(column, *facts)
+    return kept

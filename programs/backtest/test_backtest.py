@@ -1,0 +1,31 @@
+"""The bugs that `nox -s readers -- backtest` looks for, and what is recorded of them."""
+
+import backtest as recall
+import pytest
+
+from harness.testing.conformance.readers import READERS
+from harness.testing.scenarios.loading import find
+
+BUGS = recall.bugs()
+
+
+def test_bugs_are_told_once() -> None:
+    assert len({bug.id for bug in BUGS}) == len(BUGS)
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.id)
+def test_a_bug_names_what_there_is(bug: recall.Bug) -> None:
+    assert bug.reader in READERS
+    assert bug.report.startswith("https://")
+    assert bool(bug.fixed) != bool(bug.by_hand), "a mended release, or the wrong rows that the report describes"
+    assert bug.scenarios or bug.shapes
+    for name in (*bug.scenarios, *(shape.partition(" of ")[2] for shape in bug.shapes)):
+        assert find(name)
+
+
+def test_results_are_of_these_bugs_and_on_the_page() -> None:
+    results = recall.recorded()
+    assert set(results) == {bug.id for bug in BUGS}
+    assert all(result.found == bool(result.by) for result in results.values())
+    text = recall.PAGE.read_text("utf-8")
+    assert recall.page(text, results) == text

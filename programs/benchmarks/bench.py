@@ -1,0 +1,153 @@
+"""`nox -s bench -- …`: measures harness beside a floor and its peers, and keeps a history of it.
+
+    python programs/benchmarks/bench.py                      all figures; a line each into docs/bench/history.jsonl
+    python programs/benchmarks/bench.py --compare            measures, and says what became slower than the run before
+    python programs/benchmarks/bench.py --compare 8dd31722   the same, against the run of a commit
+    python programs/benchmarks/bench.py --compare --newest   the same of the newest run in the history; measures nothing
+    python programs/benchmarks/bench.py --small              to see that everything works, in two minutes
+
+A run that is not whole, of small tables, without peers, or of some figures, goes to build/bench/others.jsonl instead.
+Wants an idle machine. Tables are made under build/bench, once; peers are installed in .nox/bench, once.
+"""
+
+import argparse
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import bench_reports
+from bench_figures import ON_SPARK, figures, is_large, planning, spark_figures
+from bench_made import FULL, SMALL, Made, Scale, made
+from bench_planned import planned
+from bench_records import Failed, Record, Run, from_lines, newest_run, to_line
+from bench_rounds import SCRIPTS, ContenderFailed, Figure, measure
+from bench_scanned import scanned
+from bench_small import many, small
+
+from harness.testing.conformance.readers import interpreters
+
+ROOT = Path(__file__).parents[2]
+HISTORY = ROOT / "docs/bench/history.jsonl"
+PAGE = ROOT / "docs/bench/index.md"
+BUILD = ROOT / "build/bench"
+PEERS = ROOT / ".nox/bench"
+OTHERS = BUILD / "others.jsonl"
+"""Runs that are no part of the history: at another scale, of some figures, or without peers."""
+MAKERS = {"scanned": scanned, "small": small, "many": many, "planned": planned}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Do what the words say. 0; 1 where harness failed, gave a wrong answer, or became slower."""
+    arguments = _arguments(words)
+    scale = SMALL if arguments.small else FULL
+    history = HISTORY if scale.name == FULL.name else OTHERS
+    before = from_lines(history.read_text("utf-8")) if history.is_file() else []
+    if arguments.newest:
+        now = newest_run(before, scale.name)
+    else:
+        now = _measured(arguments, scale)
+        whole = scale == FULL and not arguments.only and not arguments.alone
+        _keep(now, HISTORY if whole else OTHERS)
+        if whole:
+            PAGE.write_text(bench_reports.put(PAGE.read_text("utf-8"), bench_reports.figures(now)), "utf-8")
+    failing = [f"{record.figure}: {name}: {reason}" for record in now for name, reason in _failures(record)]
+    for text in failing:
+        print(text)
+    if arguments.compare is None:
+        return int(bool(failing))
+    then = newest_run(before, scale.name, before=now[0].run.date, commit=arguments.compare) if now else []
+    then = [record for record in then if _asked(record.figure, arguments, scale)]
+    print(bench_reports.report(now, then))
+    return int(bool(failing) or any(kind != "faster" for kind, _ in bench_reports.differences(now, then)))
+
+
+def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--small", action="store_true", help="small tables and few rounds")
+    slower = "say what became slower than the run before, or than the run of a commit"
+    parser.add_argument("--compare", metavar="COMMIT", nargs="?", const="", help=slower)
+    parser.add_argument("--newest", action="store_true", help="measure nothing: take the newest run of the history")
+    parser.add_argument("--only", metavar="REGEX", default="", help="only figures whose name matches")
+    parser.add_argument("--alone", action="store_true", help="without peers: harness and the floors")
+    parser.add_argument("--spark", action="store_true", help="Spark too, and the formats' own jars from Maven Central")
+    parser.add_argument("--large", action="store_true", help="planning a million files too, which take minutes to make")
+    return parser.parse_args(words)
+
+
+def _measured(arguments: argparse.Namespace, scale: Scale) -> list[Record]:
+    """A record for each figure asked for, which is also printed."""
+    run = Run(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        commit=_commit(),
+        scale=scale.name,
+        cores=os.cpu_count() or 1,
+        system=f"{platform.system()} {platform.machine()}",
+        python=platform.python_version(),
+    )
+    wanted = {} if arguments.alone else {n: s for n, s in SCRIPTS.items() if arguments.spark or "spark" not in n}
+    pythons = {name: str(python) for name, python in interpreters(PEERS, wanted).items()}
+    found = []
+    for figure in _figures(scale, large=arguments.large):
+        if _asked(figure.figure, arguments, scale):
+            try:
+                outcomes = measure(figure, scale, pythons)
+            except ContenderFailed as error:
+                sys.exit(str(error))
+            record = Record(run=run, group=figure.group, figure=figure.figure, title=figure.title, outcomes=outcomes)
+            print(bench_reports.line(record), flush=True)
+            found.append(record)
+    return found
+
+
+def _asked(figure: str, arguments: argparse.Namespace, scale: Scale) -> bool:
+    if (figure.startswith(ON_SPARK) and not arguments.spark) or (is_large(figure, scale) and not arguments.large):
+        return False
+    return re.search(arguments.only, figure) is not None
+
+
+def _figures(scale: Scale, *, large: bool) -> Iterator[Figure]:
+    tables: dict[str, dict[str, Made]] = {}
+    for name, maker in MAKERS.items():
+        print(f"tables: {name}", flush=True)
+        tables[name] = made(maker, scale, BUILD)
+    yield from figures(tables, scale)
+    yield from spark_figures(tables["scanned"])
+    if large:
+        print("tables: large", flush=True)
+        largest = replace(scale, name=f"large {scale.name}", planned_files=(scale.large_files,))
+        yield from planning(made(planned, largest, BUILD), largest)
+
+
+def _commit() -> str:
+    """The commit, with `+` where what is measured has changes that are not in it."""
+    commit = _git("rev-parse", "--short=10", "HEAD")
+    return f"{commit}+" if _git("status", "--porcelain", "--", "harness") else commit
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", "-C", str(ROOT), *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _keep(records: Sequence[Record], history: Path) -> None:
+    history.parent.mkdir(parents=True, exist_ok=True)
+    with history.open("a", encoding="utf-8") as lines:
+        lines.writelines(f"{to_line(record)}\n" for record in records)
+
+
+def _failures(record: Record) -> Iterator[tuple[str, str]]:
+    """The project's own failures; a peer's are in the record."""
+    for name, outcome in record.outcomes.items():
+        if name.startswith(bench_reports.OURS) and isinstance(outcome, Failed):
+            yield name, outcome.reason
+
+
+if __name__ == "__main__":
+    sys.exit(main())

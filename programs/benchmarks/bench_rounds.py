@@ -1,0 +1,242 @@
+"""Readers in processes of their own, which take turns round by round, so that a noisy moment hits all of them alike."""
+
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bench_made import Scale
+from bench_records import Failed, Outcome, Sample, measured
+
+from harness.testing.conformance.readers import READERS, OtherReader
+
+_ANSWERING = Path(__file__).with_name("bench_answering.py")
+_ROOT = Path(__file__).parents[2]
+
+_READERS = replace(READERS["polars"], name="readers", install=f"{READERS['polars'].install} polars-iceberg")
+_BOTH = f"{READERS['duckdb-iceberg'].install} duckdb-extension-delta"
+_EXTENSIONS = replace(READERS["duckdb-iceberg"], name="duckdb-extensions", install=_BOTH)
+_ON_SPARK = ("spark-iceberg", "spark-delta")
+_ENVIRONMENTS = {
+    **dict.fromkeys(("polars", "deltalake", "pyiceberg"), "readers"),
+    "duckdb_extension": "duckdb-extensions",
+    "chdb": "chdb",
+    "spark_iceberg": "spark-iceberg",
+    "spark_delta": "spark-delta",
+}
+"""By peer; the other peers run in harness's own interpreter."""
+SCRIPTS: Mapping[str, OtherReader] = {
+    "readers": _READERS,
+    "duckdb-extensions": _EXTENSIONS,
+    "chdb": READERS["chdb"],
+    # harness and its dependencies too: harness and the jar run on one version of Spark.
+    **{name: replace(READERS[name], install=f"{READERS[name].install} -e {_ROOT}") for name in _ON_SPARK},
+}
+"""What to install for each environment."""
+
+
+class ContenderFailed(Exception):
+    """A reader gave an error instead of an answer; the text says which, in a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contender:
+    """A reader and what it is asked.
+
+    name: its column. peer: its module in `peers/`, without `peer_`. task: a function there. arguments: of the task.
+    """
+
+    name: str
+    peer: str
+    task: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+Turn = Callable[[], tuple[list[int] | None, Sample]]
+"""Gives the answer, and what it took. Raises ContenderFailed: the reader gave an error, ended, or took too long."""
+
+
+@contextlib.contextmanager
+def one_process(contender: Contender, python: str, limit_s: float) -> Iterator[Turn]:
+    """A contender in one process, which is started now and answers each turn in `limit_s` seconds or never."""
+    process = _started(contender.peer, contender.task, contender.arguments, python)
+
+    def turn() -> tuple[list[int] | None, Sample]:
+        answer = _asked(process, limit_s)
+        return answer["answer"], Sample(answer["wall_s"], answer["cpu_s"], answer["peak_mib"])
+
+    yield turn
+    process.communicate()
+
+
+@contextlib.contextmanager
+def fresh_processes(contender: Contender, python: str, limit_s: float) -> Iterator[Turn]:
+    """A contender in a process for each turn, timed from its start to its end; it ends in `limit_s` seconds."""
+
+    def turn() -> tuple[list[int] | None, Sample]:
+        started = time.perf_counter()
+        process = _started(contender.peer, contender.task, contender.arguments, python)
+        try:
+            answer = _asked(process, limit_s)
+        finally:
+            for pipe in filter(None, (process.stdin, process.stdout)):
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        wall = time.perf_counter() - started
+        return answer["answer"], Sample(wall, usage.ru_utime + usage.ru_stime, answer["peak_mib"])
+
+    yield turn
+
+
+@cache
+def versions(peer: str, python: str) -> str:
+    """What a peer is, as it says itself: names and versions.
+
+    Raises:
+        ContenderFailed: it cannot be imported.
+    """
+    process = _started(peer, "versions", {}, python)
+    out, _ = process.communicate()
+    return str(_checked(out)["versions"])
+
+
+def _started(peer: str, task: str, arguments: Mapping[str, Any], python: str) -> subprocess.Popen[str]:
+    path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+    # Another interpreter has packages of its own; harness's would clash with them.
+    environment = {**os.environ, "PYTHONPATH": path if python == sys.executable else ""}
+    # Installed packages come compiled; harness is read from the checkout, and would be compiled anew by each process.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    command = [python, str(_ANSWERING), peer, task]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, **pipes, env=environment, text=True, encoding="utf-8")
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(arguments) + "\n")
+    process.stdin.flush()
+    return process
+
+
+def _asked(process: subprocess.Popen[str], limit_s: float) -> dict[str, Any]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    expired = threading.Event()
+
+    def end() -> None:
+        expired.set()
+        process.kill()
+
+    late = threading.Timer(limit_s, end)
+    late.start()
+    with contextlib.suppress(BrokenPipeError):  # what it said before it ended is still there to be read
+        process.stdin.write("run\n")
+        process.stdin.flush()
+    line = process.stdout.readline()
+    late.cancel()
+    if not line and expired.is_set():
+        raise ContenderFailed(f"no answer in {limit_s:.0f} s")
+    return _checked(line)
+
+
+def _checked(line: str) -> dict[str, Any]:
+    if not line.strip():
+        raise ContenderFailed("the process ended without an answer")
+    answer: dict[str, Any] = json.loads(line)
+    if "failed" in answer:
+        raise ContenderFailed(answer["failed"])
+    return answer
+
+
+# -- rounds ------------------------------------------------------------------------------------------------------------
+
+_LEAST = 2
+_MORE = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One row of the table: readers with the same to do.
+
+    figure: its name in the history, which stays. group, title: its heading and its row. expected: the right answer.
+    contenders: the first is the floor, what can hardly be done faster; it reads deleted rows too.
+    fresh: each turn is a process of its own, timed from its start to its end.
+    """
+
+    figure: str
+    group: str
+    title: str
+    expected: list[int]
+    contenders: tuple[Contender, ...]
+    fresh: bool = False
+
+
+def measure(figure: Figure, scale: Scale, pythons: Mapping[str, str]) -> dict[str, Outcome]:
+    """The cost of each reader, by name; without the readers that are not installed. pythons: by environment.
+
+    Raises:
+        ContenderFailed: the floor fails, so that there is nothing to take ratios to.
+    """
+    found = ((each, _python(each.peer, pythons)) for each in figure.contenders)
+    asked = {contender.name: (contender, python) for contender, python in found if python is not None}
+    said = {name: versions(contender.peer, python) for name, (contender, python) in asked.items()}
+    kind = fresh_processes if figure.fresh else one_process
+    with contextlib.ExitStack() as stack:
+        running = {name: stack.enter_context(kind(*each, scale.turn_s)) for name, each in asked.items()}
+        samples, failed = _samples(figure, scale, running)
+    floor = figure.contenders[0].name
+    if floor in failed:
+        raise ContenderFailed(f"{figure.figure}: {floor} fails: {failed[floor]}")
+    return {
+        name: Failed(versions=said[name], reason=failed[name])
+        if name in failed
+        else measured(samples[name], samples[floor], said[name])
+        for name in said
+    }
+
+
+def _python(peer: str, pythons: Mapping[str, str]) -> str | None:
+    return pythons.get(_ENVIRONMENTS[peer]) if peer in _ENVIRONMENTS else sys.executable
+
+
+def _samples(
+    figure: Figure, scale: Scale, running: Mapping[str, Turn]
+) -> tuple[dict[str, list[Sample]], dict[str, str]]:
+    samples: dict[str, list[Sample]] = {name: [] for name in running}
+    failed: dict[str, str] = {}
+    started = time.perf_counter()
+    for round_ in itertools.count():
+        if round_ and enough(round_ - 1, time.perf_counter() - started, scale):
+            break
+        # There and back, so that nobody always follows the same reader.
+        for name, turn in running.items() if round_ % 2 == 0 else reversed(running.items()):
+            if name in failed:
+                continue
+            try:
+                answer, sample = turn()
+            except ContenderFailed as error:
+                failed[name] = str(error)
+                continue
+            # The floor may see what was deleted.
+            if name != figure.contenders[0].name and answer is not None and answer != figure.expected:
+                failed[name] = f"wrong answer: {answer}, not {figure.expected}"
+            elif round_:  # the first does not count
+                samples[name].append(sample)
+        if not round_:
+            started = time.perf_counter()
+    return samples, failed
+
+
+def enough(rounds: int, seconds: float, scale: Scale) -> bool:
+    """Whether so many rounds in so many seconds will do: what is quick is noisy, and has more of them."""
+    if rounds < scale.rounds:
+        return rounds >= _LEAST and seconds > scale.figure_s
+    return rounds >= _MORE * scale.rounds or seconds > scale.figure_s / _MORE

@@ -1,0 +1,203 @@
+"""Tables that are scanned: the same rows without deletes and with deletes of each kind, in Iceberg and in Delta.
+
+Data files differ in rows, in the rows of a row group, and in their compression; there is a nested column.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from bench_made import Made, Scale, linked, linked_delta
+
+from harness.testing.writing.delta.builder import DeltaTable
+from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.testing.writing.iceberg.files import (
+    DataFileHandle,
+    FileOptions,
+    bare_data_file,
+    equality_columns,
+    position_columns,
+    write_file,
+)
+
+Shape: TypeAlias = Literal["scattered", "clustered"]
+Positions: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+
+SCHEMA = {
+    "id": "long",
+    "k": "long",
+    "v": "double",
+    "s": "string",
+    "d": "date",
+    "flag": "boolean",
+    "amt": "decimal(18,2)",
+    "place": "struct<lat: double, zone: string>",
+}
+DELTA_SCHEMA = {**SCHEMA, "place": "struct<lat:double,zone:string>"}
+RANGE = range(1_000, 2_000)
+"""The ids that a selective query asks for, all of the first data file where it has so many rows."""
+SHARE = 0.01
+"""Of rows deleted, but where the share is what is varied."""
+
+_WEIGHTS = (1, 3, 2, 2, 1, 4, 1, 2, 3, 1)
+_GROUPS = (122_880, 20_000, 500_000, 1_000_000)
+_COMPRESSIONS = ("zstd", "snappy")
+_CLUSTER = 1_000
+_FIRST_DAY = 18_262  # 2020-01-01
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A data file as Iceberg's builder knows it, and the id of its first row; ids go up by 1."""
+
+    handle: DataFileHandle
+    first: int
+
+    @property
+    def rows(self) -> int:
+        return self.handle.record_count
+
+    def sums(self, dead: Positions | None, among: range | None) -> tuple[int, int, int]:
+        """count(*), sum(k) and sum(id) without the rows at the positions `dead`; only of the ids `among`."""
+        ids = np.arange(self.first, self.first + self.rows)
+        if dead is not None:
+            ids = np.delete(ids, dead)
+        if among is not None:
+            ids = ids[(ids >= among.start) & (ids < among.stop)]
+        return len(ids), int(_k(ids).sum()), int(ids.sum())
+
+
+def scanned(folder: Path, scale: Scale) -> Mapping[str, Made]:
+    """`iceberg none`, `position`, `equality`, `vectors`, vectors by shape and share; `delta none`, `vectors`.
+
+    The answer: count(*), sum(k), sum(id); of the two whose name ends with `range`, of the ids of `RANGE`.
+    """
+    base = IcebergTable.create(folder / "iceberg-none", SCHEMA)
+    files = _data_files(base, scale)
+    base.append(*(file.handle for file in files))
+    plain = [str(file.handle.file) for file in files]
+    dead = _deleted(files, SHARE, "scattered")
+    found = {"iceberg none": _iceberg(base, files, plain, [None] * len(files))}
+    for kind in ("position", "equality", "vectors"):
+        found[f"iceberg {kind}"] = _with_deletes(folder / f"iceberg-{kind}", kind, files, plain, dead)
+    for shape in ("scattered", "clustered"):
+        for share in scale.shares:
+            deleted = _deleted(files, share, shape)
+            place = folder / f"iceberg-{shape}-{share}"
+            found[f"{shape} {share}"] = _with_deletes(place, "vectors", files, plain, deleted)
+    for kind, gone in (("none", [None] * len(files)), ("vectors", dead)):
+        found[f"iceberg {kind}, range"] = replace(found[f"iceberg {kind}"], answer=_answer(files, gone, RANGE))
+    found["delta none"] = _delta(folder / "delta-none", files, plain, None)
+    found["delta vectors"] = _delta(folder / "delta-vectors", files, plain, dead)
+    return found
+
+
+def _k(ids: Positions) -> Positions:
+    return (ids * 7919) % 1000
+
+
+def _data_files(table: IcebergTable, scale: Scale) -> list[_File]:
+    weights = [_WEIGHTS[i % len(_WEIGHTS)] for i in range(scale.data_files)]
+    starts = [scale.rows * sum(weights[:i]) // sum(weights) for i in range(len(weights) + 1)]
+    return [
+        _File(
+            table.write_data(
+                _rows(first, last),
+                row_group_size=_GROUPS[i % len(_GROUPS)],
+                compression=_COMPRESSIONS[i % len(_COMPRESSIONS)],
+                statistics=[1],
+            ),
+            first,
+        )
+        for i, (first, last) in enumerate(itertools.pairwise(starts))
+    ]
+
+
+def _rows(first: int, last: int) -> pa.Table:
+    ids = np.arange(first, last)
+    values = np.random.default_rng(first).random(len(ids))
+    names = pa.DictionaryArray.from_arrays(pa.array(ids % 5000, pa.int32()), [f"name-{i}" for i in range(5000)])
+    zones = pa.DictionaryArray.from_arrays(pa.array(ids % 40, pa.int32()), [f"zone-{i}" for i in range(40)])
+    amounts = pa.array(ids * 31 % 10**9).cast(pa.decimal128(21, 2)).cast(pa.decimal128(18, 2))
+    lat = pa.array(values * 180 - 90)
+    return pa.table(
+        {
+            "id": ids,
+            "k": _k(ids),
+            "v": values,
+            "s": names.cast(pa.string()),
+            "d": pa.array((_FIRST_DAY + ids % 1000).astype(np.int32)).cast(pa.date32()),
+            "flag": pa.array(ids % 3 == 0),
+            "amt": amounts,
+            "place": pa.StructArray.from_arrays([lat, zones.cast(pa.string())], ["lat", "zone"]),
+        }
+    )
+
+
+def _deleted(files: Sequence[_File], share: float, shape: Shape) -> list[Positions]:
+    """Positions of deleted rows by file, ascending."""
+    random = np.random.default_rng(42)
+    found = []
+    for file in files:
+        count = max(1, round(file.rows * share))
+        length = 1 if shape == "scattered" else min(_CLUSTER, count)
+        starts = np.sort(random.choice(file.rows // length, max(1, count // length), replace=False)) * length
+        found.append((starts[:, None] + np.arange(length)).ravel())
+    return found
+
+
+def _iceberg(table: IcebergTable, files: Sequence[_File], plain: list[str], dead: Sequence[Positions | None]) -> Made:
+    return Made(location=table.location, metadata=str(table.metadata_path), files=plain, answer=_answer(files, dead))
+
+
+def _answer(files: Sequence[_File], dead: Sequence[Positions | None], among: range | None = None) -> list[int]:
+    sums = [file.sums(gone, among) for file, gone in zip(files, dead, strict=True)]
+    return [sum(part) for part in zip(*sums, strict=True)]
+
+
+def _with_deletes(place: Path, kind: str, files: Sequence[_File], plain: list[str], dead: Sequence[Positions]) -> Made:
+    table = IcebergTable.create(place, SCHEMA, format_version=3 if kind == "vectors" else 2)
+    handles = [linked(table, file.handle) for file in files]
+    table.append(*handles)
+    match kind:
+        case "vectors":
+            positions = {handle: gone.tolist() for handle, gone in zip(handles, dead, strict=True)}
+            deletes = table.write_deletion_vectors(positions)
+        case "position":
+            deletes = tuple(_position_deletes(table, handle, gone) for handle, gone in zip(handles, dead, strict=True))
+        case _:
+            keys = [gone + file.first for file, gone in zip(files, dead, strict=True)]
+            deletes = tuple(_equality_deletes(table, i, part) for i, part in enumerate(keys))
+    table.commit(add=deletes)
+    return _iceberg(table, files, plain, dead)
+
+
+def _position_deletes(table: IcebergTable, handle: DataFileHandle, positions: Positions) -> DataFileHandle:
+    rows = pa.table({"file_path": pa.repeat(handle.path, len(positions)), "pos": positions})
+    recorded = f"{table.location}/data/{handle.file.stem}-deletes.parquet"
+    facts = write_file(table.file_of(recorded), position_columns(None), rows, FileOptions())
+    return DataFileHandle(table.file_of(recorded), 0, {**bare_data_file(1, recorded, {}), **facts})
+
+
+def _equality_deletes(table: IcebergTable, number: int, keys: Positions) -> DataFileHandle:
+    ids, fields = equality_columns(table.schema, ["id"], ())
+    recorded = f"{table.location}/data/{number:05d}-keys.parquet"
+    facts = write_file(table.file_of(recorded), fields, pa.table({"id": keys}), FileOptions())
+    entry = {**bare_data_file(2, recorded, {}), **facts, "equality_ids": list(ids)}
+    return DataFileHandle(table.file_of(recorded), 0, entry)
+
+
+def _delta(place: Path, files: Sequence[_File], plain: list[str], dead: Sequence[Positions] | None) -> Made:
+    table = DeltaTable.create(place, DELTA_SCHEMA)
+    handles = [linked_delta(table, file.handle, file.first) for file in files]
+    table.append(*handles)
+    if dead is not None:
+        table.delete_rows({handle: gone.tolist() for handle, gone in zip(handles, dead, strict=True)})
+    answer = _answer(files, dead if dead is not None else [None] * len(files))
+    return Made(location=str(place), files=plain, answer=answer)

@@ -1,0 +1,410 @@
+"""The tables of the documentation that the code knows, such as the options of each command.
+
+    python programs/documentation/tables.py
+
+writes the scores of readers into the README, from docs/suite/matrix.md. `build.py` writes all other tables.
+"""
+
+import ast
+import dataclasses
+import enum
+import inspect
+import re
+import runpy
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.cli.app import COMMANDS, FEW, imported
+from harness.cli.options import MEANINGS, OPENING
+from harness.differ.itself import SHAPES
+from harness.engines.spark.transpile.functions import nested, numbers, registry, times
+from harness.engines.spark.transpile.functions import text as texts
+from harness.engines.spark.transpile.functions.registry import Signature
+from harness.metadata.plan.trust import CLAIMS, LIES, Lie
+from harness.storage.limits import Limits
+from harness.storage.option_names import CONNECTION, NAMES, StoreKind
+from harness.testing.scenarios.delta.history import OPERATIONS as DELTA_OPERATIONS
+from harness.testing.scenarios.iceberg.history import OPERATIONS as ICEBERG_OPERATIONS
+from harness.testing.scenarios.model import WAYS, Expectation
+from harness.testing.writing.delta import builder as delta
+from harness.testing.writing.iceberg import builder as iceberg
+
+ROOT = Path(__file__).parents[2]
+_TABLE = runpy.run_path(str(ROOT / "tests/drawn/functions.py"))
+SUPPORTED, KINDS = _TABLE["SUPPORTED"], _TABLE["FunctionKind"]
+_PARAMETERS = {
+    registry.ANY_TEXT: "VARCHAR or what becomes text alike",
+    registry.BIGINT: "BIGINT",
+    registry.BLOB: "BLOB",
+    registry.DECIMAL: "DECIMAL",
+    registry.FLOATING: "FLOAT or DOUBLE",
+    registry.INTEGER: "INTEGER",
+    registry.LIST: "list",
+    registry.LITERAL_PATTERN: "a literal of VARCHAR, not empty",
+    registry.LITERAL_TEXT: "a literal of VARCHAR, not empty",
+    registry.MAP: "map",
+    registry.MOMENT: "DATE or TIMESTAMP",
+    registry.NUMBER: "DOUBLE",
+    registry.NUMERIC: "number",
+    registry.PLACE: "BIGINT",
+    registry.VARCHAR: "VARCHAR",
+    registry.WHOLE: "integer",
+    nested.LISTS: "list of lists",
+    nested.ORDERED_LIST: "list",
+    numbers.WIDENED: "FLOAT or DOUBLE",
+    texts.OR_EMPTY: "VARCHAR or what becomes text alike",
+    times.MICROS: "DATE or TIMESTAMP, as microseconds since 1970",
+}
+"""The types of parameters, as DuckDB writes them."""
+
+
+def commands() -> dict[str, Any]:
+    """The commands of `harness` by name, those of a group last."""
+    return {name: imported(name) for name in sorted(COMMANDS, key=lambda name: " " in name)}
+
+
+def options_table(command: Any) -> str:
+    """Arguments and options of a command as a Markdown table."""
+    opening = [each for each in command.params if each.opts[0].startswith("-") and each.rich_help_panel == OPENING]
+    folded = opening if len(opening) > FEW else []
+    rows = [_row(parameter) for parameter in command.params if parameter not in folded]
+    if folded:
+        rows.append("| … | The [options for opening tables](#opening-tables). |")
+    return "\n".join(["| Argument or option | What it says |", "|---|---|", *rows]) + "\n"
+
+
+def with_tables(page: str) -> str:
+    """The page of commands with the tables as they must be now, between `<!-- options of … -->` and `<!-- end -->`."""
+    opening = [each for each in commands()["plan"].params if getattr(each, "rich_help_panel", None) == OPENING]
+    marks = re.findall("<!-- options of ([a-z ]+) -->", page)
+    if marks != list(commands()):
+        raise ValueError(f"docs/reference/cli.md must have a section for each of these commands: {list(commands())}")
+    page = _written(page, "options for opening tables", "Option", map(_row, opening))
+    settings = (f"| `{name}` | {_plain(meaning)} |" for name, meaning in MEANINGS.items())
+    page = _written(page, "names for --set", "Name", settings)
+    return re.sub(
+        r"(<!-- options of ([a-z ]+) -->\n).*?(<!-- end -->)",
+        lambda found: f"{found[1]}\n{options_table(commands()[found[2]])}\n{found[3]}",
+        page,
+        flags=re.DOTALL,
+    )
+
+
+def _written(page: str, mark: str, head: str, rows: Iterable[str]) -> str:
+    return _between(page, mark, "\n".join([f"| {head} | What it says |", "|---|---|", *rows]))
+
+
+def with_shapes(page: str) -> str:
+    """The page of a reader against itself with its table of shapes as it must be now."""
+    needs = {shape.name: "" if shape.needs is None else f"`{shape.needs}`" for shape in SHAPES}
+    rows = [f"| `{shape.name}` | {shape.read} | {shape.holds} | {needs[shape.name]} |" for shape in SHAPES]
+    return _between(page, "shapes", "\n".join(["| Shape | Read | Must be | Option |", "|---|---|---|---|", *rows]))
+
+
+def _between(page: str, mark: str, text: str) -> str:
+    """Return a page with a text between `<!-- mark -->` and `<!-- end -->`.
+
+    Raises:
+        ValueError: the page has no such mark.
+    """
+    before, start, rest = page.partition(f"<!-- {mark} -->\n")
+    _, end, after = rest.partition("<!-- end -->")
+    if not end:
+        raise ValueError(f"a page has no place for a table: <!-- {mark} --> and <!-- end -->")
+    return f"{before}{start}\n{text}\n\n{end}{after}"
+
+
+def _row(parameter: Any) -> str:
+    choices = _choices(parameter)
+    option = parameter.opts[0].startswith("--")
+    value = parameter.metavar or "|".join(choices)
+    words = [*([parameter.opts[0]] if option else []), *([] if getattr(parameter, "is_flag", False) else [value])]
+    shown = _code_of_cell(" ".join(words).replace("<", "&lt;"))
+    default = parameter.default.value if isinstance(parameter.default, enum.Enum) else parameter.default
+    said = "" if default in (None, False, "") or parameter.required else f" Default: `{default}`."
+    meaning = parameter.help if parameter.help.endswith(".") else f"{parameter.help}."
+    return f"| {shown} | {_plain(meaning + said).replace('<', '&lt;')} |"
+
+
+def _choices(parameter: Any) -> list[str]:
+    kind = parameter.type_descriptor.annotation
+    return [each.value for each in kind] if isinstance(kind, type) and issubclass(kind, enum.Enum) else ["VALUE"]
+
+
+def with_stores(page: str) -> str:
+    """The page of object stores with the options of each service, then those of every service."""
+    lines = []
+    for title, kind in (*((kind.value, kind) for kind in StoreKind), ("All of them", StoreKind.S3)):
+        wanted = [name for name in NAMES[kind] if (name in CONNECTION) == (title == "All of them")]
+        lines += [f"**{title}**", "", "| Option | Also known as |", "|---|---|"]
+        lines += [f"| `{name}` | {', '.join(f'`{other}`' for other in NAMES[kind][name])} |" for name in wanted]
+        lines.append("")
+    return _between(page, "options of stores", "\n".join(lines[:-1]))
+
+
+def with_trust(page: str) -> str:
+    """The page of what is trusted with its two tables as they must be now."""
+    claims = [
+        ("What is said", "Of", "Trusted", "Because"),
+        *((c.statement.value, _types(c.types), c.trust.value, c.reason) for c in CLAIMS),
+    ]
+    lies = [
+        ("Writer", "What is wrong", "Of", "Guard", "Source"),
+        *((_releases(e), f"{e.statement.value}: {e.wrong}", _types(e.types), e.guard, f"<{e.source}>") for e in LIES),
+    ]
+    for name, rows in (("claims", claims), ("lies", lies)):
+        head, *body = ["| " + " | ".join(row) + " |" for row in rows]
+        text = "\n".join([head, "|---" * len(rows[0]) + "|", *body])
+        page = _between(page, name, text)
+    return page
+
+
+def _types(types: tuple[type, ...]) -> str:
+    return ", ".join(each.__name__.removesuffix("Type").lower() for each in types) or "any"
+
+
+def _releases(lie: Lie) -> str:
+    return lie.writer if lie.until is None else f"{lie.writer} before {lie.until[0]}.{lie.until[1]}"
+
+
+def with_limits(page: str) -> str:
+    """Return the page of limits with their defaults.
+
+    Raises:
+        ValueError: the page lacks a limit.
+    """
+    for name in Limits.__slots__:
+        row = f"| `{name}` | <!-- default --> |"
+        if row not in page:
+            raise ValueError(f"docs/reference/limits.md has no row of the limit {name}")
+        page = page.replace(row, f"| `{name}` | {getattr(Limits(), name):,} |")
+    return page
+
+
+def with_topics(page: str) -> str:
+    """A page of rules with its table of topics: each with the numbers of its rules, as links."""
+    text = ["| Topic | Rules |", "|---|---|"]
+    for section in re.split(r"(?m)^## ", page)[1:]:
+        topic, _, rest = section.partition("\n")
+        found = re.findall(r'(?m)^### <a id="([^"]+)"></a>\w+ ([^:]+): ', rest)
+        if found:
+            place = re.sub(r"[^\w -]", "", topic.lower()).replace(" ", "-")
+            text.append(f"| [{topic}](#{place}) | {' '.join(f'[{name}](#{anchor})' for anchor, name in found)} |")
+    return _between(page, "topics", "\n".join(text))
+
+
+def with_checks(page: str) -> str:
+    """The page of `harness check` with all rules as they must be now, each with an anchor."""
+    from harness.tools.check.running import every_rule
+
+    text = []
+    for rule in every_rule():
+        file = {"ICE": "iceberg", "DEL": "delta"}[rule.id[:3]]
+        numbers = ", ".join(
+            f"[{number}](../rules/{number.split()[0]}.md#{number.replace(' ', '-')})" for number in rule.breaks
+        )
+        assert all(number.split()[0] == file for number in rule.breaks), rule.id
+        text += [
+            f'#### <a id="{rule.id}"></a>{rule.id}: {rule.title}',
+            "",
+            f"{rule.severity.value}, level {rule.level.value}; reads {rule.reads.value}; {numbers}",
+            "",
+            f"Hurts: {rule.hurts} Mend: {rule.mends}.",
+            "",
+        ]
+    return _between(page, "rules of check", "\n".join(text[:-1]))
+
+
+def with_keywords(page: str) -> str:
+    """The page of scenarios with the tables of their keywords as they must be now."""
+    keys = ((key.name, key.metadata["meaning"]) for key in dataclasses.fields(Expectation))
+    ways = ((name, way.meaning) for name, way in WAYS.items())
+    for mark, rows in (("keys of expect", keys), ("ways to say at", ways)):
+        page = _written(page, mark, "Key", (f"| `{name}` | {meaning} |" for name, meaning in rows))
+    for mark, operations in (("Iceberg", ICEBERG_OPERATIONS), ("Delta", DELTA_OPERATIONS)):
+        rows = (f"| `{name}` | `{operation.keys}` |" for name, operation in operations.items())
+        page = _written(page, f"operations of {mark}", f"Operation of {mark}", rows)
+    files = (("Iceberg", iceberg.IcebergTable, iceberg), ("Delta", delta.DeltaTable, delta))
+    rows = (f"| {name} | {_file_keys(table.write_data, module.FileOptions)} |" for name, table, module in files)
+    return _written(page, "keys of a file", "Table", rows)
+
+
+def _file_keys(method: Any, options: Any) -> str:
+    named = inspect.signature(method).parameters.keys() - {"self", "rows", "schema", "more"}
+    known = sorted(named | {field.name for field in dataclasses.fields(options)})
+    return ", ".join(f"`{name.replace('_', '-')}`" for name in known)
+
+
+SCORES = {"Silently wrong": "silently wrong", "Right": "right of all"}
+"""The columns of a table of scores, and the lines of the matrix that they come from."""
+
+
+def with_scores(page: str) -> str:
+    """A page with a table of scores for each format, from the page of the matrix; fewest silently wrong reads first."""
+    _, _, matrix = (ROOT / "docs/suite/matrix.md").read_text("utf-8").partition("<!-- matrix: ")
+    lines = matrix.splitlines()
+    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| ")]
+    cells = {row[0].strip("*"): row[1:] for row in rows}
+    text = []
+    for format in ("Iceberg", "Delta"):
+        scores = []
+        for place, reader in enumerate(rows[0][1:]):
+            name, _, version = reader.partition(" ")
+            title, formats = READERS[name]
+            if format in formats:
+                found = [cells[f"{line}, {format.lower()}"][place] for line in SCORES.values()]
+                scores.append((f"{title} {version}", *found))
+        scores.sort(key=lambda score: (int(score[1].removeprefix("✗ ")), -float(score[2].removesuffix(" %"))))
+        text += [f"| {format} | {' | '.join(SCORES)} |", f"|---|{'---:|' * len(SCORES)}"]
+        text += [f"| {' | '.join(score)} |" for score in scores]
+        text.append("")
+    return _between(page, "scores", "\n".join(text[:-1]))
+
+
+READERS = {
+    "duckdb": ("**harness on DuckDB**", ("Iceberg", "Delta")),
+    "spark": ("**harness on Spark**", ("Iceberg", "Delta")),
+    "oracle": ("harness's oracle,", ("Iceberg", "Delta")),
+    "duckdb-iceberg": ("DuckDB's Iceberg extension", ("Iceberg",)),
+    "duckdb-delta": ("DuckDB's Delta extension", ("Delta",)),
+    "pyiceberg": ("PyIceberg", ("Iceberg",)),
+    "pyiceberg-core": ("pyiceberg-core under DataFusion", ("Iceberg",)),
+    "iceberg-java": ("Iceberg's Java library", ("Iceberg",)),
+    "iceberg-go": ("iceberg-go", ("Iceberg",)),
+    "iceberg-rust": ("The crate iceberg", ("Iceberg",)),
+    "deltalake": ("delta-rs, `deltalake`", ("Delta",)),
+    "delta-kernel-java": ("Delta Kernel in Java", ("Delta",)),
+    "delta-kernel-rust": ("Delta Kernel in Rust", ("Delta",)),
+    "polars": ("Polars", ("Iceberg", "Delta")),
+    "polars-iceberg": ("Polars with its extra `iceberg`,", ("Iceberg",)),
+    "daft": ("Daft", ("Iceberg", "Delta")),
+    "chdb": ("chDB (ClickHouse)", ("Iceberg", "Delta")),
+    "sail": ("Sail", ("Iceberg", "Delta")),
+    "spark-iceberg": ("Spark with Iceberg's jar,", ("Iceberg",)),
+    "spark-delta": ("Spark with Delta's jar,", ("Delta",)),
+}
+"""Readers of the matrix: names as people know them, and the formats that they read."""
+
+
+def with_functions(page: str) -> str:
+    """The page of functions with the table as it must be now.
+
+    Its names, its signatures and its refusals are those of the code. Other words stay as the page has them.
+    """
+    rows = [re.split(r"(?<!\\) ?\| ?", line)[1:-1] for line in page.splitlines() if line.startswith("| `")]
+    told = {row[0].split(", ")[0]: row for row in rows if len(row) == 5}
+    sections = []
+    for kind in KINDS:
+        entries = sorted((f for f in SUPPORTED if f.kind is kind), key=lambda f: f.names[0])
+        head = "| Function | Arguments | On Spark | Same for | Otherwise |\n|---|---|---|---|---|"
+        sections.append("\n".join([f"## {kind.value}\n", head, *(_function_row(each, told) for each in entries)]))
+    refused = sum(bool(f.refused) for f in SUPPORTED)
+    names = sum(len(f.names) for f in SUPPORTED if not f.refused)
+    counted = (
+        f"{len(SUPPORTED) - refused} functions and operators are supported, under {names} names; {refused} entries are "
+        f"refused by name.\n{_everyday()}\n"
+    )
+    text = "\n\n".join([counted, *sections]).replace("\n\n\n", "\n\n")
+    return _between(page, "functions", text)
+
+
+def _everyday() -> str:
+    lists = runpy.run_path(str(ROOT / "tests/queries/everyday.py"))
+    equal, allowed, refused = (len(lists["listed"](lists[name])) for name in ("EQUAL", "ALLOWED", "REFUSED"))
+    return (
+        f"Of {equal + allowed + refused} everyday expressions that the tests try, {equal} are equal on both engines, "
+        f"{allowed} are equal within an allowance,\nand {refused} are refused."
+    )
+
+
+def _function_row(function: Any, told: Mapping[str, list[str]]) -> str:
+    names = _escaped(", ".join(map(_code, function.names)))
+    _, takes, spark, agree, outside = told.get(names.split(", ")[0], ["", "", "", "all values", ""])
+    if function.refused:
+        takes, spark, agree, outside = "", "refused", "", _escaped(function.refused)
+    elif function.forms:
+        takes = _escaped("<br>".join(_plain(_parameters(form)) for form in function.forms))
+        spark = _escaped("<br>".join(_code(form.spark) for form in function.forms))
+    return f"| {names} | {takes} | {spark} | {agree} | {outside} |"
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|")
+
+
+def _parameters(form: Signature) -> str:
+    return ", ".join([*(_PARAMETERS[each] for each in form.parameters), *(["..."] if form.repeats else [])])
+
+
+def _plain(text: str) -> str:
+    """Text outside of code, in which a bracket would begin a link."""
+    return text.replace("[", "\\[")
+
+
+def _code(text: str) -> str:
+    places = {str(place): name for place, name in enumerate("abcdefgh")}
+    return _code_of_cell(
+        re.sub(r"[{]([0-9])[}]", lambda m: places[m[1]], text).replace("{all}", "a, b, ...").replace("{type}", "…")
+    )
+
+
+def _code_of_cell(text: str) -> str:
+    """Code in a cell: builders show the backslash that would escape a bar between backticks."""
+    if not text:
+        return ""
+    return f"<code>{text.replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
+
+
+def with_layers(page: str) -> str:
+    """The page of the architecture with the layers that pyproject.toml lists, each as its own docstring says it."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    (layers,) = (each["layers"] for each in settings["tool"]["importlinter"]["contracts"] if each["type"] == "layers")
+    text = "\n".join(["| Layer | Its subject |", "|---|---|", *map(_layer_row, layers)])
+    return _between(page, "layers", text)
+
+
+def _layer_row(layer: str) -> str:
+    """A layer by its names, with the folder in place of three or more of its modules."""
+    names = re.split(r" [|:] ", layer)
+    folders = Counter(name.rpartition(".")[0] for name in names)
+    many = {folder for folder, count in folders.items() if count > 2 and folder != "harness"}
+    parents = dict.fromkeys(parent if (parent := name.rpartition(".")[0]) in many else name for name in names)
+    shown = [name.removeprefix("harness.") for name in parents]
+    return f"| {', '.join(f'`{name}`' for name in shown)} | {'; '.join(map(_subject, shown))} |"
+
+
+def _subject(name: str) -> str:
+    """The first sentence of a module's docstring."""
+    place = ROOT / "harness" / name.replace(".", "/")
+    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    docstring = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return re.split(r"(?<=[.])\s", docstring)[0].rstrip(".").replace("\n", " ")
+
+
+WRITTEN = {
+    "docs/reference/cli.md": with_tables,
+    "docs/reference/trust.md": with_trust,
+    "docs/how-to/compare-readers.md": with_shapes,
+    "docs/reference/check.md": with_checks,
+    "docs/reference/limits.md": with_limits,
+    "docs/architecture/index.md": with_layers,
+    "docs/reference/functions.md": with_functions,
+    **{f"docs/rules/{name}.md": with_topics for name in ("iceberg", "delta", "frontier")},
+    "docs/how-to/object-stores.md": with_stores,
+    "fixtures/README.md": with_keywords,
+    "docs/index.md": with_scores,
+}
+"""The pages that have tables, and the function that returns a page with its tables."""
+
+
+def main() -> None:
+    """Write the scores into the README, which is not built."""
+    readme = ROOT / "README.md"
+    readme.write_text(with_scores(readme.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

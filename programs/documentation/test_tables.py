@@ -1,0 +1,16 @@
+"""The tables of the documentation can be written into their pages."""
+
+import pytest
+import tables
+
+
+@pytest.mark.parametrize("name", tables.WRITTEN)
+def test_a_page_has_a_place_for_its_tables(name):
+    page = (tables.ROOT / name).read_text("utf-8")
+    written = tables.WRITTEN[name](page)
+    assert written != page
+
+
+def test_a_page_without_a_place_is_an_error():
+    with pytest.raises(ValueError, match="<!-- shapes -->"):
+        tables.with_shapes("# A page")

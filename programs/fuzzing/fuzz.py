@@ -1,0 +1,220 @@
+"""Mutates tables, reads and checks them: rows must stay right, or a HarnessError must come.
+
+    python programs/fuzzing/fuzz.py --mutants 200000 --seed 7 --target avro --jobs 2
+
+Ends with the counts of each target, and with 1 if there is a finding. What was found is left in build/fuzz, made small.
+Targets are kinds of files, and three of answers about a table: listings of its store, a catalog's, a worker's messages.
+A mutant is drawn from its target, the seed, its number and its subject, and so the same as long as its scenario is; a
+new scenario takes its share of the numbers. A finding's directory holds what it takes, whatever else changes.
+"""
+
+import argparse
+import itertools
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+
+import fuzz_answers
+import fuzz_findings
+import fuzz_spark
+import moving_tables
+from fuzz_findings import Finding
+from fuzz_judging import Kind
+from fuzz_mutants import GROUP, ROTATION, TARGETS, parsed
+from fuzz_shrinking import shrunk
+from fuzz_subjects import ROOT, Changes
+from fuzz_workers import Judged, Worker
+
+_MOST_SHRUNK = 40
+
+
+class Run:
+    """A run of the fuzzer: counts by target and verdict, and findings by what tells them apart.
+
+    options: of the command line.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._lock = threading.Lock()
+        self._began = time.monotonic()
+        self._groups = self._all_groups()
+        self._is_over = False
+        self.counts: dict[str, Counter[Kind]] = defaultdict(Counter)
+        self.found: dict[str, list[Judged]] = {}
+        self.agreed: list[Judged] = []
+
+    def run(self) -> None:
+        """Read mutants on all jobs until there were enough."""
+        with ThreadPoolExecutor(self._options.jobs) as pool:
+            jobs = [pool.submit(self._work) for _ in range(self._options.jobs)]
+            try:
+                wait(jobs)
+            finally:
+                self._is_over = True
+        for job in jobs:
+            job.result()
+
+    def told(self) -> str:
+        """The number of mutants, the time, and the findings."""
+        total, seconds = sum(counts.total() for counts in self.counts.values()), time.monotonic() - self._began
+        rate = f"{total / seconds * 3600:,.0f} an hour, {len(self.found)} findings"
+        return f"{total} mutants in {seconds:.0f} s, {rate}"
+
+    def table(self) -> str:
+        """The counts, a line for each target; then the findings."""
+        rows = {**dict(sorted(self.counts.items())), "all": sum(self.counts.values(), Counter[Kind]())}
+        kinds = [kind for kind in Kind if rows["all"][kind]]
+        cells = [["target", "mutants", *(kind.value for kind in kinds)]]
+        cells += [[name, str(c.total()), *(str(c[kind]) for kind in kinds)] for name, c in rows.items()]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(map(str.rjust, texts, widths)) for texts in cells]
+        return "\n".join([*lines, *(f"{len(alike):6} {signature}" for signature, alike in self.found.items())])
+
+    def _work(self) -> None:
+        options = self._options
+        try:
+            with Worker(options.plant) as worker:
+                while (group := self._next_group()) is not None:
+                    target, start = group
+                    for judged in worker.group(target, options.seed, start, start + GROUP, options.subject):
+                        self._count(target, judged)
+        finally:
+            self._is_over = True
+
+    def _next_group(self) -> tuple[str, int] | None:
+        with self._lock:
+            minutes = self._options.minutes
+            is_late = minutes is not None and time.monotonic() - self._began > 60 * minutes
+            return None if is_late or self._is_over else next(self._groups, None)
+
+    def _all_groups(self) -> Iterator[tuple[str, int]]:
+        """Targets in turn, each with the next of its groups."""
+        targets = self._options.target or ROTATION
+        counts = {target: itertools.count(step=GROUP) for target in targets}
+        turns = itertools.cycle(targets)
+        for target in itertools.islice(turns, -(-self._options.mutants // GROUP)):
+            yield target, next(counts[target])
+
+    def _count(self, target: str, judged: Judged) -> None:
+        with self._lock:
+            kind = judged.verdict.kind
+            self.counts[target][kind] += 1
+            if kind.is_finding:
+                alike = self.found.setdefault(distinct(judged), [])
+                alike.append(judged)
+                if len(alike) == 1:
+                    print(line(judged), flush=True)
+            is_asked = target not in fuzz_answers.KINDS and kind is Kind.OTHER
+            if is_asked and self.counts[target][Kind.OTHER] <= self._options.spark:
+                self.agreed.append(judged)
+            if sum(counts.total() for counts in self.counts.values()) % 5000 == 0:
+                print(f"so far {self.told()}", flush=True)
+
+
+def distinct(judged: Judged) -> str:
+    """The name of a finding: the fault as the verdict says it; of wrong rows, what was done to which table."""
+    signature = judged.verdict.signature
+    if judged.verdict.kind not in (Kind.WRONG, Kind.DISPUTED):
+        return signature
+    done = sorted({mutation.mutator for mutation in judged.mutant.mutations})
+    return f"{signature} {judged.mutant.subject} {' '.join(done)}"
+
+
+def line(judged: Judged) -> str:
+    """A finding in two lines."""
+    mutant, verdict = judged.mutant, judged.verdict
+    return f"{verdict.kind.value}: {mutant.name}, {mutant.subject}, {mutant.words()}\n    {verdict.detail[:700]}"
+
+
+def made_small(judged: Judged, worker: Worker, only: str | None, tries: int = 300) -> Finding:
+    """A finding made small, in at most so many tries."""
+    mutant, pieces, image = worker.mutant(*parsed(judged.mutant.name), only)
+    wanted = judged.verdict
+
+    def shows(changes: Changes) -> bool:
+        verdict = worker.judge(mutant.subject, mutant.read, changes)
+        return (verdict.kind, verdict.signature) == (wanted.kind, wanted.signature)
+
+    return Finding(mutant, wanted, image, shrunk(image, pieces, shows, tries) or pieces[0])
+
+
+def leave(found: Sequence[Judged], options: argparse.Namespace) -> None:
+    """Make findings small, leave a directory of each, and print the commands that show them."""
+    with Worker(options.plant) as worker:
+        for judged in found:
+            place = fuzz_findings.write(made_small(judged, worker, options.subject), options.output)
+            print(f"{judged.verdict.kind.value}: python programs/fuzzing/fuzz.py --again {place}", flush=True)
+
+
+def again(place: Path, plant: str | None) -> int:
+    """Read a finding once more; the exit code."""
+    with Worker(plant) as worker:
+        verdict = worker.judge(*fuzz_findings.load_again(place))
+    print(f"{verdict.kind.value}: {verdict.detail}")
+    return int(verdict.kind.is_finding)
+
+
+def one(name: str, options: argparse.Namespace) -> int:
+    """Draw and read one mutant, and say what came of it; a finding leaves its directory. The exit code."""
+    target, seed, number = parsed(name)
+    with Worker(options.plant) as worker:
+        (judged,) = worker.group(target, seed, number, number + 1, options.subject)
+    print(line(judged))
+    if judged.verdict.kind.is_finding:
+        leave([judged], options)
+    return int(judged.verdict.kind.is_finding)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code: 1 if there is a finding."""
+    options = _options(arguments)
+    if options.again is not None:
+        return again(options.again, options.plant)
+    if options.mutant is not None:
+        return one(options.mutant, options)
+    chosen = "".join(f" --target {target}" for target in options.target or ())
+    print(
+        f"again: python programs/fuzzing/fuzz.py --seed {options.seed}{chosen}, with --mutants or --minutes", flush=True
+    )
+    run = Run(options)
+    run.run()
+    told = run.told()
+    leave([first for first, *_ in run.found.values()][:_MOST_SHRUNK], options)
+    for kind in moving_tables.KINDS if options.moving else ():
+        with tempfile.TemporaryDirectory() as place:
+            print(kind, moving_tables.read_while_it_moves(kind, Path(place), options.moving), flush=True)
+    names = [judged.mutant.name for judged in run.agreed]
+    is_agreed = not names or fuzz_spark.is_agreed(names, options.subject)
+    print(f"{run.table()}\n{told}")
+    return int(bool(run.found) or not is_agreed)
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--mutants", type=int, help="about so many (100000, or as many as fit into --minutes)")
+    parser.add_argument("--minutes", type=float, help="no group of mutants begins after them")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="what mutants are drawn from (any)")
+    parser.add_argument("--target", action="append", choices=TARGETS, help="only these; may be given again")
+    parser.add_argument("--subject", help="only the table of this scenario, or of this case of the corpus")
+    parser.add_argument("--jobs", type=int, default=2, help="processes that read (2)")
+    parser.add_argument("--mutant", help="only the mutant of this name")
+    parser.add_argument("--again", type=Path, help="only the finding in this directory")
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "fuzz", help="where findings are left")
+    parser.add_argument("--spark", type=int, default=0, help="of so many per target of files with other rows, ask it")
+    parser.add_argument("--moving", type=int, default=0, help="besides, read tables that change, so many times (0)")
+    parser.add_argument("--plant", help="module:function that breaks something first, to test the fuzzer")
+    options = parser.parse_args(arguments)
+    if options.mutants is None:
+        options.mutants = 100_000 if options.minutes is None else sys.maxsize
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

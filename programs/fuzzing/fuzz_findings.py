@@ -1,0 +1,107 @@
+"""A finding as a directory that shows it to somebody else.
+
+table/           the table as it is read
+scenario.yaml    makes it, where the subject is a scenario and a file of it is changed, and says that it must be refused
+finding.json     subject, read and changed files, for `fuzz.py --again`
+README.md        what happens, and the commands that show it
+"""
+
+import importlib.metadata
+import json
+import platform
+import sys
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fuzz_answers import target_of
+from fuzz_judging import Verdict
+from fuzz_mutants import Mutant
+from fuzz_subjects import Changes, Image, Read, placed
+
+from harness.testing.scenarios.loading import fixtures_directory, load
+from harness.testing.scenarios.model import Expectation, ExpectedError, Scenario, Selector
+
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
+
+from scenario_text import dump
+
+_PACKAGES = ("duckdb", "pyarrow", "fastavro", "pyroaring")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A fault that a mutant showed, made small. image: the table before `changes`."""
+
+    mutant: Mutant
+    verdict: Verdict
+    image: Image
+    changes: Changes
+
+
+def write(finding: Finding, directory: Path) -> Path:
+    """The directory of a finding, made below another."""
+    mutant = finding.mutant
+    place = directory / mutant.name
+    place.mkdir(parents=True, exist_ok=True)
+    for name, data in {**finding.image, **finding.changes}.items():
+        if data is not None:
+            path = place / "table" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    changes = {name: None if data is None else data.hex() for name, data in finding.changes.items()}
+    document = {"subject": mutant.subject, "read": asdict(mutant.read), "changes": changes}
+    (place / "finding.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
+    if not mutant.subject.startswith("corpus/") and target_of(finding.changes) is None:
+        (place / "scenario.yaml").write_text(dump(scenario_of(finding)), encoding="utf-8")
+    (place / "README.md").write_text(_readme(finding, place), encoding="utf-8")
+    return place
+
+
+def load_again(place: Path) -> tuple[str, Read, Changes]:
+    """Subject, read and changes of a finding that was written."""
+    document = json.loads((place / "finding.json").read_text("utf-8"))
+    read = {name: tuple(value) if isinstance(value, list) else value for name, value in document["read"].items()}
+    changes = {name: None if text is None else bytes.fromhex(text) for name, text in document["changes"].items()}
+    return document["subject"], Read(**read), changes
+
+
+def scenario_of(finding: Finding) -> Scenario:
+    """The scenario whose history ends with the changes, and whose one read must be refused."""
+    mutant, read = finding.mutant, finding.mutant.read
+    original = placed(load(fixtures_directory() / f"{mutant.subject}.yaml", mutant.subject))
+    broken: list[dict[str, Any]] = [
+        {"delete": name} if data is None else {"write": name, "bytes": data.hex()}
+        for name, data in finding.changes.items()
+    ]
+    at = Selector() if read.changes is None else Selector("changes", read.changes)
+    for name, value in read.at.items():
+        at = Selector("snapshot" if name == "snapshot_id" else name, value)  # type: ignore[arg-type]
+    expectation = Expectation(at=at, columns=read.columns, where=read.where, error=ExpectedError("HarnessError"))
+    return replace(
+        original,
+        name=mutant.name,
+        path=None,
+        title=f"{original.title}, as mutant {mutant.name}",
+        features=(),
+        history=(*original.history, *({"break": change} for change in broken)),
+        expectations=(expectation,),
+    )
+
+
+def _readme(finding: Finding, place: Path) -> str:
+    mutant = finding.mutant
+    versions = "\n".join(f"- {name} {importlib.metadata.version(name)}" for name in _PACKAGES)
+    changed = "\n".join(
+        f"- `{name}`: {'gone' if data is None else f'{len(data)} bytes'}, was {len(finding.image.get(name, b''))}"
+        for name, data in finding.changes.items()
+    )
+    return (
+        f"# {finding.verdict.kind.value}: {mutant.name}\n\n{finding.verdict.detail}\n\n"
+        f"Read: {mutant.read}, of the table of `{mutant.subject}`.\n"
+        f"Mutations: {mutant.words()}. Of them this is left:\n\n{changed}\n\n"
+        f"    python programs/fuzzing/fuzz.py --again {place}\n\n"
+        f"reads it again under limits, and this draws the mutant anew:\n\n"
+        f"    python programs/fuzzing/fuzz.py --mutant {mutant.name}\n\n"
+        f"- Python {platform.python_version()}\n{versions}\n"
+    )

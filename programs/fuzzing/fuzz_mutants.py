@@ -1,0 +1,232 @@
+"""Mutants: which file of a table is changed, by what, drawn from a target, a seed and a number and nothing else."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from random import Random
+
+import mutate_avro
+import mutate_bytes
+import mutate_checkpoint
+import mutate_files
+import mutate_http
+import mutate_json
+import mutate_listings
+import mutate_messages
+import mutate_parquet
+import mutate_puffin
+import mutate_roaring
+from fuzz_subjects import Changes, Image, Read, Subject
+
+ByBytes = Callable[[bytes, Random], bytes]
+ByFiles = Callable[[Image, str, Random], Changes]
+
+_FILES: tuple[ByFiles, ...] = (mutate_files.swap, mutate_files.copy, mutate_files.remove)
+_AVRO: tuple[ByBytes, ...] = (
+    mutate_avro.values,
+    mutate_avro.values,
+    mutate_avro.values,
+    mutate_avro.frame,
+    mutate_avro.header,
+    mutate_avro.recoded,
+)
+_PARQUET: tuple[ByBytes, ...] = (mutate_parquet.footer, mutate_parquet.footer, mutate_parquet.page, mutate_parquet.body)
+_BYTES: tuple[ByBytes, ...] = (mutate_messages.bits, mutate_messages.first_line)
+_MESSAGES: tuple[ByBytes, ...] = (
+    mutate_messages.numbers,
+    mutate_messages.numbers,
+    mutate_messages.messages,
+    mutate_messages.rewritten,
+    *_BYTES,
+)
+_HTTP: tuple[ByBytes, ...] = (
+    mutate_http.body,
+    mutate_http.body,
+    mutate_http.body,
+    mutate_http.versions,
+    mutate_http.places,
+    mutate_http.status,
+    mutate_http.headers,
+    mutate_http.chunks,
+    mutate_bytes.damaged,
+)
+
+TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
+    "json": {"document": (mutate_json.document,), "lines": (mutate_json.lines,)},
+    "avro": {"avro": _AVRO},
+    "parquet": {"parquet": _PARQUET, "checkpoint": _PARQUET},
+    "checkpoint": {"checkpoint": (mutate_checkpoint.rewritten,)},
+    "puffin": {"puffin": (mutate_puffin.footer, mutate_puffin.blobs, mutate_puffin.blobs)},
+    "roaring": {
+        "puffin": (mutate_puffin.blobs,),
+        "vectors": (mutate_roaring.deletion_vectors,),
+        "inline": (mutate_roaring.inline,),
+    },
+    "data": {"parquet": (mutate_checkpoint.rewritten,), "avro data": _AVRO, "orc": mutate_bytes.DAMAGE},
+    "bytes": {},
+    "files": {},
+    "listings": {"listing": (mutate_listings.listing,), "look-ups": (mutate_listings.look_ups,)},
+    "catalog": {"answer": _HTTP},
+    "worker": {
+        "rows": _MESSAGES,
+        "error": (mutate_messages.error, mutate_messages.error, *_BYTES),
+        "end": (mutate_messages.end,),
+    },
+}
+"""What is mutated by what, by target and kind of file; `bytes` and `files` take any file, and the last three no file at
+all but what `fuzz_answers` says of a table."""
+
+ROTATION = (
+    "json",
+    "avro",
+    "bytes",
+    "checkpoint",
+    "json",
+    "avro",
+    "parquet",
+    "roaring",
+    "json",
+    "avro",
+    "files",
+    "puffin",
+    "data",
+    "listings",
+    "catalog",
+    "worker",
+)
+"""The targets in the order in which groups of mutants go over them."""
+
+_LOTS = 20
+"""Places of a table that its catalog manages, among those of `order`: answers about others say little."""
+
+GROUP = 32
+"""So many mutants are of one table, so that making it costs little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A change of a file. seed: of its draws."""
+
+    file: str
+    mutate: ByBytes | ByFiles
+    seed: int
+
+    @property
+    def mutator(self) -> str:
+        """The name of what is done."""
+        return f"{self.mutate.__module__.removeprefix('mutate_')}.{self.mutate.__name__}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """A table with one to three mutations, and how it is read."""
+
+    target: str
+    seed: int
+    number: int
+    subject: str
+    read: Read
+    mutations: tuple[Mutation, ...]
+
+    @property
+    def name(self) -> str:
+        """Draws the mutant again: see `parsed`."""
+        return f"{self.target}-{self.seed}-{self.number}"
+
+    def words(self) -> str:
+        """The mutations."""
+        return "; ".join(f"{each.mutator} of {each.file}" for each in self.mutations)
+
+
+def parsed(name: str) -> tuple[str, int, int]:
+    """Target, seed and number of a mutant, by its name."""
+    target, seed, number = name.split("-")
+    if target not in TARGETS:
+        raise ValueError(f"no target {target}: there are {', '.join(TARGETS)}")
+    return target, int(seed), int(number)
+
+
+def order(target: str, seed: int, number: int, names: Sequence[str]) -> list[str]:
+    """The subjects that a mutant's group may be of: the first that has a file for the target is the one.
+
+    Each has a place of its own, so that one more changes only the mutants that are of it.
+    """
+    group = f"{target} {seed} {number // GROUP}"
+
+    def place(name: str) -> bytes:
+        lots = _LOTS if target == "catalog" and name.startswith("delta/catalog/") else 1
+        return min(blake2b(f"{group} {name}{'+' * lot}".encode()).digest() for lot in range(lots))
+
+    return sorted(names, key=place)
+
+
+def fitting(target: str, subject: Subject, files: Sequence[str]) -> list[str]:
+    """Those of some files that the target's mutators are for."""
+    kinds = TARGETS[target]
+    return [file for file in files if not kinds or any(kind in kinds for kind in kinds_of(file, subject.image[file]))]
+
+
+def draw(target: str, seed: int, number: int, subject: Subject, files: Sequence[str], read: Read) -> Mutant:
+    """The mutant of that number. files: those that are read, at least one of them fitting the target."""
+    rng = Random(f"{target} {seed} {number} mutant")
+    mutations = []
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        fitted = fitting(target, subject, files)
+        kind = rng.choice(sorted({kinds_of(file, subject.image[file])[:1] for file in fitted}))
+        file = rng.choice([file for file in fitted if kinds_of(file, subject.image[file])[:1] == kind])
+        found: dict[str, Sequence[ByBytes | ByFiles]] = {"bytes": mutate_bytes.DAMAGE, "files": _FILES}
+        of_kinds = [m for each in kinds_of(file, subject.image[file]) for m in TARGETS[target].get(each, ())]
+        mutations.append(Mutation(file, rng.choice(found.get(target, of_kinds)), rng.randrange(2**32)))
+    return Mutant(target=target, seed=seed, number=number, subject=subject.name, read=read, mutations=tuple(mutations))
+
+
+def drawn_read(target: str, seed: int, number: int, subject: Subject) -> Read:
+    """How the mutant of that number is read: half of the time simply all of it, and always in a worker."""
+    if target == "worker":
+        return subject.reads[0]
+    return Random(f"{target} {seed} {number} read").choice((subject.reads[0], *subject.reads))
+
+
+def applied(mutant: Mutant, image: Image) -> dict[str, bytes | None]:
+    """What the mutations change. Where one does not fit, a bit is turned over instead."""
+    changes: dict[str, bytes | None] = {}
+    for mutation in mutant.mutations:
+        now = {k: v for k, v in {**image, **changes}.items() if v is not None}
+        if mutation.file in now:
+            changes.update(_applied(mutation, now))
+    return {name: data for name, data in changes.items() if data != image.get(name)}
+
+
+def kinds_of(file: str, data: bytes) -> tuple[str, ...]:
+    """What a file of a table is, by its place and its bytes."""
+    match file.partition(":"):  # of answers about a table
+        case ("listings", ":", rest):
+            return (rest if rest == "look-ups" else "listing",)
+        case ("catalog", ":", _):
+            return ("answer",)
+        case ("worker", ":", rest):
+            return (rest,)
+    in_log, in_metadata = file.startswith("_delta_log/"), file.startswith("metadata/")
+    if data[:4] == b"PAR1":
+        return ("checkpoint",) if in_log else ("parquet",)
+    if data[:4] == b"Obj\x01":
+        return ("avro",) if in_metadata else ("avro", "avro data")
+    if data[:4] == b"PFA1":
+        return ("puffin",)
+    if data[:3] == b"ORC":
+        return ("orc",)
+    if in_log and file.endswith(".json"):
+        return ("lines", "inline") if b'"storageType":"i"' in data else ("lines",)
+    if in_log or in_metadata:
+        return ("document",)
+    return ("vectors",) if file.endswith(".bin") else ()
+
+
+def _applied(mutation: Mutation, image: Image) -> Changes:
+    rng, data = Random(mutation.seed), image[mutation.file]
+    if mutation.mutate in _FILES:
+        return mutation.mutate(image, mutation.file, rng)  # type: ignore[call-arg,arg-type,return-value]
+    try:
+        return {mutation.file: mutation.mutate(data, rng)}  # type: ignore[call-arg,arg-type,dict-item]
+    except Exception:  # what another mutation left is of another kind, or not to be taken apart any more
+        return {mutation.file: mutate_bytes.flip(data, rng)}

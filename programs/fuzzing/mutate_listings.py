@@ -1,0 +1,129 @@
+"""Listings of a folder, and look-ups of its files, as a store may answer them: stale, cut, twice, or of other files."""
+
+import json
+from random import Random
+from typing import Any
+
+import drawn_values
+import mutate_json
+
+Entry = dict[str, Any]
+
+_SIZES = (0, 0, 1, -1, 2**31, 2**63, None)
+_TIMES = (0, -1, 1, 2**31, 2**40, 1e18, None, "2024-01-01T00:00:00Z", "2024-01-01", "no time", "9999-12-31T23:59:59Z")
+
+
+def listing(data: bytes, rng: Random) -> bytes:
+    """A folder's listing, with one or two changes."""
+    entries: list[Entry] = json.loads(data)
+    for _ in range(rng.choice((1, 1, 2))):
+        if not entries or rng.random() < 0.05:
+            return mutate_json.document(data, rng)
+        _change(entries, rng)
+    return json.dumps(entries).encode()
+
+
+def look_ups(data: bytes, rng: Random) -> bytes:
+    """Look-ups of single files: one is not there, is there where none is, or is another one."""
+    known: dict[str, Entry] = json.loads(data)
+    if not known:
+        raise ValueError("no files")
+    path = rng.choice(sorted(known))
+    match rng.randrange(4):
+        case 0:
+            del known[path]
+        case 1:
+            known[_near(path, rng)] = known[path]
+        case 2:
+            known[path], known[other] = known[(other := rng.choice(sorted(known)))], known[path]
+        case _:
+            known[path] = _changed(known[path], rng)
+    return json.dumps(known).encode()
+
+
+def _change(entries: list[Entry], rng: Random) -> None:
+    """Changes a listing in place: entries are not there, there twice, elsewhere, or of another file."""
+    place = rng.randrange(len(entries))
+    entry = entries[place]
+    match rng.randrange(10):
+        case 0:
+            del entries[rng.choice((place, len(entries) - 1))]
+        case 1:
+            for gone in sorted({rng.randrange(len(entries)) for _ in "abc"}, reverse=True):
+                del entries[gone]
+        case 2:  # pages are left out, at the end, at the start or in the middle
+            start, end = sorted((rng.randrange(len(entries) + 1), rng.randrange(len(entries) + 1)))
+            entries[:] = rng.choice((entries[:start], entries[end:], entries[:start] + entries[end:]))
+        case 3:
+            again = rng.choice(([entry], [_changed(entry, rng)], list(entries)))
+            entries[place:place] = again
+        case 4:
+            entries[:] = rng.choice((entries[::-1], rng.sample(entries, len(entries))))
+        case 5 | 6:
+            entries[place] = _changed(entry, rng)
+        case 7 | 8:
+            kept = [entry] if rng.random() < 0.6 else []
+            entries[place : place + 1] = [{**entry, "name": _near(entry["name"], rng)}, *kept]
+        case _:
+            kept = [entry] if rng.random() < 0.5 else []
+            entries[place : place + 1] = [*kept, {**entry, "name": _outside(entry["name"], rng)}]
+
+
+def _outside(path: str, rng: Random) -> str:
+    """A name in another folder."""
+    folder, _, name = path.rpartition("/")
+    return rng.choice(
+        (
+            f"{folder}/../{name}",
+            f"/etc/{name}",
+            name,
+            f"{folder}/{name}/{name}",
+            f"{folder}/deep/{name}",
+            f"{folder}//{name}",
+            f"{folder}x/{name}",
+            f"s3://bucket/{name}",
+            drawn_values.text(rng, path),
+        )
+    )
+
+
+def _changed(entry: Entry, rng: Random) -> Entry:
+    """A file with another size or time, or that is none."""
+    match rng.randrange(5):
+        case 0 | 1:
+            return {**entry, "size": rng.choice((*_SIZES, drawn_values.integer(rng, entry.get("size") or 0)))}
+        case 2 | 3:
+            return {**entry, "mtime": rng.choice((*_TIMES, (entry.get("mtime") or 0) + rng.choice((-1e4, 1e4))))}
+        case _:
+            return {**entry, "type": rng.choice(("directory", "other", "link", "File"))}
+
+
+def _near(path: str, rng: Random) -> str:
+    """A name that is nearly that of another commit, checkpoint, metadata file or hint."""
+    folder, _, name = path.rpartition("/")
+    digits = "".join(filter(str.isdigit, name.partition(".")[0])) or "0"
+    number = int(digits)
+    step = number + rng.choice((-1, 1, 1, 2, 100, 2**31, 10**19))
+    near = rng.choice(
+        (
+            name.replace(digits, f"{max(step, 0):0{len(digits)}d}", 1),
+            name.replace(digits, f"0{digits}", 1),
+            name.replace(digits, digits[1:], 1),
+            name.replace(digits, f"+{digits[1:]}", 1),
+            f".{name}",
+            f"{name}.tmp",
+            f"{name}.crc",
+            f"_{name}",
+            name.upper(),
+            f"{name} ",
+            f"{name}\n",
+            f"{name}\0",
+            name.replace(".", "", 1),
+            name.replace(digits, "".join(chr(0x660 + int(digit)) for digit in digits), 1),
+            name.replace(".json", ".checkpoint.parquet"),
+            name.replace(".json", f".{step:020d}.compacted.json"),
+            name.replace(".json", ".checkpoint.0000000001.0000000001.parquet"),
+            name.replace(".metadata", ""),
+        )
+    )
+    return f"{folder}/{near}"

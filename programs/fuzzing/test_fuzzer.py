@@ -1,0 +1,249 @@
+"""The fuzzer finds faults that are planted, says what they are, and makes them small."""
+
+import io
+from dataclasses import replace
+from decimal import Decimal
+from types import SimpleNamespace
+
+import fuzz
+import fuzz_benches
+import fuzz_findings
+import fuzz_subjects
+import mutate_parquet
+import plants
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fuzz_benches import Bench, plain_parquet
+from fuzz_findings import Finding
+from fuzz_judging import Kind, judged, judged_untrusted
+from fuzz_log_views import other_views
+from fuzz_mutants import GROUP, applied, draw, order
+from fuzz_reading import Leaked, Refused, counted
+from fuzz_shrinking import hunks, minimal, patched, shrunk
+from fuzz_workers import Worker
+from mutate_tokens import Token, encoded
+
+from harness.testing.scenarios.building import build
+from harness.testing.scenarios.loading import load
+from harness.testing.scenarios.verifying import read_with, verify
+
+SUBJECT = "iceberg/deletes/vector-of-a-run"
+MANAGED = "delta/catalog/ratified-commits-are-read"
+QUIET = SimpleNamespace(opened=None, sockets=0)
+"""In place of a Watch, which would stay with the test process for ever."""
+
+
+@pytest.fixture
+def bench(tmp_path):
+    return Bench(fuzz_subjects.make(SUBJECT, tmp_path / "subject"), QUIET, lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("fault", "target", "subject", "kinds", "signature"),
+    [
+        ("a KeyError comes out", "roaring", SUBJECT, {Kind.LEAK}, "leak KeyError metadata/iceberg/position_deletes.py"),
+        ("deletes are left out", "roaring", SUBJECT, {Kind.DISPUTED}, "disputed"),
+        (
+            "a commit that the listing lacks is passed over",
+            "listings",
+            "delta/time-travel/by-version",
+            {Kind.WRONG, Kind.DISPUTED},
+            "",
+        ),
+        (
+            "parts of a catalog's answer are taken to be there",
+            "catalog",
+            MANAGED,
+            {Kind.LEAK},
+            "leak KeyError metadata/catalogs/unity_rest.py",
+        ),
+        (
+            "texts of a worker keep their control characters",
+            "worker",
+            SUBJECT,
+            {Kind.LEAK},
+            "leak Unprintable contained",
+        ),
+    ],
+)
+def test_a_planted_fault_is_found_and_made_small(monkeypatch, tmp_path, fault, target, subject, kinds, signature):
+    bench = Bench(fuzz_subjects.make(subject, tmp_path / "subject"), QUIET, lambda: None)
+    image, read = bench.image(target), bench.subject.reads[0]
+    bench.original(read)
+    files = [name for name in image if target != "roaring" or name.endswith(".puffin")]
+    answering = replace(bench.subject, image=image)
+
+    def judged_one(number):
+        mutant = draw(target, 1, number, answering, files, read)
+        return mutant, bench.judge(applied(mutant, image), read)
+
+    verdicts = [judged_one(number)[1] for number in range(40)]
+    assert not any(verdict.kind.is_finding for verdict in verdicts)
+    assert Kind.REFUSED in {verdict.kind for verdict in verdicts}
+    for module, name, wrong in plants.PLANTS[fault]:
+        monkeypatch.setattr(module, name, wrong)
+    found = map(judged_one, range(400))
+    mutant, verdict = next((m, v) for m, v in found if v.kind in kinds and v.signature.startswith(signature))
+
+    noise = {} if target != "roaring" else {"metadata/v1.metadata.json": b"{}"}
+    small = shrunk(
+        image,
+        [{**applied(mutant, image), **noise}],
+        lambda tried: (found := bench.judge(tried, read)).kind is verdict.kind and found.signature == verdict.signature,
+    )
+    assert bench.judge(small, read).kind is verdict.kind
+    place = fuzz_findings.write(Finding(mutant, verdict, image, small), tmp_path)
+    assert fuzz_findings.load_again(place) == (subject, read, small)
+    assert "fuzz.py --again" in (place / "README.md").read_text()
+    if target == "roaring":
+        (damaged,) = (name for name, data in small.items() if data is not None)
+        assert sum(end - start for start, end, _ in hunks(image[damaged], small[damaged])) <= 4
+        assert small["metadata/v1.metadata.json"] is None  # nobody reads it
+        built = build(load(place / "scenario.yaml"), tmp_path / "built")
+        try:
+            assert verify(built.expectations[0], read_with(built, "duckdb")) is not None
+        except KeyError:
+            assert verdict.kind is Kind.LEAK
+
+
+def test_what_kills_a_process_ends_no_more_than_its_mutant():
+    with Worker("plants:end_or_never_end") as worker:
+        found = list(worker.group("roaring", 1, 0, 8, SUBJECT))
+        assert [judged.mutant.name for judged in found] == [f"roaring-1-{number}" for number in range(8)]
+        by_kind = {judged.verdict.kind: judged for judged in found}
+        assert by_kind[Kind.TIME].verdict.signature.startswith("SIGXCPU metadata/iceberg/position_deletes.py")
+        assert by_kind[Kind.CRASH].verdict.signature.startswith("SIGABRT metadata/iceberg/position_deletes.py")
+        finding = fuzz.made_small(by_kind[Kind.CRASH], worker, SUBJECT, tries=60)
+    assert all(name.endswith(".puffin") for name, data in finding.changes.items() if data is not None)
+    assert None in finding.changes.values()  # files were taken away that it does not need
+
+
+def test_a_run_without_findings(capsys):
+    code = fuzz.main(["--target", "roaring", "--subject", SUBJECT, "--seed", "1", "--mutants", "32", "--jobs", "1"])
+    printed = capsys.readouterr().out
+    assert code == 0
+    assert "fuzz.py --seed 1 --target roaring" in printed
+    assert "\n32 mutants in" in printed
+
+
+def rows(*values):
+    return counted(pa.table({"a": list(values)}))
+
+
+M = Decimal(1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "original", "oracle", "careful", "kind"),
+    [
+        (rows(1), rows(1), rows(1), None, Kind.SAME),
+        (rows(1), rows(1), Refused("x"), None, Kind.SAME),
+        (rows(2), rows(1), rows(2), None, Kind.OTHER),
+        (rows(1), rows(1), rows(2), rows(1), Kind.WRONG),
+        (rows(2), rows(1), rows(1), rows(2), Kind.WRONG),
+        (rows(0.0), rows(1), rows(-0.0), rows(2), Kind.WRONG),
+        (rows(1), rows(2), rows(1.0), rows(2), Kind.WRONG),
+        (rows(float("nan")), rows(1), rows(float("nan")), rows(2), Kind.OTHER),
+        (rows(1), rows(1, 1), rows(1, 1), rows(1, 1), Kind.SKIPPED),
+        (rows(3), rows(1, 1), rows(1, 1), rows(3), Kind.WRONG),
+        (rows(1), rows(2), Refused("[PartitionValueConflict]"), rows(1), Kind.TOLERATED),
+        (rows(5, 2**40), rows(1), rows(5, 2**40 + 2**64 // 1000), rows(1), Kind.TOLERATED),
+        (rows(5, 2**40), rows(1), rows(6, 2**40 + 2**64 // 1000), rows(1), Kind.WRONG),
+        (rows(Decimal(16960), M), rows(1), rows(M, M), rows(1), Kind.TOLERATED),
+        (rows(Decimal(16961), M), rows(1), rows(M, M), rows(1), Kind.WRONG),
+        (rows(2), rows(1), Refused("x"), rows(2), Kind.DISPUTED),
+        (rows(2), rows(1), Refused("x"), Refused("y"), Kind.SKIPPED),
+        (rows(2), rows(1), Leaked("KeyError", "oracle", ""), rows(2), Kind.DISPUTED),
+        (Refused("x"), rows(1), None, None, Kind.REFUSED),
+        (Leaked("KeyError", "a", ""), rows(1), None, None, Kind.LEAK),
+        (Refused("DuckDB failed: INTERNAL Error: x"), rows(1), None, None, Kind.INTERNAL),
+        (Refused("FATAL Error: Failed: database has been invalidated"), rows(1), None, None, Kind.INTERNAL),
+        (Leaked("MemoryError", "a", ""), rows(1), None, None, Kind.MEMORY),
+    ],
+)
+def test_verdicts(outcome, original, oracle, careful, kind):
+    assert judged(outcome, original, lambda: [oracle], lambda: [careful]).kind is kind
+
+
+def test_any_of_several_places_that_say_the_same_may_be_believed():
+    """Of a Delta table, commits and a checkpoint."""
+    opinions = [rows(1), rows(2), rows(3)]
+    assert judged(rows(2), rows(1), lambda: opinions, lambda: [rows(2)]).kind is Kind.OTHER
+    assert judged(rows(4), rows(1), lambda: opinions, lambda: [rows(4)]).kind is Kind.WRONG
+
+
+def test_a_strangers_table_that_loses_rows_by_skipping_is_a_finding():
+    assert judged_untrusted(rows(1, 2), rows(1, 2)) is None
+    assert judged_untrusted(Refused("x"), rows(1, 2)) is None
+    assert judged_untrusted(rows(1), rows(1, 2)).kind is Kind.UNTRUSTED
+
+
+def test_a_new_scenario_takes_its_share_of_the_mutants_and_leaves_the_others():
+    names = [f"delta/paths/s{i}" for i in range(20)]
+    groups = [(order("json", 1, n * GROUP, names), order("json", 1, n * GROUP, [*names, "new"])) for n in range(400)]
+    assert all([name for name in more if name != "new"] == found for found, more in groups)
+    assert 5 <= sum(more[0] == "new" for _, more in groups) <= 40  # some 400 / 21
+    assert {found[0] for found, _ in groups} == set(names)
+
+
+def test_views_of_a_log():
+    """Two checkpoints at version 2, one of them in parts, and versions 3 and 4 compacted."""
+    parts = [f"_delta_log/{2:020d}.checkpoint.{i:010d}.{2:010d}.parquet" for i in (1, 2)]
+    whole = f"_delta_log/{2:020d}.checkpoint.parquet"
+    commits = [f"_delta_log/{version:020d}.json" for version in range(5)]
+    compacted = f"_delta_log/{3:020d}.{4:020d}.compacted.json"
+    image = {name: name.encode() for name in (*commits, *parts, whole, compacted)}
+    views = list(other_views(image))
+    of_compacted = {commits[3]: b'{"commitInfo":{}}\n', commits[4]: compacted.encode()}
+    of_parts = dict.fromkeys((*commits[:2], whole))
+    of_whole = dict.fromkeys((*commits[:2], *parts))
+    assert views == [of_parts, {**of_parts, **of_compacted}, of_whole, {**of_whole, **of_compacted}, of_compacted]
+    assert list(other_views(image, 4)) == views  # nothing is later
+    assert list(other_views(image, 3)) == [*views, dict.fromkeys((commits[4], compacted))]
+    assert list(other_views({name: image[name] for name in commits}, 3)) == []
+
+
+def test_plain_files_keep_instants_of_their_kind():
+    """An INT96 that became another timestamp would be refused or of another type, and the judgement would be void."""
+    out = io.BytesIO()
+    pq.write_table(pa.table({"t": pa.array([0], pa.timestamp("us"))}), out, use_deprecated_int96_timestamps=True)
+    plain = pq.ParquetFile(io.BytesIO(plain_parquet(out.getvalue())))
+    assert plain.schema.column(0).physical_type == "INT96"
+
+
+def test_statistics_in_a_data_file_may_lie(bench):
+    """DuckDB reads nulls where the footer says that all are null, and so no wrong rows of harness."""
+    name = next(name for name, data in bench.subject.image.items() if data[:4] == b"PAR1")
+    out = io.BytesIO()
+    pq.write_table(pq.read_table(bench.subject.directory / name), out, compression="none")
+    body, tokens = mutate_parquet.taken_apart(out.getvalue())
+    rows = pq.read_metadata(io.BytesIO(out.getvalue())).num_rows
+    verdicts = []
+    for place in [i for i, token in enumerate(tokens) if token == Token("signed", 0)]:
+        changed = [*tokens[:place], Token("signed", rows), *tokens[place + 1 :]]
+        footer = encoded(changed)
+        data = body + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+        verdicts.append(bench.judge({name: data}, bench.subject.reads[0]).kind)
+    assert Kind.SKIPPED in verdicts
+    assert not any(kind.is_finding for kind in verdicts)
+
+
+def test_a_table_that_reads_otherwise_after_a_mutant_is_a_finding(bench, monkeypatch):
+    read = bench.subject.reads[0]
+    original, _ = bench.original(read)
+    outcomes = iter([original, Refused("EngineError: broken")])
+    monkeypatch.setattr(fuzz_benches, "by_duckdb", lambda *_, **__: next(outcomes))
+    assert bench.judge({}, read).kind is Kind.NEIGHBOUR
+
+
+def test_minimal_keeps_what_is_needed():
+    assert minimal(range(100), lambda parts: {3, 42, 99} <= set(parts)) == [3, 42, 99]
+
+
+@pytest.mark.parametrize("after", [b"abXdefghYj", b"abdefghij", b"abcdefghijk", b"", b"xabcdefghij", b"abcdefghij"])
+@pytest.mark.parametrize("more", [b"", b"k" * 9000])
+def test_hunks_make_the_file(after, more):
+    before, after = b"abcdefghij" + more, after + more
+    assert patched(before, hunks(before, after)) == after
+    assert patched(before, []) == before

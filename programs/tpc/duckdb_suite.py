@@ -1,0 +1,274 @@
+"""DuckDB's own SQL tests as queries that nobody of this project wrote: SELECTs over tables that Delta can hold.
+
+    python programs/tpc/duckdb_suite.py DIRECTORY [--place build/duckdb-suite] [--engine spark] [--only 'window/*']
+
+DIRECTORY is `test/sql` of DuckDB's sources, or a part of it. Each `.test` file runs in a process of its own: in plain
+DuckDB, until a query reads tables, which become Delta tables. What is right is what plain DuckDB gives over those, in
+a connection that has nothing else. Settings of a file are left out, and with them what only they make right; so are
+queries that are not the same twice, and files that loop. Prints for each engine how many results are equal, columns'
+names and types too, how many within the allowances of the query, how many differ, and how many are refused, by reason;
+ends with 1 if one differs or fails. Needs the package `deltalake`.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from tpc import ENGINES, arrow, collected, session
+from tpc_compare import Verdict, judge
+
+import harness
+from harness.errors import HarnessError
+from harness.queries.allowances import allowances
+
+_ROWS = 3000
+"""Results of more are left out."""
+_FILE_SECONDS, _QUERY_SECONDS = 120, 60
+_NOT_FOR_US = re.compile(
+    r"\b(random|now|current_\w+|today|uuid|gen_random_uuid|nextval|currval|setseed|getenv|version|hash|typeof|"
+    r"(tabl)?e?sample|reservoir\w*|approx\w*|rowid|duckdb_\w+|pg_\w+|sqlite_\w+|information_schema|read_\w+|glob|"
+    r"current_setting|getvariable|txid_\w+|alias|pragma_\w+|storage_info|enum_\w+|union_\w+|stats|icu_\w+)\b",
+    re.IGNORECASE,
+)
+"""What is another thing each time, or is about the database and not about rows."""
+_DELTA_TYPES = re.compile(
+    r"(BOOLEAN|TINYINT|SMALLINT|INTEGER|BIGINT|FLOAT|DOUBLE|DECIMAL\(\d+,\d+\)|VARCHAR|BLOB|DATE|TIMESTAMP|"
+    r'TIMESTAMP WITH TIME ZONE|STRUCT|MAP|\[\]|[(),\s]|"[^"]*"|(?<=[(,\s])\w+(?=\s))+'
+)
+_SETTINGS = re.compile(r"\s*(SET|RESET|PRAGMA)\b", re.IGNORECASE)
+_VERDICTS = ("equal", "allowed", "different", "refused", "failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A query of a test file. tables: locations by name. right: a file of Arrow's with what plain DuckDB gives."""
+
+    file: str
+    query: str
+    tables: dict[str, str]
+    columns: list[str]
+    right: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a case on an engine. verdict: of `_VERDICTS`."""
+
+    file: str
+    query: str
+    engine: str
+    verdict: str
+    reason: str
+
+
+# Cases of a file.
+
+
+def blocks(text: str) -> Iterator[list[str]]:
+    """The lines of each statement, its directive first, without comments."""
+    for block in re.split(r"\n[ \t]*\n", text):
+        lines = [line for line in block.strip("\n").split("\n") if not line.startswith("#")]
+        if lines and lines[0].strip():
+            yield lines
+
+
+def collect(file: Path, name: str, place: Path) -> Iterator[Case]:
+    """The cases of a file; tables and results are left below `place`."""
+    text = file.read_text("utf-8", errors="replace")
+    if re.search(r"^(foreach|loop|concurrentloop|concurrentforeach|mode skip|require-env|load|restart)\b", text, re.M):
+        return
+    connection, changes = duckdb.connect(config={"threads": 1}), 0
+    exported: dict[tuple[str, int], str] = {}
+    for lines in blocks(text):
+        directive = lines[0].split()
+        sql = "\n".join(lines[1:]).partition("\n----")[0].strip().rstrip(";")
+        match directive:
+            case ["require", what, *_] if what not in ("noalternativeverify", "skip_reload", "vector_size"):
+                return
+            case ["statement", *_] if not _SETTINGS.match(sql):
+                changes += 1
+                _run(connection, sql)
+            case ["query", *_] if re.match(r"(SELECT|WITH|FROM|\()", sql, re.I) and not _NOT_FOR_US.search(sql):
+                case = _case(connection, sql, name, place, changes, exported)
+                if case is not None:
+                    yield case
+            case _:
+                continue
+
+
+def _run(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    try:
+        connection.execute(sql)
+    except duckdb.Error:  # as the test has it, or a setting that is left out
+        return
+
+
+def _case(
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    name: str,
+    place: Path,
+    changes: int,
+    exported: dict[tuple[str, int], str],
+) -> Case | None:
+    types: dict[str, list[str]] = {}
+    for table, type_ in connection.execute(
+        "SELECT table_name, data_type FROM duckdb_columns() WHERE schema_name = 'main' AND NOT internal"
+    ).fetchall():
+        types.setdefault(table, []).append(type_)
+    used = [t for t in types if re.search(rf"(?<![\w.']){re.escape(t)}(?![\w('])", sql, re.IGNORECASE)]
+    if not used or not all(_DELTA_TYPES.fullmatch(type_) for table in used for type_ in types[table]):
+        return None
+    try:
+        for table in used:
+            if (table, changes) not in exported:
+                exported[table, changes] = _export(connection, table, place / f"{len(exported)}_{table}")
+    except Exception:  # whatever the writer has against a table
+        return None
+    tables = {table: exported[table, changes] for table in used}
+    found = _plain(sql, tables)
+    if found is None:
+        return None
+    columns, rows = found
+    right = place / f"{len(list(place.glob('*.arrow')))}.arrow"
+    with pa.OSFile(str(right), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return Case(file=name, query=sql, tables=tables, columns=columns, right=str(right))
+
+
+def _export(connection: duckdb.DuckDBPyConnection, table: str, place: Path) -> str:
+    from deltalake import write_deltalake
+
+    write_deltalake(str(place), connection.execute(f'FROM "{table}"').to_arrow_table())
+    return str(place)
+
+
+def _plain(sql: str, tables: dict[str, str]) -> tuple[list[str], pa.Table] | None:
+    """What plain DuckDB gives over the tables as they are in Delta; None: nothing that can be compared."""
+    own = duckdb.connect(config={"threads": 1})
+    own.execute("SET TimeZone = 'UTC'")
+    try:
+        for name, location in tables.items():
+            own.register("written", harness.open_table(location).snapshot().to_arrow())
+            own.execute(f'CREATE TABLE "{name}" AS FROM written')
+        relation = own.sql(sql)
+        rows, again = (arrow(own.sql(sql)) for _ in range(2))
+    except (duckdb.Error, HarnessError, pa.ArrowException):
+        return None
+    is_same = judge(rows, again, {}).word == "equal"
+    return (relation.columns, rows) if is_same and rows.num_rows < _ROWS else None
+
+
+# What becomes of them.
+
+
+def outcome(case: Case, engine: str, spark: Any) -> Outcome:
+    """Reads a case on an engine, and judges what it gives."""
+    with pa.memory_map(case.right) as source:
+        right = pa.ipc.open_file(source).read_all()
+    try:
+        columns, rows = _rows(case, engine, spark)
+        schemas = {name: harness.open_table(location).snapshot().schema for name, location in case.tables.items()}
+        verdict = judge(rows, right, allowances(case.query, schemas))
+        if columns != case.columns and verdict.word != "different":
+            verdict = Verdict("different", f"columns {columns}, expected {case.columns}")
+    except harness.UnsupportedError as error:
+        verdict = Verdict("refused", str(error))
+    except Exception as error:  # of whatever engine: none may end so
+        verdict = Verdict("failed", f"{type(error).__name__}: {' '.join(str(error).split())}")
+    return Outcome(file=case.file, query=case.query, engine=engine, verdict=verdict.word, reason=verdict.reason[:400])
+
+
+def _rows(case: Case, engine: str, spark: Any) -> tuple[list[str], pa.Table]:
+    if engine == "duckdb":
+        relation = harness.sql(case.query, **case.tables)
+        return relation.columns, arrow(relation)
+    frame = harness.sql(case.query, engine="spark", spark=spark, **case.tables)
+    stop = threading.Timer(_QUERY_SECONDS, spark.sparkContext.cancelAllJobs)
+    stop.start()
+    try:
+        return frame.columns, collected(frame)
+    finally:
+        stop.cancel()
+
+
+def report(found: Sequence[Outcome]) -> Iterator[str]:
+    """Counts by engine; then what differs or failed, and the reasons of refusals with how often each is."""
+    for engine in ENGINES:
+        of = [o for o in found if o.engine == engine]
+        counts = Counter(o.verdict for o in of)
+        yield f"{engine}: {len(of)} queries, " + ", ".join(f"{counts[v]} {v}" for v in _VERDICTS)
+        for o in of:
+            if o.verdict in ("different", "failed"):
+                yield f"  {o.verdict} {o.file}: {' '.join(o.query.split())}: {o.reason}"
+        reasons = Counter(_reason(o.reason) for o in of if o.verdict == "refused")
+        yield from (f"  {number:4} refused: {reason}" for reason, number in reasons.most_common())
+
+
+def _reason(text: str) -> str:
+    """A refusal without what it says of its place."""
+    return re.sub(r" on Spark with certainly .*|, in: .*|'[^']*'|\d+", "…", text)[:120]
+
+
+def main() -> int:
+    """The exit code: 1 if a result differs, or a query failed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--place", type=Path, default=Path("build/duckdb-suite"))
+    parser.add_argument("--engine", action="append", choices=ENGINES)
+    parser.add_argument("--only", default="**/*", metavar="PATTERN", help="files, below the directory, without .test")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    place = chosen.place.resolve()
+    if chosen.one is not None:
+        _write_cases(chosen.directory, chosen.one, place)
+        return 0
+    found = []
+    for case in _cases(chosen.directory, chosen.only, place):
+        found += [
+            outcome(case, engine, session() if engine == "spark" else None) for engine in chosen.engine or ENGINES
+        ]
+    (place / "outcomes.json").write_text(json.dumps([asdict(o) for o in found], indent=1), "utf-8")
+    print(*report(found), sep="\n")
+    return int(any(o.verdict in ("different", "failed") for o in found))
+
+
+def _cases(directory: Path, only: str, place: Path) -> list[Case]:
+    """The cases of all files, each collected by a process that may hang or end."""
+    names = sorted(str(file.relative_to(directory)) for file in directory.glob(f"{only}.test"))
+
+    def one(name: str) -> list[Case]:
+        own = place / re.sub(r"\W+", "_", name)
+        command = [sys.executable, __file__, str(directory), "--place", str(own), "--one", name]
+        if not (own / "cases.json").exists():
+            own.mkdir(parents=True, exist_ok=True)
+            try:
+                subprocess.run(command, timeout=_FILE_SECONDS, stderr=subprocess.DEVNULL, check=False)
+            except subprocess.TimeoutExpired:
+                print(f"{name}: not collected in {_FILE_SECONDS} s")
+        cases = own / "cases.json"
+        return [Case(**case) for case in json.loads(cases.read_text("utf-8"))] if cases.exists() else []
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [case for cases in pool.map(one, names) for case in cases]
+
+
+def _write_cases(directory: Path, name: str, place: Path) -> None:
+    cases = [asdict(case) for case in collect(directory / name, name, place)]
+    (place / "cases.json").write_text(json.dumps(cases), "utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

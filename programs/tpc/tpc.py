@@ -1,0 +1,181 @@
+"""The 22 queries of TPC-H and the 99 of TPC-DS on both engines, over tables of both formats, against plain DuckDB.
+
+    python programs/tpc/tpc.py build/tpc/sf0.1 [--engine spark] [--suite tpcds] [--query 64] [--format delta]
+
+What is right is what the project's own DuckDB gives over the rows themselves, in Parquet files. Prints for each engine
+and format how many results are equal, types too, how many within the allowances of the query (`allowances`), how many
+differ, and how many were refused, with the reasons; ends with 1 if one differs or fails. `tpc_data` and `tpc_tables`
+make what it reads.
+"""
+
+import argparse
+import json
+import sys
+import time
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from tpc_compare import Verdict, judge
+
+import harness
+from harness.engines.duckdb.relations import given_out
+from harness.engines.spark.engine import conform
+from harness.engines.spark.types import ARROW_METADATA
+from harness.errors import HarnessError
+from harness.queries.allowances import allowances
+
+SUITES, FORMATS, ENGINES = ("tpch", "tpcds"), ("delta", "iceberg"), ("duckdb", "spark")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a query.
+
+    verdict: `equal`, `allowed`, `different`, `refused` or `failed`. rows: of what is right.
+    seconds: of the processor on DuckDB, by the clock on Spark.
+    """
+
+    suite: str
+    query: int
+    format: str
+    engine: str
+    verdict: str
+    reason: str = ""
+    rows: int = 0
+    seconds: float = 0.0
+
+
+class Plain:
+    """A suite's rows on DuckDB, without harness."""
+
+    def __init__(self, place: Path, suite: str) -> None:
+        deleted = json.loads((place / "deleted.json").read_text("utf-8"))[suite]
+        self._connection = duckdb.connect()
+        self._connection.execute("SET TimeZone = 'UTC'")
+        for table, values in deleted.items():
+            file = place / suite / f"{table}.parquet"
+            first = self._connection.sql(f"FROM '{file}'").columns[0]
+            kept = f"({first} IN ({', '.join(map(str, values))})) IS NOT TRUE" if values else "true"
+            self._connection.execute(f"CREATE VIEW {table} AS FROM '{file}' WHERE {kept}")
+
+    def rows(self, query: str) -> pa.Table:
+        """What the query gives."""
+        return arrow(self._connection.sql(query))
+
+
+def arrow(relation: duckdb.DuckDBPyRelation) -> pa.Table:
+    """A result with its columns in the types in which they leave harness, and numbers for names."""
+    shown = given_out(relation.columns, relation.types)
+    result = (relation if shown is None else relation.project(shown)).to_arrow_table()
+    return result.rename_columns([f"c{i}" for i in range(result.num_columns)])
+
+
+def collected(frame: Any) -> pa.Table:
+    """A result of Spark's in the types that its columns say they are, and numbers for names."""
+    told = [b64decode(field.metadata[ARROW_METADATA]) for field in frame.schema]
+    schema = pa.schema([pa.ipc.read_schema(pa.py_buffer(one)).field(0) for one in told])
+    result = conform(frame.toArrow(), schema)
+    return result.rename_columns([f"c{i}" for i in range(result.num_columns)])
+
+
+class Engines:
+    """Both engines over a suite's tables in a format."""
+
+    def __init__(self, place: Path, suite: str, format_: str) -> None:
+        # PyIceberg's catalog in memory is gone, and it leaves no hint which metadata is the newest.
+        guess = format_ == "iceberg"
+        places = sorted((place / format_ / suite).iterdir())
+        self.tables = {t.name: harness.open_table(str(t), allow_version_guess=guess) for t in places}
+
+    def rows(self, engine: str, query: str) -> pa.Table:
+        """What the query gives. Raises as `harness.sql`."""
+        if engine == "duckdb":
+            return arrow(harness.sql(query, **self.tables))
+        return collected(harness.sql(query, engine="spark", spark=session(), **self.tables))
+
+
+def session() -> Any:
+    """Spark, for few rows and many shuffles."""
+    return harness.spark_session(config={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "4g"})
+
+
+def outcomes(place: Path, chosen: argparse.Namespace) -> Iterator[Outcome]:
+    """What became of every query that is asked for."""
+    for suite in chosen.suite or SUITES:
+        texts = {int(n): text for n, text in json.loads((place / f"{suite}.json").read_text("utf-8")).items()}
+        plain = Plain(place, suite)
+        for format_ in chosen.format or FORMATS:
+            engines = Engines(place, suite, format_)
+            for number, text in texts.items():
+                if not chosen.query or number in chosen.query:
+                    right = plain.rows(text)
+                    for engine in chosen.engine or ENGINES:
+                        yield _outcome(suite, number, format_, engine, text, right, engines)
+
+
+def _outcome(
+    suite: str, number: int, format_: str, engine: str, text: str, right: pa.Table, engines: Engines
+) -> Outcome:
+    start = time.process_time() if engine == "duckdb" else time.monotonic()
+    try:
+        rows = engines.rows(engine, text)
+        schemas = {name: table.snapshot().schema for name, table in engines.tables.items()}
+        verdict = judge(rows, right, allowances(text, schemas))
+    except harness.UnsupportedError as error:
+        verdict = Verdict("refused", str(error))
+    except (HarnessError, duckdb.Error, pa.ArrowException) as error:
+        verdict = Verdict("failed", f"{type(error).__name__}: {str(error).splitlines()[0]}")
+    ended = time.process_time() if engine == "duckdb" else time.monotonic()
+    return Outcome(
+        suite=suite,
+        query=number,
+        format=format_,
+        engine=engine,
+        verdict=verdict.word,
+        reason=verdict.reason,
+        rows=right.num_rows,
+        seconds=round(ended - start, 2),
+    )
+
+
+def report(found: list[Outcome]) -> Iterator[str]:
+    """Counts by suite, engine and format; then what is not equal, with its reason."""
+    for suite, engine, format_ in sorted({(o.suite, o.engine, o.format) for o in found}):
+        of = [o for o in found if (o.suite, o.engine, o.format) == (suite, engine, format_)]
+        counts = Counter(o.verdict for o in of)
+        words = ", ".join(f"{counts[v]} {v}" for v in ("equal", "allowed", "different", "refused", "failed"))
+        empty = sum(o.rows == 0 for o in of)
+        yield f"{suite} on {engine}, {format_}: {len(of)} queries, {words}; {empty} without rows"
+    for o in found:
+        if o.verdict != "equal":
+            yield f"  {o.verdict} {o.suite} {o.query} on {o.engine}, {o.format}: {o.reason}"
+
+
+def main() -> int:
+    """The exit code: 1 if a result differs, or a query failed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("place", type=Path)
+    parser.add_argument("--engine", action="append", choices=ENGINES)
+    parser.add_argument("--suite", action="append", choices=SUITES)
+    parser.add_argument("--format", action="append", choices=FORMATS)
+    parser.add_argument("--query", action="append", type=int)
+    chosen = parser.parse_args()
+    place = chosen.place.resolve()
+    found = []
+    for outcome in outcomes(place, chosen):
+        found.append(outcome)
+        print(f"{outcome.suite} {outcome.query} {outcome.format} {outcome.engine}: {outcome.verdict}", end=" ")
+        print(f"{outcome.rows} rows {outcome.seconds} s", flush=True)
+    (place / "outcomes.json").write_text(json.dumps([asdict(o) for o in found], indent=1), "utf-8")
+    print(*report(found), sep="\n")
+    return int(any(o.verdict in ("different", "failed") for o in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
