@@ -91,7 +91,7 @@ class PlannedRows:
         self.plan = plan
 
     def __repr__(self) -> str:
-        return repr(self.plan).replace("PlannedScan", type(self).__name__, 1)
+        return repr(self.plan).replace("ScanPlan", type(self).__name__, 1)
 
     def _repr_html_(self) -> str:
         """Return the plan for notebooks."""

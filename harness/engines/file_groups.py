@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import duckdb
 import numpy as np
@@ -20,13 +20,15 @@ from harness.engines.footers import FOOTER, Footer, converted_files, failing_on,
 from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Mask, Places, to_numpy
+from harness.metadata.model.arrow_values import Mask, Places, scalar_of, to_numpy
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.plan.projection import ColumnSource, Stored, is_positional, resolve, shares_columns
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
+Faults: TypeAlias = Mapping[int, HarnessError]
+"""Why files cannot be read, by their numbers in a `ScanFiles`."""
 UNKNOWN = -1
 """The row count of a file that only reading tells."""
 
@@ -64,7 +66,7 @@ class ScanFiles:
 
     def names(self, numbers: Places) -> list[FileName]:
         """Return both paths of some of the files."""
-        return [FileName(self.path[number], self.physical[number]) for number in numbers.tolist()]
+        return list(map(self.name, numbers.tolist()))
 
     def physical_of(self, numbers: Places) -> list[PhysicalPath]:
         """Return the physical paths of some of the files."""
@@ -149,7 +151,7 @@ class Looks(Protocol):
         Raises HarnessError: naming a file that cannot be read, unless `faults` has it.
         """
 
-    def faults(self, files: ScanFiles) -> Mapping[int, HarnessError]:
+    def faults(self, files: ScanFiles) -> Faults:
         """Return why files that were prefetched cannot be read, by number."""
 
     def opened(self, files: ScanFiles, numbers: Places) -> Opened:
@@ -177,12 +179,12 @@ class Inspector:
         """Return the file groups, in the order of their first files, with `fields` resolved.
 
         Args:
-            files: The files.
+            files: The files. The first data file of each group is held against its partition tuple.
             fields: The columns that are wanted of them.
             numbers: The files to group, ascending. None: all.
 
         Raises:
-            HarnessError: A file cannot be read, or has no column for a field.
+            HarnessError: A file cannot be read, has no column for a field, or contradicts its partition tuple.
         """
         numbers = np.arange(len(files)) if numbers is None else numbers
         self.looks.prefetch(files)
@@ -190,15 +192,14 @@ class Inspector:
         self._check_counts(files, numbers, opened)
         parts = _alike(files, numbers, opened)
         self._warn_of_strangers(files, numbers, opened, parts)
-        return [
+        groups = [
             self._group(files, numbers[part], opened.forms[opened.form[part[0]]], opened.rows[part], fields)
             for part in parts
         ]
-
-    def check_partition_values(self, files: ScanFiles, group: FileGroup, fields: tuple[dt.Field, ...]) -> None:
-        """Checks the first file of a group as `Looks.check_partition_values` says."""
-        if group.form.format == "parquet" and not group.form.foreign:
-            self.looks.check_partition_values(files, int(group.members[0]), fields, group.sources)
+        for group in groups:
+            if files.are_data and group.form.format == "parquet" and not group.form.foreign:
+                self.looks.check_partition_values(files, int(group.members[0]), fields, group.sources)
+        return groups
 
     def _group(
         self, files: ScanFiles, members: Places, form: FileForm, rows: Places, fields: tuple[dt.Field, ...]
@@ -228,7 +229,11 @@ class Inspector:
         """
         recorded = files.recorded_rows
         stated = to_numpy(recorded.is_valid())[numbers] if recorded.null_count else True
-        expected = to_numpy(recorded.fill_null(UNKNOWN) if recorded.null_count else recorded)[numbers]
+        if recorded.null_count:
+            recorded = recorded.fill_null(
+                scalar_of(UNKNOWN, recorded.type)
+            )  # of a Python number, pyarrow imports pandas
+        expected = to_numpy(recorded)[numbers]
         wrong = np.flatnonzero(stated & (opened.rows != UNKNOWN) & (opened.rows != expected)).tolist()
         if not wrong:
             return
@@ -416,7 +421,7 @@ class DirectLooks:
             if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
                 self._legacy.update({path: legacy_kinds(f.schema, f.metadata) for path, f in dated.items()})
 
-    def faults(self, files: ScanFiles) -> Mapping[int, HarnessError]:
+    def faults(self, files: ScanFiles) -> Faults:
         """Return nothing: `prefetch` raises what is wrong with a file."""
         return {}
 

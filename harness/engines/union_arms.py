@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from harness.engines.column_values import (
@@ -27,8 +26,8 @@ from harness.engines.column_values import (
     constant,
 )
 from harness.engines.data_files import FileName
-from harness.engines.file_groups import FileGroup, Inspector, Looks, ScanFiles
-from harness.errors import CorruptDeleteError, HarnessError, SchemaMismatchError, UnsupportedError, in_format
+from harness.engines.file_groups import Faults, FileGroup, Inspector, Looks, ScanFiles
+from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, in_format
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Places, array_of, from_numpy, to_numpy
 from harness.metadata.plan.deletes import EqualityDelete, key_fields
@@ -141,10 +140,6 @@ class UnionArm:
             values["sp"] = self._constant("partition", _LONG)
         return values
 
-    def part(self, places: Places) -> UnionArm:
-        """Return the arm of some of its files. places: indexes into `group.members`."""
-        return replace(self, group=self.group.part(places))
-
     def _metadata(self, column: dt.Field) -> ColumnValue:
         """The values of a metadata column (iceberg 5.17, 5.18; delta W2, W3)."""
         match column.name:
@@ -202,24 +197,16 @@ def union_arms(
 
     columns: what each arm yields. deletes: the plan's equality delete files, whose footers are read with the others.
     """
-    arms, refused = readable_arms(plan, columns, inspector, deletes)
-    for fault in refused.faults.values():
+    arms, _, faults = readable_arms(plan, columns, inspector, deletes)
+    for fault in faults.values():
         raise fault
     return arms
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedFiles:
-    """Files of a plan that cannot be read, by ordinal, and why."""
-
-    files: ScanFiles
-    faults: Mapping[int, HarnessError]
-
-
 def readable_arms(
     plan: PlannedScan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: ScanFiles
-) -> tuple[list[UnionArm], RefusedFiles]:
-    """The arms of the files that can be read, and the other files; all else is as for `union_arms`."""
+) -> tuple[list[UnionArm], ScanFiles, Faults]:
+    """The arms of the files that can be read, all files, and why others cannot; all else is as for `union_arms`."""
     deleted = deleted_positions(plan, with_positions(plan.files))
     files = data_files(plan, deleted, exact=any(f.id == dt.METADATA["_row_id"].id for f in columns))
     inspector.looks.prefetch(files, deletes)
@@ -230,7 +217,6 @@ def readable_arms(
     arms = []
     readable = np.delete(np.arange(len(files)), list(faults))
     for group in inspector.groups(files, fields, readable):
-        inspector.check_partition_values(files, group, fields)
         first = int(group.members[0])
         arms.append(
             UnionArm(
@@ -244,13 +230,13 @@ def readable_arms(
                 deleted=deleted if first in deleted else None,
             )
         )
-    return arms, RefusedFiles(files, faults)
+    return arms, files, faults
 
 
 def with_positions(files: pa.Table) -> list[int]:
     """Return the numbers of the files that may have deleted positions. files: `FILES`, or some of them."""
-    numbers: list[int] = np.flatnonzero(to_numpy(pc.is_valid(files.column("positions")))).tolist()
-    return numbers
+    column = files.column("positions")
+    return [] if column.null_count == len(column) else np.flatnonzero(to_numpy(column.is_valid())).tolist()
 
 
 def deleted_positions(plan: PlannedScan, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:

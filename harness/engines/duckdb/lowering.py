@@ -242,7 +242,7 @@ class _ArmQuery:
         """The arm of some of its files, which DuckDB reads itself; none, if there are no files."""
         if places.size in (0, len(self.scan.rows)):
             return [self] if places.size else []
-        arm = self.arm.part(places)
+        arm = replace(self.arm, group=self.arm.group.part(places))
         relation = self.scanner.read_parquet(arm.files.physical_of(arm.group.members))
         return [replace(self, arm=arm, scan=replace(self.scan, rows=self.scan.rows[places], relation=relation))]
 

@@ -27,7 +27,15 @@ import numpy as np
 
 from harness.engines.data_files import FileName, check_magic, damaged, missing_file
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.file_groups import DirectLooks, FileForm, Opened, ScanFiles, check_partition_values, looks_here
+from harness.engines.file_groups import (
+    DirectLooks,
+    Faults,
+    FileForm,
+    Opened,
+    ScanFiles,
+    check_partition_values,
+    looks_here,
+)
 from harness.engines.footers import FOOTER, Footer, failing_on, footers_and_faults, legacy_kinds, read_footers
 from harness.engines.spark.arrow_worker import Ends, Head, HeadReader, read_head, read_orc_traits
 from harness.engines.spark.executor_python import run_in_python, unwrap
@@ -241,7 +249,7 @@ class ExecutorLooks:
             others += self._look_at_ends(by_jvm)
         self._look_at_heads(others)
 
-    def faults(self, files: ScanFiles) -> Mapping[int, HarnessError]:
+    def faults(self, files: ScanFiles) -> Faults:
         """Return why files that were prefetched cannot be read, by number."""
         found = ((number, self._opened[physical]) for number, physical in enumerate(files.physical))
         return {number: known for number, known in found if isinstance(known, HarnessError)}

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StructField, StructType
 
 from harness.engines.column_values import constant
-from harness.engines.file_groups import DirectLooks, Inspector, ScanFiles
+from harness.engines.file_groups import DirectLooks, Faults, Inspector, ScanFiles
 from harness.engines.spark.arrow_worker import told
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, SparkReader, reader_for
@@ -33,7 +33,6 @@ from harness.engines.spark.types import storage_type
 from harness.engines.union_arms import (
     DELETED,
     KeySet,
-    RefusedFiles,
     UnionArm,
     columns_to_read,
     delete_files,
@@ -42,7 +41,6 @@ from harness.engines.union_arms import (
     readable_arms,
     with_merged_scopes,
 )
-from harness.metadata.model.arrow_values import Places
 from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.threads import Lock
@@ -52,23 +50,25 @@ from harness.storage.threads import Lock
 
 
 def refused_arms(
-    gateway: PlannedReads, plan: PlannedScan, columns: Sequence[Field], refused: RefusedFiles
-) -> list[DataFrame]:
+    gateway: PlannedReads, plan: PlannedScan, columns: Sequence[Field], files: ScanFiles, faults: Faults
+) -> Iterator[DataFrame]:
     """The columns of files that cannot be read, as `c0`, `c1`, …, in a frame for each set of partition constants.
 
     All but those of the partition tuple are stored ones to Spark, so that it takes nothing about them for known.
     """
     alike: dict[frozenset[int], list[int]] = {}
-    for number in refused.faults:
-        (constants,) = refused.files.partition_values(np.array([number]))
-        alike.setdefault(frozenset(constants), []).append(number)
-    return [_refused_arm(gateway, plan, columns, refused, np.array(numbers)) for numbers in alike.values()]
+    for number in faults:
+        (values,) = files.partition_values(np.array([number]))
+        alike.setdefault(frozenset(values), []).append(number)
+    for numbers in alike.values():
+        yield _refused_arm(gateway, plan, columns, files, {number: faults[number] for number in numbers})
 
 
 def _refused_arm(
-    gateway: PlannedReads, plan: PlannedScan, columns: Sequence[Field], refused: RefusedFiles, numbers: Places
+    gateway: PlannedReads, plan: PlannedScan, columns: Sequence[Field], files: ScanFiles, faults: Faults
 ) -> DataFrame:
-    partitions = refused.files.partition_values(numbers)
+    numbers = np.array(list(faults))
+    partitions = files.partition_values(numbers)
     constants = FileConstants(len(numbers))
     translation = ColumnTranslation(lambda place: functions.col(f"p{place}"), constants)
     expressions: list[Column] = []
@@ -80,13 +80,13 @@ def _refused_arm(
         else:
             expressions.append(functions.col(f"p{len(stored)}"))
             stored.append(StructField(f"refused{len(stored)}", storage_type(f.type)))
-    faults = [refused.faults[number] for number in numbers.tolist()]
-    named = [fault.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) for fault in faults]
-    reasons = pa.array([str(told(fault)) for fault in named], pa.string())
+    for fault in faults.values():
+        fault.within(table=plan.table, snapshot=plan.snapshot, format=plan.format)
+    reasons = pa.array([str(told(fault)) for fault in faults.values()], pa.string())
     read = PlannedRead(
         file_format="refused",
         read_schema=StructType(stored),
-        files=[DiskFile(physical, 1) for physical in refused.files.physical_of(numbers)],
+        files=[DiskFile(physical, 1) for physical in files.physical_of(numbers)],
         constants=constants.table().add_column(0, "#reason", reasons),
     )
     frame = gateway.planned_frame(read)
@@ -166,7 +166,7 @@ class _FrameLowering:
         by_position = any(f.id in _BY_POSITION for f in self.columns)
         bounds = FileBounds.of(self.plan, self.columns)
         frames = []
-        arms, refused = readable_arms(self.plan, self.columns, self.inspector, self.deletes)
+        arms, files, faults = readable_arms(self.plan, self.columns, self.inspector, self.deletes)
         for arm in arms:
             scan = FrameScan(
                 reader=self.reader,
@@ -180,9 +180,9 @@ class _FrameLowering:
                 bounds=bounds,
             )
             frames.append(_arm(arm, scan, equality))
-        if refused.faults:
+        if faults:
             assert not isinstance(self.reader, PlainPaths)
-            frames += refused_arms(self.reader, self.plan, self.columns, refused)
+            frames += refused_arms(self.reader, self.plan, self.columns, files, faults)
         return frames
 
     def _keys(self, key_set: KeySet, members: Sequence[int]) -> DataFrame:

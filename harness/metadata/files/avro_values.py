@@ -421,6 +421,8 @@ def skip_of(node: Node, tally: Tally) -> Read:
             return items_step([skip_of(node.children[0], tally)], tally)
         case "map":
             return items_step([skip_bytes, skip_of(node.children[0], tally)], tally)
+        case "record" if node.children and all(child.kind in _PLAIN for child in node.children):
+            return sequence_step([skip_of(child, tally) for child in node.children])
         case "record":
             steps = [skip_of(child, tally) for child in node.children]
             return fields_step(list(zip(node.names, steps, strict=True)), tally)
@@ -430,6 +432,8 @@ def skip_of(node: Node, tally: Tally) -> Read:
             return partial(_skip_bytes_of, _SIZES.get(node.kind, node.size))
 
 
+_PLAIN = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
+"""Kinds of values that take a byte or more: records of them, such as the items of statistics, are skipped in a loop."""
 _SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 

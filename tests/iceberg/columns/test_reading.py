@@ -5,6 +5,7 @@ import json
 import random
 from functools import partial
 
+import bombs
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -396,6 +397,50 @@ def test_what_is_wrong_gives_the_error_of_the_entry(in_step, entry, message):
     with pytest.raises(HarnessError, match=message):
         read([manifest], {manifest.path: write(schema_of(0), [ENTRY, entry])})
     assert in_step == []
+
+
+@pytest.mark.parametrize("walk", ["in step", "alone"])
+@pytest.mark.parametrize(
+    ("text", "damaged", "field_"),
+    [
+        (b"s3://bucket/data", b"\xff3://bucket/data", "data_file.file_path"),
+        (b"PARQUET", b"PARQUE\xff", "data_file.file_format"),
+    ],
+)
+def test_a_text_that_is_not_utf_8_is_named(in_step, monkeypatch, walk, text, damaged, field_):
+    if walk == "alone":
+        monkeypatch.setattr(reading, "walked", lambda *_: None)
+    manifest = listed(0)
+    content = write(schema_of(0), [ENTRY], codec="null")
+    assert content.count(text) == 1
+    with pytest.raises(CorruptFileError, match="text is not UTF-8") as raised:
+        read([manifest], {manifest.path: content.replace(text, damaged)})
+    assert (raised.value.file, raised.value.field) == (manifest.path, field_)
+
+
+FEW = {"content": "int", "file_path": "string", "file_format": "string", "record_count": "long"}
+
+
+def by_hand(snapshot_id, sequence_number):
+    """A manifest of one entry that only has numbers and texts, with numbers of any size."""
+    ids = {each["name"]: each["field-id"] for each in (*FILE_FIELDS, *ENTRY_FIELDS)}
+    file = {"type": "record", "name": "r2", "fields": [field(name, type_, ids[name]) for name, type_ in FEW.items()]}
+    names = ("status", "snapshot_id", "sequence_number")
+    fields = [*(field(name, "long", ids[name]) for name in names), field("data_file", file, 2)]
+    values = [number(1), number(snapshot_id), number(sequence_number), number(0)]
+    texts = [number(len(text)) + text for text in (b"a.orc", b"orc")]
+    return bombs.avro({"type": "record", "name": "e", "fields": fields}, 1, b"".join([*values, *texts, number(3)]))
+
+
+def test_ids_beyond_a_long_are_unknown_and_a_sequence_number_is_damage():
+    manifest = listed(0, spec_id=3, added_snapshot_id=None)
+    contents = {manifest.path: by_hand(2**64, 7)}
+    assert read([manifest], contents).files.table.column("sequence_number").to_pylist() == [7]
+    (entry,) = read_entries(open_manifest(contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS))
+    assert (entry.snapshot_id, entry.sequence_number, entry.file.path) == (None, 7, "a.orc")
+    with pytest.raises(CorruptFileError, match="beyond a long") as raised:
+        read([manifest], {manifest.path: by_hand(5, 2**64)})
+    assert (raised.value.file, raised.value.field) == (manifest.path, "sequence_number")
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,21 @@ a number beyond a long, is left out as unknown.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from harness.metadata.files.avro_container import check_kind, decode_error
+from harness.metadata.files.avro_container import LONG, check_kind, decode_error
 from harness.metadata.files.avro_schema import Node
 from harness.metadata.files.avro_values import (
     DAMAGE,
     Read,
     Tally,
     column_of,
+    decode_bytes,
     decode_long,
     encode_long,
     fields_step,
@@ -193,49 +195,96 @@ def _note_numbers(notes: _Notes, name: str, count: int, numbers: list[Any]) -> N
 def _map(node: Node, slot: Slot, notes: _Notes, tally: Tally) -> Read:
     notes.counts.setdefault(slot.name, [])
     noted = {} if slot.kind == "counts" else {key: notes.pairs.setdefault((slot.name, key), []) for key in slot.keys}
-    places = slot.pair_of(node)
-    if places is None:
+    decode = _pairs_decoder(node, slot, tally)
+    if decode is None:
         return skip_of(node, tally)
 
-    def note(items: list[list[Any]]) -> None:
-        known = _known_pairs(items, places)
+    def read(data: bytes, position: int) -> int:
+        known, end = decode(data, position)
         wanted = [(key, known[key]) for key in slot.keys if key in known]
         if slot.kind == "counts":
             numbers = [number for key, value in wanted if is_long(value) for number in (key, value)]
             _note_numbers(notes, slot.name, len(numbers) // 2, numbers)
-            return
+            return end
         for key, value in wanted:
             if type(value) is bytes:
                 noted[key][-1], _ = notes.write(encode_long(len(value)) + value)
+        return end
 
-    return _rewritten(node, tally, note)
+    return read
 
 
 def map_decoder(reader: ManifestReader, slot: Slot) -> Callable[[bytes | None], dict[int, Any] | None]:
     """Return a function from the bytes of a map of statistics, of the entry's file, to its known values."""
     file = reader.container.schema.field(2, "data_file")
     node = None if file is None else file.field(slot.id, slot.name)
-    places = None if node is None else slot.pair_of(node.value)
-    if node is None or places is None:
-        return lambda _: None
-    column = column_of(node.value, Tally(reader.container.limits, reader.container.file))
+    tally = Tally(reader.container.limits, reader.container.file)
+    decode = None if node is None else _pairs_decoder(node.value, slot, tally)
 
-    def decode(data: bytes | None) -> dict[int, Any] | None:
-        if data is None:
+    def decoded(data: bytes | None) -> dict[int, Any] | None:
+        if data is None or decode is None:
             return None
-        column.read(data, 0)
-        known = _known_pairs(column.take()[0], places)
-        return {id_: value for id_, value in known.items() if is_long(value) or type(value) is bytes}
+        known, _ = decode(data, 0)
+        return {id_: value for id_, value in known.items() if type(value) is bytes or is_long(value)}
+
+    return decoded
+
+
+_Pairs: TypeAlias = tuple[dict[int, Any], int]
+
+
+def _pairs_decoder(node: Node, slot: Slot, tally: Tally) -> Callable[[bytes, int], _Pairs] | None:
+    """Return a function to the known values of a map and the position after it; None for any other type.
+
+    A value that is null or given twice is unknown (iceberg 2.8).
+    """
+    places = slot.pair_of(node)
+    if places is None:
+        return None
+    item, (key, value) = node.children[0].children, places
+    if places == (0, 1) and len(item) == 2 and item[0].kind in LONG and item[1].kind in ("long", "int", "bytes"):
+        return partial(_usual_pairs, decode_long if item[1].kind in LONG else decode_bytes, tally)
+    column = column_of(node, tally)
+
+    def decode(data: bytes, position: int) -> _Pairs:
+        end = column.read(data, position)
+        (items,) = column.take()
+        times = Counter([item[key] for item in items])
+        pairs = [(item[key], item[value]) for item in items if times[item[key]] == 1 and item[value] is not None]
+        return {id_: known.encode() if type(known) is str else known for id_, known in pairs}, end
 
     return decode
 
 
-def _known_pairs(items: Sequence[Sequence[Any]], places: tuple[int, int]) -> dict[int, Any]:
-    """The values of a map by key; one that is null or given twice is unknown (iceberg 2.8)."""
-    key, value = places
-    times = Counter([item[key] for item in items])
-    pairs = [(item[key], item[value]) for item in items if times[item[key]] == 1 and item[value] is not None]
-    return {id_: known.encode() if type(known) is str else known for id_, known in pairs}
+def _usual_pairs(decode: Callable[[bytes, int], tuple[Any, int]], tally: Tally, data: bytes, position: int) -> _Pairs:
+    """Decode a map whose items are a number and a plain value: half of the work on most entries."""
+    pairs: dict[int, Any] = {}
+    repeated: set[int] = set()
+    size = 0
+    while True:
+        count, position = decode_long(data, position)
+        if count == 0:
+            break
+        end = None
+        if count < 0:
+            length, position = decode_long(data, position)
+            count, end = -count, position + length
+        size += count
+        tally.items(size, count, len(data))
+        for _ in range(count):
+            byte = data[position]
+            if byte < 0x80:
+                key, position = (byte >> 1) ^ -(byte & 1), position + 1
+            else:
+                key, position = decode_long(data, position)
+            if key in pairs:
+                repeated.add(key)
+            pairs[key], position = decode(data, position)
+        if end is not None and position != end:
+            raise ValueError("a block of items is not as long as it says")
+    for key in repeated:
+        del pairs[key]
+    return pairs, position
 
 
 def is_long(number: object) -> bool:

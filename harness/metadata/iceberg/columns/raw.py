@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from harness.errors import UnsupportedError
 from harness.metadata.files.avro_container import decode_error
-from harness.metadata.files.avro_values import FieldError
+from harness.metadata.files.avro_values import FieldError, reason
 from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, MORE, Extent, statistic
 from harness.metadata.iceberg.columns.walk import NOWHERE, Unsure, Varints, Walk
 from harness.metadata.iceberg.manifests import FILE_FORMATS, Content, ManifestReader, Status, corrupt, encrypted
@@ -354,12 +354,14 @@ def _texts(found: Walk, slot: str, places: Places) -> pa.Array:
 
 
 def _formats(found: Walk, places: Places, paths: pa.Array) -> pa.Array:
-    stated = _texts(found, "file_format", places)
-    if stated.null_count:
-        path = paths[int(np.argmax(to_numpy(stated.is_null())))].as_py()
+    encoded = byte_strings(found, "file_format", places).dictionary_encode()
+    if encoded.null_count:
+        path = paths[int(np.argmax(to_numpy(encoded.is_null())))].as_py()
         raise corrupt("file_format", f"{path} has no file format", "2.7")
-    encoded = stated.dictionary_encode()
-    lower = [text.lower() for text in encoded.dictionary.to_pylist()]
+    try:
+        lower = [text.decode().lower() for text in encoded.dictionary.to_pylist()]
+    except UnicodeDecodeError as error:
+        raise decode_error(FieldError(("data_file", "file_format"), reason(error))) from error
     formats = pc.take(array_of(lower, pa.string()), encoded.indices)
     content, _ = _taken(numbers(found, "content"), places)
     allowed = np.array([text in FILE_FORMATS for text in lower], dtype=np.bool_)[to_numpy(encoded.indices)]

@@ -245,9 +245,12 @@ def _partitions(
     try:
         for pair, place in zip(used.tolist(), first.tolist(), strict=True):
             content, reader = contents[pair % len(contents)], parts[int(owner[place])].reader
+            if content is None:
+                tuples.append(reader.no_partition())
+                continue
             if reader.spec.id not in decoders:
                 decoders[reader.spec.id] = reader.partition_decoder()
-            tuples.append(reader.no_partition() if content is None else decoders[reader.spec.id](content))
+            tuples.append(decoders[reader.spec.id](content))
     except DAMAGE as error:
         raise decode_error(FieldError(("data_file", "partition"), reason(error))) from error
     return codes.astype(np.int32), tuples
