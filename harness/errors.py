@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import PurePath
 from traceback import extract_tb
-from typing import Any, NoReturn
+from typing import NoReturn
 
 # Numbers of rules, where code that serves both formats breaks one.
 #
@@ -391,7 +391,7 @@ def html_lines(text: str) -> str:
     return html.escape(visible_lines(text))
 
 
-def json_text(value: Any, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
+def json_text(value: object, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
     r"""`value` as JSON, unprintable characters as `\uXXXX`: the same document to whoever parses it.
 
     Raises:

@@ -39,7 +39,18 @@ from harness.snapshot import BatchArguments, Changes, ReadArguments, Snapshot, p
 from harness.storage.decoded import Cache
 from harness.storage.gate import Outside, Roots
 from harness.storage.limits import DEFAULT, Limits, contained
-from harness.storage.paths import PathMap, absolute, expanded, is_local, join, local_path, may_be_name, place, shown
+from harness.storage.paths import (
+    PathMap,
+    PhysicalPath,
+    absolute,
+    expanded,
+    is_local,
+    join,
+    local_path,
+    may_be_name,
+    place,
+    shown,
+)
 from harness.storage.records import dataclass
 from harness.storage.stores import Entry, Storage
 from harness.storage.threads import one_ahead
@@ -191,7 +202,7 @@ def open_table(
     if located is not None and located.within is not None:
         check_within(located.within, str(location), allowed_roots=roots, outside=outside, untrusted=untrusted)
     with contained(table=str(location)):
-        return Table(load_table(str(location), storage, options, format_hint=format_hint), name)
+        return Table(load_table(PhysicalPath(str(location)), storage, options, format_hint=format_hint), name)
 
 
 def _located(location: object, catalog: Catalog | str | None) -> Located | None:
@@ -554,13 +565,15 @@ def check_within(
     Raises OutsideTableError: it does, and `outside` or `untrusted` refuse that.
     """
     roots = Roots.of(directory, allowed_roots, outside=Outside.REFUSE if untrusted else Outside(outside))
-    roots.check(f"{absolute(local_path(location), os.getcwd()).rstrip('/')}/")
+    roots.check(PhysicalPath(f"{absolute(local_path(location), os.getcwd()).rstrip('/')}/"))
     sentence = roots.told()
     if sentence is not None:
         warn(f"Table {shown(location)}: {sentence}", OutsideTableWarning)
 
 
-def load_table(location: str, storage: Storage, options: ReadOptions, *, format_hint: str | None) -> FormatTable:
+def load_table(
+    location: PhysicalPath, storage: Storage, options: ReadOptions, *, format_hint: str | None
+) -> FormatTable:
     """The table at a location.
 
     location: a table's directory or, for Iceberg, a metadata file. format_hint: None: it is told by what is there.
@@ -604,7 +617,7 @@ def load_table(location: str, storage: Storage, options: ReadOptions, *, format_
     return table
 
 
-def detect(location: str, storage: Storage) -> tuple[str, tuple[Entry, ...] | None]:
+def detect(location: PhysicalPath, storage: Storage) -> tuple[str, tuple[Entry, ...] | None]:
     """The format of the table at a location: `delta` where there is a log, else `iceberg`; and what is in the log.
 
     The latter of stores only, which need not list it twice; else None. There, a log without a file is none beside

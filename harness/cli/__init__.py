@@ -17,7 +17,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import harness
 
@@ -47,7 +47,7 @@ _ARENA_MAX = -8
 """A parameter of the C library's `mallopt`."""
 
 
-def main(argv: Sequence[str] | None = None, *, replaced: Any = signal.default_int_handler) -> int:
+def main(argv: Sequence[str] | None = None, *, replaced: object = signal.default_int_handler) -> int:
     """Run the command and return the exit code.
 
     Args:

@@ -32,7 +32,7 @@ def take_plain_values(command: TyperCommand | TyperGroup) -> None:
             vars(parameter)["get_runtime_param"] = lambda first=first: first
 
 
-def _plain(annotation: Any, converter: Callable[[], Any], value: Any, param: Any, ctx: Any) -> Any:
+def _plain(annotation: object, converter: Callable[[], Any], value: Any, param: Any, ctx: object) -> object:
     """The value for the command, as it is, or else as Typer's converter gives it or raises typer.BadParameter."""
     several = param.multiple or param.nargs == -1
     literals = get_args(annotation) if get_origin(annotation) is Literal else ()
@@ -157,7 +157,7 @@ class _Commands(TyperGroup):
 
 
 class _SectionedCommands(_Commands):
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: object, formatter: Any) -> None:
         """Write the summaries of the commands and groups, section by section."""
         for title, commands in _SECTIONS.items():
             with formatter.section(title):
@@ -196,7 +196,7 @@ class HelpfulCommand(TyperCommand):
 
     shows_all = False
 
-    def get_help_option_names(self, ctx: Any) -> list[str]:
+    def get_help_option_names(self, ctx: object) -> list[str]:
         """The names of the option for help."""
         return ["-h", "--help", _ALL]
 
@@ -205,7 +205,7 @@ class HelpfulCommand(TyperCommand):
         self.shows_all = _ALL in args
         return super().parse_args(ctx, args)
 
-    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+    def format_help_text(self, ctx: object, formatter: Any) -> None:
         """Writes the paragraphs of the help."""
         for paragraph in inspect.cleandoc(self.help or "").split("\n\n"):
             formatter.write_paragraph()

@@ -26,7 +26,7 @@ class Report(enum.Enum):
 @options.grouped
 def check(
     location: options.Location,
-    at: options.At = None,
+    at: options.AtOption = None,
     all_snapshots: Annotated[
         bool,
         typer.Option("--all-snapshots", help="Check every snapshot of an Iceberg table, or version of a Delta one."),
@@ -43,7 +43,7 @@ def check(
     ignore: Annotated[
         list[str] | None, typer.Option("--ignore", metavar="ID", help="Do not ask this rule. Repeatable.")
     ] = None,
-    columns: options.Columns = None,
+    columns: options.ColumnsOption = None,
     sample_files: Annotated[
         int | None, typer.Option("--sample-files", metavar="N", min=1, help="Read the values of so many data files.")
     ] = None,

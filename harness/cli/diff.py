@@ -56,7 +56,7 @@ def diff(
             help="Read this snapshot: id, version, time, branch or tag. Twice: the left and the right side's.",
         ),
     ] = None,
-    columns: options.Columns = None,
+    columns: options.ColumnsOption = None,
     where: options.Where = None,
     sql: Annotated[
         list[str] | None,

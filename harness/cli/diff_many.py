@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -44,9 +44,9 @@ class QueryDialect(enum.Enum):
     SPARK = "spark"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Many:
-    """Options of comparisons of many queries or tables."""
+    """Options of comparisons of many queries or tables. Typer fills lists."""
 
     sql_file: Annotated[
         list[str] | None,
@@ -83,7 +83,7 @@ class _Namespace:
 
     label: str
     catalog: Catalog
-    tables: dict[str, Name]
+    tables: Mapping[str, Name]
 
 
 def namespace(text: str) -> _Namespace | None:
@@ -216,7 +216,7 @@ def finish(batch: Batch, reports: Sequence[PlacedReport], context: typer.Context
         raise typer.Exit(FAILED)
 
 
-def _bound_tables(pairs: Sequence[str], open_: Callable[[str], Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _bound_tables(pairs: Sequence[str], open_: Callable[[str], object]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The tables of names in queries, on the left and on the right side. A name given twice is one of each."""
     found: dict[str, list[str]] = {}
     for pair in pairs:

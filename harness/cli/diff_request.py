@@ -45,9 +45,9 @@ class _Strict(enum.Enum):
     UNITS = "units"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Relaxing:
-    """Options for differences that pass, and for how much is compared."""
+    """Options for differences that pass, and for how much is compared. Typer fills lists."""
 
     tolerance: Annotated[
         list[str] | None,
@@ -143,12 +143,12 @@ class DiffRequest:
     """Arguments of `harness.compare` besides the sides and their names. None: not given."""
 
     engines: tuple[str, str]
-    keys: list[str] | None
-    columns: list[str] | None
+    keys: Sequence[str] | None
+    columns: Sequence[str] | None
     where: str | None
     max_rows: int
     relaxations: Relaxations
-    group_by: list[str] | None
+    group_by: Sequence[str] | None
     sample_keys: int | None
     schema_only: bool
 
@@ -237,7 +237,7 @@ def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedRepor
     from harness.differ.reports.text import to_text
 
     found = replace(found, made=_made(context))
-    made: Any = batch if isinstance(found, Batch) else ComparisonResult
+    made: object = batch if isinstance(found, Batch) else ComparisonResult
     for report, path in reports:
         width = results.width_for(path)
         with terminal.progress(f"making the {report.value} report"):

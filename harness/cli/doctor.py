@@ -123,7 +123,7 @@ def _gap(what: str, needed_for: str, command: str) -> dict[str, str]:
 
 def _row(
     package: str, version: str | None, supported: str, needed_for: str, problem: str | None, command: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """A row of the report, with the problem, if there is one, and the command against it."""
     known = {"package": package, "version": version, "supported": supported, "needed_for": needed_for}
     return {**known, "problem": problem, "command": command if problem else None}

@@ -38,7 +38,7 @@ class PicturedForm(enum.Enum):
 
 
 class _Described(formats.Placed):
-    def show(self, kind: str, content: Mapping[str, Any], text: Callable[[], Iterable[str]] | None = None) -> None:
+    def show(self, kind: str, content: Mapping[str, object], text: Callable[[], Iterable[str]] | None = None) -> None:
         """Prints a description. text: gives it for people; None: `text_document` does."""
         if is_json := self.form.value == "json":
             # A table's format in `content` becomes `table_format`: `format` is the number of the document.
@@ -72,7 +72,7 @@ class Pictured(_Described):
     ] = None
 
 
-def text_document(content: Mapping[str, Any], width: int | None = None) -> Iterator[str]:
+def text_document(content: Mapping[str, object], width: int | None = None) -> Iterator[str]:
     """Lines for a person: `key: value`, nested mappings indented, lists of mappings as tables of that width."""
     yield from (line.rstrip() + "\n" for line in _mapping(plain(content), "", width))
 
@@ -94,7 +94,7 @@ def _mapping(content: Mapping[str, Any], indent: str, width: int | None) -> Iter
                 yield f"{title} {value_text(key, value)}"
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """A Python value as a JSON value, by the same rules; mappings and sequences at every level."""
     match value:
         case None | bool() | str():

@@ -29,11 +29,6 @@ _SUFFIXES = {
 }
 E = TypeVar("E", bound=enum.Enum)
 
-Output: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--output", metavar="FILE", help="Write here instead of standard output; the suffix says the format."),
-]
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Placed:
@@ -41,7 +36,12 @@ class Placed:
 
     formats: ClassVar[type[enum.Enum]]
     format_: enum.Enum | None = None
-    output: Output = None
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", metavar="FILE", help="Write here instead of standard output; the suffix says the format."
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         _ = self.form  # a contradiction is said before anything is read

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
 
 from harness.storage.threads import interrupt_all
 
@@ -73,7 +72,7 @@ class Interruption:
 
 
 @contextlib.contextmanager
-def listening(replaced: Any = signal.default_int_handler) -> Iterator[Interruption]:
+def listening(replaced: object = signal.default_int_handler) -> Iterator[Interruption]:
     """Listen for Ctrl-C while the block runs, in the main thread and unless a caller handles it.
 
     Args:

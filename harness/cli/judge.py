@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import formats, terminal
-from harness.cli.scenarios import ExitZero, Formats, Outputs, Report, Strict, WriteXfails, Xfails, report
+from harness.cli.scenarios import ExitZero, Formats, Outputs, Report, StrictOption, WriteXfails, Xfails, report
 
 
 def judge(
@@ -22,7 +22,7 @@ def judge(
     write_xfails: WriteXfails = None,
     format_: Formats = None,
     output: Outputs = None,
-    strict: Strict = False,
+    strict: StrictOption = False,
     exit_zero: ExitZero = False,
 ) -> None:
     """Judge the results that a program in any language left in a folder.

@@ -99,7 +99,7 @@ def _inside(catalog: Catalog, namespace: Name, directory: Warehouse | None, *, r
         inner = [] if recursive else [written((catalog.name, *name)) for name in catalog.namespaces(namespace)]
         tables = [written((catalog.name, *name)) for each in around for name in catalog.tables(each)]
     else:
-        inner = [] if recursive else directory.paths(namespace, are_tables=False)
+        inner = [] if recursive else [*directory.paths(namespace, are_tables=False)]
         tables = [path for each in around for path in directory.paths(each, are_tables=True)]
     if not (inner or tables):
         if namespace and namespace in catalog.tables(namespace[:-1]):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli import results, terminal, untrusted
 from harness.cli.document import Pictured, PicturedForm, Printed, plain, text_document
 from harness.cli.formats import MAX_ROWS, MaxRows, RowFormat, Written, number_of_rows
-from harness.cli.options import At, Columns, Location, OpeningOptions, Where, grouped, names
+from harness.cli.options import AtOption, ColumnsOption, Location, OpeningOptions, Where, grouped, names
 from harness.errors import HarnessError, html_text, size_text, visible_lines
 from harness.metadata.model.drawing import Drawing, Kind, as_html, legend_text, section, strip
 from harness.metadata.model.text_tables import record_lines
@@ -70,7 +70,7 @@ def _write_page(out: Pictured, kind: str, location: str, picture: Drawing | None
         results.write_texts([document(title, body, style=asset("harness.differ.reports", "report.css"))], stream)
 
 
-def _brief(table: Table) -> tuple[dict[str, Any], ScanPlan | None]:
+def _brief(table: Table) -> tuple[dict[str, object], ScanPlan | None]:
     """The facts that people ask for first, in the order in which they are printed, and the plan that some are from."""
     from harness.metadata.tables.history import newest
 
@@ -134,9 +134,9 @@ def head(
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", metavar="N", min=0, help="The number of rows, as an option.")
     ] = None,
-    columns: Columns = None,
+    columns: ColumnsOption = None,
     where: Where = None,
-    at: At = None,
+    at: AtOption = None,
     *,
     out: Written,
     opening: OpeningOptions,
@@ -165,7 +165,9 @@ def head(
 
 
 @grouped
-def count(location: Location, where: Where = None, at: At = None, *, out: Printed, opening: OpeningOptions) -> None:
+def count(
+    location: Location, where: Where = None, at: AtOption = None, *, out: Printed, opening: OpeningOptions
+) -> None:
     """Count the rows of a table, deletes applied.
 
     Examples:
@@ -180,7 +182,7 @@ def count(location: Location, where: Where = None, at: At = None, *, out: Printe
 
 
 @grouped
-def schema(location: Location, at: At = None, *, out: Printed, opening: OpeningOptions) -> None:
+def schema(location: Location, at: AtOption = None, *, out: Printed, opening: OpeningOptions) -> None:
     """Show the columns of a table, a field a line.
 
     Examples:
@@ -238,8 +240,8 @@ def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> No
 def plan(
     location: Location,
     where: Where = None,
-    columns: Columns = None,
-    at: At = None,
+    columns: ColumnsOption = None,
+    at: AtOption = None,
     *,
     out: Pictured,
     opening: OpeningOptions,
@@ -281,8 +283,8 @@ def metadata(
             "Delta: versions, history, files, partitions.",
         ),
     ],
-    columns: Columns = None,
-    at: At = None,
+    columns: ColumnsOption = None,
+    at: AtOption = None,
     *,
     out: Written,
     max_rows: MaxRows = str(MAX_ROWS),

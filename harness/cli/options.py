@@ -8,7 +8,7 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, get_type_hints
 
@@ -59,7 +59,7 @@ StorageOption: TypeAlias = Annotated[
 Verbose: TypeAlias = Annotated[
     bool, _opening("--verbose", help="Tell on standard error each request of a store, and each skipped file.")
 ]
-Columns: TypeAlias = Annotated[
+ColumnsOption: TypeAlias = Annotated[
     str | None, typer.Option(metavar="A,B", help="Read these columns only, with commas between.")
 ]
 Where: TypeAlias = Annotated[
@@ -131,7 +131,7 @@ OPTIONS = {
 class Settings:
     """The values of `--set`. opening: arguments of `open_table`. bounds, waived: of a worker."""
 
-    opening: dict[str, Any]
+    opening: Mapping[str, Any]
     bounds: Bounds | None
     waived: frozenset[str]
 
@@ -162,7 +162,7 @@ class Settings:
         return found
 
 
-def _value(name: str, values: list[str]) -> Any:
+def _value(name: str, values: list[str]) -> object:
     """The value of an argument of `open_table`."""
     if name == "ratified":
         return list(map(_ratified_commit, values))
@@ -204,9 +204,9 @@ def _hint(name: str) -> str:
     return f"there are {', '.join(group or MEANINGS)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class OpeningOptions:
-    """Options for opening tables. context: of the command."""
+    """Options for opening tables. context: of the command. Typer fills lists."""
 
     context: typer.Context
     catalog: CatalogName = None
@@ -271,7 +271,7 @@ class OpeningOptions:
         return [*pairs(self.path_map, "--path-map").values(), *(self.allowed_roots or ())]
 
 
-At: TypeAlias = Annotated[
+AtOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="WHEN",
@@ -287,7 +287,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
 
     @functools.wraps(command)
-    def run(**given: Any) -> None:
+    def run(**given: object) -> None:
         made = {
             name: group(**{option.name: given.pop(option.name) for option in dataclasses.fields(group)})
             for name, group in groups.items()
@@ -391,7 +391,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 """A number without an exponent: `12e34` is more likely a part of a key."""
 
 
-def storage_options(values: Sequence[str] | None) -> dict[str, Any]:
+def storage_options(values: Sequence[str] | None) -> dict[str, object]:
     """The arguments of a file system, typed and nested, by key.
 
         true, false, null         as in JSON; `anon=false` as text would count as true
@@ -407,7 +407,7 @@ def storage_options(values: Sequence[str] | None) -> dict[str, Any]:
         typer.BadParameter: not of the form KEY=VALUE, wrong JSON, or a key that is given twice or has keys below its
             value. The message shows no value, which may be a secret.
     """
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     for number, text in enumerate(values or (), 1):
         key, separator, value = text.partition("=")
         names = [key] if "://" in key else key.split(".")
@@ -417,7 +417,7 @@ def storage_options(values: Sequence[str] | None) -> dict[str, Any]:
     return options
 
 
-def typed(text: str, said: str) -> Any:
+def typed(text: str, said: str) -> object:
     """The value of a text, as `storage_options` tells; `said`: the option that has it. Raises typer.BadParameter."""
     is_json = text in ("true", "false", "null") or _NUMBER.fullmatch(text) or text[:1] in ("{", "[", '"')
     if not is_json:
@@ -434,7 +434,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-def _put(options: dict[str, Any], names: Sequence[str], value: Any, key: str) -> None:
+def _put(options: dict[str, Any], names: Sequence[str], value: object, key: str) -> None:
     """Sets the value, beside others under the same keys."""
     *above, last = names
     level = options

@@ -6,7 +6,7 @@ import os
 import secrets
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,9 +29,9 @@ def pull(
     location: options.Location,
     directory: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory, for the slice.")],
     where: options.Where = None,
-    at: options.At = None,
+    at: options.AtOption = None,
     last: Annotated[int, typer.Option(metavar="N", help="Take so many of the newest snapshots, for time travel.")] = 1,
-    columns: options.Columns = None,
+    columns: options.ColumnsOption = None,
     exact: Annotated[
         bool,
         typer.Option("--exact", help="Leave out rows that the condition drops: files that lose rows are rewritten."),
@@ -158,7 +158,7 @@ def pull(
     terminal.finished(f"{'planned' if dry_run else 'pulled'} {files:,} files, {size_text(size)},")
 
 
-def _in_words(pulled: Pulled, *, refresh: bool) -> dict[str, Any]:
+def _in_words(pulled: Pulled, *, refresh: bool) -> dict[str, object]:
     """Return what a pull did, for a person: only what happened."""
     content = {name: value for name, value in asdict(pulled).items() if name not in ("reused", "made", "notes")}
     if pulled.reused:

@@ -40,7 +40,7 @@ def sql(
             "such, all else is text; in double quotes it is always text.",
         ),
     ] = None,
-    at: options.At = None,
+    at: options.AtOption = None,
     *,
     out: formats.Written,
     max_rows: formats.MaxRows = str(MAX_ROWS),
@@ -132,7 +132,7 @@ def _params(values: list[str] | None, query: str) -> Params:
     return named or placed or None
 
 
-def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str, params: Params) -> QueryRows:
+def _run_on_spark(query: str, tables: Mapping[str, object], dialect: str, params: Params) -> QueryRows:
     """The rows of the query, which has run: Spark's driver hands all of them over at once."""
     import pyarrow as pa
     from py4j.protocol import Py4JError
@@ -158,7 +158,7 @@ def _run_on_spark(query: str, tables: Mapping[str, Any], dialect: str, params: P
 def _run_by_names(
     query: str,
     opening: options.OpeningOptions,
-    given: Mapping[str, Any],
+    given: Mapping[str, object],
     moment: Mapping[str, Any],
     dialect: str,
     params: Params,

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import BinaryIO, TextIO
 
 import harness
 from harness.cli import interruption
@@ -42,7 +42,7 @@ class ByteStream:
         self.failed = False
         self.before: Callable[[], None] | None = None
 
-    def write(self, data: Any, /) -> None:
+    def write(self, data: object, /) -> None:
         """Write all of the bytes."""
         if self.before is not None:
             self.before()
@@ -52,7 +52,7 @@ class ByteStream:
         """Hand on the written bytes."""
         self._do(self._stream.flush)
 
-    def _do(self, action: Callable[..., object], *arguments: Any) -> None:
+    def _do(self, action: Callable[..., object], *arguments: object) -> None:
         try:
             with outputs.named(self._name, self.file):
                 action(*arguments)

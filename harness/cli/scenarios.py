@@ -25,7 +25,7 @@ from harness.tools.contained.seccomp import TABLES_BUILT
 
 if TYPE_CHECKING:
     from harness.testing.conformance.cases import Cases
-    from harness.testing.conformance.finding import Places
+    from harness.testing.conformance.finding import EnginePlaces
     from harness.testing.conformance.results import Run
     from harness.testing.conformance.runner import UnderTest
     from harness.testing.scenarios.model import Scenario
@@ -251,7 +251,7 @@ WriteXfails: TypeAlias = Annotated[
     Path | None,
     typer.Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR here, as a list for --xfails."),
 ]
-Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 also for an ERROR.")]
+StrictOption: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 also for an ERROR.")]
 ExitZero: TypeAlias = Annotated[
     bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
 ]
@@ -314,7 +314,7 @@ def run(
     keep: Annotated[
         Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
     ] = None,
-    strict: Strict = False,
+    strict: StrictOption = False,
     exit_zero: ExitZero = False,
     untrusted: options.Untrusted = False,
     set_: options.Set = None,
@@ -333,7 +333,7 @@ def run(
     """
     from harness.differ.itself import shapes_of
     from harness.testing.conformance.cases import Cases
-    from harness.testing.conformance.finding import Places
+    from harness.testing.conformance.finding import EnginePlaces
     from harness.testing.conformance.results import read_list
     from harness.testing.conformance.runner import Lists
     from harness.testing.conformance.runner import run as run_suite
@@ -355,7 +355,7 @@ def run(
         raise RequestError("Cannot run --cases with --keep: their tables are there already")
     scenarios = chosen(scenario, feature) if cases is None else _chosen_cases(cases, scenario, feature)
     number = len(scenarios.cases if isinstance(scenarios, Cases) else scenarios)
-    places = Places(
+    places = EnginePlaces(
         pythons=options.pairs(python, "--python"),
         time_limit_s=time_limit,
         tables=tempfile.gettempdir() if untrusted else None,  # in the worker, where all that it writes is
@@ -437,7 +437,7 @@ def _run_untrusted(context: typer.Context, written: Sequence[tuple[Report, Path 
 
 
 def _opened(
-    names: Sequence[str] | None, places: Places, resources: ExitStack
+    names: Sequence[str] | None, places: EnginePlaces, resources: ExitStack
 ) -> tuple[list[UnderTest], dict[str, str]]:
     """The requested engines, or harness's own that can run; and by name the reasons why others cannot run.
 

@@ -17,7 +17,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.cli.results import ByteStream, forget
 from harness.errors import HarnessError, HarnessWarning, visible, visible_lines
@@ -144,7 +144,9 @@ def warnings_as_lines() -> Iterator[None]:
     """Prints each HarnessWarning of the block once, as a line `warning: …`; others are as Python has them."""
     seen = set[str]()
 
-    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any) -> None:
+    def show(
+        message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object, **__: object
+    ) -> None:
         if not issubclass(category, HarnessWarning):
             _lines(warnings.formatwarning(message, category, filename, lineno))
         elif (sentence := _one_line(str(message))) not in seen:

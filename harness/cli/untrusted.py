@@ -32,7 +32,7 @@ def is_for_worker(context: typer.Context) -> bool:
     return context.params["untrusted"] and not is_confined()
 
 
-def end_apart(locations: Iterable[str], opening: OpeningOptions, out: formats.Placed, **instead: Any) -> None:
+def end_apart(locations: Iterable[str], opening: OpeningOptions, out: formats.Placed, **instead: object) -> None:
     """Runs the command in a worker, as `run`, and ends it, if it must run there."""
     if is_for_worker(opening.context):
         binary = getattr(out.form, "is_binary", bool)()
@@ -59,7 +59,7 @@ def run(
     *,
     output: Path | None = None,
     binary: bool = False,
-    instead: Mapping[str, Any] | None = None,
+    instead: Mapping[str, object] | None = None,
     calls: Sequence[str] = (),
 ) -> None:
     """Runs the command in a worker.
@@ -112,7 +112,7 @@ def serve(request: Any, output: BinaryIO) -> int:
     return main([str(word) for word in request])
 
 
-def words(context: typer.Context, values: Mapping[str, Any]) -> list[str]:
+def words(context: typer.Context, values: Mapping[str, object]) -> list[str]:
     """The words of the command line for these values of the parameters."""
     given: list[str] = []
     arguments: list[str] = []
@@ -130,5 +130,5 @@ def words(context: typer.Context, values: Mapping[str, Any]) -> list[str]:
     return [*context.command_path.split()[1:], *given, "--", *arguments]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return str(value.value if isinstance(value, enum.Enum) else value)

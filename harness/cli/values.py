@@ -84,10 +84,10 @@ def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) 
     """
     comma, item = ", " if spaced else ",", f"x{depth}"
 
-    def part(text: str, of: Any) -> str:
+    def part(text: str, of: object) -> str:
         return json_value(text, of, spaced=spaced, depth=depth)
 
-    def in_lambda(text: str, of: Any) -> str:
+    def in_lambda(text: str, of: object) -> str:
         return json_value(text, of, spaced=spaced, depth=depth + 1)
 
     match type_.id:

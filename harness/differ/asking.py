@@ -51,7 +51,7 @@ class Ask:
 
     columns: tuple[str, ...] | None = None
     where: str | None = None
-    parameters: tuple[Any, ...] = ()
+    parameters: tuple[object, ...] = ()
     at: int | None = None
     limit: int | None = None
     union: tuple[Ask, ...] = ()
@@ -102,7 +102,7 @@ class Reads:
             return self._queried(ask)
         plan = self._plan(ask)
         if self.engine.read is not None:
-            options: dict[str, Any] = {**ask.settings, "limit": ask.limit, "union": [*map(self._plan, ask.union)]}
+            options: dict[str, object] = {**ask.settings, "limit": ask.limit, "union": [*map(self._plan, ask.union)]}
             rows = self.engine.read(plan, {name: value for name, value in options.items() if value not in (None, [])})
             if repeated := [name for name, times in Counter(rows.column_names).items() if times > 1]:
                 raise EngineError(f"{self.engine.name} gives column {visible(repeated[0])} twice")

@@ -30,7 +30,6 @@ MOST_KEYS = 4_000_000
 """Keys that an engine groups in one go, and holds all of."""
 _MEMORY = "800MB"
 
-Reviewing: TypeAlias = Callable[[duckdb.DuckDBPyConnection], None]
 Hash: TypeAlias = tuple[int, int]
 """Both lanes: of a row or, with keys, of its key."""
 
@@ -52,7 +51,9 @@ class HashTally:
     rows: Counter[str] = field(default_factory=Counter)
     shown: dict[str, dict[Hash, int]] = field(default_factory=_shown)
 
-    def count(self, left: pa.Table, right: pa.Table, review: Reviewing | None = None) -> None:
+    def count(
+        self, left: pa.Table, right: pa.Table, review: Callable[[duckdb.DuckDBPyConnection], None] | None = None
+    ) -> None:
         """Adds the differences of the hashes of some buckets, in which no other hashes lie.
 
         review: looks at the table `d` of differing hashes (`kind`, the hash `a`, `b`, the count `n`), and may delete

@@ -367,7 +367,7 @@ class Review:
                 if counts[0] or counts[1]:
                     self.totals.setdefault(name, ColumnTotals()).add(counts, furthest, key, keys)
 
-    def _column(self, i: int, name: str, stored: tuple[Any, Any]) -> str:
+    def _column(self, i: int, name: str, stored: tuple[object, object]) -> str:
         """SQL: the column differs (`d`), or would but for its tolerance (`p`), is null left or right; the distance."""
         types = [side.schema.field(name).type for side in self.sides]
         texts = [f"{label}.c{i}" for label in "lr"]

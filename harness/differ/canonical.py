@@ -60,7 +60,7 @@ def canonical_values(array: pa.Array | pa.ChunkedArray, *, signed_zeros: SignedZ
     return _values(array, signed_zeros)
 
 
-def order_key(value: Hashable) -> tuple[Any, ...]:
+def order_key(value: Hashable) -> tuple[object, ...]:
     """A key to sort canonical values of a column, or rows of them: nulls first, -0.0 below 0.0, NaN last."""
     match value:
         case None:
@@ -89,7 +89,7 @@ def unwrapped(array: pa.Array) -> pa.Array:
     return array.storage.cast(pa.bool_()) if is_bool8 else array
 
 
-def _values(array: pa.Array, zeros: SignedZeros) -> list[Any]:
+def _values(array: pa.Array, zeros: SignedZeros) -> list[object]:
     array = unwrapped(array)
     type_, kind = array.type, pa.types
     if is_hugeint(type_):
@@ -131,11 +131,11 @@ def stored(array: pa.Array) -> pa.Array:
     return array.cast(pa.large_binary()) if is_text(type_) else array
 
 
-def _single(array: pa.Array) -> list[Any]:
+def _single(array: pa.Array) -> list[object]:
     """Values without parts."""
     type_, kind = array.type, pa.types
     taken = (kind.is_null, kind.is_boolean, kind.is_integer, kind.is_decimal, is_text, is_binary)
-    values: list[Any]
+    values: list[object]
     if is_ticks(type_):
         ints, unit = stored(array), nanos(type_)
         try:
@@ -151,10 +151,10 @@ def _single(array: pa.Array) -> list[Any]:
     return values
 
 
-def _floats(array: pa.Array, zeros: SignedZeros) -> list[Any]:
+def _floats(array: pa.Array, zeros: SignedZeros) -> list[object]:
     raw = pc.fill_null(array, pa.scalar(0, array.type)) if array.null_count else array
     numbers = raw.to_numpy(zero_copy_only=False).astype(np.float64)
-    values: list[Any] = numbers.tolist()
+    values: list[object] = numbers.tolist()
     for i in np.flatnonzero(np.isnan(numbers)).tolist():
         values[i] = NAN_TOKEN
     for i in np.flatnonzero((numbers == 0) & np.signbit(numbers)).tolist():
@@ -162,7 +162,7 @@ def _floats(array: pa.Array, zeros: SignedZeros) -> list[Any]:
     return _with_nulls(values, array)
 
 
-def _with_nulls(values: list[Any], array: pa.Array) -> list[Any]:
+def _with_nulls(values: list[Any], array: pa.Array) -> list[object]:
     if array.null_count:
         for i in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)).tolist():
             values[i] = None

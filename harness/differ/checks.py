@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,7 +34,7 @@ _TYPES = Relaxations(types=ALL_TYPE_RULES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class ColumnCondition:
     """A condition on a column. shape: with `{}` for the column and each value. values: in Python, and as SQL literals.
 
     is_main: also for reads that are made once for a column.
@@ -60,16 +60,13 @@ class Condition:
 class Kept:
     """The rows where a condition holds."""
 
-    condition: Condition
+    condition: ColumnCondition
     rows: pa.Table
 
     @property
     def shown(self) -> str:
         """The condition in the names of checks."""
         return self.condition.where.replace('"', "")
-
-
-Found: TypeAlias = "tuple[Shape, BatchEntry]"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,7 +87,7 @@ class Checks:
     declined: Counter[str] = field(default_factory=Counter)
     _queried: pa.Table | None = None
 
-    def entries(self, shapes: Sequence[Shape]) -> Iterator[Found]:
+    def entries(self, shapes: Sequence[QueryShape]) -> Iterator[tuple[QueryShape, BatchEntry]]:
         """The checks of these shapes, those of the table first."""
         for shape in shapes:
             if shape.of_table is not None:
@@ -124,13 +121,13 @@ class Checks:
         """The columns that are read alone, and whose values make filters."""
         return list(self.whole.column_names[: _FEW_COLUMNS if self.is_short else MOST_COLUMNS])
 
-    def _conditions(self) -> Iterator[Condition]:
+    def _conditions(self) -> Iterator[ColumnCondition]:
         for where in self.filters:
-            yield Condition(column="", shape=where.replace("{", "{{").replace("}", "}}"))
+            yield ColumnCondition(column="", shape=where.replace("{", "{{").replace("}", "}}"))
         for name in self.names:
             yield from _conditions(name, self.whole.column(name), is_short=self.is_short)
 
-    def _entries(self, shape: Shape, checks: Iterable[Check]) -> Iterator[Found]:
+    def _entries(self, shape: QueryShape, checks: Iterable[Check]) -> Iterator[tuple[QueryShape, BatchEntry]]:
         if shape.needs is not None and shape.needs not in self.reads.takes():
             self.declined[shape.name] += 1
             return
@@ -144,7 +141,7 @@ class Checks:
         except HarnessError as error:
             yield shape, BatchEntry(name=shape.name, outcome=BatchOutcome.FAILED, message=str(error))
 
-    def _tried(self, shape: Shape, check: Check) -> BatchEntry | None:
+    def _tried(self, shape: QueryShape, check: Check) -> BatchEntry | None:
         """The outcome of a check; None: the engine declines it, which is counted."""
         try:
             entry = self._entry(shape, check)
@@ -157,7 +154,7 @@ class Checks:
             self.declined["counts"] += 1
         return entry
 
-    def _entry(self, shape: Shape, check: Check) -> BatchEntry | None:
+    def _entry(self, shape: QueryShape, check: Check) -> BatchEntry | None:
         """The outcome of a check; None: the engine does not count. Raises UnsupportedError: it declines a read."""
         try:
             expected = check.expected()
@@ -189,7 +186,7 @@ class Checks:
         lines = [visible(line if line.endswith(":") else f"  {line}") for line in asked]
         return replace(entry, asked=tuple(lines), report="\n".join([*lines, "", entry.report or ""]))
 
-    def _again(self, shape: Shape) -> list[str]:
+    def _again(self, shape: QueryShape) -> list[str]:
         """The commands that show a difference again."""
         snapshot = self.reads.snapshot
         table, engine = shlex.quote(snapshot.source.location), shlex.quote(self.asked)
@@ -222,7 +219,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class QueryShape:
     """A way of reading, and the rows that it must give.
 
     read, holds: in words. needs: the option that an engine must take; None: none.
@@ -240,24 +237,24 @@ class Shape:
 # Conditions, by the values that a table has.
 
 
-def _conditions(name: str, column: pa.ChunkedArray, *, is_short: bool) -> Iterator[Condition]:
+def _conditions(name: str, column: pa.ChunkedArray, *, is_short: bool) -> Iterator[ColumnCondition]:
     """Conditions on a column by which a reader may skip files, with the least, middle and greatest value."""
     values = _values(column)
     if not is_short or not values:
-        yield Condition(column=name, shape="{} IS NULL")
+        yield ColumnCondition(column=name, shape="{} IS NULL")
     if not values:
         return
     least, middle, greatest = values[0], values[len(values) // 2], values[-1]
-    yield Condition(column=name, shape="{} = {}", values=(middle,), is_main=True)
-    yield Condition(column=name, shape="{} IN ({}, {})", values=(least, greatest))
+    yield ColumnCondition(column=name, shape="{} = {}", values=(middle,), is_main=True)
+    yield ColumnCondition(column=name, shape="{} IN ({}, {})", values=(least, greatest))
     if not is_short:
         for value in {literal: (each, literal) for each, literal in (least, greatest) if literal != middle[1]}.values():
-            yield Condition(column=name, shape="{} = {}", values=(value,))
-        yield Condition(column=name, shape="{} < {}", values=(middle,))
-        yield Condition(column=name, shape="{} <> {}", values=(middle,))
+            yield ColumnCondition(column=name, shape="{} = {}", values=(value,))
+        yield ColumnCondition(column=name, shape="{} < {}", values=(middle,))
+        yield ColumnCondition(column=name, shape="{} <> {}", values=(middle,))
 
 
-def _values(column: pa.ChunkedArray) -> Sequence[tuple[Any, str]]:
+def _values(column: pa.ChunkedArray) -> Sequence[tuple[object, str]]:
     """The distinct values of a column with SQL literals, in ascending order; none where no reader compares the type."""
     kind = column.type
     simple = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_date)
@@ -271,7 +268,7 @@ def _values(column: pa.ChunkedArray) -> Sequence[tuple[Any, str]]:
     return [(value, literals[value]) for value in sorted(literals)]
 
 
-def _literal(value: Any) -> str | None:
+def _literal(value: object) -> str | None:
     match value:
         case bool():
             return "true" if value else "false"

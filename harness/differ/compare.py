@@ -31,10 +31,11 @@ from harness.differ.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.differ.result import ComparisonResult, SideInfo
 from harness.differ.schemas import compare_schemas
 from harness.differ.sides import ArrowSide, Hashing, Side, in_engine, narrowed_side, recorded_rows
-from harness.differ.sources import Moment, usual_engines
+from harness.differ.sources import usual_engines
 from harness.differ.spread import by_key
 from harness.errors import RequestError, UnknownColumnError, UnsupportedError
 from harness.metadata.model.arguments import checked
+from harness.metadata.model.times import When
 from harness.snapshot import Changes, Snapshot
 from harness.storage.threads import phase
 from harness.table import Table
@@ -55,7 +56,7 @@ def compare(
     right: object = _LEFT,
     *,
     keys: Sequence[str] = (),
-    at: Moment | Sequence[Moment | None] | None = None,
+    at: When | Sequence[When] = None,
     columns: Sequence[str] | None = None,
     where: str | None = None,
     engines: Sequence[str] | str | None = None,
@@ -137,9 +138,9 @@ def compare(
         return _Run(openings, rules, resources, columns, allowances or {}).comparison()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Run:
-    """A comparison."""
+    """A comparison, which keeps what it learns when the sides are opened."""
 
     openings: tuple[SideOpening, SideOpening]
     rules: Rules
@@ -408,7 +409,7 @@ class _Run:
 def _openings(
     left: object,
     right: object,
-    at: Moment | Sequence[Moment | None] | None,
+    at: When | Sequence[When],
     columns: Sequence[str] | None,
     where: str | None,
     engines: Sequence[str] | str | None,
@@ -466,9 +467,7 @@ def _two(values: Sequence[_T], what: str) -> tuple[_T, _T]:
     return values[0], values[1]
 
 
-def _with_engine(
-    side: object, engine: str, spark: SparkSession | None, at: Moment | None
-) -> tuple[object, str, Query | None]:
+def _with_engine(side: object, engine: str, spark: SparkSession | None, at: When) -> tuple[object, str, Query | None]:
     """The data to read, its engine, and the query whose result it is, if any."""
     match side:
         case (Query() as query, str(own)):

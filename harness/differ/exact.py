@@ -170,8 +170,8 @@ class _Sides:
     left: pa.Table
     right: pa.Table
     columns: tuple[str, ...]
-    left_rows: list[CanonicalRow]
-    right_rows: list[CanonicalRow]
+    left_rows: Sequence[CanonicalRow]
+    right_rows: Sequence[CanonicalRow]
     passed: Mapping[tuple[int, int], tuple[bool, ...]] = field(default_factory=dict)
 
     def difference(

@@ -453,6 +453,6 @@ def _nested(value: DuckDBValue, lane: Lane) -> str:
             raise AssertionError(f"{other} is not nested")
 
 
-def child(stored: Any, place: int) -> Any:
+def child(stored: Any, place: int) -> object:
     """The type of a part of a nested DuckDB type: an element, a map's key (0) or value (1), a field by place."""
     return stored.children[place][1]

@@ -15,7 +15,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from harness.differ.asking import Ask, Copies, Reads
-from harness.differ.checks import Check, Checks, Kept, Shape
+from harness.differ.checks import Check, Checks, Kept, QueryShape
 from harness.differ.opening import engine_version
 from harness.differ.result import Batch, BatchEntry
 from harness.engines.registry import find_engine
@@ -59,7 +59,7 @@ def against_itself(
     return Batch(title=title, sides=("all rows, then", "asked of the reader"), entries=tuple(entries))
 
 
-def shapes_of(names: Sequence[str] | None) -> tuple[Shape, ...]:
+def shapes_of(names: Sequence[str] | None) -> tuple[QueryShape, ...]:
     """The shapes of these names; None: all. Raises RequestError: there is no such shape."""
     known = {shape.name: shape for shape in SHAPES}
     for name in names or ():
@@ -251,41 +251,41 @@ def _without_statistics(checks: Checks, kept: Kept) -> Iterator[Check]:
         )
 
 
-SHAPES: tuple[Shape, ...] = (
-    Shape(
+SHAPES: tuple[QueryShape, ...] = (
+    QueryShape(
         name="counts",
         read="a count, with a condition and without",
         holds="the number of rows",
         of_table=_counts,
         of_condition=_counts_where,
     ),
-    Shape(name="again", read="all rows again", holds="all rows", of_table=_again),
-    Shape(
+    QueryShape(name="again", read="all rows again", holds="all rows", of_table=_again),
+    QueryShape(
         name="columns",
         read="a column alone, and columns in another order",
         holds="the same columns of all rows",
         of_table=_columns,
     ),
-    Shape(
+    QueryShape(
         name="filters",
         read="the rows where a condition holds, where it does not, and where it is null",
         holds="all rows",
         of_condition=_filters,
     ),
-    Shape(
+    QueryShape(
         name="hidden",
         read="a column where a condition on another one holds",
         holds="the column of the rows where it holds",
         of_condition=_hidden,
     ),
-    Shape(
+    QueryShape(
         name="parameters",
         read="a condition with parameters in place of its values",
         holds="the rows where it holds",
         needs="parameters",
         of_condition=_parameters,
     ),
-    Shape(
+    QueryShape(
         name="limit",
         read="`LIMIT n`, with a condition and without",
         holds="`n` rows of all rows, or of those where the condition holds",
@@ -293,7 +293,7 @@ SHAPES: tuple[Shape, ...] = (
         of_table=_limits,
         of_condition=_limits_where,
     ),
-    Shape(
+    QueryShape(
         name="twice",
         read="the table twice in one query, by two conditions or of two moments",
         holds="the rows of both reads",
@@ -301,17 +301,17 @@ SHAPES: tuple[Shape, ...] = (
         of_table=_twice,
         of_condition=_twice_where,
     ),
-    Shape(name="threads", read="one thread, and four", holds="all rows", needs="threads", of_table=_threads),
-    Shape(name="batches", read="batches of few rows", holds="all rows", needs="batch_rows", of_table=_batches),
-    Shape(name="splits", read="small parts of files", holds="all rows", needs="split_bytes", of_table=_splits),
-    Shape(name="moved", read="a copy in another directory", holds="all rows", of_table=_copied("moved")),
-    Shape(
+    QueryShape(name="threads", read="one thread, and four", holds="all rows", needs="threads", of_table=_threads),
+    QueryShape(name="batches", read="batches of few rows", holds="all rows", needs="batch_rows", of_table=_batches),
+    QueryShape(name="splits", read="small parts of files", holds="all rows", needs="split_bytes", of_table=_splits),
+    QueryShape(name="moved", read="a copy in another directory", holds="all rows", of_table=_copied("moved")),
+    QueryShape(
         name="order",
         read="a copy whose metadata lists the files in the reverse order",
         holds="all rows",
         of_table=_copied("order"),
     ),
-    Shape(
+    QueryShape(
         name="statistics",
         read="a copy whose metadata has no bounds and counts of values, with a condition and without",
         holds="all rows, or those where the condition holds",

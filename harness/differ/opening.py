@@ -24,7 +24,7 @@ from harness.differ.result import SideInfo
 from harness.differ.sides import DuckDBSide, Side, logical, open_arrow
 from harness.differ.sides import failing as failing_duckdb
 from harness.differ.source_reading import check_there, rows_of
-from harness.differ.sources import Moment, RowSource
+from harness.differ.sources import RowSource
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import registrar
@@ -33,7 +33,7 @@ from harness.errors import HarnessError, RequestError, UnknownColumnError, Unsup
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.arguments import check
 from harness.metadata.model.schema import METADATA, arrow_field
-from harness.metadata.model.times import parse_moment
+from harness.metadata.model.times import When, parse_moment
 from harness.metadata.planned_scan import PlannedScan
 from harness.snapshot import Changes, Snapshot, called
 from harness.storage.paths import shown
@@ -311,7 +311,7 @@ class SideOpening:
         return DuckDBSide(info=info, relation=chosen, schema=schema)
 
 
-def opened(data: object, at: Moment | None = None) -> object:
+def opened(data: object, at: When = None) -> object:
     """The file, database or table of a location or name, at a moment; other objects as they are.
 
     A table of another library becomes a table at its version. Raises RequestError: a moment of anything but a table;

@@ -77,7 +77,7 @@ def _cast(side: Side, casts: Mapping[str, str], label: str, resources: ExitStack
         i, place = side.schema.get_field_index(name), f"the {label} side's column {name!r}"
         own = plain(side.schema.field(i).type)
         try:
-            wanted: Any = duckdb.sqltype(type_)
+            wanted: object = duckdb.sqltype(type_)
         except duckdb.Error:
             raise RequestError(
                 f"Cannot cast {name!r} to {type_!r}: DuckDB has no such type; {suggestion(type_, [_TYPES])}", field=name

@@ -193,7 +193,7 @@ def logical(stored: Any, column: str) -> pa.DataType:
             raise incomparable(f"DuckDB's column {column!r}", stored, column=column)
 
 
-def shown(text: str, stored: Any) -> str:
+def shown(text: str, stored: object) -> str:
     """An expression for the value that Arrow gets whole whatever the connection's settings."""
     return f"CAST({text} AS {_shown_type(stored)})" if _LOSSY.search(str(stored)) else text
 
@@ -382,7 +382,7 @@ def in_engine(side: Side) -> HashedSide:
 
 
 def open_arrow(
-    data: Any, info: SideInfo, places: Callable[[Sequence[str]], list[int]], limit: int, resources: ExitStack
+    data: object, info: SideInfo, places: Callable[[Sequence[str]], list[int]], limit: int, resources: ExitStack
 ) -> ArrowSide | DuckDBSide:
     """The side of an Arrow stream. A stream of more than `limit` rows that is no table is put aside on disk.
 

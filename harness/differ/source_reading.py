@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -74,7 +73,7 @@ _EXTENSIONS = {SourceKind.SQLITE: "sqlite", SourceKind.POSTGRES: "postgres"}
 
 def rows_of(
     source: RowSource, like: Mapping[str, pa.DataType] | None, resources: ExitStack, fold: Callable[[str], str] = str
-) -> Any:
+) -> object:
     """The rows: a DuckDB relation, or a stream of Arrow batches.
 
     like: types of the other side's columns by name, for a source of text. fold: gives equal names one form. resources:

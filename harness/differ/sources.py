@@ -13,13 +13,8 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import TypeAlias
 
 from harness.errors import RequestError
-
-Moment: TypeAlias = int | str | datetime
-"""A point of a table's history: an id or version, a time, or a text as `--at` takes."""
 
 
 def usual_engines(*, is_one_table: bool) -> tuple[str, str]:

@@ -59,7 +59,7 @@ def by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key: str, 
     tables: the rows of both sides. is_whole: `tables` holds all rows, and the ranges lie between the keys of all.
     """
     columns = [[0.0 if v == NEGATIVE_ZERO else v for v in canonical_values(table.column(key))] for table in tables]
-    counts: defaultdict[Any, Counter[RowKind]] = defaultdict(Counter)
+    counts: defaultdict[object, Counter[RowKind]] = defaultdict(Counter)
     for row in map(difference.differing.__getitem__, evenly(difference, len(difference.differing))):
         value = columns[1][row.right or 0] if row.left is None else columns[0][row.left]
         counts[value][row.kind] += row.count
@@ -146,7 +146,7 @@ def _steps(line: Line, first: Fraction, last: Fraction) -> tuple[Fraction, Calla
             )
 
 
-def _in_order(values: Collection[Any], write: Callable[[Any], str]) -> _Ranges:
+def _in_order(values: Collection[object], write: Callable[[Any], str]) -> _Ranges:
     """Ranges of equally many values, as far as they can be."""
     ordered = sorted(values, key=order_key)
     bins = min(MOST_RANGES, len(ordered))

@@ -26,7 +26,7 @@ from harness.metadata.model.schema import Field, GeographyType, GeometryType, Va
 from harness.metadata.plan.projection import ColumnSource, Stored
 from harness.storage.gate import ABSENT, DENIED
 from harness.storage.limits import contained
-from harness.storage.paths import is_local
+from harness.storage.paths import PhysicalPath, both_paths, is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import phase, read_ahead
@@ -41,10 +41,10 @@ class FileName:
     """A file's identity beside where its bytes are."""
 
     recorded: str
-    physical: str
+    physical: PhysicalPath
 
     def __str__(self) -> str:
-        return self.recorded if self.recorded == self.physical else f"{self.recorded} ({self.physical})"
+        return both_paths(self.recorded, self.physical)
 
 
 def check_format(file: FileName, file_format: str, *, table: str) -> None:
@@ -108,8 +108,9 @@ def _in_another_spelling(file: FileName, storage: Storage) -> str | None:
     stem = file.physical.removesuffix(decoded)
     for name in dict.fromkeys((file.recorded, _encoded(file.recorded), _encoded(decoded))):
         try:
-            if name != decoded and storage.fault(stem + name) is None and storage.size(stem + name):
-                return stem + name
+            path = PhysicalPath(stem + name)
+            if name != decoded and storage.fault(path) is None and storage.size(path):
+                return path
         except HarnessError:  # such as of a file outside the allowed roots
             continue
     return None
@@ -169,7 +170,7 @@ def opened(file: FileName, storage: Storage) -> IO[bytes]:
 class _Stored(io.RawIOBase):
     """A stored file that can seek, and reads what is asked for only."""
 
-    def __init__(self, storage: Storage, path: str) -> None:
+    def __init__(self, storage: Storage, path: PhysicalPath) -> None:
         super().__init__()
         self._storage, self._path = storage, path
         self._size, self._position = storage.size(path), 0
@@ -202,7 +203,7 @@ class _Stored(io.RawIOBase):
 # and Spark refuse such a file or find no row, so engines count up to the number in its footer.
 
 
-def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[str, int]:
+def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[PhysicalPath, int]:
     """The row counts of the Parquet files without a column among `files`, by physical path, from their footers.
 
     A file that cannot be read is left out: who reads it for its columns says why.

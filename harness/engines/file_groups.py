@@ -24,6 +24,7 @@ from harness.metadata.model.arrow_values import Mask, Places, scalar_of, to_nump
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.plan.projection import ColumnSource, Stored, is_positional, resolve, shares_columns
 from harness.metadata.planned_scan import PlannedScan
+from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
 Faults: TypeAlias = Mapping[int, HarnessError]
@@ -47,7 +48,7 @@ class ScanFiles:
     """
 
     path: Sequence[str]
-    physical: Sequence[str]
+    physical: Sequence[PhysicalPath]
     format: Sequence[str]
     recorded_rows: pa.Array | pa.ChunkedArray
     exact: Mask
@@ -67,7 +68,7 @@ class ScanFiles:
         """Return both paths of some of the files."""
         return list(map(self.name, numbers.tolist()))
 
-    def physical_of(self, numbers: Places) -> list[str]:
+    def physical_of(self, numbers: Places) -> list[PhysicalPath]:
         """Return the physical paths of some of the files."""
         return [self.physical[number] for number in numbers.tolist()]
 
@@ -384,7 +385,7 @@ def _contradicts(
     return bool(outside)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DirectLooks:
     """Opens the files of a plan, Parquet footers many in one call; other files are read as a whole, and kept.
 
@@ -397,7 +398,7 @@ class DirectLooks:
     plan: PlannedScan
     open_other: Callable[[FileName, str], tuple[PhysicalSchema, int | None]] | None = None
     _loaded: dict[str, tuple[PhysicalSchema, pa.Table]] = field(default_factory=dict)
-    _footers: dict[str, Footer] = field(default_factory=dict)
+    _footers: dict[PhysicalPath, Footer] = field(default_factory=dict)
     _legacy: dict[str, frozenset[str]] = field(default_factory=dict)
     _converted: set[str] = field(default_factory=set)
     _forms: dict[tuple[int, frozenset[str], bool], FileForm] = field(default_factory=dict)

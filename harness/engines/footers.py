@@ -40,7 +40,7 @@ from harness.metadata.files.parquet_footer import (
 )
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, walk_stored
-from harness.storage.paths import is_local
+from harness.storage.paths import PhysicalPath, is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
@@ -106,7 +106,7 @@ class Footer:
     is_brotli: bool
 
 
-def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) -> dict[str, Footer]:
+def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) -> dict[PhysicalPath, Footer]:
     """Footers by physical path, of which the counts are true of each other (`harness.metadata.files.parquet_footer`).
 
     Raises:
@@ -131,7 +131,7 @@ def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) 
 
 def footers_and_faults(
     access: DuckDBFiles, files: Sequence[FileName], *, table: str
-) -> tuple[dict[str, Footer], dict[str, HarnessError]]:
+) -> tuple[dict[PhysicalPath, Footer], dict[PhysicalPath, HarnessError]]:
     """Footers, and the faults of files whose footers cannot be read, by physical path."""
     try:
         return read_footers(access, files, table=table), {}
@@ -144,7 +144,7 @@ def footers_and_faults(
     return some | others, wrong | also
 
 
-def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozenset[str]:
+def converted_files(files: DuckDBFiles, footers: Mapping[PhysicalPath, Footer]) -> frozenset[str]:
     """The physical paths of files whose binary columns DuckDB turns into geometries and back (frontier F0.2)."""
     binary = [
         path
@@ -159,14 +159,14 @@ def converted_files(files: DuckDBFiles, footers: Mapping[str, Footer]) -> frozen
     return frozenset(binary if converts else ())
 
 
-def _read(files: DuckDBFiles, physical: tuple[str, ...]) -> dict[str, Footer]:
+def _read(files: DuckDBFiles, physical: tuple[PhysicalPath, ...]) -> dict[PhysicalPath, Footer]:
     checked = _checked_footers(files, physical)
     bare = [path for path in physical if path not in checked]
     if bare:
         _parsed_by_duckdb(files, bare)  # which tells what is wrong
         raise CorruptFileError("It has no footer", cause="CorruptDataFile")
     schemas = dict(_schemas)  # of this call: another thread may clear the others
-    new: dict[bytes, str] = {}
+    new: dict[bytes, PhysicalPath] = {}
     for path, footer in checked.items():
         if footer.schema not in schemas:
             new.setdefault(footer.schema, path)
@@ -191,9 +191,9 @@ _schemas: dict[bytes, _KnownSchema] = {}
 _MOST_SCHEMAS = 1024
 
 
-def _checked_footers(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, CheckedFooter]:
+def _checked_footers(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> dict[PhysicalPath, CheckedFooter]:
     """The footers of files by physical path, without those that have none; those of stores are asked for together."""
-    found: dict[str, CheckedFooter] = {}
+    found: dict[PhysicalPath, CheckedFooter] = {}
     schemas: dict[bytes, None] = {}
     with phase("reading footers", len(physical), "files") as advance:
         for path, end in _ends(files, physical):
@@ -209,7 +209,9 @@ def _checked_footers(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, C
     return found
 
 
-def _checked_footer(files: DuckDBFiles, path: str, end: bytes, schemas: Iterable[bytes]) -> CheckedFooter | None:
+def _checked_footer(
+    files: DuckDBFiles, path: PhysicalPath, end: bytes, schemas: Iterable[bytes]
+) -> CheckedFooter | None:
     """The footer at the end of a file, or None if it has none. Raises Contradiction."""
     if files.storage.untrusted:
         return parse_footer(end, files.storage.size(path), None)
@@ -230,11 +232,11 @@ _checked: dict[int, frozenset[int]] = {}
 _MOST_CHECKED = 1 << 17
 
 
-def _ends(files: DuckDBFiles, physical: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+def _ends(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> Iterator[tuple[PhysicalPath, bytes]]:
     """The ends of files by path, each with its footer; of local files one after another, so that few are held."""
     remote = [path for path in physical if not is_local(path)]
 
-    def remote_end(path: str) -> bytes:
+    def remote_end(path: PhysicalPath) -> bytes:
         if files.storage.reads_ends(path):
             return _whole_footer(lambda length: files.storage.end(path, length), _REMOTE_BYTES)
         size = files.storage.size(path)  # and the end is read once more, by DuckDB
@@ -258,7 +260,7 @@ _MOST_TRIED = 8
 """Schemas that the bytes of a file are compared with, before its own are looked for."""
 
 
-def _parsed(files: DuckDBFiles, schemas: Mapping[str, bytes]) -> dict[str, _KnownSchema]:
+def _parsed(files: DuckDBFiles, schemas: Mapping[PhysicalPath, bytes]) -> dict[str, _KnownSchema]:
     """The schemas of files by path, from their bytes. The bytes of a schema that DuckDB refuses are parsed here."""
     if not schemas:
         return {}
@@ -276,7 +278,7 @@ def _parsed(files: DuckDBFiles, schemas: Mapping[str, bytes]) -> dict[str, _Know
         return {path: (schema, None, True)}
 
 
-def _parsed_by_duckdb(files: DuckDBFiles, physical: Sequence[str]) -> dict[str, _KnownSchema]:
+def _parsed_by_duckdb(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> dict[str, _KnownSchema]:
     columns = ", ".join(["file_name", *ELEMENT_COLUMNS, "duckdb_type"])
     query = f"SELECT {columns} FROM parquet_schema({files.listed(physical)})"
     rows = files.connection.execute(query).fetchall()

@@ -24,7 +24,7 @@ from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.read_options import Ratified, catalog_answer
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import Outside, Roots
-from harness.storage.paths import is_local, shown
+from harness.storage.paths import PhysicalPath, is_local, shown
 from harness.storage.stores import Storage
 from harness.testing.oracle import scan as oracle
 from harness.testing.oracle import types
@@ -86,15 +86,15 @@ def read_apart(
         return read(request)
     roots = Roots.of(location, places[1:], outside=outside or Outside.WARN)
     storage = Storage(roots=roots)
-    if storage.exists(location):
+    if storage.exists(PhysicalPath(location)):
         storage = storage.around(location, location)
     gate = storage.roots or roots
     try:
         scan = scan_of(request, _Stored(storage))
         for file in scan.data:
-            gate.check(file.physical, file.path)
+            gate.check(PhysicalPath(file.physical), file.path)
             for delete in file.equality:
-                gate.check(delete.file.physical, delete.file.path)
+                gate.check(PhysicalPath(delete.file.physical), delete.file.path)
         rows = rows_of(scan)
     except HarnessError as error:
         raise error.within(table=location) from error.__cause__
@@ -126,22 +126,24 @@ class _Stored(Files):
     storage: Storage
 
     def read(self, path: str) -> bytes:
-        return self.storage.read(path)
+        return self.storage.read(PhysicalPath(path))
 
     def has_file(self, path: str) -> bool:
-        return self.storage.has_file(path)
+        return self.storage.has_file(PhysicalPath(path))
 
     def is_directory(self, path: str) -> bool:
-        return self.storage.is_directory(path)
+        return self.storage.is_directory(PhysicalPath(path))
 
     def entries(self, directory: str) -> list[Entry]:
-        return [Entry(found.name, found.size, found.modified_ms) for found in self.storage.entries(directory)]
+        return [
+            Entry(found.name, found.size, found.modified_ms) for found in self.storage.entries(PhysicalPath(directory))
+        ]
 
     def opens(self, path: str) -> bool:
         if path.startswith("/"):
             return True
         try:
-            self.storage.client(path)
+            self.storage.client(PhysicalPath(path))
         except (RequestError, OSError):
             return False
         return "://" in path

@@ -23,6 +23,7 @@ from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.plan.projection import ColumnSource, Stored, resolver
 from harness.metadata.planned_scan import PlannedScan
+from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import cached_property
@@ -242,7 +243,7 @@ def row_groups(plan: PlannedScan, paths: Sequence[str]) -> dict[str, RowGroups]:
     }
 
 
-def _bytes_of(storage: Storage, path: str, start: int, length: int) -> bytes:
+def _bytes_of(storage: Storage, path: PhysicalPath, start: int, length: int) -> bytes:
     return storage.read(path, offset=start, length=length)
 
 
@@ -270,7 +271,7 @@ class ColumnChunk:
     size: int
 
 
-def column_chunks(plan: PlannedScan, physical: Sequence[str]) -> dict[str, list[ColumnChunk]]:
+def column_chunks(plan: PlannedScan, physical: Sequence[PhysicalPath]) -> dict[PhysicalPath, list[ColumnChunk]]:
     """The column chunks of Parquet files by physical path. None, if a footer cannot be read."""
     access = DuckDBFiles(cursor(), plan.storage)
     text = (
@@ -284,7 +285,7 @@ def column_chunks(plan: PlannedScan, physical: Sequence[str]) -> dict[str, list[
         parts = [column_chunks(plan, [path]) for path in physical] if len(physical) > 1 else []
         return {path: chunks for part in parts for path, chunks in part.items()}
     paths = {access.name(path): path for path in physical}
-    found: dict[str, list[ColumnChunk]] = {}
+    found: dict[PhysicalPath, list[ColumnChunk]] = {}
     for file, *chunk in rows:
         found.setdefault(paths[file], []).append(ColumnChunk(*chunk))
     return found

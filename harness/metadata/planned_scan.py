@@ -18,7 +18,7 @@ from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.gate import Roots, Verdict
-from harness.storage.paths import shown
+from harness.storage.paths import PhysicalPath, shown
 from harness.storage.stores import Storage
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def within_roots(plan: PlannedScan) -> PlannedScan:
     return replace(plan, warnings=(*plan.warnings, sentence))
 
 
-def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, str]]:
+def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, PhysicalPath]]:
     """Data files outside of the roots, recorded and physical: one of each directory, and all that may climb."""
     physical = files.column("physical")
     slices = (physical.slice(start, _SLICE_OF_PATHS) for start in range(0, len(physical), _SLICE_OF_PATHS))

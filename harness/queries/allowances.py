@@ -18,6 +18,7 @@ bit may decide about a row or a digit. Queries that are not understood have none
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from sqlglot import exp, parse_one
@@ -97,11 +98,14 @@ def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb"
     return {i: n.allowance for i, n in enumerate(numbers) if n.allowance is not None}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _ColumnReading:
-    """Follows columns through the queries inside a query. floats: columns of tables, by both names in lower case."""
+    """Follows columns through the queries inside a query, and keeps the outputs of each query.
 
-    floats: set[tuple[str, str]]
+    floats: columns of tables, by both names in lower case.
+    """
+
+    floats: AbstractSet[tuple[str, str]]
     _known: dict[int, list[_Result]] = field(default_factory=dict)
 
     def outputs(self, scope: Scope) -> list[_Result]:

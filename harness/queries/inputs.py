@@ -137,7 +137,7 @@ def planned(
     return replace(snapshot.plan(columns=reference.columns, where=where), enough=reference.enough)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MetadataTables:
     """The metadata tables that a query names, each opened once."""
 

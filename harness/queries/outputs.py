@@ -15,7 +15,7 @@ from harness.metadata.filters.literals import Kind, literal_of
 from harness.metadata.model.schema import Schema
 from harness.storage.records import dataclass
 
-_Columns = Sequence[tuple[str | None, str | None]]
+_NamesAndTypes = Sequence[tuple[str | None, str | None]]
 """Names and types of columns; None: none, or not that of a bound table's column."""
 
 
@@ -25,7 +25,7 @@ class OutputColumns:
     def __init__(self, statement: exp.Expr, schemas: Mapping[int, Schema]) -> None:
         """`schemas`: by the `id` of each reference to a bound table in `statement`."""
         self._schemas = schemas
-        self._known: dict[int, _Columns | None] = {}
+        self._known: dict[int, _NamesAndTypes | None] = {}
         self._ctes: dict[str, list[exp.CTE]] = {}
         self._tables: dict[str, list[exp.Table]] = {}
         for cte in statement.find_all(exp.CTE):
@@ -50,13 +50,13 @@ class OutputColumns:
         columns = self._columns(query) or ()
         return columns[position][1] if position < len(columns) else None
 
-    def _columns(self, node: exp.Expr) -> _Columns | None:
+    def _columns(self, node: exp.Expr) -> _NamesAndTypes | None:
         """The columns of a query or a source with their types; None: nobody knows how many they are."""
         if id(node) not in self._known:
             self._known[id(node)] = self._found(node)
         return self._known[id(node)]
 
-    def _found(self, node: exp.Expr) -> _Columns | None:
+    def _found(self, node: exp.Expr) -> _NamesAndTypes | None:
         renamed: list[str] = []
         if isinstance(node, exp.Table | exp.Subquery):
             renamed = node.alias_column_names
@@ -91,7 +91,7 @@ class OutputColumns:
         # Fewer names than columns leave the others as they are.
         return [*((new, type_) for new, (_, type_) in zip(renamed, columns, strict=False)), *columns[len(renamed) :]]
 
-    def _items(self, query: exp.Select) -> _Columns | None:
+    def _items(self, query: exp.Select) -> _NamesAndTypes | None:
         if any(item.is_star for item in query.expressions):
             return None
         clause = query.args.get("from_")
@@ -166,9 +166,9 @@ _WHOLE_NUMBERS = dict(zip(("byte", "short", "int", "long"), _TYPES, strict=True)
 _INEXACT = ("half", "float", "double")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SourceColumns:
-    """The sources of a SELECT and their columns.
+    """The sources of a SELECT and their columns. The object keeps the places of names.
 
     columns: of each source, the names in lower case with the types of tables' columns; None where they are not known.
     hiding: aliases of tables, which a name without a table means before a column.

@@ -32,7 +32,7 @@ def numbered(query: str, dialect: str) -> str:
     return query
 
 
-def by_name(params: Params) -> dict[str, Any]:
+def by_name(params: Params) -> dict[str, object]:
     """The values by the names of their parameters, `1` for the first. Raises RequestError: they are no such values."""
     match params:
         case None:
@@ -59,7 +59,7 @@ def unbound(error: Exception) -> RequestError | None:
     )
 
 
-def put(tree: exp.Expr, values: Mapping[str, Any]) -> None:
+def put(tree: exp.Expr, values: Mapping[str, object]) -> None:
     """Puts literals in place of parameters in a tree that is planned by, and never written."""
     from sqlglot import exp
 
@@ -69,7 +69,7 @@ def put(tree: exp.Expr, values: Mapping[str, Any]) -> None:
             node.replace(literal)
 
 
-def _literal(value: Any) -> exp.Expr | None:
+def _literal(value: object) -> exp.Expr | None:
     """A literal of which DuckDB makes what it makes of the value; None: it may be another."""
     from sqlglot import exp
 

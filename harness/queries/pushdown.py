@@ -268,7 +268,7 @@ class Pushdown:
                     filters.append(filter_)
         return all_of(filters, schema) if filters else None
 
-    def _on(self, node: exp.Expr, written: Written) -> Iterator[exp.Expr]:
+    def _on(self, node: exp.Expr, written: Callable[[Sequence[str]], exp.Expr | None]) -> Iterator[exp.Expr]:
         """The conditions that rows of a source must meet to matter. written: writes a path; None: it cannot."""
         select = outputs.select_of(node)
         scope = None if select is None else self._scope(select)
@@ -360,9 +360,6 @@ class Pushdown:
         # A literal takes the type of the column beside it, so operands of one type only.
         is_cast = isinstance(query, exp.SetOperation) and self._outputs.type_of(query, position) is None
         return None if own is None or is_cast else exp.column(own[position], quoted=True)
-
-
-Written: TypeAlias = Callable[[Sequence[str]], exp.Expr | None]
 
 
 def _alias(column: exp.Column, scope: outputs.SourceColumns) -> exp.Expr | None:

@@ -12,7 +12,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
@@ -27,6 +27,9 @@ from harness.queries.outputs import select_of
 from harness.queries.plain import Rewritten, TableReference
 from harness.queries.pushdown import Pushdown, names_now
 from harness.storage.records import dataclass
+
+if TYPE_CHECKING:
+    from harness.metadata.catalogs.catalog import Name
 
 # A statement as sqlglot reads it, and the tables that it names.
 
@@ -289,9 +292,6 @@ def _number(clause: exp.Expr | None, none: int | None = None) -> int | None:
     return whole_number(said.this) if isinstance(said, exp.Literal) and not said.is_string else None
 
 
-Name = tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class MetadataReference:
     """A metadata table of a bound table. schema: of its columns, for their names."""
@@ -310,7 +310,7 @@ def rewrite(
     prefix: str = "_harness",
     metadata: Callable[[str, str], Schema | None] | None = None,
     now: Callable[[], datetime.datetime] | None = None,
-    values: Mapping[str, Any] | None = None,
+    values: Mapping[str, object] | None = None,
 ) -> Rewritten:
     """The query with a view of its own in every place where it reads one of `tables`.
 
@@ -350,7 +350,7 @@ def rewrite_statement(
     prefix: str = "_harness",
     metadata: Mapping[Name, MetadataReference] | None = None,
     now: Callable[[], datetime.datetime] | None = None,
-    values: Mapping[str, Any] | None = None,
+    values: Mapping[str, object] | None = None,
 ) -> Rewritten:
     """A statement with views in place of tables, as `rewrite` says; its tree is changed.
 

@@ -194,7 +194,7 @@ def run_query(
 
 def _result(
     inputs: Inputs,
-    values: Mapping[str, Any],
+    values: Mapping[str, object],
     dialect: str,
     engine: Engine,
     connection: duckdb.DuckDBPyConnection | None,

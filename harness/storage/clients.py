@@ -80,7 +80,7 @@ def check_scheme(scheme: str) -> None:
         fsspec.get_filesystem_class(scheme.lower())
 
 
-def opened(base: str, options: Mapping[str, Any]) -> Client:
+def opened(base: str, options: Mapping[str, object]) -> Client:
     """The client of a store, by its scheme and bucket or host. Raises the errors of its library."""
     scheme = base.partition("://")[0].lower()
     if scheme in OBJECT_STORES:
@@ -166,7 +166,7 @@ class _FsspecClient:
             self.file_system.invalidate_cache(name)
             return self._told(name)
 
-    def _told(self, name: str) -> dict[str, Any]:
+    def _told(self, name: str) -> dict[str, object]:
         try:
             with _turn(self.file_system):
                 info: dict[str, Any] = self.file_system.info(name)
@@ -198,7 +198,7 @@ _MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
 """Names of the last modification, which is a number of seconds, an ISO text or a datetime."""
 
 
-def _modified_ms(info: Mapping[str, Any], *more: str) -> int | None:
+def _modified_ms(info: Mapping[str, object], *more: str) -> int | None:
     """The first time that fsspec gives of a file under one of these names, milliseconds since 1970-01-01 UTC."""
     value = next((info[key] for key in (*_MODIFIED, *more) if info.get(key) is not None), None)
     if isinstance(value, int | float):
@@ -346,7 +346,9 @@ _LOST_NAMES = frozenset(
 )
 
 
-def _repeated(what: str, came: Callable[[_Result], str], ask: Callable[..., _Result], path: str, *more: Any) -> _Result:
+def _repeated(
+    what: str, came: Callable[[_Result], str], ask: Callable[..., _Result], path: str, *more: object
+) -> _Result:
     """The result of a request, or the error of its last repetition. what, came: request and result, for the log."""
     end = time.monotonic() + _MOST_SECONDS
     number = 0

@@ -31,7 +31,7 @@ class ConfigurationFile:
     def section(self, name: str, *, cause: str) -> Mapping[str, Any]:
         """The table `[tool.harness.NAME]`; empty if there is none. Raises RequestError, with that cause, for else."""
         try:
-            document: Any = tomllib.loads(self.path.read_text("utf-8"))
+            document: object = tomllib.loads(self.path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             said = " ".join(str(error).split())[:200]
             raise RequestError(f"Cannot read the configuration: {said}", cause=cause, file=str(self.path)) from error
@@ -67,7 +67,7 @@ _LOOKED_UP = frozenset({"profile", "role_arn", "web_identity_token_file"})
 _CAUSE = "StoreMisconfigured"
 
 
-def with_configured(kind: StoreKind, store: str, given: Mapping[str, Any]) -> dict[str, str]:
+def with_configured(kind: StoreKind, store: str, given: Mapping[str, object]) -> dict[str, str]:
     """The options for a store by their own names, those of the configuration files below those that are given.
 
     Credentials are taken together: whoever gives one of them gives them all, and does not send them to where a project
@@ -101,7 +101,7 @@ def _over(below: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:
     return {**below, **above}
 
 
-def _configured(kind: StoreKind, name: str, said: Mapping[str, Any], file: ConfigurationFile) -> dict[str, str]:
+def _configured(kind: StoreKind, name: str, said: Mapping[str, object], file: ConfigurationFile) -> dict[str, str]:
     try:
         options = canonical(kind, said)
     except RequestError as error:
@@ -145,7 +145,7 @@ class Renewal:
     ask: gives the next ones.
     """
 
-    options: Mapping[str, Any] = field(repr=False)
+    options: Mapping[str, object] = field(repr=False)
     expires_ms: int | None
     ask: Callable[[], Lent] = field(repr=False)
     generation: int = 0

@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from harness.errors import MissingFileError, StorageError
-from harness.storage.paths import is_local
+from harness.storage.paths import PhysicalPath, is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion
 from harness.storage.threads import Lock
@@ -144,7 +144,7 @@ class Cache:
 
     opened: str = field(default_factory=lambda: secrets.token_hex(8), repr=False, compare=False)
 
-    def version(self, storage: Storage, path: str) -> FileVersion | None:
+    def version(self, storage: Storage, path: PhysicalPath) -> FileVersion | None:
         """The version of a file; None: nothing may be remembered of the file. Raises as `Storage.check`."""
         if not is_local(path):
             storage.check(path)

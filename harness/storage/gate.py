@@ -24,7 +24,18 @@ from harness.errors import (
     warn,
     without_secrets,
 )
-from harness.storage.paths import Place, absolute, climbs, is_local, local_path, place, places, shown, slashed
+from harness.storage.paths import (
+    PhysicalPath,
+    Place,
+    absolute,
+    climbs,
+    is_local,
+    local_path,
+    place,
+    places,
+    shown,
+    slashed,
+)
 from harness.storage.records import dataclass
 
 Follow: TypeAlias = Callable[[str], str]
@@ -260,9 +271,9 @@ _LEVELS = 3
 """Directories of partitions as most tables nest them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Roots:
-    """The directories and stores that one table may read.
+    """The directories and stores that one table may read. The object keeps its verdicts on directories.
 
     table: its location, for messages.
     home: the store that it is in.
@@ -328,7 +339,7 @@ class Roots:
             known = self._verdicts[folder] = self._judged(folder)
         return known
 
-    def check(self, path: str, recorded: str | None = None) -> None:
+    def check(self, path: PhysicalPath, recorded: str | None = None) -> None:
         """Raises OutsideTableError for a file that may not be read, by the directory that it is in.
 
         path: physical. recorded: its path in the metadata, if that is known to be another.
@@ -354,9 +365,9 @@ class Roots:
             met.told = False
             warn(f"Table {self.table}: {self._sentence((folder,))}", OutsideTableWarning)
 
-    def followed(self, link: str) -> str:
+    def followed(self, link: str) -> PhysicalPath:
         """The file that a link leads to, local, if that may be read. Raises as `check`."""
-        path = os.path.realpath(link)
+        path = PhysicalPath(os.path.realpath(link))
         if link.rstrip("/") not in self.exact:
             self.check(path, link)
         return path

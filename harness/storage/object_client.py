@@ -44,7 +44,7 @@ _UNSATISFIABLE = 416
 _NO_NAME = re.compile(r"(?:^|/)(?:\.{1,2})?(?=/|$)")
 
 
-def client(base: str, options: Mapping[str, Any]) -> Client:
+def client(base: str, options: Mapping[str, object]) -> Client:
     """The client of a bucket; raises RequestError without obstore, or for an option that is not known or wrong.
 
     base: scheme and bucket; of Azure, also `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net`.
@@ -55,12 +55,12 @@ def client(base: str, options: Mapping[str, Any]) -> Client:
     return _client(kind, authority, made_for(kind, authority, options_of(base, options)))
 
 
-def options_of(base: str, options: Mapping[str, Any]) -> dict[str, str]:
+def options_of(base: str, options: Mapping[str, object]) -> dict[str, str]:
     """The options of a bucket by their own names, those of configuration files with them. Else as for `client`."""
     return with_configured(KINDS[base.partition("://")[0].lower()], place(base).store, options)
 
 
-def given_options(base: str, options: Mapping[str, Any]) -> dict[str, str]:
+def given_options(base: str, options: Mapping[str, object]) -> dict[str, str]:
     """The given options by their own names, without configuration files; none of a store that holds no objects."""
     kind = KINDS.get(base.partition("://")[0].lower())
     return {} if kind is None else canonical(kind, options)
@@ -98,7 +98,7 @@ def _client(kind: StoreKind, authority: str, options: StoreOptions) -> _ObjectCl
 class _ObjectClient:
     """The client of one bucket."""
 
-    store: Any
+    store: object
     kind: StoreKind
     identity: Hashable
     reads_ends: bool = True
@@ -106,7 +106,7 @@ class _ObjectClient:
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
         if length == 0:
             return b"", None
-        span: Any = {"offset": offset} if offset else None
+        span: object = {"offset": offset} if offset else None
         if length is not None:
             span = (offset, offset + length)
         try:
@@ -192,7 +192,7 @@ class _ObjectClient:
         except Exception as error:
             raise_told(error, directory, self.kind, listing=True)
 
-    def _get(self, path: str, span: Any) -> tuple[bytes, FileStatus]:
+    def _get(self, path: str, span: object) -> tuple[bytes, FileStatus]:
         from obstore import get, get_async
 
         key, options = _key(path), None if span is None else {"range": span}
@@ -280,7 +280,7 @@ CALLS = Calls()
 """The calls of this process."""
 
 
-async def _repeats(store: Any, prefix: str) -> bool:
+async def _repeats(store: object, prefix: str) -> bool:
     """Return whether the first names below a prefix come again in the listing."""
     from obstore import list as listed
 

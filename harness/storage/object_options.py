@@ -94,7 +94,7 @@ class ProfileCredentials:
             ) from error
         from boto3 import Session
 
-        resolved: dict[str, Any] = Boto3CredentialProvider(Session(profile_name=self.name))()
+        resolved: dict[str, object] = Boto3CredentialProvider(Session(profile_name=self.name))()
         return resolved
 
 
@@ -135,7 +135,7 @@ class StoreOptions:
     """
 
     config: tuple[tuple[str, Any], ...] = field(repr=False)
-    client: tuple[tuple[str, Any], ...]
+    client: tuple[tuple[str, object], ...]
     most_retries: int
     provider: Callable[[], Any] | None = field(default=None, repr=False)
 
@@ -169,7 +169,7 @@ def made_for(kind: StoreKind, authority: str, found: Mapping[str, str]) -> Store
             return _of_gcs(found)
 
 
-def canonical(kind: StoreKind, options: Mapping[str, Any]) -> dict[str, str]:
+def canonical(kind: StoreKind, options: Mapping[str, object]) -> dict[str, str]:
     """Options by the one name that each has here, as text, without those that are None; nested ones are mappings.
 
     Raises:
@@ -200,7 +200,7 @@ def canonical(kind: StoreKind, options: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def _flat(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _flat(options: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
     for key, value in options.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{above}{key}.")
@@ -208,7 +208,7 @@ def _flat(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, An
             yield f"{above}{key}", value
 
 
-def _text(key: str, name: str, value: Any) -> str:
+def _text(key: str, name: str, value: object) -> str:
     if name in NEGATED or name in ("anonymous", "allow_http", "path_style", "requester_pays"):
         return _flag(key, name, value)
     if name in _IN_HOSTS and not _HOST_PART.fullmatch(str(value)):
@@ -218,7 +218,7 @@ def _text(key: str, name: str, value: Any) -> str:
     raise _refused(f"Invalid storage_options: {key} is no text, number or Boolean")
 
 
-def _flag(key: str, name: str, value: Any) -> str:
+def _flag(key: str, name: str, value: object) -> str:
     """`true` or `false`, turned round where the name that was given means the opposite of the option's."""
     text = str(value).lower()
     if name == "path_style" and text in ("path", "vhost", "virtual", "auto"):  # DuckDB's url_style, botocore's
@@ -250,7 +250,7 @@ _PATIENT = {"timeout": "1h", "read_timeout": "30s"}
 
 
 def _made(
-    config: Mapping[str, Any], client: Mapping[str, Any], found: Mapping[str, str], provider: Any = None
+    config: Mapping[str, object], client: Mapping[str, object], found: Mapping[str, str], provider: Any = None
 ) -> StoreOptions:
     retries = found.get("max_retries", "5")
     if not retries.isdecimal():

@@ -2,7 +2,8 @@
 
 A *recorded* path is the string in the metadata. It is a file's identity: deletes match it, `_file` shows it, and it
 is never normalised (iceberg 1.14). The *physical* path is where the bytes are now: a plain local path, or a URI that
-fsspec opens. They differ when a table was copied (iceberg 1.11); `PathMap` turns the one into the other.
+fsspec opens. They differ when a table was copied (iceberg 1.11); `PathMap` turns the one into the other. Each has a
+type: what opens bytes takes a `PhysicalPath`, so the type checker refuses a recorded path there.
 """
 
 from __future__ import annotations
@@ -12,16 +13,29 @@ import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
+from typing import NewType, overload
 from urllib.parse import unquote
 
 from harness.errors import PASSWORD
 from harness.storage.records import dataclass
 
+RecordedPath = NewType("RecordedPath", str)
+"""A path as the metadata has it: the identity of a file, never normalized."""
+PhysicalPath = NewType("PhysicalPath", str)
+"""A path at which bytes are: a local path, or a URI that a store opens."""
+
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=://)")
 """The scheme of a URI with an authority, at the start of a path."""
 _LOCAL = re.compile(r"(?:file:(?://(?:localhost)?(?=/))?)?(?:(?:\./+)+(?=.))?", re.IGNORECASE | re.DOTALL)
 _SLASH_BEFORE_DRIVE = re.compile(r"/(?=[A-Za-z]:(?:[/\\]|$))")
+
+
+@overload
+def local_path(path: PhysicalPath) -> PhysicalPath: ...
+
+
+@overload
+def local_path(path: str) -> str: ...
 
 
 def local_path(path: str) -> str:
@@ -63,7 +77,7 @@ def is_path(text: str) -> bool:
 _SECRET_NAME = re.compile(r"key|secret|token|password|credential|signature|connection.string", re.IGNORECASE)
 
 
-def secret_texts(options: Mapping[str, Any]) -> tuple[str, ...]:
+def secret_texts(options: Mapping[str, object]) -> tuple[str, ...]:
     """Return the texts of options, nested ones too, whose names are those of credentials."""
     found: list[str] = []
     for name, value in options.items():
@@ -96,9 +110,22 @@ def absolute(path: str, base: str) -> str:
     return path if not is_local(plain) or os.path.isabs(plain) else os.path.join(base, plain)
 
 
+@overload
+def join(directory: PhysicalPath, *names: str) -> PhysicalPath: ...
+
+
+@overload
+def join(directory: str, *names: str) -> str: ...
+
+
 def join(directory: str, *names: str) -> str:
     """`directory`/names…, with exactly one slash between the parts."""
     return "/".join((directory.rstrip("/"), *names))
+
+
+def both_paths(recorded: str, physical: str) -> str:
+    """Return how messages name a file: the recorded path, then the physical path in parentheses if it is another."""
+    return recorded if recorded == physical else f"{recorded} ({physical})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +141,7 @@ class PathMap:
     said: int = 0
     base: str = field(default_factory=os.getcwd)
 
-    def physical(self, recorded: str) -> str:
+    def physical(self, recorded: RecordedPath) -> PhysicalPath:
         """The physical path of a recorded one; never a relative path."""
         plain = slashed(local_path(recorded))
         for old, new in self.prefixes:
@@ -122,8 +149,8 @@ class PathMap:
             if not prefix:  # the root, or nothing, is a prefix of everything: that would be no mapping but a guess
                 continue
             if plain == prefix or plain.startswith(prefix + "/"):
-                return absolute(new.rstrip("/") + plain[len(prefix) :], self.base)
-        return absolute(plain, self.base)
+                return PhysicalPath(absolute(new.rstrip("/") + plain[len(prefix) :], self.base))
+        return PhysicalPath(absolute(plain, self.base))
 
 
 # The canonical form of a path, in which it can be compared: which store it is in, and where there.

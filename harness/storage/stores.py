@@ -17,7 +17,7 @@ from harness.errors import CorruptFileError, HarnessError, RequestError, Storage
 from harness.storage import gate
 from harness.storage.gate import Roots, is_name, metadata_root, open_regular, refusal, refuse_no_name
 from harness.storage.limits import DEFAULT, Limits, contained
-from harness.storage.paths import SCHEME, is_local, local_path, place, secret_texts
+from harness.storage.paths import SCHEME, PhysicalPath, is_local, local_path, place, secret_texts
 from harness.storage.records import dataclass
 from harness.storage.threads import Lock
 
@@ -162,7 +162,7 @@ class FileEnds:
                         break
         return data
 
-    def status(self, path: str) -> FileStatus | None:
+    def status(self, path: PhysicalPath) -> FileStatus | None:
         """The status of the file when its end was read; None: it was not."""
         known = self._known.get(path)
         return None if known is None else known.status
@@ -181,9 +181,11 @@ class FileEnds:
         return data
 
 
-@dataclass(frozen=True)
+@dataclass()
 class Storage:
     """Reads local files, object stores, and everything else that fsspec has a file system for.
+
+    The object keeps the clients that it opened and the last bytes of files that it read.
 
     options: for locations that are not local: of object stores under any names of `harness.storage.option_names`, else
         those of fsspec. Under a key that is a URI, such as `s3://bucket`, are those of that store.
@@ -203,7 +205,7 @@ class Storage:
     _clients: dict[tuple[str, int], Client] = field(default_factory=dict, repr=False, compare=False)
     _ends: FileEnds = field(default_factory=FileEnds, repr=False, compare=False)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Without what another process finds out by itself: it makes its own clients."""
         roots = None if self.roots is None else self.roots.forgetting()
         state = {**self.__dict__, "roots": roots, "_clients": {}, "_ends": FileEnds()}
@@ -230,12 +232,12 @@ class Storage:
                 found.add(metadata_root(os.path.realpath(plain)))
         return replace(self, roots=self.roots.including(*sorted(found)))
 
-    def check(self, path: str, recorded: str | None = None) -> None:
+    def check(self, path: PhysicalPath, recorded: str | None = None) -> None:
         """Returns if a file may be read, see `Roots.check`; asks no store."""
         if self.roots is not None:
             self.roots.check(path if path.startswith("/") else local_path(path), recorded)
 
-    def client(self, path: str) -> Client:
+    def client(self, path: PhysicalPath) -> Client:
         """The client of the store of `path`, physical and not local.
 
         Raises RequestError: nothing that is installed serves the scheme, or an option is wrong. Else as `check`.
@@ -268,14 +270,14 @@ class Storage:
             raise_from(refusal(error, path, secrets), error, secrets)
         return self._clients[key]
 
-    def store_options(self, path: str) -> dict[str, str]:
-        """The options of the object store of `path`, by our names; raises RequestError for wrong ones."""
+    def store_options(self, location: str) -> dict[str, str]:
+        """The options of the object store of a location, by our names; raises RequestError for wrong ones."""
         from harness.storage import object_client
 
         options = self.options if self.renewal is None else self.renewal.current()
-        return object_client.options_of(path, self._own(options, place(path).store))
+        return object_client.options_of(location, self._own(options, place(location).store))
 
-    def _own(self, options: Mapping[str, Any], store: str) -> dict[str, Any]:
+    def _own(self, options: Mapping[str, Any], store: str) -> dict[str, object]:
         """The options that were given for one store, and no others."""
         owner = next((key for key in options if "://" in key and place(key).store == store), None)
         if owner is not None:
@@ -284,7 +286,7 @@ class Storage:
             return {key: value for key, value in options.items() if "://" not in key}
         return {}
 
-    def read_whole(self, path: str, size: int | None) -> bytes:
+    def read_whole(self, path: PhysicalPath, size: int | None) -> bytes:
         """Return the bytes of a file, and refuse a file that is cut: a log that ends with a line looks whole.
 
         Args:
@@ -303,7 +305,7 @@ class Storage:
         return data
 
     def read(
-        self, path: str, *, offset: int = 0, length: int | None = None, expected: FileStatus | None = None
+        self, path: PhysicalPath, *, offset: int = 0, length: int | None = None, expected: FileStatus | None = None
     ) -> bytes:
         """The bytes of a file, or `length` of them from `offset` (in bytes; fewer at the end of the file).
 
@@ -327,7 +329,7 @@ class Storage:
         with _failing(path, self.options):
             return self._ends.read(client, local, offset, length, expected)
 
-    def end(self, path: str, length: int) -> bytes:
+    def end(self, path: PhysicalPath, length: int) -> bytes:
         """The last `length` bytes of a file, or all of a shorter one. Raises as `read`.
 
         Of a store that is one request, whose bytes and status are kept for `read` and `known_status`.
@@ -341,21 +343,21 @@ class Storage:
         with _failing(path, self.options):
             return self._ends.look(client, local, length)
 
-    def reads_ends(self, path: str) -> bool:
+    def reads_ends(self, path: PhysicalPath) -> bool:
         """True if the ends of many files are to be read at once by `end`, which tells their status too."""
         local = local_path(path)
         return is_local(local) or self.client(local).reads_ends
 
-    def known_status(self, path: str) -> FileStatus:
+    def known_status(self, path: PhysicalPath) -> FileStatus:
         """The status that `end` found, if it was called for the file; else `status`."""
         known = self._ends.status(local_path(path))
         return self.status(path) if known is None else known
 
-    def exists(self, path: str) -> bool:
+    def exists(self, path: PhysicalPath) -> bool:
         """True if `path` is a file. Raises StorageError where that cannot be told: it could be the newest metadata."""
         return self._is(path, "file")
 
-    def has_file(self, path: str) -> bool:
+    def has_file(self, path: PhysicalPath) -> bool:
         """Tells whether there is a file at `path`, which must not be missed where there is; False: nothing is there.
 
         Raises MissingFileError: something else is in its place. StorageError: that cannot be told.
@@ -366,11 +368,11 @@ class Storage:
         self.check(local)
         return gate.is_there(local)
 
-    def is_directory(self, path: str) -> bool:
+    def is_directory(self, path: PhysicalPath) -> bool:
         """True if `path` is a directory (on an object store: a prefix of some file). Raises as `exists`."""
         return self._is(path, "directory")
 
-    def _is(self, path: str, kind: Literal["file", "directory"]) -> bool:
+    def _is(self, path: PhysicalPath, kind: Literal["file", "directory"]) -> bool:
         local = local_path(path)
         if not is_name(local):
             return False
@@ -382,11 +384,11 @@ class Storage:
         with _failing(path, self.options):
             return client.is_directory(local) if kind == "directory" else client.is_file(local)
 
-    def size(self, path: str) -> int:
+    def size(self, path: PhysicalPath) -> int:
         """The size of a file in bytes. Raises as `read`."""
         return self.status(path).size
 
-    def status(self, path: str) -> FileStatus:
+    def status(self, path: PhysicalPath) -> FileStatus:
         """A file's size and last modification, asked for afresh: one request to an object store. Raises as `read`."""
         local = local_path(path)
         refuse_no_name(local)
@@ -399,7 +401,7 @@ class Storage:
         with _failing(path, self.options):
             return client.status(local)
 
-    def version(self, path: str) -> FileVersion | None:
+    def version(self, path: PhysicalPath) -> FileVersion | None:
         """The version of a file now, asked for afresh; None: its storage does not tell versions apart.
 
         To be asked before the file is read. One request to an object store. Raises as `read`.
@@ -418,7 +420,7 @@ class Storage:
         with _failing(path, self.options):
             return client.version(local)
 
-    def fingerprint(self, path: str) -> str:
+    def fingerprint(self, path: PhysicalPath) -> str:
         """Return a text that is another one after the file was replaced, even by a file with the same bytes.
 
         It is made of the bytes and of the version that the storage knows the file by. Raises as `read`.
@@ -432,7 +434,7 @@ class Storage:
             version = self.version(path)
         return digest if version is None else f"{digest} {version.token}"
 
-    def fault(self, path: str) -> str | None:
+    def fault(self, path: PhysicalPath) -> str | None:
         """Why nothing can be read at `path`, as far as that shows without a request; None: it does not.
 
         Of a remote file its name shows, of a local one also whether it is there and regular. Raises as `check`.
@@ -443,7 +445,7 @@ class Storage:
         self.roots.check(local)
         return gate.fault(local, follow=self.roots.followed) if is_local(local) else gate.name_fault(local)
 
-    def names(self, directory: str) -> tuple[str, ...]:
+    def names(self, directory: PhysicalPath) -> tuple[str, ...]:
         """Names (not paths) of what is directly in `directory`, sorted; empty if there is no such directory.
 
         On an object store, of files; else also of what is in the place of one. Raises StorageError if that fails.
@@ -451,7 +453,7 @@ class Storage:
         found = self._listed(directory, _items, lambda client, path: client.entries(path))
         return tuple(sorted(item.name for item in found))
 
-    def directories(self, directory: str) -> tuple[str, ...]:
+    def directories(self, directory: PhysicalPath) -> tuple[str, ...]:
         """Names (not paths) of the directories directly in `directory`, sorted. Else as `names`."""
 
         def below(path: str) -> list[str]:
@@ -459,7 +461,7 @@ class Storage:
 
         return tuple(sorted(self._listed(directory, below, lambda client, path: client.directories(path))))
 
-    def entries(self, directory: str) -> tuple[Entry, ...]:
+    def entries(self, directory: PhysicalPath) -> tuple[Entry, ...]:
         """The files directly in `directory`, listed afresh, sorted by name. Else as `names`.
 
         On a local disk, also what is in the place of one; its size is `UNREADABLE`.
@@ -468,7 +470,7 @@ class Storage:
         return tuple(sorted(found, key=lambda entry: entry.name))
 
     def _listed(
-        self, directory: str, local: Callable[[str], Iterable[T]], remote: Callable[[Client, str], Iterable[R]]
+        self, directory: PhysicalPath, local: Callable[[str], Iterable[T]], remote: Callable[[Client, str], Iterable[R]]
     ) -> list[T] | list[R]:
         path = local_path(directory)
         if not is_name(path):
@@ -488,7 +490,7 @@ class Storage:
     def _follow(self) -> gate.Follow | None:
         return None if self.roots is None else self.roots.followed
 
-    def _followed(self, path: str) -> str:
+    def _followed(self, path: PhysicalPath) -> PhysicalPath:
         return path if self.roots is None or not os.path.islink(path) else self.roots.followed(path)
 
 

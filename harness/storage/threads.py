@@ -34,13 +34,13 @@ else:
     class cached_property:  # the standard library's name
         """The `cached_property` of Python 3.12, which has no lock. In 3.11 all objects of a class share one."""
 
-        def __init__(self, made: Any) -> None:
+        def __init__(self, made: object) -> None:
             self._made, self._name, self.__doc__ = made, "", made.__doc__
 
         def __set_name__(self, owner: type, name: str) -> None:
             self._name = name
 
-        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        def __get__(self, instance: object, owner: type | None = None) -> object:
             if instance is None:
                 return self
             found = self._made(instance)

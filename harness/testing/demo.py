@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from harness.testing.writing.delta.builder import DeltaTable
 from harness.testing.writing.iceberg.builder import IcebergTable
 
-Row: TypeAlias = dict[str, Any]
+DemoRow: TypeAlias = dict[str, Any]
 
 COUNTRIES = ("de", "fr", "São Tomé 50%/#1", None)
 FIRST_CLICKS = 2400
@@ -27,7 +27,7 @@ SHOWS = (
 )
 
 
-def build_clicks(location: Path) -> tuple[Row, ...]:
+def build_clicks(location: Path) -> tuple[DemoRow, ...]:
     """Write the table into a new directory; the rows that it holds, in no particular order."""
     table = DeltaTable.create(
         location,
@@ -46,7 +46,7 @@ def build_clicks(location: Path) -> tuple[Row, ...]:
     rows = [_click(i) for i in range(FIRST_CLICKS)]
     handles = table.write_partitioned(rows, row_group_size=100)
     table.append(*handles)
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[DemoRow]] = {}
     for row in rows:
         groups.setdefault((row["day"], row["country"]), []).append(row)
     model = dict(zip(handles, groups.values(), strict=True))
@@ -69,7 +69,7 @@ def build_clicks(location: Path) -> tuple[Row, ...]:
     return (*map(_delta_demo_evolved, alive), *later)
 
 
-def _click(i: int) -> Row:
+def _click(i: int) -> DemoRow:
     return {
         "id": i,
         "country": COUNTRIES[i % 4],
@@ -80,7 +80,7 @@ def _click(i: int) -> Row:
     }
 
 
-def _later_click(i: int) -> Row:
+def _later_click(i: int) -> DemoRow:
     """A click in the evolved schema; half of them have a referrer and a score."""
     row = _delta_demo_evolved(_click(i))
     if i % 2 and row["page"] is not None:
@@ -88,7 +88,7 @@ def _later_click(i: int) -> Row:
     return {**row, "score": i / 4 if i % 2 else None}
 
 
-def _delta_demo_evolved(row: Row) -> Row:
+def _delta_demo_evolved(row: DemoRow) -> DemoRow:
     """A row of the first schema as the last one shows it: the old scores belong to the column that was dropped."""
     page = None if row["page"] is None else {**row["page"], "referrer": None}
     return {"market" if name == "country" else name: value for name, value in row.items()} | {
@@ -115,7 +115,7 @@ class DemoTable:
     name: str
     location: Path
     metadata_path: Path
-    expected: tuple[Row, ...]
+    expected: tuple[DemoRow, ...]
     shows: str
 
 
@@ -157,7 +157,7 @@ def _build_orders(location: Path) -> DemoTable:
     rows = [_order(i) for i in range(FIRST_ORDERS)]
     handles = table.write_partitioned(rows, row_group_size=200)
     table.append(*handles)
-    alive: list[Row] = []
+    alive: list[DemoRow] = []
     deletes = []
     for region, handle in zip(REGIONS, handles, strict=True):
         placed = list(enumerate(row for row in rows if row["region"] == region))
@@ -214,7 +214,7 @@ def _build_events(location: Path) -> DemoTable:
     return DemoTable("events", location, table.metadata_path, tuple(alive), shows)
 
 
-def _order(i: int) -> Row:
+def _order(i: int) -> DemoRow:
     customer = i % 25
     return {
         "id": i,
@@ -225,13 +225,13 @@ def _order(i: int) -> Row:
     }
 
 
-def _evolved(row: Row, channel: str | None) -> Row:
+def _evolved(row: DemoRow, channel: str | None) -> DemoRow:
     """An order of the first schema as the last one shows it."""
     names = {"amount": "total"}
     return {**{names.get(name, name): value for name, value in row.items()}, "channel": channel}
 
 
-def _event(i: int) -> Row:
+def _event(i: int) -> DemoRow:
     return {
         "id": i,
         "kind": ("view", "click", "buy")[i % 3],

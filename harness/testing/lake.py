@@ -124,6 +124,6 @@ def make_table(
     return LakeTable(name=name, built=built, engines=engines, prepare=prepare)
 
 
-def _with_defaults(document: Any, name: str, path: Path | None) -> Scenario:
+def _with_defaults(document: object, name: str, path: Path | None) -> Scenario:
     optional = {"title": name, "clauses": [], "expect": []}
     return from_mapping({**optional, **document} if isinstance(document, Mapping) else document, name, path=path)

@@ -25,7 +25,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
@@ -168,7 +168,7 @@ def lake_table(tmp_path: Path, harness_session: HarnessSession) -> MakeLakeTable
 
 
 @pytest.fixture
-def assert_same_rows(harness_session: HarnessSession) -> Any:
+def assert_same_rows(harness_session: HarnessSession) -> object:
     """Fails unless two results, or a result and a list of rows, are the same: see `harness.testing.same_rows`."""
     return harness_session.assert_same_rows
 

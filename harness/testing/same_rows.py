@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from decimal import Decimal
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import duckdb
 import pyarrow as pa
@@ -49,7 +49,7 @@ _KINDS: tuple[tuple[Callable[[pa.DataType], bool], tuple[type, ...]], ...] = (
 _NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-def _check(type_: pa.DataType, value: Any) -> None:
+def _check(type_: pa.DataType, value: object) -> None:
     if value is None:
         return
     kinds = next((kinds for fits, kinds in _KINDS if fits(type_)), (object,))
@@ -84,10 +84,6 @@ def _check_nested(type_: pa.DataType, value: Any) -> None:
     elif isinstance(value, list | tuple):
         for item in value:
             _check(type_.value_type, item)
-
-
-Rows: TypeAlias = Sequence[Mapping[str, Any] | Sequence[Any]]
-"""Rows written down in Python: mappings by column name, or tuples or lists in the order of the columns."""
 
 
 def assert_same_rows(
@@ -178,12 +174,12 @@ def _has_map(value: object) -> bool:
     return isinstance(value, list | tuple) and any(map(_has_map, value))
 
 
-def _without_spark(rows: Any) -> list[Any]:
+def _without_spark(rows: Any) -> list[object]:
     """Return rows with mappings in place of Spark's Rows, at every level."""
     return [row.asDict(recursive=True) if _is_spark_row(row) else row for row in rows]
 
 
-def _with_zones(type_: pa.DataType, value: Any) -> Any:
+def _with_zones(type_: pa.DataType, value: object) -> object:
     """Return a value of a Row with zones where the type has one: Spark's instants are datetimes in local time."""
     if types.is_timestamp(type_) and type_.tz is not None and isinstance(value, dt.datetime) and value.tzinfo is None:
         return value.astimezone(dt.UTC)

@@ -71,8 +71,8 @@ class HarnessSession:
         params: Params = None,
         engine: str | None = None,
         dialect: str = "duckdb",
-        storage_options: Mapping[str, Any] | None = None,
-        **tables: Any,
+        storage_options: Mapping[str, object] | None = None,
+        **tables: object,
     ) -> duckdb.DuckDBPyRelation | DataFrame:
         """The result of a query, on this test's connection or on Spark.
 
@@ -99,7 +99,9 @@ class HarnessSession:
         sides = (left,) if right is _NO_SIDE else (left, right)
         return compare(*self._ready(sides, how), **how)
 
-    def assert_same_rows(self, left: object, right: object, *, keys: Sequence[str] | None = None, **how: Any) -> None:
+    def assert_same_rows(
+        self, left: object, right: object, *, keys: Sequence[str] | None = None, **how: object
+    ) -> None:
         """Fail unless both sides are the same rows: `harness.testing.same_rows`, with engines as for `compare`."""
         __tracebackhide__ = True
         assert_same_rows(*self._ready((left, right), how), keys=keys, **how)
@@ -115,7 +117,7 @@ class HarnessSession:
             self._connection.close()
             self._connection = None
 
-    def _ready(self, sides: tuple[object, ...], how: dict[str, Any]) -> list[Any]:
+    def _ready(self, sides: tuple[object, ...], how: dict[str, Any]) -> list[object]:
         """Return the sides as `harness.compare` takes them, and start Spark if it reads one of them."""
         if how.get("engines") is None:
             is_one_read = len(sides) == 1 and how.get("at") is None and len(self.engines) == 1
@@ -128,7 +130,7 @@ class HarnessSession:
             how["spark"] = self.spark
         return ready
 
-    def _opened(self, side: Any) -> Any:
+    def _opened(self, side: object) -> object:
         match side:
             case (data, str(engine)) if isinstance(side, tuple):
                 return self._opened(data), engine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -35,7 +35,7 @@ class SparkJobTest:
         """The job's session; also what `SparkSession.builder.getOrCreate()` gives until the test is over."""
         return self._job.spark
 
-    def add(self, tables: Mapping[str, Any]) -> None:
+    def add(self, tables: Mapping[str, object]) -> None:
         """Give tables their names.
 
         Args:
@@ -82,7 +82,7 @@ class SparkJobTest:
         """Take the session's tables away."""
         self._job.close()
 
-    def _made(self, name: str, source: Any) -> object:
+    def _made(self, name: str, source: object) -> object:
         folder = ".".join(parse_name(name))
         if (isinstance(source, str) and "\n" in source) or isinstance(source, Mapping | Scenario):
             return make_table(scenario_of(source, folder), self._directory, name=folder)

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-Answer: TypeAlias = tuple[int, Any]
+HttpAnswer: TypeAlias = tuple[int, Any]
 """A status, and what is sent as JSON; bytes are sent as they are."""
 
 ROOT = "/api/2.1/unity-catalog/"
@@ -65,7 +65,7 @@ class UnityServer:
         self.token, self.older, self.oldest, self.page = token, older or oldest, oldest, page
         self.tables: dict[tuple[str, ...], ServedTable] = {}
         self.credentials: tuple[dict[str, str], int] = ({}, 0)
-        self.failures: list[Answer] = []
+        self.failures: list[HttpAnswer] = []
         self.asked: list[str] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
@@ -91,7 +91,7 @@ class UnityServer:
         self._server.server_close()
         self._thread.join()
 
-    def answer(self, method: str, path: str, query: Mapping[str, str], body: Any, token: str | None) -> Answer:
+    def answer(self, method: str, path: str, query: Mapping[str, str], body: Any, token: str | None) -> HttpAnswer:
         """The answer to a request. path: below the root of all calls, decoded."""
         if self.failures:
             return self.failures.pop(0)
@@ -115,7 +115,7 @@ class UnityServer:
             case _:
                 return _error(404, "ENDPOINT_NOT_FOUND", f"no call {method} {path}")
 
-    def _newer(self, path: list[str]) -> Answer:
+    def _newer(self, path: list[str]) -> HttpAnswer:
         match path:
             case ["config"]:
                 load = "GET /v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
@@ -135,7 +135,7 @@ class UnityServer:
             case _:
                 return _error(404, "NotFoundException", "no such call")
 
-    def _page(self, kind: str, query: Mapping[str, str]) -> Answer:
+    def _page(self, kind: str, query: Mapping[str, str]) -> HttpAnswer:
         depth = ("catalogs", "schemas", "tables").index(kind)
         inside = tuple(query[key] for key in ("catalog_name", "schema_name")[:depth])
         found = sorted({name[depth] for name in self.tables if name[:depth] == inside})
@@ -146,7 +146,7 @@ class UnityServer:
         token = str(after) if after < len(found) else None
         return 200, {kind: [{"name": name} for name in found[first:after]], "next_page_token": token}
 
-    def _table(self, name: str) -> Answer:
+    def _table(self, name: str) -> HttpAnswer:
         entry = self.tables.get(tuple(name.split(".")))
         if entry is None:
             return _error(404, "TABLE_DOES_NOT_EXIST", f"{name} does not exist")
@@ -160,7 +160,7 @@ class UnityServer:
         }
 
 
-def _error(status: int, kind: str, words: str) -> Answer:
+def _error(status: int, kind: str, words: str) -> HttpAnswer:
     return status, {"error": {"type": kind, "message": words, "code": status}}
 
 
@@ -172,7 +172,7 @@ def _handler(server: UnityServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             self._reply("POST")
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, *_: object) -> None:
             return None
 
         def _reply(self, method: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from harness.errors import EngineError, RequestError
 from harness.testing.conformance import cases, foreign_files, json_rows
 from harness.testing.conformance.cases import load_cases
-from harness.testing.conformance.finding import Places, open_engine
+from harness.testing.conformance.finding import EnginePlaces, open_engine
 from harness.testing.conformance.json_rows import read_rows
 from harness.testing.conformance.own import TableAt
 from harness.testing.conformance.results import Outcome
@@ -55,7 +55,7 @@ def reader(tmp_path_factory):
     program = tmp_path_factory.mktemp("reader") / "reader.py"
     program.write_text(READER, "utf-8")
     with ExitStack() as resources:
-        worker = open_engine(f"mine=exec:{sys.executable} {program}", Places(), resources)
+        worker = open_engine(f"mine=exec:{sys.executable} {program}", EnginePlaces(), resources)
         yield lambda code: worker.read(TableAt(format="delta", location="/t"), columns=(code,), where=None)
 
 

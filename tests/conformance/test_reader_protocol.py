@@ -11,7 +11,7 @@ import pytest
 from harness.cli import main
 from harness.errors import EngineError, UnsupportedError
 from harness.metadata.model.schema import Schema
-from harness.testing.conformance.finding import Places, open_engine
+from harness.testing.conformance.finding import EnginePlaces, open_engine
 from harness.testing.conformance.json_rows import json_lines_table
 from harness.testing.conformance.other_readers import spark_condition
 from harness.testing.conformance.own import TableAt
@@ -162,7 +162,7 @@ def test_a_filter_of_a_known_column_is_json_of_its_type(where, type_, wanted):
 @pytest.fixture
 def opened():
     with ExitStack() as resources:
-        yield lambda command: open_engine(f"mine=exec:{command}", Places(time_limit_s=60), resources)
+        yield lambda command: open_engine(f"mine=exec:{command}", EnginePlaces(time_limit_s=60), resources)
 
 
 def answering(tmp_path, **answers):

@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.testing.conformance import finding
-from harness.testing.conformance.finding import SERVER, Places, open_engine, split_settings
+from harness.testing.conformance.finding import SERVER, EnginePlaces, open_engine, split_settings
 from harness.testing.conformance.own import At, TableAt
 from harness.testing.conformance.readers import OtherReader, interpreter_of
 from harness.testing.conformance.workers import CRASHED, NONSENSE, NOT_INSTALLED, TIMED_OUT, Worker
@@ -26,7 +26,7 @@ def table(tmp_path):
 @pytest.fixture
 def opened():
     with ExitStack() as resources:
-        yield lambda name, limit=60.0: open_engine(f"fake_engines:{name}", Places(time_limit_s=limit), resources)
+        yield lambda name, limit=60.0: open_engine(f"fake_engines:{name}", EnginePlaces(time_limit_s=limit), resources)
 
 
 @pytest.fixture
@@ -156,8 +156,8 @@ def test_a_program_is_not_named_like_an_engine(tmp_path):
     program.chmod(0o755)
     with ExitStack() as resources:
         with pytest.raises(RequestError, match="called duckdb: that is an engine"):
-            open_engine(f"exec:{program}", Places(), resources)
-        assert open_engine(f"mine=exec:{program}", Places(), resources).name == "mine"
+            open_engine(f"exec:{program}", EnginePlaces(), resources)
+        assert open_engine(f"mine=exec:{program}", EnginePlaces(), resources).name == "mine"
 
 
 def test_an_interpreter_without_pyarrow_is_told_before_any_read(tmp_path):
@@ -209,7 +209,7 @@ def test_a_reader_that_is_missing_says_what_to_do(tmp_path, monkeypatch):
         interpreter_of(ABSENT, {})
     assert caught.value.cause == NOT_INSTALLED
     with pytest.raises(RequestError, match=r"iceberg-go: it is not built; .* nox -s readers -- native") as caught:
-        open_engine("iceberg-go", Places(), ExitStack())
+        open_engine("iceberg-go", EnginePlaces(), ExitStack())
     assert caught.value.cause == NOT_INSTALLED
 
 
@@ -239,7 +239,7 @@ def settable(tmp_path, monkeypatch):
     monkeypatch.setattr(finding, "SCRIPT", path)
     monkeypatch.setattr(finding, "READERS", {"mine": OtherReader("mine", (), "", keeps_files=True)})
     with ExitStack() as resources:
-        yield lambda name: open_engine(name, Places(time_limit_s=60), resources)
+        yield lambda name: open_engine(name, EnginePlaces(time_limit_s=60), resources)
 
 
 @pytest.mark.parametrize(
@@ -301,4 +301,4 @@ def test_a_program_that_was_built_is_asked(tmp_path, monkeypatch):
     built.chmod(0o755)
     monkeypatch.setenv("HARNESS_READERS", str(tmp_path))
     with ExitStack() as resources:
-        assert open_engine("iceberg-go", Places(), resources).version() == "built"
+        assert open_engine("iceberg-go", EnginePlaces(), resources).version() == "built"

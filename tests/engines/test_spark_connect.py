@@ -300,7 +300,7 @@ def test_options_of_a_store_are_not_sent_to_a_server(tmp_path, spark):
     assert reader_for(replace(remote, storage=plan.storage), source) is source
     assert reader_for(remote, source) == PlainPaths(spark)
     with pytest.raises(harness.RequestError, match="Cannot hand options of a store to Spark Connect"):
-        source.look_at_footers(["s3://bucket/f.parquet"], [0], {"fs.s3a.access.key": "a"})
+        source.read_ends(["s3://bucket/f.parquet"], {"fs.s3a.access.key": "a"}, most=1)
 
 
 def needs_connect() -> None:

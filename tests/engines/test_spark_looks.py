@@ -17,6 +17,7 @@ import harness
 from harness.engines.duckdb.instance import DuckDBFiles
 from harness.engines.registry import find_engine
 from harness.engines.spark import engine
+from harness.engines.spark import looks as executor_looks
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import Gateway
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -204,6 +205,25 @@ def test_footers_that_differ(tmp_path: Path, spark: Any) -> None:
         handles.append(handle)
     table.append(*handles)
     assert rows_of(engine.dataframe(plan_of(table.store.directory), spark)) == [(i, "x") for i in range(70)]
+
+
+@pytest.mark.parametrize("looks", ["on a cluster"], indirect=True)
+def test_footers_cross_in_rounds(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A footer longer than its file's share of a round crosses in a later one; one that is too long is refused."""
+    table = iceberg(tmp_path)
+    handles = [table.write_data([{"a": i, "b": "x"}]) for i in range(8)]
+    for handle in handles[2:5]:
+        file = table.file_of(handle.path)
+        pq.write_table(pq.read_table(file).replace_schema_metadata({"k": "v" * 20_000}), file)
+    table.append(*handles)
+    plan = plan_of(table.store.directory)
+    monkeypatch.setattr(executor_looks, "_ROUND_FILES", 3)
+    monkeypatch.setattr(executor_looks, "_ROUND_BYTES", 30_000)
+    assert rows_of(engine.dataframe(plan, spark)) == [(i, "x") for i in range(8)]
+    monkeypatch.setattr(executor_looks, "_MOST_BYTES", 10_000)
+    with pytest.raises(harness.CorruptFileError, match=r"it claims \d+ bytes; restore the file") as caught:
+        engine.to_arrow(plan, spark)
+    assert str(caught.value.file) in {str(handle.path) for handle in handles[2:5]}
 
 
 def test_orc_needs_no_python_on_executors(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

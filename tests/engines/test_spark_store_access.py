@@ -209,10 +209,10 @@ def test_a_read_with_options_opens_one_file_system_and_asks_once_each_file(harne
 
     asked = count if harness_spark.version >= "4.1" else 2 * count  # Spark 4.0 opens a file once more for its footer
     store.reset()
-    gateway.look_at_footers(paths, [0] * count, options)
+    gateway.read_ends(paths, options, most=1 << 16)
     assert store.counts() == f"1 opened, 0 closed, {count} heads"
     assert read() == f"0 opened, 0 closed, {asked} heads"
     assert read(**{"fs.s3a.bucket.lake.secret.key": "another"}) == f"1 opened, 0 closed, {asked} heads"
     for number in range(32):  # as many as are kept
-        gateway.look_at_footers(paths[:1], [0], options | {"fs.s3a.bucket.lake.secret.key": str(number)})
+        gateway.read_ends(paths[:1], options | {"fs.s3a.bucket.lake.secret.key": str(number)}, most=1 << 16)
     assert read() == f"1 opened, 1 closed, {asked} heads"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import TypeVar
 from xml.etree import ElementTree
 
 from harness.differ.reports.text import to_text
@@ -56,7 +56,7 @@ def to_json(comparison: ComparisonResult) -> str:
     return json_text(document, indent=2) + "\n"
 
 
-def _side(side: SideInfo) -> dict[str, Any]:
+def _side(side: SideInfo) -> dict[str, object]:
     exact = side.snapshot is None or -_EXACT <= side.snapshot <= _EXACT
     error = side.error
     return {

@@ -81,7 +81,7 @@ def guarded(shown: Sequence[Exposed], schema: PhysicalSchema, legacy: frozenset[
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FileTable:
     """A table with a row per file of a relation, which joins it on DuckDB's `file_index`.
 
@@ -108,7 +108,7 @@ class FileTable:
         return f" JOIN (SELECT {columns} FROM {register(table)}) AS g ON g.i = f.file_index"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SqlTranslation:
     """The expressions of values over one relation `f` and its file table `g`.
 

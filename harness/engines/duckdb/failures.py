@@ -22,7 +22,7 @@ from harness.engines.duckdb.instance import (
 from harness.engines.duckdb.scans import read_parquet
 from harness.errors import EngineError, HarnessError, MissingFileError, StorageError
 from harness.metadata.planned_scan import PlannedScan
-from harness.storage.paths import is_local, local_path
+from harness.storage.paths import PhysicalPath, is_local, local_path
 from harness.storage.threads import Lock
 
 _DAMAGE = re.compile(
@@ -61,7 +61,7 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
     if not _DAMAGE.search(reason):
         return EngineError(f"DuckDB failed: {reason}", table=plan.table)
     found = _NAMED.search(reason)
-    name = _damaged(plan) if found is None else FileName(found[1], found[1])
+    name = _damaged(plan) if found is None else FileName(found[1], PhysicalPath(found[1]))
     if found is not None:  # a data file under both its paths, a delete file under the one that DuckDB has
         name = next((file for file in _parquet_files(plan) if file.physical == found[1]), name)
     what = "a data file" if name is None else "file"

@@ -25,7 +25,7 @@ import duckdb
 from harness.errors import MissingFileError, RequestError
 from harness.metadata.filters import sqltext
 from harness.storage.limits import confinement
-from harness.storage.paths import is_local, local_path
+from harness.storage.paths import PhysicalPath, is_local, local_path
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import WATCHED, Lock, tracked
@@ -150,7 +150,7 @@ _MANY = 100
 """Files from which on a variable is faster than text: it takes 0.2 ms, and saves some 15 µs a file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DuckDBFiles:
     """The files of one storage, as SQL on one connection calls them."""
 
@@ -158,7 +158,7 @@ class DuckDBFiles:
     storage: Storage
     _names: dict[str, str] = field(default_factory=dict)
 
-    def name(self, physical: str) -> str:
+    def name(self, physical: PhysicalPath) -> str:
         """DuckDB's name of a file, which SQL of the connection may read from now on.
 
         Raises MissingFileError where no file can have such a path (iceberg 7.6), RequestError for an unknown scheme.
@@ -177,7 +177,7 @@ class DuckDBFiles:
             self._names[physical] = files.admit(physical, self.storage, self.connection)
         return self._names[physical]
 
-    def listed(self, physical: Sequence[str]) -> str:
+    def listed(self, physical: Sequence[PhysicalPath]) -> str:
         """The list of files, as an expression for `read_parquet` and its like. Raises as `name`."""
         named = [self._names.get(path) or self.name(path) for path in physical]
         content = "\0".join(named)
@@ -191,7 +191,7 @@ class DuckDBFiles:
         self.connection.execute(f"SET VARIABLE {variable} = $1", [named])
         return f"getvariable('{variable}')"
 
-    def end(self, physical: str, length: int) -> bytes:
+    def end(self, physical: PhysicalPath, length: int) -> bytes:
         """The last bytes of a local file, see `Storage.end`; SQL may then read it, as `name` says."""
         found = self.storage.end(physical, length)
         if sqltext.opens_in_duckdb(local_path(physical)):

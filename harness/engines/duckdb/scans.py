@@ -29,6 +29,7 @@ from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, is
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType
 from harness.metadata.plan.projection import ColumnSource, Stored
 from harness.metadata.planned_scan import PlannedScan
+from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
 SCAN_OPTIONS = "hive_partitioning=false, can_have_nan=true, binary_as_string=false"
@@ -56,7 +57,7 @@ class RelationScan:
     shown: Sequence[Exposed]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Scanner:
     """Opens the files of a plan on one connection.
 
@@ -119,7 +120,7 @@ class Scanner:
         shown = guarded(shown, schema, form.legacy) if form.legacy else shown
         return RelationScan(rows=rows, relation=relation, parquet=parquet, shown=shown)
 
-    def read_parquet(self, physical: Sequence[str]) -> str:
+    def read_parquet(self, physical: Sequence[PhysicalPath]) -> str:
         """The FROM item that reads these files, in this order of `file_index`."""
         return read_parquet(self.looks.access.listed(physical))
 

@@ -25,6 +25,7 @@ import fsspec
 from harness.engines.duckdb.instance import marked, physical
 from harness.errors import StorageError
 from harness.metadata.filters import sqltext
+from harness.storage.paths import PhysicalPath
 from harness.storage.stores import FileStatus, Storage
 from harness.storage.threads import Lock
 
@@ -58,7 +59,7 @@ def forget(connection: duckdb.DuckDBPyConnection, *, unless: Callable[[str], boo
 class _Planned:
     """A file that may be opened. holders: how many connections may. status: when it was opened last."""
 
-    physical: str
+    physical: PhysicalPath
     storage: Storage
     holders: int = 0
     status: FileStatus | None = None
@@ -82,7 +83,7 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         self._held: WeakKeyDictionary[duckdb.DuckDBPyConnection, set[str]] = WeakKeyDictionary()
         self._lock = Lock()
 
-    def admit(self, physical: str, storage: Storage, connection: duckdb.DuckDBPyConnection) -> str:
+    def admit(self, physical: PhysicalPath, storage: Storage, connection: duckdb.DuckDBPyConnection) -> str:
         """Lets a file be opened by SQL of a connection; the name under which. Raises as `Storage.client`."""
         store = storage.client(physical).identity
         with self._lock:
@@ -154,7 +155,7 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
 class PlannedFile:
     """A handle for many threads: each has its own offset, and each read asks the storage for just its bytes."""
 
-    def __init__(self, physical: str, storage: Storage, status: FileStatus) -> None:
+    def __init__(self, physical: PhysicalPath, storage: Storage, status: FileStatus) -> None:
         self._physical, self._storage, self._status = physical, storage, status
         # By thread. Not a `threading.local`, which forgets a thread of DuckDB between two calls.
         self._offsets: dict[int, int] = {}

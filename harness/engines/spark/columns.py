@@ -41,7 +41,7 @@ from harness.metadata.plan.projection import Stored, is_identity
 # Values that are the same in many rows: as Spark literals, and as per-file columns of the scan.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FileConstants:
     """Values that differ from file to file, as columns of the frame that reads the files.
 
@@ -141,7 +141,7 @@ def _uuid_text(value: Any) -> str:
     return str(UUID(bytes=bytes(value)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ColumnTranslation:
     """The expressions of values over the frame that reads some files.
 

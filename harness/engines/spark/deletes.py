@@ -150,7 +150,7 @@ def key_columns(key_set: KeySet, roots: Sequence[Column]) -> list[Column]:
     return keys
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DeleteJoins:
     """The equality deletes of one plan.
 

@@ -51,7 +51,7 @@ from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.projection import ColumnSource
 from harness.metadata.planned_scan import PlannedScan
-from harness.storage.paths import is_local
+from harness.storage.paths import PhysicalPath, is_local
 from harness.storage.stores import Storage
 
 _Known: TypeAlias = tuple[FileForm, int | None]
@@ -109,7 +109,7 @@ class FooterImages:
             stream.write(ends.head)
             stream.seek(max(0, ends.size - len(ends.tail)))
             stream.write(ends.tail)
-        return FileName(str(path), str(path))
+        return FileName(str(path), PhysicalPath(str(path)))
 
 
 def _known(plan: PlannedScan, schema: PhysicalSchema, footer: Footer | CheckedFooter) -> _Known:
@@ -207,7 +207,7 @@ class _Wanted:
         return self.format == "parquet" and is_local(self.name.physical)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ExecutorLooks:
     """Looks at the files of a plan on executors; see `harness.engines.file_groups.Looks`."""
 

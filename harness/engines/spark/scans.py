@@ -32,9 +32,10 @@ from harness.engines.spark.types import natural
 from harness.metadata.files.roaring import to_positions
 from harness.metadata.model.file_schema import PhysicalField
 from harness.metadata.planned_scan import PlannedScan
+from harness.storage.paths import PhysicalPath
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class FrameScan:
     """A file group to be read.
 
@@ -74,9 +75,9 @@ class FrameScan:
             files=self.files.names(self.group.members),
             traits=traits,
         )
-        object.__setattr__(self, "_stored", stored)
-        object.__setattr__(self, "native", self._is_readable() and native)
-        object.__setattr__(self, "constants", FileConstants(len(self.group.members)))
+        self._stored = stored
+        self.native = self._is_readable() and native
+        self.constants = FileConstants(len(self.group.members))
 
     def expressions(self) -> dict[str, Column]:
         """The expression of each of `values`, by its label."""
@@ -105,7 +106,7 @@ class FrameScan:
             case other:
                 assert_never(other)
 
-    def _physical(self) -> list[str]:
+    def _physical(self) -> list[PhysicalPath]:
         return self.files.physical_of(self.group.members)
 
     def _deleted(self) -> list[BitMap64] | None:

@@ -119,7 +119,7 @@ class Located:
     metadata_location: str | None = None
     version: int | None = None
     format: str | None = None
-    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     within: str | None = None
     expires_ms: int | None = None
@@ -134,7 +134,7 @@ class Located:
         """The name with the catalog's before it, as text."""
         return written((self.catalog, *self.name))
 
-    def lent(self, own: Mapping[str, Any], roots: Iterable[str]) -> dict[str, Any]:
+    def lent(self, own: Mapping[str, object], roots: Iterable[str]) -> dict[str, object]:
         """The storage options for the table's store, and for the stores that the user allows to read.
 
         own: the caller's, which go before the catalog's. roots: of the paths that the caller allows to read.
@@ -170,7 +170,7 @@ class Located:
                 raise RequestError(message, cause="CatalogDenied", table=self.qualified, options=("storage_options",))
         return found
 
-    def renewal(self, own: Mapping[str, Any], roots: Iterable[str]) -> Renewal | None:
+    def renewal(self, own: Mapping[str, object], roots: Iterable[str]) -> Renewal | None:
         """The renewal of storage options that end; None: they do not end. `own`, `roots`: as for `lent`."""
         from harness.storage.configuration import Renewal
 

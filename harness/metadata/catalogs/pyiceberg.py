@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from harness.errors import (
     HarnessError,
@@ -67,12 +67,14 @@ _CREDENTIAL = re.compile(
     r"|(adls)\.(?:connection-string|account-key|sas-token(?:\..+)?|tenant-id|client-id|client-secret|token)"
 )
 
-Properties: TypeAlias = "Callable[[str], Mapping[str, Any]]"
-"""The properties of the catalog and of its answer for a path, the answer's first, for every kind of store."""
 
+def store_options(
+    properties: Callable[[str], Mapping[str, object]], location: str, places: Iterable[str] = ()
+) -> dict[str, object]:
+    """The options for the store of a table and, under their names, for the stores of its other places.
 
-def store_options(properties: Properties, location: str, places: Iterable[str] = ()) -> dict[str, Any]:
-    """The options for the store of a table and, under their names, for the stores of its other places."""
+    properties: those of the catalog and of its answer for a path, the answer's first, for every kind of store.
+    """
     options = options_of(properties(location), location)
     home = place(location).store
     others = {place(path).store: path for path in places if not is_local(local_path(path))}
@@ -81,7 +83,7 @@ def store_options(properties: Properties, location: str, places: Iterable[str] =
     }
 
 
-def vended_for(path: str, vended: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+def vended_for(path: str, vended: Mapping[str, Mapping[str, object]]) -> Mapping[str, Any]:
     """The properties of the longest prefix of a path. Text is a prefix in a bucket, and of no other bucket's name."""
     store = place(path).store
     stores = (store, f"{store.partition('://')[0]}://")  # a prefix may be a scheme alone, such as `s3://`
@@ -93,7 +95,7 @@ def vended_for(path: str, vended: Mapping[str, Mapping[str, Any]]) -> Mapping[st
     return vended[max(fitting, key=len)] if fitting else {}
 
 
-def options_of(properties: Mapping[str, Any], location: str) -> dict[str, Any]:
+def options_of(properties: Mapping[str, object], location: str) -> dict[str, object]:
     """The options for one store, by what kind it is; none for local files."""
     store = place(location).store
     family = _FAMILIES.get(store.partition("://")[0])
@@ -123,11 +125,11 @@ def options_of(properties: Mapping[str, Any], location: str) -> dict[str, Any]:
     return options
 
 
-def _is_true(value: Any) -> bool:
+def _is_true(value: object) -> bool:
     return str(value).lower() == "true"
 
 
-_VALUES: dict[str, Callable[[Any], Any]] = {
+_VALUES: dict[str, Callable[[Any], object]] = {
     "s3.anonymous": _is_true,
     "adls.anon": _is_true,
     "s3.force-virtual-addressing": lambda value: "virtual" if _is_true(value) else "path",
@@ -135,7 +137,7 @@ _VALUES: dict[str, Callable[[Any], Any]] = {
 """Conversions of values to those of fsspec, by PyIceberg's name; all other values are text."""
 
 
-def expires_ms(properties: Mapping[str, Any]) -> int | None:
+def expires_ms(properties: Mapping[str, object]) -> int | None:
     """The time at which the first of the credentials ends, milliseconds since 1970-01-01 UTC; None: nothing says."""
     times = [str(value) for key, value in properties.items() if _EXPIRY.fullmatch(key)]
     return min((int(time) for time in times if time.isdecimal()), default=None)
@@ -325,7 +327,7 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
         raise UnsupportedError("Cannot read a table of which the catalog does not say where it is")
     home = metadata or location
 
-    def of_server(path: str) -> dict[str, Any]:
+    def of_server(path: str) -> dict[str, object]:
         every = {**catalog.client.properties, **found.properties, **vended_for(path, found.vended)}
         # A server does not choose among the profiles of this machine.
         return {
@@ -396,7 +398,7 @@ def configured() -> dict[str, Mapping[str, Any]]:
         ) from error
 
 
-def kind(properties: Mapping[str, Any]) -> str | None:
+def kind(properties: Mapping[str, object]) -> str | None:
     """The type of a catalog: `rest`, `glue`, …; None: it is a class of the user's, or its address says nothing."""
     if "py-catalog-impl" in properties:
         return None
@@ -416,7 +418,7 @@ def default_name() -> str | None:
     return name if isinstance(name, str) else None
 
 
-def open_configured(name: str, properties: Mapping[str, Any]) -> PyIcebergCatalog:
+def open_configured(name: str, properties: Mapping[str, object]) -> PyIcebergCatalog:
     """The catalog of that name. Raises as `asking`."""
     from pyiceberg.catalog import load_catalog
 

@@ -106,7 +106,7 @@ def _rest_pages(catalog: Any, url: str, params: Mapping[str, str], key: str) -> 
     """Return what is listed at a URL, page by page: PyIceberg follows a token that comes again without an end."""
     from pyiceberg.exceptions import NoSuchNamespaceError
 
-    def ask(token: str | None) -> tuple[list[Any], str | None]:
+    def ask(token: str | None) -> tuple[list[object], str | None]:
         more = {} if token is None else {"pageToken": token}
         said = _get(catalog, url, {**params, **more}, NoSuchNamespaceError)
         return said.get(key) or [], said.get("next-page-token")
@@ -114,13 +114,13 @@ def _rest_pages(catalog: Any, url: str, params: Mapping[str, str], key: str) -> 
     return paged(catalog.name, key, ask)
 
 
-def _name(parts: Any) -> Name:
+def _name(parts: object) -> Name:
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
         raise StorageError("The catalog's answer cannot be one: a name is no list of texts", cause="CatalogAnswer")
     return tuple(parts)
 
 
-def _object(said: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _object(said: Mapping[str, object], key: str) -> Mapping[str, Any]:
     """The object under a key of an answer; empty, where it is left out."""
     found = said.get(key) or {}
     if not isinstance(found, dict):
@@ -212,7 +212,7 @@ def of_table(table: Any) -> Answer:
     )
 
 
-def _places(location: object, recorded: Mapping[str, Any] | None = None, *prefixes: object) -> tuple[str, ...]:
+def _places(location: object, recorded: Mapping[str, object] | None = None, *prefixes: object) -> tuple[str, ...]:
     """The table's location, the paths among its properties, and the prefixes of credentials, if they are text."""
     given = (location, *((recorded or {}).get(key) for key in _WRITE_PATHS), *prefixes)
     return tuple(dict.fromkeys(path for path in given if isinstance(path, str)))

@@ -43,7 +43,7 @@ _PART = 1 << 16
 """Bytes of a response that are read, and decompressed, at once."""
 
 
-def rest_client(name: str, properties: Mapping[str, Any]) -> Any:
+def rest_client(name: str, properties: Mapping[str, object]) -> Any:
     """Return a PyIceberg client of a REST catalog; the catalog is asked for its configuration.
 
     Raises:
@@ -71,7 +71,7 @@ def rest_client(name: str, properties: Mapping[str, Any]) -> Any:
     return GuardedRestCatalog(name, **properties)
 
 
-def accepted_properties(catalog: str, own: Mapping[str, Any], merged: Mapping[str, Any]) -> dict[str, Any]:
+def accepted_properties(catalog: str, own: Mapping[str, object], merged: Mapping[str, object]) -> dict[str, Any]:
     """Return the user's properties with those of the server's that a server may set.
 
     Args:
@@ -97,7 +97,7 @@ def accepted_properties(catalog: str, own: Mapping[str, Any], merged: Mapping[st
     return accepted
 
 
-def _refused(catalog: str, key: str, value: Any) -> RequestError:
+def _refused(catalog: str, key: str, value: object) -> RequestError:
     to = f" to {shown(str(value))}" if key.lower() in _ADDRESSES else ""
     return RequestError(
         f"Cannot ask catalog {catalog}: its server sets {key[:_LONGEST_NAME]}{to[:_LONGEST_NAME]}, which decides which "
@@ -107,7 +107,7 @@ def _refused(catalog: str, key: str, value: Any) -> RequestError:
     )
 
 
-def _origin(address: Any) -> tuple[str, str | None, int | None] | None:
+def _origin(address: object) -> tuple[str, str | None, int | None] | None:
     """Return scheme, host, and port of an address; None if it is no address."""
     try:
         parts = urlsplit(str(address))
@@ -116,7 +116,7 @@ def _origin(address: Any) -> tuple[str, str | None, int | None] | None:
         return None
 
 
-def _refuse_redirection(catalog: str, response: Any, **_: Any) -> None:
+def _refuse_redirection(catalog: str, response: Any, **_: object) -> None:
     """Raise StorageError if a response redirects to another host, which would get the request's headers."""
     if response.is_redirect and _origin(urljoin(response.url, response.headers["location"])) != _origin(response.url):
         raise StorageError(
@@ -124,7 +124,7 @@ def _refuse_redirection(catalog: str, response: Any, **_: Any) -> None:
         )
 
 
-def _read(catalog: str, response: Any, **_: Any) -> None:
+def _read(catalog: str, response: Any, **_: object) -> None:
     """Read the content of a response, which requests then takes as it is.
 
     Raises:

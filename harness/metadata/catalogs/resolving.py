@@ -124,9 +124,12 @@ def _invalid(file: Path, field_: str, reason: str) -> RequestError:
 # All configured catalogs together: the first part of a name is the catalog's, as in `prod.sales.orders`.
 
 
-@dataclass(frozen=True)
+@dataclass
 class Together:
-    """All configured catalogs, each opened when it is first asked; see `harness.metadata.catalogs.catalog.Catalog`."""
+    """All configured catalogs, each opened when it is first asked; see `harness.metadata.catalogs.catalog.Catalog`.
+
+    The object keeps the catalogs that it opened.
+    """
 
     name: str = ""
     _opened: dict[str, Catalog] = field(default_factory=dict, repr=False, compare=False)
@@ -294,7 +297,7 @@ def no_catalogs() -> str:
 
 
 @checked
-def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, Any] | None = None) -> Catalog:
+def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, object] | None = None) -> Catalog:
     """The catalog that a user names.
 
     Args:

@@ -13,7 +13,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 from harness.errors import IsAViewError, UnsupportedError, warn
@@ -57,12 +56,12 @@ _OLDER = {
 """Objects in the answer of `temporary-table-credentials`, and the names of their fields in `storage-credentials`."""
 
 
-def lent(answer: Mapping[str, Any], location: str) -> tuple[dict[str, str], int | None] | None:
+def lent(answer: Mapping[str, object], location: str) -> tuple[dict[str, str], int | None] | None:
     """Options of the store of `location`, and when they end (milliseconds since 1970 UTC; None: nobody says).
 
     answer: of either call. None: the answer has nothing for the location.
     """
-    config: dict[str, Any] = {}
+    config: dict[str, object] = {}
     expires = answer.get("expiration_time")
     if "storage-credentials" in answer:
         listed, longest = answer["storage-credentials"], -1
@@ -101,7 +100,7 @@ def open_unity(
     name: str = "unity",
     token: str | None = None,
     prefix: str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, object] | None = None,
     timeout: float = 60.0,
 ) -> Unity:
     """A Unity Catalog server, whose tables open by name. The server is not asked yet.
@@ -125,17 +124,18 @@ def open_unity(
     return Unity(name=name, server=server, prefix=inside, storage_options=dict(storage_options or {}))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Unity:
     """A Unity Catalog server, see `harness.metadata.catalogs.catalog.Catalog`.
 
-    prefix: the first parts of all names. versions: by catalog, whether the server has specification 1.0.
+    prefix: the first parts of all names.
+    versions: by catalog, whether the server has specification 1.0. The object keeps each answer.
     """
 
     name: str
     server: Server
     prefix: Name = ()
-    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
     versions: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
@@ -165,7 +165,7 @@ class Unity:
         with self._translated(name):
             entry, is_new = self._table(whole, name)
             answer = entry.commits if is_new or not entry.managed else self._older_commits(entry, name)
-        options: dict[str, Any] = {}
+        options: dict[str, object] = {}
         if answer is not None:
             options = {
                 "max_version": answer.max_version,
@@ -216,7 +216,7 @@ class Unity:
 
     def _older_commits(self, entry: TableEntry, name: Name) -> CatalogAnswer | None:
         """The commits by an older server's pages (frontier F4.6); None: the server is too old to say them."""
-        commits: list[Any] = []
+        commits: list[object] = []
         start = 0
         for _ in range(MOST_PAGES):
             body = {"table_id": entry.id, "table_uri": entry.location, "start_version": start}

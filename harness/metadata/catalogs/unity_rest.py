@@ -74,8 +74,8 @@ class Server:
         raise_from(found, error, () if self.token is None else (self.token,))
 
     def ask(
-        self, path: str, query: Mapping[str, str] | None = None, body: Any = None, *, method: str = "GET"
-    ) -> dict[str, Any]:
+        self, path: str, query: Mapping[str, str] | None = None, body: object = None, *, method: str = "GET"
+    ) -> dict[str, object]:
         """The object that the server answers.
 
         Raises Refused: the status is 400, 404 or 501; StorageError: the server does not answer with JSON, or
@@ -115,7 +115,7 @@ class Server:
                 words = said or "no words"
                 self.failure(f"failed with HTTP {status}: {words}; try again, or ask who runs it", "CatalogFailed")
 
-    def _send(self, method: str, path: str, query: Mapping[str, str], body: Any) -> tuple[int, bytes, float]:
+    def _send(self, method: str, path: str, query: Mapping[str, str], body: object) -> tuple[int, bytes, float]:
         """Status, content, and how many seconds the server asks to wait."""
         from urllib.error import HTTPError
         from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -123,7 +123,7 @@ class Server:
         class Stay(HTTPRedirectHandler):
             """Follows no redirection, which would carry the token to another host."""
 
-            def redirect_request(self, *_: Any, **__: Any) -> None:
+            def redirect_request(self, *_: object, **__: object) -> None:
                 return None
 
         headers = {"Accept": "application/json", "User-Agent": "harness"}
@@ -149,7 +149,7 @@ class Server:
             self.failure(f"does not answer ({words}); check `uri`, and that the server runs", "CatalogDown", error)
         return status, content, float(after) if after.isdecimal() else 0.0
 
-    def _parsed(self, content: bytes) -> dict[str, Any]:
+    def _parsed(self, content: bytes) -> dict[str, object]:
         if len(content) > LARGEST_ANSWER:
             self.failure(f"gave an answer of more than {LARGEST_ANSWER >> 20} MiB", "CatalogAnswer")
         try:
@@ -213,7 +213,7 @@ class TableEntry:
     commits: CatalogAnswer | None = None
 
 
-def loaded_table(answer: Mapping[str, Any]) -> TableEntry:
+def loaded_table(answer: Mapping[str, object]) -> TableEntry:
     """The table in an answer of `loadTable`. Raises Unclear."""
     metadata = _of(answer, "metadata", dict)
     managed = _is_managed(metadata.get("properties"))
@@ -224,7 +224,7 @@ def loaded_table(answer: Mapping[str, Any]) -> TableEntry:
     return TableEntry(kind=kind, format="DELTA", location=location, id=None, managed=managed, commits=commits)
 
 
-def listed_table(answer: Mapping[str, Any]) -> TableEntry:
+def listed_table(answer: Mapping[str, object]) -> TableEntry:
     """The table in an answer of `getTable`, without its commits."""
 
     def text(key: str) -> str | None:
@@ -258,11 +258,11 @@ def answered(latest: int, commits: Sequence[Any], name: str) -> CatalogAnswer:
     return found
 
 
-def _is_managed(properties: Any) -> bool:
+def _is_managed(properties: object) -> bool:
     return isinstance(properties, dict) and any(properties.get(key) == "supported" for key in _MANAGED)
 
 
-def _of(answer: Mapping[str, Any], key: str, kind: type) -> Any:
+def _of(answer: Mapping[str, object], key: str, kind: type) -> Any:
     value = answer.get(key)
     if type(value) is not kind:
         raise Unclear(f"{key} is {value!r:.80}, expected {kind.__name__}")

@@ -13,13 +13,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from harness.errors import AmbiguousTableError, HarnessError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Located, Name, absent, nearest, written
 from harness.metadata.model.arguments import check, checked
 from harness.storage.gate import Roots
-from harness.storage.paths import expanded, is_local, join, local_path, place, shown
+from harness.storage.paths import PhysicalPath, expanded, is_local, join, local_path, place, shown
 from harness.storage.stores import Storage
 
 _DATABASE = ".db"
@@ -36,7 +35,7 @@ _SHOWN = 3
 
 @checked
 def open_warehouse(
-    location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, Any] | None = None
+    location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, object] | None = None
 ) -> Warehouse:
     """The tables below a directory, by name.
 
@@ -48,18 +47,18 @@ def open_warehouse(
     Raises TableNotFoundError: there is no such directory; StorageError: storage failed.
     """
     check({"warehouse": location})
-    location, options = expanded(os.fspath(location)), dict(storage_options or {})
-    stores = None if is_local(local_path(location)) else frozenset({place(location).store})
-    storage = Storage(options, stores=stores, roots=Roots.of(location))
-    if not storage.is_directory(location):
+    root, options = PhysicalPath(expanded(os.fspath(location))), dict(storage_options or {})
+    stores = None if is_local(local_path(root)) else frozenset({place(root).store})
+    storage = Storage(options, stores=stores, roots=Roots.of(root))
+    if not storage.is_directory(root):
         raise TableNotFoundError(
-            "Cannot open a warehouse: there is no such directory; check the path", table=shown(location)
+            "Cannot open a warehouse: there is no such directory; check the path", table=shown(root)
         )
-    own = local_path(location).rstrip("/").rpartition("/")[2]
-    return Warehouse(location=location, name=name or own or "warehouse", storage=storage)
+    own = local_path(root).rstrip("/").rpartition("/")[2]
+    return Warehouse(location=root, name=name or own or "warehouse", storage=storage)
 
 
-def no_table(location: str, storage: Storage) -> TableNotFoundError:
+def no_table(location: PhysicalPath, storage: Storage) -> TableNotFoundError:
     """The error about a path that holds no table, with a hint at tables nearby."""
     if storage.is_directory(location):
         reason = "it holds neither metadata/*.metadata.json (Iceberg) nor _delta_log (Delta)"
@@ -79,7 +78,7 @@ def nearby(path: str) -> str | None:
         if inside := _tables_in(path):
             return f"there are tables in it, such as {inside}; harness list {path} lists them"
         around = open_warehouse(parent or slash or ".")
-        if parent and around.format_of(parent) is not None:
+        if parent and around.format_of(around.location) is not None:
             return f"{parent} is a table"
         names = around.storage.directories(around.location)
         folders = [(folder,) for folder in names if folder != name and _is_visible(folder)]
@@ -101,7 +100,7 @@ def table_here(name: Name) -> str | None:
 def _tables_in(path: str) -> str:
     """The first tables in a local directory; none in a directory of very many."""
     warehouse = open_warehouse(path) if os.path.isdir(path) else None
-    if warehouse is None or len(warehouse.storage.directories(path)) > _MOST_AROUND:
+    if warehouse is None or len(warehouse.storage.directories(warehouse.location)) > _MOST_AROUND:
         return ""
     return ", ".join(name for (name,) in warehouse.tables()[:_SHOWN])
 
@@ -110,7 +109,7 @@ def _tables_in(path: str) -> str:
 class Warehouse:
     """A directory of tables, see `harness.metadata.catalogs.catalog.Catalog`."""
 
-    location: str
+    location: PhysicalPath
     name: str
     storage: Storage = field(repr=False)
 
@@ -126,7 +125,7 @@ class Warehouse:
         """The directories in a namespace that are tables."""
         return tuple(sorted({(*namespace, _last(path)) for path in self.paths(namespace, are_tables=True)}))
 
-    def paths(self, namespace: Name = (), *, are_tables: bool) -> list[str]:
+    def paths(self, namespace: Name = (), *, are_tables: bool) -> list[PhysicalPath]:
         """Return the paths of the tables in a namespace, or of the namespaces in it, sorted."""
         if not are_tables and len(namespace) >= _DEEPEST:
             return []
@@ -170,7 +169,7 @@ class Warehouse:
         home, target = (place(os.path.realpath(local_path(each))) for each in (self.location, path))
         return not target.is_within(home)
 
-    def _directories(self, namespace: Name) -> list[str]:
+    def _directories(self, namespace: Name) -> list[PhysicalPath]:
         """The directories of a namespace; none where there is no such namespace."""
         paths = [self.location]
         for part in namespace:
@@ -179,7 +178,7 @@ class Warehouse:
             paths = [path for path in candidates if self.storage.is_directory(path)]
         return paths
 
-    def format_of(self, path: str) -> str | None:
+    def format_of(self, path: PhysicalPath) -> str | None:
         """Return the format of a directory's table: `iceberg`, `delta`, or nothing for both; None: it is no table."""
         inside = self.storage.directories(path)
         is_delta = _DELTA in inside

@@ -23,6 +23,7 @@ from harness.metadata.files import roaring
 from harness.metadata.files.parquet import row_count
 from harness.metadata.plan.deletes import InlineVector, StoredVector, Vector
 from harness.storage.limits import DEFAULT, Limits
+from harness.storage.paths import PhysicalPath
 from harness.storage.stores import Storage
 
 K = TypeVar("K", bound=Hashable)
@@ -92,7 +93,7 @@ def decode_stored(frame: bytes, vector: StoredVector, *, limits: Limits = DEFAUL
     return _counted(_decode(data, limits), vector)
 
 
-def footer_rows(path: str, physical: str, storage: Storage) -> int:
+def footer_rows(path: str, physical: PhysicalPath, storage: Storage) -> int:
     """The rows of a Parquet file by its footer; path: as recorded. Raises CorruptFileError, MissingFileError."""
     try:
         size = storage.size(physical)
@@ -148,7 +149,7 @@ def _counted(positions: BitMap64, vector: Vector) -> BitMap64:
 
 
 def read_vectors(
-    storage: Storage, physical: str, vectors: Mapping[K, StoredVector], targets: Mapping[K, str]
+    storage: Storage, physical: PhysicalPath, vectors: Mapping[K, StoredVector], targets: Mapping[K, str]
 ) -> dict[K, BitMap64]:
     """Return the positions of some vectors of one file, which is read in one go.
 
@@ -188,7 +189,9 @@ def read_vectors(
     return positions
 
 
-def check_rows(positions: BitMap64, path: str, physical: str, record_count: int | None, storage: Storage) -> None:
+def check_rows(
+    positions: BitMap64, path: str, physical: PhysicalPath, record_count: int | None, storage: Storage
+) -> None:
     """Refuse positions behind the end of a data file; the footer is read if no count is recorded (delta D9, D15).
 
     Args:

@@ -16,13 +16,14 @@ from harness.metadata.deletes.matching import Spellings, authorities, partition_
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.plan.deletes import ChangedRows, PositionDeleteFile, PositionFiles, StoredVector, Vector
 from harness.metadata.plan.scan_plan import IcebergRules, ScanPlan
+from harness.storage.paths import PhysicalPath, RecordedPath, both_paths
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import cached_property, phase
 
-_Key: TypeAlias = tuple[int, int]
+_VectorKey: TypeAlias = tuple[int, int]
 """The ordinal of a data file, and the number of one of its vectors."""
-_Row: TypeAlias = dict[str, Any]
+_FileRow: TypeAlias = dict[str, Any]
 """A data file as a row of `FILES`."""
 
 
@@ -60,11 +61,11 @@ class PositionLoader:
         return {ordinal: positions for ordinal in ordinals if (positions := self._loaded[ordinal])}
 
     def _load(self, ordinals: Sequence[int]) -> None:
-        rows: dict[int, _Row] = dict(
+        rows: dict[int, _FileRow] = dict(
             zip(ordinals, self.plan.files.take(array_of(ordinals, pa.int64())).to_pylist(), strict=True)
         )
         sources = self.plan.position_deletes.sources([row["positions"] for row in rows.values()])
-        vectors: dict[_Key, Vector] = {}
+        vectors: dict[_VectorKey, Vector] = {}
         changed: dict[int, ChangedRows] = {}
         named: dict[int, PositionFiles] = {}
         for ordinal, source in zip(rows, sources, strict=True):
@@ -91,7 +92,7 @@ class PositionLoader:
                     self._loaded[ordinal] = self._files.positions(rows[ordinal]["path"], files)
                     advance(1)
 
-    def _unchanged(self, row: _Row, changed: BitMap64) -> BitMap64:
+    def _unchanged(self, row: _FileRow, changed: BitMap64) -> BitMap64:
         """Return all rows of a file but those that changed."""
         from harness.metadata.deletes.delta_vectors import footer_rows
 
@@ -102,9 +103,11 @@ class PositionLoader:
         everything.add_range(0, self._counts[row["physical"]])
         return everything - changed
 
-    def _read_vectors(self, vectors: Mapping[_Key, Vector], rows: Mapping[int, _Row]) -> dict[_Key, BitMap64]:
-        stored: defaultdict[str, dict[_Key, StoredVector]] = defaultdict(dict)
-        found: dict[_Key, BitMap64] = {}
+    def _read_vectors(
+        self, vectors: Mapping[_VectorKey, Vector], rows: Mapping[int, _FileRow]
+    ) -> dict[_VectorKey, BitMap64]:
+        stored: defaultdict[PhysicalPath, dict[_VectorKey, StoredVector]] = defaultdict(dict)
+        found: dict[_VectorKey, BitMap64] = {}
         for key, vector in vectors.items():
             if isinstance(vector, StoredVector):
                 stored[vector.physical][key] = vector
@@ -125,12 +128,12 @@ class PositionLoader:
         return found
 
     def _of_puffin(
-        self, physical: str, vectors: Mapping[_Key, StoredVector], rows: Mapping[int, _Row]
-    ) -> dict[_Key, BitMap64]:
+        self, physical: PhysicalPath, vectors: Mapping[_VectorKey, StoredVector], rows: Mapping[int, _FileRow]
+    ) -> dict[_VectorKey, BitMap64]:
         from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
 
         (path,) = {vector.path for vector in vectors.values()}
-        puffin = open_puffin(self.storage, physical, file=path if path == physical else f"{path} ({physical})")
+        puffin = open_puffin(self.storage, physical, file=both_paths(path, physical))
         return {
             key: read_deletion_vector(
                 puffin, vector, target=rows[key[0]]["path"], data_record_count=rows[key[0]]["record_count"]
@@ -139,8 +142,8 @@ class PositionLoader:
         }
 
     def _of_bin(
-        self, physical: str, vectors: Mapping[_Key, StoredVector], rows: Mapping[int, _Row]
-    ) -> dict[_Key, BitMap64]:
+        self, physical: PhysicalPath, vectors: Mapping[_VectorKey, StoredVector], rows: Mapping[int, _FileRow]
+    ) -> dict[_VectorKey, BitMap64]:
         from harness.metadata.deletes.delta_vectors import check_rows, read_vectors
 
         found = read_vectors(self.storage, physical, vectors, {key: rows[key[0]]["path"] for key in vectors})
@@ -229,7 +232,7 @@ class _DeleteFiles:
         spellings = Spellings(rules.path_map, rules.location, self.plan.table, self.storage.untrusted)
         live = self.data.ordinals
         if rules.path_map.said:
-            names = [name if name in live else spellings.joined(name, live) or name for name in names]
+            names = [name if name in live else spellings.joined(RecordedPath(name), live) or name for name in names]
         if not self.is_told and not any(name in live for name in names):
             others = spellings.alike(names, self.data.authorities)
             data = next((other for other in others if other in live), None)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptDeleteError, distrusted, warn
-from harness.storage.paths import PathMap, local_path, shown, slashed
+from harness.storage.paths import PathMap, RecordedPath, local_path, shown, slashed
 from harness.storage.records import dataclass
 
 FILE_PATH_ID = 2147483546
@@ -33,18 +33,19 @@ class Spellings:
     """
 
     path_map: PathMap
-    location: str
+    location: RecordedPath
     table: str
     untrusted: bool
 
-    def joined(self, path: str, live: Container[str]) -> str | None:
+    def joined(self, path: RecordedPath, live: Container[str]) -> RecordedPath | None:
         """The only live data file that the caller's path map equates with `path`, which is no live data file."""
         physical = self.path_map.physical(path) if self.path_map.said else path
         if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.said]):
             return None
         heads = [(old.rstrip("/"), new.rstrip("/")) for old, new in self.path_map.prefixes]
         others = {physical, *(old + physical[len(new) :] for old, new in heads if _is_below(physical, new))}
-        found = [other for other in others if other in live and self.path_map.physical(other) == physical]
+        known = [RecordedPath(other) for other in others if other in live]
+        found = [other for other in known if self.path_map.physical(other) == physical]
         return found[0] if len(found) == 1 else None
 
     def alike(self, paths: Iterable[str], authorities: Iterable[str]) -> dict[str, str]:
@@ -71,7 +72,7 @@ class Spellings:
         sentence = (
             f"Position delete file {delete} deletes no row: it names {path}, and the data file is {data}, another path "
             f"by its scheme or authority (iceberg 1.14). If both are one file, say path_map={{{folder!r}: "
-            f"{self.path_map.physical(target)!r}}}"
+            f"{self.path_map.physical(RecordedPath(target))!r}}}"
         )
         if self.untrusted:
             raise distrusted(sentence, self.table)

@@ -29,6 +29,7 @@ from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet, row_count, whole
 from harness.metadata.model.arrow_values import to_numpy
 from harness.storage.limits import Limits, contained
+from harness.storage.paths import PhysicalPath, both_paths
 from harness.storage.stores import Storage
 
 POSITION_ID = 2147483545
@@ -47,7 +48,7 @@ def read_positions(
     storage: Storage,
     *,
     path: str,
-    physical: str,
+    physical: PhysicalPath,
     format: str,
     record_count: int | None,
     wanted: Container[str],
@@ -67,7 +68,7 @@ def read_positions(
             (4.10, 4.11).
         UnsupportedError: harness does not read the file's format or encryption.
     """
-    name = path if path == physical else f"{path} ({physical})"
+    name = both_paths(path, physical)
     try:
         with contained(file=name):
             paths, positions = _read_columns(storage.read(physical), format, record_count, name, storage.limits)

@@ -19,6 +19,7 @@ from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
 from harness.metadata.files import roaring
 from harness.metadata.plan.deletes import StoredVector
 from harness.storage.limits import DEFAULT, Limits
+from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 
@@ -37,7 +38,7 @@ class PuffinFile:
 
     storage: Storage = field(hash=False)
     file: str
-    physical: str
+    physical: PhysicalPath
     size: int
     content: bytes | None = field(repr=False)
 
@@ -58,7 +59,7 @@ class PuffinFile:
         return length + _TRAILER_BYTES + len(_MAGIC), payload
 
 
-def open_puffin(storage: Storage, physical: str, *, file: str | None = None) -> PuffinFile:
+def open_puffin(storage: Storage, physical: PhysicalPath, *, file: str | None = None) -> PuffinFile:
     """The Puffin file at `physical`, after a check of the magic at both ends.
 
     file: its name in messages; None for `physical`.

@@ -19,6 +19,7 @@ from harness.storage.limits import DEFAULT, Limits, refusal
 from harness.storage.records import dataclass
 
 Body: TypeAlias = Mapping[str, Any]
+"""The fields of an action as JSON has them, unchecked."""
 T = TypeVar("T")
 
 _KNOWN = frozenset(
@@ -111,7 +112,7 @@ class _FieldError(Exception):
     """A fault of an action; `collect` adds its place."""
 
 
-def _lines(data: bytes, file: str, limits: Limits) -> Iterator[tuple[int, dict[str, Any]]]:
+def _lines(data: bytes, file: str, limits: Limits) -> Iterator[tuple[int, dict[str, object]]]:
     for number, line in enumerate(io.BytesIO(data), start=1):
         if line.isspace():
             continue
@@ -193,7 +194,7 @@ def _file_action(body: Body, *required: str) -> Body:
     return body
 
 
-def _text_map(value: Any, name: str) -> Mapping[str, str | None]:
+def _text_map(value: object, name: str) -> Mapping[str, str | None]:
     if not isinstance(value, dict):
         raise _FieldError(f"has {name} that are not an object")
     for key, text in value.items():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class AddCdc:
     """A file of change rows: `cdc` in the log. path: as recorded. physical: where the file is."""
 
     path: str
-    physical: str
+    physical: PhysicalPath
     partition_values: Mapping[str, str | None] = field(hash=False)
     size: int
 

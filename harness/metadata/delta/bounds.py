@@ -257,7 +257,7 @@ def _integer(value: Any, limit: int) -> int | None:
     return value if is_integer and -limit <= value < limit else None
 
 
-def _float64(value: Any) -> float | None:
+def _float64(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     try:
@@ -267,7 +267,7 @@ def _float64(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _float32(value: Any) -> float | None:
+def _float32(value: object) -> float | None:
     """The text of a 32-bit float is the shortest that rounds to it: 3.4 is 3.4000000953674316."""
     number = _float64(value)
     if number is None or abs(number) > float(np.finfo(np.float32).max):
@@ -275,13 +275,13 @@ def _float32(value: Any) -> float | None:
     return float(np.float32(number))
 
 
-def _decimal(value: Any) -> Decimal | None:
+def _decimal(value: object) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     return Decimal(value)
 
 
-def _micros(value: Any, *, utc: bool) -> int | None:
+def _micros(value: object, *, utc: bool) -> int | None:
     """An instant without an offset is unknown: nobody knows the zone of the writer (delta F10)."""
     if not isinstance(value, str) or (utc and _ZONED.fullmatch(value) is None):
         return None

@@ -20,6 +20,7 @@ from harness.metadata.delta.statistics import record_counts
 from harness.metadata.delta.types import DeltaSchema
 from harness.metadata.model.schema import CHANGES, Field, ListType, MapType, StructType
 from harness.metadata.plan.projection import stored_name
+from harness.storage.paths import PhysicalPath
 
 _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
@@ -38,7 +39,7 @@ class ChangedFile:
     version: int
     change: Literal["insert", "delete"] | None
     path: str
-    physical: str
+    physical: PhysicalPath
     partition_values: Mapping[str, str | None]
     size: int | None = None
     record_count: int | None = None

@@ -61,7 +61,7 @@ def plan_changes(
         raise error.within(table=source.location, format="delta") from error.__cause__
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Feed:
     source: DeltaTable
     history: CommitHistory

@@ -208,7 +208,7 @@ def check_vectors(files: pa.Table, *, file: str | None) -> None:
             raise CorruptFileError(message, cause="LogCorrupt", file=file, rule="delta D1")
 
 
-def _at(bodies: Sequence[Body], place: tuple[str, ...]) -> list[Any]:
+def _at(bodies: Sequence[Body], place: tuple[str, ...]) -> list[object]:
     """The field at `place` in each of `bodies`; what stands where an object should be is refused with its column."""
     first, *rest = place
     values = [body.get(first) for body in bodies]

@@ -20,7 +20,7 @@ from harness.metadata.delta.action_lines import refuse_constant
 from harness.metadata.files.documents import HEAD, check_document, kind_of
 from harness.storage.gate import IRREGULAR
 from harness.storage.limits import DEFAULT, Limits
-from harness.storage.paths import join
+from harness.storage.paths import PhysicalPath, join
 from harness.storage.records import dataclass
 from harness.storage.stores import UNREADABLE, Entry, Storage
 
@@ -47,7 +47,7 @@ class LogFile:
     content: of a commit that only the table's catalog holds; None: it is to be read.
     """
 
-    path: str
+    path: PhysicalPath
     version: int
     size: int
     modified_ms: int | None
@@ -114,7 +114,7 @@ class LogListing:
     allow_checkpoint_only: whether a checkpoint may be read whose version has no commit (delta L23).
     """
 
-    root: str
+    root: PhysicalPath
     commits: Mapping[int, LogFile]
     checkpoints: tuple[Checkpoint, ...] = ()
     compactions: tuple[Compaction, ...] = ()
@@ -126,7 +126,7 @@ class LogListing:
     allow_checkpoint_only: bool = False
 
     @property
-    def directory(self) -> str:
+    def directory(self) -> PhysicalPath:
         """The log's directory, physical."""
         return join(self.root, LOG_DIRECTORY)
 
@@ -144,7 +144,7 @@ class LogListing:
         return max(commit, checkpoint, max((c.last for c in self.compactions), default=-1))
 
 
-def list_log(storage: Storage, root: str, listed: tuple[Entry, ...] | None = None) -> LogListing:
+def list_log(storage: Storage, root: PhysicalPath, listed: tuple[Entry, ...] | None = None) -> LogListing:
     """The log of the table at `root`, a physical path. listed: what was listed of its directory just now.
 
     Raises TableNotFoundError without a directory, a log, or any commit or checkpoint in the log (delta L4).
@@ -157,7 +157,7 @@ def list_log(storage: Storage, root: str, listed: tuple[Entry, ...] | None = Non
     return listing
 
 
-def arrange(root: str, entries: Iterable[Entry]) -> LogListing:
+def arrange(root: PhysicalPath, entries: Iterable[Entry]) -> LogListing:
     """The log files among `entries`, which may come in any order; other names are ignored (delta L1, L2)."""
     directory = join(root, LOG_DIRECTORY)
     commits: dict[int, LogFile] = {}
@@ -202,7 +202,9 @@ def arrange(root: str, entries: Iterable[Entry]) -> LogListing:
     )
 
 
-def _not_found(storage: Storage, root: str, directory: str, entries: tuple[Entry, ...]) -> TableNotFoundError:
+def _not_found(
+    storage: Storage, root: PhysicalPath, directory: PhysicalPath, entries: tuple[Entry, ...]
+) -> TableNotFoundError:
     if storage.exists(root):
         kind = kind_of(storage.read(root, length=HEAD), root)
         reason = f"it is {kind}; give the directory that contains {LOG_DIRECTORY}"
@@ -226,7 +228,7 @@ _CHECKSUM_KEY = "checksum"
 _TRIES = 3  # the file is overwritten in place, so one reading can meet half of it
 
 
-def read_hint(storage: Storage, root: str) -> Hint | None:
+def read_hint(storage: Storage, root: PhysicalPath) -> Hint | None:
     """The hint of the table at `root`; None if there is none, or nothing sound in it (delta L6)."""
     path = join(root, LOG_DIRECTORY, HINT)
     for _ in range(_TRIES):
@@ -266,7 +268,7 @@ def parse_hint(data: bytes, *, limits: Limits = DEFAULT) -> Hint | None:
         return None
 
 
-def _count(value: Any) -> int | None:
+def _count(value: object) -> int | None:
     return int(value.text) if isinstance(value, _Number) and value.text.isdigit() else None
 
 
@@ -277,7 +279,7 @@ class _Number:
     text: str
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key stands twice in one object")
@@ -291,7 +293,7 @@ def _digest(document: dict[str, Any]) -> str:
     return hashlib.md5(canonical.encode(), usedforsecurity=False).hexdigest()
 
 
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     match value:
         case dict():
             for key, member in value.items():

@@ -50,7 +50,7 @@ _DAY = 86_400 * _SECOND
 
 def parse_partition_value(
     text: str | None, type_: dt.Type, *, column: str | None = None, file: str | None = None
-) -> Any:
+) -> dt.CellValue:
     """The value as internal values (see `harness.metadata.model.schema`); None for null.
 
     text: as in the log; None: null, or the key is missing.
@@ -87,7 +87,7 @@ class _NoValueError(Exception):
 
 
 @lru_cache(maxsize=1 << 16)
-def _parse(text: str, type_: dt.Type) -> Any:
+def _parse(text: str, type_: dt.Type) -> dt.CellValue:
     match type_:
         case dt.StringType():
             return text
@@ -215,7 +215,7 @@ class PartitionTuples:
     indexes: per file, an index into `tuples`.
     """
 
-    tuples: tuple[Mapping[int, Any], ...]
+    tuples: tuple[Mapping[int, dt.CellValue], ...]
     indexes: npt.NDArray[np.int32]
 
 
@@ -338,10 +338,10 @@ class _Lookup:
         return places
 
 
-def _typed(encoded: _Encoded, column: dt.Field, paths: pa.ChunkedArray) -> tuple[_Codes, list[Any]]:
+def _typed(encoded: _Encoded, column: dt.Field, paths: pa.ChunkedArray) -> tuple[_Codes, list[dt.CellValue]]:
     """Per file a code, and the distinct values by code."""
     numbers: dict[Hashable, int] = {}
-    distinct: list[Any] = []
+    distinct: list[dt.CellValue] = []
     renumbered = []
     for text, first in zip(encoded.texts, encoded.firsts, strict=True):
         value = parse_partition_value(text, column.type, column=column.name, file=paths[first].as_py())
@@ -353,7 +353,7 @@ def _typed(encoded: _Encoded, column: dt.Field, paths: pa.ChunkedArray) -> tuple
     return np.array(renumbered, dtype=np.int64)[codes], distinct
 
 
-def _identity(value: Any) -> Hashable:
+def _identity(value: dt.CellValue) -> Hashable:
     """Equal for values that are one partition: floats by bits, NaN as one."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else struct.pack(">d", value)

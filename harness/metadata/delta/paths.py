@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from harness.errors import InvalidTableError, RequestError, UnsupportedError
 from harness.metadata.model.arrow_values import array_of, scalar_of, text_bytes
-from harness.storage.paths import is_local, join, local_path, slashed
+from harness.storage.paths import PhysicalPath, RecordedPath, is_local, join, local_path, slashed
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 
@@ -44,14 +44,14 @@ class TableRoot:
     path: canonical, without a slash at the end (but for the root of the local file system).
     """
 
-    path: str
+    path: PhysicalPath
 
     @staticmethod
-    def of(location: str) -> TableRoot:
+    def of(location: PhysicalPath) -> TableRoot:
         """The root at `location`, a physical path: nothing in it is an escape (delta L39)."""
         if is_local(location):
-            return TableRoot(_local_normal(slashed(os.path.abspath(local_path(location)))))
-        return TableRoot(location.rstrip("/"))
+            return TableRoot(PhysicalPath(_local_normal(slashed(os.path.abspath(local_path(location))))))
+        return TableRoot(PhysicalPath(location.rstrip("/")))
 
     @property
     def is_local(self) -> bool:
@@ -64,17 +64,20 @@ class TableRoot:
         return self.path if self.path.endswith("/") else self.path + "/"
 
     @property
-    def log(self) -> str:
+    def log(self) -> PhysicalPath:
         """The folder of the log."""
         return join(self.path, "_delta_log")
 
-    def canonical(self, recorded: str) -> str:
+    def canonical(self, recorded: str) -> RecordedPath:
         """The file that `recorded` names: see the module. Relative paths start at this folder.
 
         Raises:
             InvalidTableError: a path that is empty, or has an escape that is none. Rules: delta L25, L38.
             UnsupportedError: a `file:` URI of another host. Rule: delta L41.
         """
+        return RecordedPath(self._resolved(recorded))
+
+    def _resolved(self, recorded: str) -> str:
         if recorded == "":
             raise InvalidTableError("A path in the log is empty", cause="LogCorrupt", rule="delta L25")
         if _LOCAL_URI.match(recorded) is not None:

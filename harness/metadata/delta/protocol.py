@@ -16,12 +16,12 @@ import enum
 import itertools
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnsupportedError, counted
 from harness.metadata.delta.actions import Metadata, Protocol, State
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.plan.read_options import ReadOptions
+from harness.storage.paths import PhysicalPath
 
 # Redirected tables: their data is, or is about to be, at another place (frontier F5.3).
 #
@@ -72,7 +72,7 @@ def redirect_warnings(configuration: Mapping[str, str], *, table: str) -> tuple[
     return tuple(found)
 
 
-def _document(text: str) -> Mapping[str, Any]:
+def _document(text: str) -> Mapping[str, object]:
     """The object in a text; empty where there is none."""
     try:
         value = json.loads(text)
@@ -81,17 +81,21 @@ def _document(text: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _is_at(table: str | None, document: Mapping[str, Any]) -> bool:
+def _is_at(table: str | None, document: Mapping[str, object]) -> bool:
     """True if the redirection leads to the table at this location."""
     place = _destination(document)
-    return table is not None and place is not None and TableRoot.of(table).path == TableRoot.of(place).path
+    return table is not None and place is not None and _root(table) == _root(place)
 
 
-def _place(document: Mapping[str, Any]) -> str:
+def _root(location: str) -> str:
+    return TableRoot.of(PhysicalPath(location)).path
+
+
+def _place(document: Mapping[str, object]) -> str:
     return _destination(document) or "a place that its property does not name"
 
 
-def _destination(document: Mapping[str, Any]) -> str | None:
+def _destination(document: Mapping[str, object]) -> str | None:
     """The place of the data, as far as the property says; `spec` is a text with JSON, or an object."""
     spec = document.get("spec")
     inner = _document(spec) if isinstance(spec, str) else spec if isinstance(spec, dict) else {}

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 # They were stale or malformed in real tables, so they never override replay: their contradictions are warnings.
 
 
-def read_checksum(checksum: LogFile, storage: Storage) -> Mapping[str, Any] | None:
+def read_checksum(checksum: LogFile, storage: Storage) -> Mapping[str, object] | None:
     """The document in a checksum file; None: it is malformed. Raises MissingFileError."""
     data = storage.read(checksum.path)
     try:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from harness.errors import CorruptFileError, InvalidTableError, MissingFileError, SnapshotNotFoundError, without_secrets
 from harness.metadata.delta.log_files import Checkpoint, Compaction, Hint, LogFile, LogListing, list_log
 from harness.metadata.plan.read_options import CatalogAnswer, RatifiedCommit
-from harness.storage.paths import join
+from harness.storage.paths import PhysicalPath, join
 from harness.storage.records import dataclass
 from harness.storage.stores import Entry, Storage
 
@@ -175,7 +175,7 @@ def show_ranges(ranges: tuple[range, ...]) -> str:
 
 
 def with_listing(
-    storage: Storage, root: str, use: Callable[[LogListing], T], *, listed: tuple[Entry, ...] | None = None
+    storage: Storage, root: PhysicalPath, use: Callable[[LogListing], T], *, listed: tuple[Entry, ...] | None = None
 ) -> T:
     """The result of `use` on the table's log, which is listed again, once, if `use` finds that files are missing.
 
@@ -307,9 +307,9 @@ def published(listing: LogListing) -> LogListing:
     return _up_to(listing, last, (note,))
 
 
-def _file(commit: RatifiedCommit, directory: str, staged: Mapping[str, Entry], listing: LogListing) -> LogFile:
+def _file(commit: RatifiedCommit, directory: PhysicalPath, staged: Mapping[str, Entry], listing: LogListing) -> LogFile:
     if commit.name is None:
-        path = f"{join(listing.directory, f'{commit.version:020}.json')} (held by the catalog)"
+        path = PhysicalPath(f"{join(listing.directory, f'{commit.version:020}.json')} (held by the catalog)")
         return LogFile(path, commit.version, len(commit.content or b""), None, commit.content)
     entry = staged.get(commit.name)
     if entry is not None:

@@ -40,7 +40,7 @@ from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import IRREGULAR
-from harness.storage.paths import PathMap, shown
+from harness.storage.paths import PathMap, PhysicalPath, shown
 from harness.storage.records import dataclass
 from harness.storage.stores import Entry, Storage
 from harness.storage.threads import cached_property
@@ -348,7 +348,7 @@ class DeltaTable:
 
 
 def load(
-    location: str, storage: Storage, options: ReadOptions, *, listed: tuple[Entry, ...] | None = None
+    location: PhysicalPath, storage: Storage, options: ReadOptions, *, listed: tuple[Entry, ...] | None = None
 ) -> DeltaTable:
     """The Delta table at a location, see `harness.table.open_table` for the options.
 

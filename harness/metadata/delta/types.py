@@ -30,7 +30,9 @@ from harness.storage.records import dataclass
 TYPE_CHANGES = "delta.typeChanges"
 
 
-def check_type_changes(annotations: Mapping[str, Any], parse: Callable[[str], dt.Type | None], *, field: str) -> None:
+def check_type_changes(
+    annotations: Mapping[str, object], parse: Callable[[str], dt.Type | None], *, field: str
+) -> None:
     """Returns if every change that a field's metadata lists is a widening that harness reads.
 
     parse: a type's name to the type; None for an unknown one. field: dotted path of the field, for messages.
@@ -82,7 +84,7 @@ class _Ids:
     unused: Iterator[int]
     _seen: dict[int, str] = field(default_factory=dict)
 
-    def identify(self, annotations: Mapping[str, Any], path: str) -> tuple[int, str | None]:
+    def identify(self, annotations: Mapping[str, object], path: str) -> tuple[int, str | None]:
         """Id and physical name of a struct field. Raises InvalidTableError (delta T13)."""
         if not self.mapped:
             return next(self.unused), None
@@ -129,7 +131,7 @@ def constraints(metadata: Metadata) -> dict[str, str]:
     return found
 
 
-def _annotated_ids(json: Any) -> Iterator[int]:
+def _annotated_ids(json: object) -> Iterator[int]:
     """Every annotated id in a schema's JSON."""
     if isinstance(json, dict):
         for key, value in json.items():
@@ -270,7 +272,7 @@ class _Parser:
     ids: _Ids
     check_changes: bool
 
-    def fields(self, document: Any, path: tuple[str, ...]) -> tuple[dt.Field, ...]:
+    def fields(self, document: object, path: tuple[str, ...]) -> tuple[dt.Field, ...]:
         """The fields of a struct's JSON."""
         if not isinstance(document, dict) or document.get("type") != "struct":
             raise _invalid(f"got {_show(document)}, expected a struct", path)
@@ -284,7 +286,7 @@ class _Parser:
         _check_names(physical, "physical names", path, "delta T12")
         return fields
 
-    def field(self, document: Any, parent: tuple[str, ...]) -> dt.Field:
+    def field(self, document: object, parent: tuple[str, ...]) -> dt.Field:
         if not isinstance(document, dict) or not isinstance(document.get("name"), str):
             raise _invalid(f"got {_show(document)}, expected a field with a name", parent)
         path = (*parent, document["name"])
@@ -327,12 +329,12 @@ class _Parser:
             case _:
                 raise _invalid(f"got type {_show(document)}, expected a name or an object", path)
 
-    def part(self, name: str, document: Any, parent: tuple[str, ...]) -> dt.Field:
+    def part(self, name: str, document: object, parent: tuple[str, ...]) -> dt.Field:
         id_ = next(self.ids.unused)
         return dt.Field(id=id_, name=name, type=self.type(document, (*parent, name)), required=name == "key")
 
 
-def _flag(document: Mapping[str, Any], key: str, path: tuple[str, ...]) -> bool:
+def _flag(document: Mapping[str, object], key: str, path: tuple[str, ...]) -> bool:
     """A promise about nulls, which may be missing: then there is none."""
     value = document.get(key, True)
     if not isinstance(value, bool):
@@ -382,6 +384,6 @@ def _invalid(reason: str, path: tuple[str, ...], rule: str = "delta T1") -> Inva
     return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", field=".".join(path) or None, rule=rule)
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:77]}..."

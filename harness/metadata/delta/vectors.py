@@ -16,12 +16,12 @@ from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.model.arrow_values import array_of, combined, scalar_of
 from harness.metadata.plan.deletes import VECTORS, InlineVector, StoredVector, Vector
-from harness.storage.paths import join
+from harness.storage.paths import RecordedPath, join
 
 _UUID_CHARACTERS = 20
 
 
-def vector_path(storage_type: str, text: str, root: TableRoot) -> str | None:
+def vector_path(storage_type: str, text: str, root: TableRoot) -> RecordedPath | None:
     """Return the path of the file that holds a deletion vector; None for an inline one (delta D2, D3).
 
     Args:
@@ -44,7 +44,7 @@ def vector_path(storage_type: str, text: str, root: TableRoot) -> str | None:
                 name = f"deletion_vector_{uuid.UUID(bytes=decode_z85(encoded))}.bin"
             except ValueError as error:
                 raise bad_vector(f"its path {text!r} has {error}", "delta D2") from None
-            return join(root.path, prefix, name) if prefix else join(root.path, name)
+            return RecordedPath(join(root.path, prefix, name) if prefix else join(root.path, name))
         case "p":
             if not text.startswith("/") and ":" not in text.split("/", 1)[0]:
                 raise bad_vector(f"its path {text!r} is relative, expected an absolute URI", "delta D3")

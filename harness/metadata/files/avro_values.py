@@ -127,7 +127,7 @@ Read: TypeAlias = Callable[[bytes, int], int]
 """Takes the value at a position and gives the position after it. `DAMAGE` is damage."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AvroColumn:
     """A column as it grows.
 

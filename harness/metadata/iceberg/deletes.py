@@ -37,6 +37,7 @@ from harness.metadata.deletes.matching import FILE_PATH_ID, partition_mismatch
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.plan.deletes import StoredVector
+from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
 K = TypeVar("K", bound=Hashable)
@@ -399,7 +400,7 @@ def _ranges_of(bounds: list[tuple[tuple[str, str] | None, ManifestEntry]]) -> _P
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EqualityDeletes:
     """Equality deletes by partition; those of an unpartitioned spec hit every partition (iceberg 4.2, 4.6)."""
 
@@ -428,7 +429,7 @@ class EqualityDeletes:
         return self.answers[key]
 
 
-def vector_of(entry: ManifestEntry, physical: str) -> StoredVector:
+def vector_of(entry: ManifestEntry, physical: PhysicalPath) -> StoredVector:
     """Return the deletion vector of an entry, which has a complete place. physical: the path of its file.
 
     Raises CorruptDeleteError: the entry does not say where in the file the vector is (4.17).

@@ -29,6 +29,7 @@ from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.values import partition_types, partition_value
 from harness.metadata.model.schema import Schema
 from harness.storage.limits import DEFAULT, Limits
+from harness.storage.paths import RecordedPath
 from harness.storage.records import dataclass
 
 
@@ -58,7 +59,7 @@ class ManifestFile:
     first_row_id: None: the files have no row ids.
     """
 
-    path: str
+    path: RecordedPath
     length: int | None = None
     spec_id: int | None = None
     is_deletes: bool = False
@@ -181,7 +182,7 @@ class DataFile:
     """
 
     content: Content
-    path: str
+    path: RecordedPath
     format: str
     spec_id: int
     partition: Mapping[int, Any] = field(hash=False)
@@ -198,7 +199,7 @@ class DataFile:
     equality_ids: tuple[int, ...] | None = None
     sort_order_id: int | None = None
     first_row_id: int | None = None
-    referenced_data_file: str | None = None
+    referenced_data_file: RecordedPath | None = None
     content_offset: int | None = None
     content_size: int | None = None
 

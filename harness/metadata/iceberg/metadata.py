@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -40,7 +40,7 @@ from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.types import parse_schema
 from harness.metadata.model.schema import Schema, check_nesting
 from harness.storage.limits import DEFAULT, Limits, refusal
-from harness.storage.paths import is_local, join, local_path, slashed
+from harness.storage.paths import PhysicalPath, RecordedPath, is_local, join, local_path, slashed
 from harness.storage.stores import Storage
 
 # Each parser raises InvalidTableError, naming the place, for a part that is missing or of the wrong kind.
@@ -59,8 +59,8 @@ def parse_snapshot(item: Json) -> Snapshot:
         parent_id=item.optional_snapshot_id("parent-snapshot-id"),
         sequence_number=item.optional_integer("sequence-number") or 0,
         timestamp_ms=item.integer("timestamp-ms"),
-        manifest_list=manifest_list,
-        manifests=manifests,
+        manifest_list=None if manifest_list is None else RecordedPath(manifest_list),
+        manifests=None if manifests is None else tuple(map(RecordedPath, manifests)),
         operation=summary.get("operation", "overwrite"),
         summary=summary,
         schema_id=item.optional_integer("schema-id", bits=32),
@@ -85,7 +85,7 @@ def parse_statistics_file(item: Json) -> StatisticsFile:
     """An element of `statistics` (iceberg 1.29)."""
     return StatisticsFile(
         snapshot_id=item.snapshot_id("snapshot-id"),
-        path=item.text("statistics-path"),
+        path=RecordedPath(item.text("statistics-path")),
         size=item.optional_integer("file-size-in-bytes"),
         footer_size=item.optional_integer("file-footer-size-in-bytes"),
         blobs=tuple(
@@ -152,7 +152,7 @@ def parse_metadata(data: bytes, *, file: str, limits: Limits = DEFAULT) -> Table
         raise _corrupt(f"it is not JSON ({error})", file) from error
 
 
-def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) -> TableMetadata:
+def parse_metadata_document(value: object, *, file: str, limits: Limits = DEFAULT) -> TableMetadata:
     """The table metadata in an already decoded JSON value, such as a catalog's response; `file` is for messages.
 
     Raises as for `parse_metadata`, without CorruptFileError.
@@ -174,7 +174,7 @@ def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) 
         file=file,
         format_version=version,
         uuid=document.optional_text("table-uuid"),
-        location=document.text("location"),
+        location=RecordedPath(document.text("location")),
         last_updated_ms=document.optional_integer("last-updated-ms"),
         last_sequence_number=document.optional_integer("last-sequence-number") or 0,
         schemas=schemas,
@@ -193,7 +193,7 @@ def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) 
         metadata_log=_lenient(
             document,
             "metadata-log",
-            lambda item: MetadataLogEntry(item.integer("timestamp-ms"), item.text("metadata-file")),
+            lambda item: MetadataLogEntry(item.integer("timestamp-ms"), RecordedPath(item.text("metadata-file"))),
             ignored,
         ),
         statistics=_lenient(document, "statistics", parse_statistics_file, ignored),
@@ -202,7 +202,7 @@ def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) 
             "partition-statistics",
             lambda item: PartitionStatisticsFile(
                 snapshot_id=item.snapshot_id("snapshot-id"),
-                path=item.text("statistics-path"),
+                path=RecordedPath(item.text("statistics-path")),
                 size=item.optional_integer("file-size-in-bytes"),
             ),
             ignored,
@@ -217,7 +217,7 @@ def parse_metadata_document(value: Any, *, file: str, limits: Limits = DEFAULT) 
     return replace(metadata, warnings=tuple(_warnings(metadata)))
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> object:
     raise ValueError(f"it holds {name}")
 
 
@@ -431,7 +431,8 @@ def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[s
     """
     # Absolute, so that a path such as `v1.metadata.json` has a directory.
     file = metadata.file
-    opened = slashed(os.path.dirname(os.path.abspath(local_path(file)))) if is_local(file) else directory_of(file)
+    local = is_local(file)
+    opened = PhysicalPath(slashed(os.path.dirname(os.path.abspath(local_path(file)))) if local else directory_of(file))
     location = slashed(local_path(metadata.location)).rstrip("/")
     snapshot = metadata.current_snapshot
     listed = () if snapshot is None else (snapshot.manifest_list, *(snapshot.manifests or ()))

@@ -11,6 +11,7 @@ from harness.errors import CorruptFileError, InvalidTableError
 from harness.metadata.files.documents import Json, show
 from harness.metadata.iceberg.transforms import Transform, UnknownTransform, Void, parse_transform
 from harness.metadata.model.schema import Schema
+from harness.storage.paths import RecordedPath
 from harness.storage.records import dataclass
 
 FIRST_PARTITION_FIELD_ID = 1000
@@ -181,8 +182,8 @@ class Snapshot:
     parent_id: int | None = None
     sequence_number: int = 0
     timestamp_ms: int
-    manifest_list: str | None = None
-    manifests: tuple[str, ...] | None = None
+    manifest_list: RecordedPath | None = None
+    manifests: tuple[RecordedPath, ...] | None = None
     operation: str = "overwrite"
     summary: Mapping[str, str] = field(default_factory=dict, hash=False)
     schema_id: int | None = None
@@ -222,7 +223,7 @@ class MetadataLogEntry:
     """An earlier metadata file, as recorded; it may be deleted by now (iceberg 1.8)."""
 
     timestamp_ms: int
-    file: str
+    file: RecordedPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +242,7 @@ class StatisticsFile:
     """A Puffin file of table statistics; informative (iceberg 1.29). Sizes in bytes, None if not recorded."""
 
     snapshot_id: int
-    path: str
+    path: RecordedPath
     size: int | None = None
     footer_size: int | None = None
     blobs: tuple[BlobMetadata, ...] = ()
@@ -252,7 +253,7 @@ class PartitionStatisticsFile:
     """A file of statistics per partition; informative (iceberg 1.29). Size in bytes, None if not recorded."""
 
     snapshot_id: int
-    path: str
+    path: RecordedPath
     size: int | None = None
 
 
@@ -278,7 +279,7 @@ class TableMetadata:
     file: str
     format_version: int
     uuid: str | None
-    location: str
+    location: RecordedPath
     last_updated_ms: int | None
     last_sequence_number: int
     schemas: Mapping[int, Schema] = field(hash=False)

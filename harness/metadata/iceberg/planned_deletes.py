@@ -141,7 +141,7 @@ def _tuples(files: DataFiles) -> Iterator[tuple[int, Mapping[int, Any]]]:
     yield from zip(files.specs_of_tuples(), files.tuples, strict=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DeleteSets:
     """The distinct sets of equality deletes that files have, and the deletes in them, numbered as they come.
 

@@ -156,7 +156,7 @@ class _Scan:
                     found += read_entries(open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits))
         return tuple(found)
 
-    def open(self, manifests: list[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
+    def open(self, manifests: Sequence[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
         """The live data files, without manifests that trusted summaries of partitions exclude (iceberg 3.9).
 
         No manifest is skipped by its counts, against iceberg 3.5: a wrong count would drop rows. Where one is skipped,
@@ -202,7 +202,7 @@ class _Scan:
         }
 
     def _data_files(
-        self, manifests: list[ManifestFile], statistics: frozenset[int], condition: Filter | None
+        self, manifests: Sequence[ManifestFile], statistics: frozenset[int], condition: Filter | None
     ) -> FilteredFiles:
         kept = self.kept
 
@@ -278,7 +278,7 @@ class _Statistics:
 
     scan: _Scan
     files: DataFiles
-    manifests: list[ManifestFile]
+    manifests: Sequence[ManifestFile]
     condition: Filter | None
 
     def kept_whole(self) -> npt.NDArray[np.bool_]:

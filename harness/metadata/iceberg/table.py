@@ -37,7 +37,7 @@ from harness.metadata.model.times import timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.limits import contained
-from harness.storage.paths import PathMap, is_local, join, shown
+from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, both_paths, is_local, join, shown
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion, Storage
 from harness.storage.threads import phase, read_ahead
@@ -55,16 +55,16 @@ _NUMBERED = re.compile(rf"v?(?P<number>[0-9]+)-.+?{_SUFFIX}")
 _TEMPORARY = re.compile(rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_SUFFIX}", re.IGNORECASE)
 
 
-_Choice: TypeAlias = tuple[str, tuple[str, ...]]
+_Choice: TypeAlias = tuple[PhysicalPath, tuple[str, ...]]
 """The path of a metadata file, and warnings of the search."""
 
 
-def _choose(location: str, storage: Storage, allow_version_guess: bool) -> _Choice:
+def _choose(location: PhysicalPath, storage: Storage, allow_version_guess: bool) -> _Choice:
     if storage.exists(location):
         _refuse_other_file(location, storage)
         return location, ()
     # A table's directory may itself be called `metadata`, so look inside first.
-    for directory in (join(location, METADATA_DIRECTORY), location.rstrip("/") or "/"):
+    for directory in (join(location, METADATA_DIRECTORY), PhysicalPath(location.rstrip("/") or "/")):
         choice = _in_directory(directory, storage, allow_version_guess)
         if choice is not None:
             return choice
@@ -78,7 +78,7 @@ def _choose(location: str, storage: Storage, allow_version_guess: bool) -> _Choi
     )
 
 
-def _refuse_other_file(location: str, storage: Storage) -> None:
+def _refuse_other_file(location: PhysicalPath, storage: Storage) -> None:
     """Refuses a file that is no metadata file; one that is called so may be a damaged one."""
     name = location.rstrip("/").rpartition("/")[2]
     if _ANY.fullmatch(name):
@@ -95,12 +95,12 @@ def _refuse_other_file(location: str, storage: Storage) -> None:
     )
 
 
-def _read_metadata(path: str, storage: Storage) -> TableMetadata:
+def _read_metadata(path: PhysicalPath, storage: Storage) -> TableMetadata:
     with contained(file=path):
         return parse_metadata(storage.read(path), file=path, limits=storage.limits)
 
 
-def _is_metadata(file: str, storage: Storage) -> bool:
+def _is_metadata(file: PhysicalPath, storage: Storage) -> bool:
     try:
         with contained(file=file):
             plain = decompress(storage.read(file), file=file, limits=storage.limits)
@@ -111,7 +111,7 @@ def _is_metadata(file: str, storage: Storage) -> bool:
     return isinstance(document, dict) and "format-version" in document
 
 
-def _in_directory(directory: str, storage: Storage, allow_version_guess: bool) -> _Choice | None:
+def _in_directory(directory: PhysicalPath, storage: Storage, allow_version_guess: bool) -> _Choice | None:
     """The current metadata file in `directory`; None if there is nothing of a table in it."""
     hint = join(directory, HINT)
     if storage.has_file(hint):
@@ -122,7 +122,7 @@ def _in_directory(directory: str, storage: Storage, allow_version_guess: bool) -
     return _by_names(directory, names, storage, allow_version_guess) if names else None
 
 
-def _by_hint(directory: str, text: str, storage: Storage) -> _Choice:
+def _by_hint(directory: PhysicalPath, text: str, storage: Storage) -> _Choice:
     """The file that the version hint names, or a later version: the hint is best effort (iceberg 1.3, 1.6)."""
     number = re.fullmatch(r"v?([0-9]{1,18})", text)
     version = int(number[1]) if number else None
@@ -149,12 +149,12 @@ def _by_hint(directory: str, text: str, storage: Storage) -> _Choice:
     return path, (f"The version hint says {hinted}, the newest version is {version} [iceberg 1.3]",)
 
 
-def _version_path(directory: str, version: int, storage: Storage) -> str | None:
+def _version_path(directory: PhysicalPath, version: int, storage: Storage) -> PhysicalPath | None:
     candidates = (join(directory, f"v{version}{suffix}") for suffix in _SUFFIXES)
     return next((path for path in candidates if storage.has_file(path)), None)
 
 
-def _by_names(directory: str, names: Sequence[str], storage: Storage, allow_version_guess: bool) -> _Choice:
+def _by_names(directory: PhysicalPath, names: Sequence[str], storage: Storage, allow_version_guess: bool) -> _Choice:
     """The current file by the names alone (iceberg 1.4, 1.5)."""
     lasting = [name for name in names if not _TEMPORARY.fullmatch(name)]
     versioned = [name for name in lasting if _VERSIONED.fullmatch(name)]
@@ -188,7 +188,7 @@ def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
     return sorted(by_number[max(by_number)], key=lambda name: (len(name), name))
 
 
-def _undisputed(directory: str, names: Sequence[str], storage: Storage) -> str:
+def _undisputed(directory: PhysicalPath, names: Sequence[str], storage: Storage) -> str:
     """The only newest of files with one number, if no other counts it among its past (iceberg 1.5)."""
     loaded = {name: _read_metadata(join(directory, name), storage) for name in names}
     times = {name: metadata.last_updated_ms for name, metadata in loaded.items()}
@@ -210,7 +210,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-def _ambiguous(directory: str, reason: str, rule: str) -> AmbiguousTableError:
+def _ambiguous(directory: PhysicalPath, reason: str, rule: str) -> AmbiguousTableError:
     message = f"Cannot tell the current metadata file: {reason}; name the metadata file itself"
     return AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule=rule)
 
@@ -228,8 +228,8 @@ class IcebergTable:
         warnings: Oddities that are harmless to a reader, one sentence each.
     """
 
-    location: str = field(repr=False)
-    metadata_path: str = field(repr=False)
+    location: PhysicalPath = field(repr=False)
+    metadata_path: PhysicalPath = field(repr=False)
     metadata: TableMetadata = field(repr=False)
     storage: Storage = field(repr=False)
     options: ReadOptions = field(repr=False)
@@ -362,7 +362,7 @@ class IcebergTable:
             return None
 
         @functools.cache
-        def version(recorded: str) -> tuple[str, FileVersion | None]:
+        def version(recorded: RecordedPath) -> tuple[str, FileVersion | None]:
             physical = self.path_map.physical(recorded)
             self.storage.check(physical, recorded)
             return physical, cache.version(self.storage, physical)
@@ -392,7 +392,7 @@ class IcebergTable:
     def _manifest(self, manifest: ManifestFile) -> bytes:
         return self.read(manifest.path, "manifest")
 
-    def read(self, recorded: str, what: str) -> bytes:
+    def read(self, recorded: RecordedPath, what: str) -> bytes:
         """The bytes of a metadata file of the table, by its recorded path.
 
         The manifest list may record a wrong length of a manifest (iceberg 2.3), so the length is not compared.
@@ -407,12 +407,12 @@ class IcebergTable:
             return self.storage.read(physical)
         except MissingFileError as error:
             error.message = f"Cannot read {what}: {error.message}"
-            error.file = recorded if recorded == physical else f"{recorded} ({physical})"
+            error.file = both_paths(recorded, physical)
             error.cause = "MissingFile"
             raise
 
 
-def load(location: str, storage: Storage, options: ReadOptions) -> IcebergTable:
+def load(location: PhysicalPath, storage: Storage, options: ReadOptions) -> IcebergTable:
     """Return the table at a location, at its current metadata.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -138,7 +138,7 @@ def result_type(transform: Transform, source: dt.Type | None) -> dt.Type:
             assert_never(transform)
 
 
-def apply(transform: Transform, source: dt.Type) -> Callable[[Any], Any]:
+def apply(transform: Transform, source: dt.Type) -> Callable[[dt.CellValue], dt.CellValue]:
     """The transform as a function on stored-form values; null gives null.
 
     Raises UnsupportedError: the transform is unknown, or not defined for the type. Source: iceberg 3.11-3.13.
@@ -154,7 +154,7 @@ def is_defined(transform: Transform, source: dt.Type) -> bool:
     return _function(transform, source) is not None
 
 
-def _function(transform: Transform, source: dt.Type) -> Callable[[Any], Any] | None:
+def _function(transform: Transform, source: dt.Type) -> Callable[[dt.CellValue], dt.CellValue] | None:
     """The transform of non-null values; None where it is not defined."""
     match transform:
         case Identity():
@@ -192,7 +192,7 @@ def _hash_unscaled(number: int) -> int:
     return murmur3(number.to_bytes(length, "big", signed=True))
 
 
-def _hash_function(source: dt.Type) -> Callable[[Any], int] | None:
+def _hash_function(source: dt.Type) -> Callable[[dt.CellValue], int] | None:
     match source:
         case dt.IntegerType() | dt.DateType() | dt.TimeType(unit="us") | dt.TimestampType(unit="us"):
             return _hash_long

@@ -11,7 +11,7 @@ import math
 import re
 import struct
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.metadata.files.documents import Json, show
 from harness.metadata.model import schema as dt
@@ -19,6 +19,8 @@ from harness.metadata.model import schema as dt
 # Single values in Iceberg's JSON form (a field's `initial-default`) to internal values (iceberg 5.14, 5.15). Texts are
 # checked to the letter: Python's own parsers for numbers, hex and dates take more than the format allows.
 
+
+V = TypeVar("V")
 
 _DECIMAL_TYPE = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -28,7 +30,7 @@ _DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def parse_default(json: Json, type_: dt.Type) -> Any:
+def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
     """A default of `type_` as internal values (see `harness.metadata.model.schema`); None for null, and for a type
     that is not known.
 
@@ -69,7 +71,7 @@ def parse_default(json: Json, type_: dt.Type) -> Any:
                 raise json.error(message) from error
 
 
-def _primitive(value: Any, type_: dt.Type) -> Any:
+def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
     """`value` as internal values. Raises ValueError with what was expected."""
     match type_:
         case dt.BooleanType():
@@ -107,15 +109,14 @@ def _primitive(value: Any, type_: dt.Type) -> Any:
             raise ValueError("no default")
 
 
-def _of(kind: type, value: Any, expected: str) -> Any:
+def _of(kind: type[V], value: object, expected: str) -> V:
     if type(value) is not kind:
         raise ValueError(expected)
     return value
 
 
-def _text(value: Any) -> str:
-    text: str = _of(str, value, "a string")
-    return text
+def _text(value: object) -> str:
+    return _of(str, value, "a string")
 
 
 def _within(number: int, bits: int) -> int:
@@ -208,7 +209,7 @@ _GEOGRAPHY = re.compile(r"geography\s*\(\s*([^,()\s][^,()]*?)\s*(?:,\s*(\w+)\s*)
 _EDGE_ALGORITHMS = frozenset({"spherical", "vincenty", "thomas", "andoyer", "karney"})
 
 
-def parse_schema(json: Json | Any) -> dt.Schema:
+def parse_schema(json: Json | object) -> dt.Schema:
     """A schema with its id (0 where the JSON gives none, iceberg 1.18), fields and identifier fields.
 
     Raises:
@@ -228,7 +229,7 @@ def parse_schema(json: Json | Any) -> dt.Schema:
     )
 
 
-def parse_type(json: Json | Any) -> dt.Type:
+def parse_type(json: Json | object) -> dt.Type:
     """The type of a type's JSON: a name, or an object for struct, list and map.
 
     Raises InvalidTableError: it is neither, or a nested type lacks a part.

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from decimal import Decimal
-from typing import Any
+from typing import TypeVar
 
 from harness.errors import UnsupportedError
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec, TableMetadata
@@ -17,11 +17,13 @@ from harness.metadata.model import schema as dt
 from harness.metadata.plan.scan_plan import Partition
 from harness.storage.records import dataclass
 
+V = TypeVar("V")
+
 PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000, "ms": 1_000, "us": 1_000_000, "ns": 10**9}
 
 
-def decode_bound(type_: dt.Type, data: bytes) -> Any:
+def decode_bound(type_: dt.Type, data: bytes) -> dt.CellValue:
     """The bound as an internal value; None if it says nothing: a length that no writer uses, NaN, broken text.
 
     Bounds from before a promotion are widened: int to long, float to double, days to a timestamp.
@@ -65,7 +67,7 @@ def _integer(data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
-def partition_value(type_: dt.Type, kind: str) -> Callable[[Any], Any]:
+def partition_value(type_: dt.Type, kind: str) -> Callable[[dt.CellValue], dt.CellValue]:
     """A function from a partition value, as Avro holds it, to internal values; null gives null (iceberg 2.17, 2.18).
 
     type_: the type of the transform's result, after promotion. kind: Avro's logical type of the value, else its
@@ -76,7 +78,7 @@ def partition_value(type_: dt.Type, kind: str) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
 
-def _converter(type_: dt.Type, kind: str) -> Callable[[Any], Any]:
+def _converter(type_: dt.Type, kind: str) -> Callable[[dt.CellValue], dt.CellValue]:
     match type_:
         case dt.BooleanType():
             return lambda value: _checked(value, bool)
@@ -107,28 +109,28 @@ def _converter(type_: dt.Type, kind: str) -> Callable[[Any], Any]:
             return lambda value: value
 
 
-def _checked(value: Any, *classes: type) -> Any:
+def _checked(value: object, *classes: type[V]) -> V:
     """`value`, if it is of one of `classes`; bool does not count as int here."""
     if not isinstance(value, classes) or (isinstance(value, bool) and bool not in classes):
         raise ValueError(f"{value!r} is not of the partition field's type")
     return value
 
 
-def _unscaled(value: Any) -> int:
-    data: bytes = _checked(value, bytes)
+def _unscaled(value: object) -> int:
+    data = _checked(value, bytes)
     if not data:
         raise ValueError("a decimal has no bytes")
     return int.from_bytes(data, "big", signed=True)
 
 
-def _sized(value: Any, length: int) -> bytes:
-    data: bytes = _checked(value, bytes)
+def _sized(value: object, length: int) -> bytes:
+    data = _checked(value, bytes)
     if len(data) != length:
         raise ValueError(f"{len(data)} bytes, expected {length}")
     return data
 
 
-def partition_key(spec_id: int, values: Mapping[int, Any], types: Mapping[int, dt.Type]) -> Hashable:
+def partition_key(spec_id: int, values: Mapping[int, dt.CellValue], types: Mapping[int, dt.Type]) -> Hashable:
     """A key that two partition tuples share exactly if they are the same partition (iceberg 2.18, 4.1).
 
     values: internal values by partition field id; a missing one is null. types: the spec's, in ascending order of id.
@@ -137,7 +139,7 @@ def partition_key(spec_id: int, values: Mapping[int, Any], types: Mapping[int, d
     return (spec_id, *[_value_key(values.get(id_), type_) for id_, type_ in types.items()])
 
 
-def _value_key(value: Any, type_: dt.Type) -> Hashable:
+def _value_key(value: dt.CellValue, type_: dt.Type) -> Hashable:
     if type(value) is int or type(value) is str or value is None:  # most are
         return value
     match value:
@@ -192,7 +194,7 @@ class _Fields:
         return _Fields(types, {part.field_id: part.name for part in spec.fields}, identities)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Partitions:
     """The distinct partition tuples of the files of one scan, numbered as they come.
 
@@ -205,12 +207,12 @@ class Partitions:
     _indexes: dict[Hashable, int] = field(default_factory=dict)
     _tuples: list[Partition] = field(default_factory=list)
 
-    def key_of(self, spec_id: int, values: Mapping[int, Any]) -> Hashable:
+    def key_of(self, spec_id: int, values: Mapping[int, dt.CellValue]) -> Hashable:
         """The key of a tuple of a spec: equal for files of one partition (iceberg 2.18, 4.1)."""
         types = self._fields_of(spec_id).types
         return partition_key(spec_id, values, types) if types else spec_id
 
-    def index_of(self, spec_id: int, values: Mapping[int, Any]) -> int:
+    def index_of(self, spec_id: int, values: Mapping[int, dt.CellValue]) -> int:
         """The number of a tuple of a spec."""
         key = self.key_of(spec_id, values)
         found = self._indexes.get(key)

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sized
 from decimal import Decimal
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from harness.errors import RequestError
 
@@ -22,30 +22,30 @@ _HALF = re.compile("[\\ud800-\\udfff]")
 """A byte that was no UTF-8, as Python holds it; or half a character."""
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _is_whole_text(value: Any) -> bool:
+def _is_whole_text(value: object) -> bool:
     return isinstance(value, str) and (value.isascii() or not _HALF.search(value))
 
 
-def _is_path(value: Any) -> bool:
+def _is_path(value: object) -> bool:
     return isinstance(value, str | os.PathLike)
 
 
-def _is_flag(value: Any) -> bool:
+def _is_flag(value: object) -> bool:
     return type(value).__name__ in ("bool", "bool_")  # NumPy's too
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return hasattr(value, "__index__") and not _is_flag(value)
 
 
-def _are(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _are(test: Callable[[object], bool]) -> Callable[[object], bool]:
     """Tests the items of a list; those of an iterator are left, because it gives them once."""
 
-    def listed(value: Any) -> bool:
+    def listed(value: object) -> bool:
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
             return False
         return not isinstance(value, Sized) or all(map(test, value))
@@ -53,30 +53,32 @@ def _are(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return listed
 
 
-def _is_mapping(value: Any) -> bool:
+def _is_mapping(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
 
 
-def _is_path_map(value: Any) -> bool:
-    return _is_mapping(value) and all(isinstance(target, str) for target in value.values())
+def _is_path_map(value: object) -> bool:
+    return (
+        isinstance(value, Mapping) and _is_mapping(value) and all(isinstance(target, str) for target in value.values())
+    )
 
 
-def _is_a(name: str) -> Callable[[Any], bool]:
+def _is_a(name: str) -> Callable[[object], bool]:
     """Tests for a class of harness. A value of the class has imported its module."""
     module, _, own = name.rpartition(".")
 
-    def test(value: Any) -> bool:
+    def test(value: object) -> bool:
         found = getattr(sys.modules.get(module), own, None)
         return found is not None and isinstance(value, found)
 
     return test
 
 
-def _is_condition(value: Any) -> bool:
+def _is_condition(value: object) -> bool:
     return isinstance(value, str) or _is_a("harness.metadata.filters.predicate.Filter")(value)
 
 
-def _is_connection(value: Any) -> bool:
+def _is_connection(value: object) -> bool:
     return hasattr(value, "sql") and hasattr(value, "execute")
 
 
@@ -86,7 +88,7 @@ _NUMBER = ("a whole number", _is_number)
 _NAMES = ("a list of names", _are(_is_text))
 _MAPPING = ("a mapping with keys of text", _is_mapping)
 _PATH = ("a path", _is_path)
-_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+_KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "null_as", "outside", "prune", "ref"), _TEXT),
     **dict.fromkeys(("name", "token", "uri"), _TEXT),
     **dict.fromkeys(("query", "text"), ("text", _is_text)),  # the parser names the place of half a character
@@ -117,7 +119,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 """By name of the argument, which means the same in every function: words for its values, and their test."""
 
 
-def check(given: Mapping[str, Any], optional: Iterable[str] = ()) -> None:
+def check(given: Mapping[str, object], optional: Iterable[str] = ()) -> None:
     """Checks arguments by their names. optional: those that may be None.
 
     Raises:
@@ -141,7 +143,7 @@ def _parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], froze
     return declared, frozenset(n for n in declared if found[n].default is None), len(declared) < len(found)
 
 
-def check_options(function: Callable[..., object], options: Mapping[str, Any]) -> None:
+def check_options(function: Callable[..., object], options: Mapping[str, object]) -> None:
     """Checks keyword arguments that are for a function, before it is called.
 
     Raises:

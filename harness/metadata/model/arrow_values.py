@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.metadata.model.schema import unscaled
+from harness.metadata.model.schema import CellValue, unscaled
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Places: TypeAlias = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ _OFFSETS: dict[pa.DataType, type[np.integer[Any]]] = {
 """The types of texts and bytes, and of their offsets."""
 
 
-def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+def array_of(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
     """Return values as an array of a type, without importing pandas.
 
     Args:
@@ -69,7 +69,7 @@ CONVERSION_ERRORS = (OverflowError, UnicodeError, TypeError, ValueError, pa.Arro
 """The errors of `array_of` for a value that does not fit the type."""
 
 
-def _decimals(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+def _decimals(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
     missing = _missing(values, Decimal)
     # The power of ten of an exponent of nine digits does not fit memory.
     if any(abs(value.adjusted()) > type_.precision for value in values if value):
@@ -81,7 +81,7 @@ def _decimals(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(type_, len(values), [_validity(missing), pa.py_buffer(data)])
 
 
-def _texts(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+def _texts(values: Sequence[CellValue], type_: pa.DataType) -> pa.Array:
     """Strings or bytes."""
     sizes: Iterable[int]
     if pa.types.is_fixed_size_binary(type_):
@@ -135,7 +135,7 @@ def _offsets(sizes: Iterable[int], count: int, kind: type[np.integer[Any]] = np.
     return offsets
 
 
-def scalar_of(value: Any, type_: pa.DataType) -> pa.Scalar:
+def scalar_of(value: object, type_: pa.DataType) -> pa.Scalar:
     """The scalar of that type; types and errors as for `array_of`."""
     return array_of([value], type_)[0]
 
@@ -181,7 +181,7 @@ def combined(values: pa.ChunkedArray) -> pa.Array:
     return values.combine_chunks() if values.num_chunks else pa.nulls(0, values.type)
 
 
-def listed(values: Sequence[Any] | pa.Array) -> Sequence[Any]:
+def listed(values: Sequence[object] | pa.Array) -> Sequence[CellValue]:
     """Values as Python's own, of an Arrow array or given so."""
     return values.to_pylist() if isinstance(values, pa.Array) else values
 

@@ -6,7 +6,7 @@ Values of these types travel through harness (defaults, partition values, bounds
     float, double float · decimal Decimal · string str · uuid (16 bytes, big-endian), fixed, binary bytes
     struct dict by field id · list list · map list of (key, value) · null None
 
-Dates and instants are ints because tables hold years that `datetime` cannot.
+Dates and instants are ints because tables hold years that `datetime` cannot. Annotations call such a value `CellValue`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,13 @@ import pyarrow as pa
 
 from harness.storage.limits import Limits
 from harness.storage.records import dataclass
+
+CellValue: TypeAlias = Any
+"""A value in the internal form that the module's docstring describes.
+
+The alias is not a union: the type of the column, which the type checker does not see, says which member a value is, so
+each comparison and each sum of two values would need a cast.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +273,7 @@ class Field:
     name: str
     type: Type
     required: bool = False
-    initial_default: Any = field(default=None, hash=False)
+    initial_default: CellValue = field(default=None, hash=False)
     physical_name: str | None = None
     doc: str | None = None
 
@@ -328,7 +335,7 @@ def children(type_: Type) -> tuple[Field, ...]:
             return ()
 
 
-def described(field_: Field) -> dict[str, Any]:
+def described(field_: Field) -> dict[str, object]:
     """The field and its parts as plain values; what is not there has no key."""
     known = {"initial_default": field_.initial_default, "physical_name": field_.physical_name, "doc": field_.doc}
     return {
@@ -338,7 +345,7 @@ def described(field_: Field) -> dict[str, Any]:
     }
 
 
-def value_text(value: Any, type_: Type | None) -> str:
+def value_text(value: CellValue, type_: Type | None) -> str:
     """A value in the internal form as people write it: dates and instants in ISO 8601."""
     match type_:
         case DateType() if value is not None:

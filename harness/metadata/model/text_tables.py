@@ -230,7 +230,7 @@ def label(key: str) -> str:
     return visible(key.removesuffix("_ms") if key.endswith(_TIMES) else key)
 
 
-def value_text(key: str, value: Any) -> str:
+def value_text(key: str, value: object) -> str:
     """A value on one line; times as ISO 8601."""
     match value:
         case int() if key.endswith(_TIMES):
@@ -251,7 +251,7 @@ def value_text(key: str, value: Any) -> str:
             return visible(value if isinstance(value, str) else json_text(value, separators=(",", ":")))
 
 
-def _records(rows: Sequence[Mapping[str, Any]]) -> tuple[list[Column], list[list[str]]]:
+def _records(rows: Sequence[Mapping[str, object]]) -> tuple[list[Column], list[list[str]]]:
     columns, names = [], []
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
@@ -276,7 +276,7 @@ def record_lines(rows: Sequence[Mapping[str, Any]], indent: str = "", width: int
     yield from (indent + note for note in lines)
 
 
-def _is_table(value: Any) -> bool:
+def _is_table(value: object) -> bool:
     return isinstance(value, list) and len(value) > 0 and all(isinstance(item, dict) for item in value)
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from harness.metadata.model.arrow_values import array_of, without_rows
 from harness.metadata.model.schema import Field, StructType
+from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
 
@@ -30,7 +31,7 @@ class EqualityDelete:
     """
 
     path: str
-    physical: str
+    physical: PhysicalPath
     format: str
     keys: tuple[Field, ...]
     sequence_number: int
@@ -59,7 +60,7 @@ class PositionDeleteFile:
     """
 
     path: str
-    physical: str
+    physical: PhysicalPath
     format: str
     sequence_number: int
     partition: int
@@ -84,7 +85,7 @@ class StoredVector:
     """
 
     path: str
-    physical: str
+    physical: PhysicalPath
     format: Literal["puffin", "bin"]
     offset: int
     length: int

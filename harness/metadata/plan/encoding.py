@@ -224,6 +224,7 @@ def _decoded(raw: Any, hint: Any) -> Any:
     if origin is Literal:
         return _one_of(raw, arguments)
     choices = arguments if origin in (Union, UnionType) else (hint,)
+    choices = tuple(getattr(each, "__supertype__", each) for each in choices)  # paths are a `NewType` of str
     if isinstance(raw, dict):
         named: dict[str, Any] = {each.__name__: each for each in choices if isinstance(each, type)}
         cls = named[raw["is"]]  # no other class is built

@@ -31,7 +31,7 @@ from harness.metadata.model.file_schema import NameMapping
 from harness.metadata.model.schema import Field, Schema, Type, value_text
 from harness.metadata.plan.deletes import EqualityDelete, PositionDelete, PositionDeletes
 from harness.metadata.plan.projection import ColumnLookup
-from harness.storage.paths import PathMap, shown
+from harness.storage.paths import PathMap, RecordedPath, shown
 from harness.storage.records import dataclass
 
 P = TypeVar("P", bound="ScanPlan")
@@ -194,7 +194,7 @@ class IcebergRules:
     path_map: from recorded paths to physical ones; rows of position delete files name data files by recorded paths.
     """
 
-    location: str
+    location: RecordedPath
     path_map: PathMap
     name_mapping: NameMapping | None = None
 

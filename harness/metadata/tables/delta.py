@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -111,7 +110,7 @@ def _partitions(snapshot: DeltaSnapshot, schema: pa.Schema, partition: StructTyp
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _said(value: Any, type_: pa.DataType) -> Any:
+def _said(value: object, type_: pa.DataType) -> object:
     """A value of a commit. Values in mappings that are no text, which other writers than Spark record, become JSON."""
     if type_ == TEXTS and isinstance(value, Mapping):
         return [

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _Sizes: TypeAlias = dict[str, tuple[int | None, int | None]]
 """Rows and bytes of files by path."""
-_Columns: TypeAlias = dict[Any, tuple[str, str]]
+_ColumnTypes: TypeAlias = dict[Any, tuple[str, str]]
 """Names and types of top-level columns by a key that stays when a column is renamed."""
 COUNTS = ("rows_added", "rows_removed", "files_added", "files_removed", "bytes_added", "bytes_removed")
 """Counts of a point of the history. Files are data files; rows are removed with files, and by deletes of positions."""
@@ -41,7 +41,7 @@ def history(table: Any) -> list[dict[str, Any]]:
         reader, found = table.commits, []
         for part in table.readable():
             live: _Sizes = {}
-            columns: _Columns = {}
+            columns: _ColumnTypes = {}
             found += [_version(table, reader, version, live, columns) for version in part]
     except HarnessError as error:
         raise error.within(table=table.location, format=table.format) from error.__cause__
@@ -55,7 +55,7 @@ def newest(table: Any) -> dict[str, Any] | None:
     return None if table.current is None else _snapshot(table, table.current)
 
 
-def _snapshot(table: IcebergTable, snapshot: Snapshot) -> dict[str, Any]:
+def _snapshot(table: IcebergTable, snapshot: Snapshot) -> dict[str, object]:
     parent = table.metadata.snapshots.get(snapshot.parent_id) if snapshot.parent_id is not None else None
     summary = snapshot.summary
     release = " ".join(filter(None, (summary.get("engine-name"), summary.get("engine-version"))))
@@ -69,12 +69,12 @@ def _snapshot(table: IcebergTable, snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _columns(table: IcebergTable, snapshot: Snapshot) -> _Columns:
+def _columns(table: IcebergTable, snapshot: Snapshot) -> _ColumnTypes:
     schema = None if snapshot.schema_id is None else table.metadata.schemas.get(snapshot.schema_id)
     return {} if schema is None else {field.id: (field.name, str(field.type)) for field in schema.fields}
 
 
-def _changes(old: _Columns, new: _Columns) -> list[str]:
+def _changes(old: _ColumnTypes, new: _ColumnTypes) -> list[str]:
     """The changes of columns, a phrase each; none where either is unknown."""
     if not old or not new or old == new:
         return []
@@ -120,7 +120,9 @@ def _moved(kind: str, snapshot: Snapshot, parent: Snapshot | None) -> tuple[int 
     return (None if added is None or added < 0 else added), (None if removed is None or removed < 0 else removed)
 
 
-def _version(table: DeltaTable, reader: CommitReader, version: int, live: _Sizes, columns: _Columns) -> dict[str, Any]:
+def _version(
+    table: DeltaTable, reader: CommitReader, version: int, live: _Sizes, columns: _ColumnTypes
+) -> dict[str, object]:
     """A version. live, columns: of the version before, as far as they are known; afterwards, of this version."""
     file = table.log.commits.get(version)
     actions = None if file is None else reader.read_actions(file)
@@ -140,7 +142,7 @@ def _version(table: DeltaTable, reader: CommitReader, version: int, live: _Sizes
     }
 
 
-def _declared(actions: ParsedActions) -> _Columns:
+def _declared(actions: ParsedActions) -> _ColumnTypes:
     """The columns that a commit declares; none where it leaves them, or nobody can read them."""
     try:
         fields = [field for metadata in actions.metadata for field in json.loads(metadata.schema_string)["fields"]]
@@ -150,7 +152,7 @@ def _declared(actions: ParsedActions) -> _Columns:
         return {}
 
 
-def _changed(actions: ParsedActions, live: _Sizes, metrics: Any) -> Iterator[int | None]:
+def _changed(actions: ParsedActions, live: _Sizes, metrics: object) -> Iterator[int | None]:
     """The counts of a commit. live: the files known to be live before it; afterwards, those behind it."""
     after = {body["path"]: _sizes(body) for body in actions.adds}
     removed = {body["path"]: _sizes(body) for body in actions.removes}

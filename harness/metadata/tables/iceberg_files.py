@@ -51,6 +51,7 @@ from harness.metadata.tables.reading import (
     values_of,
 )
 from harness.storage.limits import contained
+from harness.storage.paths import both_paths
 from harness.storage.threads import cached_property
 
 # `readable_metrics`: the statistics of each column of a file by the column's name, with bounds as values of its type.
@@ -359,7 +360,7 @@ def _deleted(entry: ManifestEntry, source: IcebergTable) -> list[tuple[str, BitM
             wanted=_EveryPath(),
         )
         return list(found.items())
-    name = file.path if file.path == physical else f"{file.path} ({physical})"
+    name = both_paths(file.path, physical)
     puffin = open_puffin(source.storage, physical, file=name)
     vector, target = vector_of(entry, physical), file.referenced_data_file
     return [(str(target), read_deletion_vector(puffin, vector, target=target, data_record_count=None))]

@@ -13,7 +13,7 @@ from harness.metadata.iceberg.values import decode_bound, partition_types
 from harness.metadata.model.schema import BinaryType, FixedType, Schema, Type, UuidType
 from harness.metadata.tables.reading import FLAG, INT, LONG, TEXT, TEXTS, TIME, schema_of, table_of, values_of
 
-_Rows: TypeAlias = Iterator[tuple[Any, ...]]
+_LogRows: TypeAlias = Iterator[tuple[Any, ...]]
 _SUMMARY = pa.struct(list(schema_of(contains_null=FLAG, contains_nan=FLAG, lower_bound=TEXT, upper_bound=TEXT)))
 _FILE_COUNTS = [f"{how}_{what}_files_count" for what in ("data", "delete") for how in ("added", "existing", "deleted")]
 MANIFESTS = schema_of(
@@ -28,14 +28,14 @@ MANIFESTS = schema_of(
 ALL_MANIFESTS = MANIFESTS.append(pa.field("reference_snapshot_id", LONG))
 
 
-def _snapshots(metadata: TableMetadata, _: str) -> _Rows:
+def _snapshots(metadata: TableMetadata, _: str) -> _LogRows:
     """All snapshots, in the order of the metadata."""
     for s in metadata.snapshots.values():
         summary = [(str(key), str(value)) for key, value in s.summary.items()]
         yield s.timestamp_ms, s.id, s.parent_id, s.operation, s.manifest_list, summary
 
 
-def _history(metadata: TableMetadata, _: str) -> _Rows:
+def _history(metadata: TableMetadata, _: str) -> _LogRows:
     """The current snapshots of the past, and from when on each was current."""
     ancestors: set[int] = set()  # the current snapshot, and its ancestors as far as they are there
     current = metadata.current_snapshot_id
@@ -46,14 +46,14 @@ def _history(metadata: TableMetadata, _: str) -> _Rows:
         yield e.timestamp_ms, e.snapshot_id, _parent(metadata, e.snapshot_id), e.snapshot_id in ancestors
 
 
-def _refs(metadata: TableMetadata, _: str) -> _Rows:
+def _refs(metadata: TableMetadata, _: str) -> _LogRows:
     """Branches and tags."""
     for name, ref in metadata.refs.items():
         limits = (ref.max_ref_age_ms, ref.min_snapshots_to_keep, ref.max_snapshot_age_ms)
         yield name, ref.type.value.upper(), ref.snapshot_id, *limits
 
 
-def _metadata_log(metadata: TableMetadata, current: str) -> _Rows:
+def _metadata_log(metadata: TableMetadata, current: str) -> _LogRows:
     """The metadata files, the current one last, each with id, schema and sequence number of its current snapshot."""
     entries = [(entry.timestamp_ms, entry.file) for entry in metadata.metadata_log]
     for time, file in [*entries, (metadata.last_updated_ms, current)]:
@@ -63,7 +63,7 @@ def _metadata_log(metadata: TableMetadata, current: str) -> _Rows:
         yield time, file, ids[-1] if ids else None, *known
 
 
-OF_METADATA: Mapping[str, tuple[pa.Schema, Callable[[TableMetadata, str], _Rows]]] = {
+OF_METADATA: Mapping[str, tuple[pa.Schema, Callable[[TableMetadata, str], _LogRows]]] = {
     "snapshots": (
         schema_of(
             committed_at=TIME, snapshot_id=LONG, parent_id=LONG, operation=TEXT, manifest_list=TEXT, summary=TEXTS
@@ -111,7 +111,7 @@ def manifests(
     return table_of(ALL_MANIFESTS, rows)
 
 
-def _summaries(summaries: Sequence[FieldSummary] | None, types: Sequence[Type]) -> list[tuple[Any, ...]] | None:
+def _summaries(summaries: Sequence[FieldSummary] | None, types: Sequence[Type]) -> list[tuple[object, ...]] | None:
     if summaries is None:
         return None
     known = [*types, *[BinaryType()] * (len(summaries) - len(types))]

@@ -14,7 +14,16 @@ import pyarrow as pa
 
 from harness.errors import HarnessError, RequestError, UnknownColumnError
 from harness.metadata.model.arrow_values import array_of, children_of, from_numpy, nested_type, to_numpy, with_children
-from harness.metadata.model.schema import Field, IntegerType, OpaqueType, StructType, Type, UuidType, arrow_type
+from harness.metadata.model.schema import (
+    CellValue,
+    Field,
+    IntegerType,
+    OpaqueType,
+    StructType,
+    Type,
+    UuidType,
+    arrow_type,
+)
 from harness.metadata.model.text_tables import Column, column_of, html_table, table_lines
 from harness.storage.records import dataclass
 
@@ -175,7 +184,7 @@ def table_of(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def values_of(values: Sequence[Any], type_: Type) -> pa.Array:
+def values_of(values: Sequence[object], type_: Type) -> pa.Array:
     """Internal values (`harness.metadata.model.schema`) of a type that is not nested, as an Arrow column."""
     match type_:
         case UuidType():
@@ -234,7 +243,7 @@ def _in_words(array: pa.Array, field: pa.Field) -> pa.Array:
     return with_children(array, children, nested_type(array.type, [child.type for child in children]))
 
 
-def tuples_of(tuples: Sequence[Mapping[int, Any]], type_: StructType) -> pa.Array:
+def tuples_of(tuples: Sequence[Mapping[int, CellValue]], type_: StructType) -> pa.Array:
     """Partition tuples (internal values by field id) as structs; a field that a tuple has not is null."""
     arrays = [values_of([values.get(f.id) for values in tuples], f.type) for f in type_.fields]
     return pa.StructArray.from_arrays(arrays, fields=_tuple_fields(type_))

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from harness.differ.asking import Ask, Copies, Reads
-from harness.differ.checks import Checks, Shape
+from harness.differ.checks import Checks, QueryShape
 from harness.differ.result import BatchOutcome
 from harness.engines.registry import engine_of, find_engine
 from harness.errors import HarnessError
@@ -31,7 +31,7 @@ _FALSE = re.compile(r"(ICE|DEL)-5\d\d|ICE-2(03|06|07)|(ICE|DEL)-403|DEL-(109|205
 
 
 def agreement_of(
-    built: TableCase, reader: ReaderUnderTest | OwnReader, asked: str, shapes: Sequence[Shape]
+    built: TableCase, reader: ReaderUnderTest | OwnReader, asked: str, shapes: Sequence[QueryShape]
 ) -> Agreement | None:
     """The agreement of a reader with itself on the newest snapshot of a table; None: it does not read it.
 

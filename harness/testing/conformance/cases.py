@@ -49,7 +49,7 @@ class Cases:
     features: Mapping[str, str]
 
 
-_FACTS: Mapping[str, Callable[[Any], Any]] = {
+_FACTS: Mapping[str, Callable[[Any], object]] = {
     "version": lambda state: state.version,
     "minReaderVersion": lambda state: state.protocol.min_reader_version,
     "minWriterVersion": lambda state: state.protocol.min_writer_version,
@@ -81,7 +81,7 @@ class MetadataRead(ResolvedExpectation):
         return _facts({name: _FACTS[name](state) for name in self.expected["name"].to_pylist()})
 
 
-def _facts(known: Mapping[str, Any]) -> pa.Table:
+def _facts(known: Mapping[str, object]) -> pa.Table:
     values = [json.dumps(value, sort_keys=True) for value in known.values()]
     return pa.table({"name": list(known), "value": values}, pa.schema([("name", pa.string()), ("value", pa.string())]))
 

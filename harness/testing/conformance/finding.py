@@ -35,7 +35,7 @@ _PROGRAM = re.compile(r"(?:(?P<name>[^=:]+)=)?exec:(?P<command>.*\S.*)", re.DOTA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class EnginePlaces:
     """Places and time limits of engines.
 
     pythons: by name of an engine, the interpreter that has it.
@@ -75,7 +75,7 @@ def check_names(names: Mapping[str, object]) -> None:
             raise _unknown(name)
 
 
-def open_engine(name: str, places: Places, resources: ExitStack) -> ReaderUnderTest | OwnReader:
+def open_engine(name: str, places: EnginePlaces, resources: ExitStack) -> ReaderUnderTest | OwnReader:
     """An engine, ready to read until `resources` are closed.
 
     Raises:

@@ -30,7 +30,7 @@ def json_lines_of(rows: pa.Table) -> str:
     return "".join(f"{json_text(record)}\n" for record in records)
 
 
-def json_value(scalar: pa.Scalar) -> Any:
+def json_value(scalar: pa.Scalar) -> object:
     """An Arrow value as JSON; None is null."""
     if not scalar.is_valid:
         return None
@@ -97,7 +97,7 @@ def json_lines_table(text: str, wanted: pa.Schema | None) -> pa.Table:
     return pa.table(columns) if columns else pa.table({"": pa.nulls(len(rows))}).select([])
 
 
-def _absent(name: str, row: Mapping[str, Any]) -> Any:
+def _absent(name: str, row: Mapping[str, object]) -> object:
     raise ValueError(f"the row {shown(row)} has no {name!r}, which another row has; null is written as null")
 
 
@@ -108,7 +108,7 @@ def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
     return pa.array(found, type_)
 
 
-def _value(value: Any, type_: pa.DataType) -> Any:
+def _value(value: Any, type_: pa.DataType) -> object:
     """A value of `json_value` as `pyarrow.array` takes it."""
     kind = pa.types
     if value is None:
@@ -128,6 +128,6 @@ def _value(value: Any, type_: pa.DataType) -> Any:
     return float(value) if kind.is_floating(type_) else value
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """The start of a value as JSON, for messages."""
     return json.dumps(value)[:60]

@@ -28,7 +28,7 @@ from harness.storage.gate import Outside
 from harness.storage.paths import is_local, local_path, shown
 from harness.storage.records import dataclass
 from harness.table import open_table
-from harness.testing.conformance.finding import Places, open_engine
+from harness.testing.conformance.finding import EnginePlaces, open_engine
 from harness.testing.conformance.judging import recoded
 from harness.testing.conformance.own import At, TableAt
 from harness.testing.conformance.protocol import predicate
@@ -44,7 +44,7 @@ def other_engine(name: str) -> OtherEngine:
 
     Raises RequestError: there is no such engine, or it is not installed; EngineError: it does not start.
     """
-    worker = open_engine(name, Places(), _WORKERS)
+    worker = open_engine(name, EnginePlaces(), _WORKERS)
     assert isinstance(worker, Worker), "engines that run plans are found first"
     return OtherEngine(worker)
 

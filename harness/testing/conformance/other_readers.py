@@ -34,23 +34,16 @@ class SparkRefusal(Exception):
     """The message of a data source of Spark, without the exceptions that carried it."""
 
 
-_Columns: TypeAlias = "tuple[str, ...] | None"
-_Read: TypeAlias = "Callable[..., Any]"
+_ReadRows: TypeAlias = "Callable[..., Any]"
 """The rows of a table, columns and a condition; options of the protocol by keyword."""
 _Select: TypeAlias = "Callable[[list[str]], str]"
 """The statement over tables, which are named so in it."""
-_Query: TypeAlias = "Callable[[list[SimpleNamespace], _Select, dict[str, int]], Any]"
-"""The rows of a statement over tables, under settings of the protocol's names."""
 _Count: TypeAlias = "Callable[[SimpleNamespace, str | None], int]"
-_Reader: TypeAlias = "tuple[str, _Read, _Count, tuple[str, ...]]"
+_ReaderCalls: TypeAlias = "tuple[str, _ReadRows, _Count, tuple[str, ...]]"
 """An engine, imported: its version with that of its files' reader, functions of rows and of a count, and options."""
 
 
-_Settings: TypeAlias = "Mapping[str, str]"
-"""Settings of an engine that a person named."""
-
-
-def _pyiceberg() -> _Reader:
+def _pyiceberg() -> _ReaderCalls:
     """PyIceberg, over a table's metadata file."""
     import pyarrow as pa
     import pyiceberg
@@ -77,7 +70,7 @@ def _pyiceberg() -> _Reader:
 
     def read(
         table: SimpleNamespace,
-        columns: _Columns,
+        columns: tuple[str, ...] | None,
         where: str | None,
         limit: int | None = None,
         batch_rows: int | None = None,
@@ -93,7 +86,7 @@ def _pyiceberg() -> _Reader:
     return f"{pyiceberg.__version__}, pyarrow {pa.__version__}", read, count, ("limit", "batch_rows")
 
 
-def _pyiceberg_core() -> _Reader:
+def _pyiceberg_core() -> _ReaderCalls:
     """iceberg-rust in pyiceberg-core, asked by DataFusion, over a table that PyIceberg opens."""
     import datafusion
     import pyiceberg_core.datafusion  # noqa: F401  # not installed: said at once
@@ -114,7 +107,7 @@ def _pyiceberg_core() -> _Reader:
     return f"{installed('pyiceberg-core')}, datafusion {datafusion.__version__}", *_by_sql(query), ("limit", "union")
 
 
-def _deltalake() -> _Reader:
+def _deltalake() -> _ReaderCalls:
     """delta-rs: a query that DataFusion runs inside deltalake."""
     import deltalake
 
@@ -132,7 +125,7 @@ def _deltalake() -> _Reader:
     return str(deltalake.__version__), *_by_sql(query), ("limit", "union")
 
 
-def _polars_iceberg() -> _Reader:
+def _polars_iceberg() -> _ReaderCalls:
     """Polars as its extra `iceberg` installs it, with a planner of its own, for tables of Iceberg alone."""
     import polars_iceberg  # noqa: F401  # not installed: said at once
 
@@ -140,7 +133,7 @@ def _polars_iceberg() -> _Reader:
     return f"{version}, polars-iceberg {installed('polars-iceberg')}", read, count, options
 
 
-def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _Reader:
+def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _ReaderCalls:
     """Polars: its own reader over what PyIceberg plans, or deltalake."""
     import polars as pl
 
@@ -158,7 +151,7 @@ def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _Reader:
 
     def read(
         table: SimpleNamespace,
-        columns: _Columns,
+        columns: tuple[str, ...] | None,
         where: str | None,
         union: Sequence[SimpleNamespace] = (),
         limit: int | None = None,
@@ -179,11 +172,11 @@ def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _Reader:
     return str(pl.__version__), read, count, ("limit", "union", "batch_rows")
 
 
-def _daft() -> _Reader:
+def _daft() -> _ReaderCalls:
     """Daft: files that PyIceberg or deltalake plan, read by Daft."""
     import daft
 
-    def of_ref(table: SimpleNamespace) -> dict[str, Any]:
+    def of_ref(table: SimpleNamespace) -> dict[str, object]:
         """Arguments of Daft's reader for a branch or a tag."""
         from pyiceberg.table import StaticTable
 
@@ -203,7 +196,7 @@ def _daft() -> _Reader:
 
     def read(
         table: SimpleNamespace,
-        columns: _Columns,
+        columns: tuple[str, ...] | None,
         where: str | None,
         union: Sequence[SimpleNamespace] = (),
         limit: int | None = None,
@@ -229,14 +222,14 @@ def _moment(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-_ARGUMENTS: Mapping[str, Mapping[str, tuple[str, Callable[[Any], Any]]]] = {
+_ARGUMENTS: Mapping[str, Mapping[str, tuple[str, Callable[[Any], object]]]] = {
     "delta": {"version": ("version", int), "timestamp_ms": ("version", _moment)},
     "iceberg": {"snapshot_id": ("snapshot_id", int)},
 }
 """Arguments of readers in Python for a point of history, by format and kind of point."""
 
 
-def _at(engine: str, table: SimpleNamespace) -> dict[str, Any]:
+def _at(engine: str, table: SimpleNamespace) -> dict[str, object]:
     """Arguments of a reader in Python for the table's point of history."""
     if table.at is None:
         return {}
@@ -246,7 +239,7 @@ def _at(engine: str, table: SimpleNamespace) -> dict[str, Any]:
     return {name: value(table.at.value)}
 
 
-def _duckdb(format: str, extensions: tuple[str, ...], settings: _Settings) -> _Reader:
+def _duckdb(format: str, extensions: tuple[str, ...], settings: Mapping[str, str]) -> _ReaderCalls:
     """DuckDB's own extension for a format, from its package and not from the network. settings: for `SET`."""
     import duckdb
 
@@ -274,7 +267,7 @@ def _duckdb(format: str, extensions: tuple[str, ...], settings: _Settings) -> _R
         place = table.metadata_path if format == "iceberg" else table.location
         return f"{format}_scan({_literal(place)}{_scan_at(format, table.at)})"
 
-    def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> Any:
+    def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> object:
         try:
             connection = loaded(options.get("threads"))
             return connection.sql(select([named(table) for table in tables])).to_arrow_table()
@@ -314,8 +307,11 @@ def _check_format(table: SimpleNamespace, format: str, engine: str) -> None:
         raise Unsupported(f"{engine} reads {format.capitalize()} tables only")
 
 
-def _by_sql(query: _Query) -> tuple[_Read, _Count]:
-    """The functions of an engine that runs SQL."""
+def _by_sql(query: Callable[[list[SimpleNamespace], _Select, dict[str, int]], object]) -> tuple[_ReadRows, _Count]:
+    """The functions of an engine that runs SQL.
+
+    query: the rows of a statement over tables, under settings of the protocol's names.
+    """
 
     def select(shown: str, conditions: list[str | None], sources: list[str], limit: int | None) -> str:
         parts = [
@@ -326,7 +322,7 @@ def _by_sql(query: _Query) -> tuple[_Read, _Count]:
 
     def read(
         table: SimpleNamespace,
-        columns: _Columns,
+        columns: tuple[str, ...] | None,
         where: str | None,
         union: Sequence[SimpleNamespace] = (),
         limit: int | None = None,
@@ -365,14 +361,14 @@ def _clickhouse_moment(literal: re.Match[str]) -> str:
     return f"fromUnixTimestamp64Micro({since // timedelta(microseconds=1)}, 'UTC')"
 
 
-def _chdb(settings: _Settings) -> _Reader:
+def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
     """chDB: ClickHouse in this process, by its table functions. settings: of its queries."""
     os.chdir("/")  # it reads files below the directory that it starts in, and no other
     import chdb
 
     chosen = {name: _text(value) for name, value in settings.items()}
 
-    def asked_with(text: str, values: Mapping[str, object]) -> Any:
+    def asked_with(text: str, values: Mapping[str, object]) -> object:
         written = ", ".join(f"{name} = {value}" for name, value in values.items())
         return chdb.query(f"{text} SETTINGS {written}" if written else text, "ArrowTable")
 
@@ -384,7 +380,7 @@ def _chdb(settings: _Settings) -> _Reader:
             inside = f", SETTINGS iceberg_metadata_file_path = {_text(f'metadata/{Path(table.metadata_path).name}')}"
         return f"{_CLICKHOUSE[table.format][0]}({_text(table.location)}{inside})"
 
-    def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> Any:
+    def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> object:
         set_: dict[str, object] = {**chosen, **{_CLICKHOUSE_SETTINGS[name]: n for name, n in options.items()}}
         asked = select(["t"] * len(tables))
         for table in tables:
@@ -402,7 +398,7 @@ def _chdb(settings: _Settings) -> _Reader:
     return str(chdb.__version__), *_by_sql(query), ("limit", "union", *_CLICKHOUSE_SETTINGS)
 
 
-def _sail() -> _Reader:
+def _sail() -> _ReaderCalls:
     """Sail: its server of Spark Connect, in this process, and PySpark's client."""
     from pysail.spark import SparkConnectServer
     from pyspark.sql import SparkSession
@@ -421,7 +417,7 @@ def _sail() -> _Reader:
 
     def read(
         table: SimpleNamespace,
-        columns: _Columns,
+        columns: tuple[str, ...] | None,
         where: str | None,
         union: Sequence[SimpleNamespace] = (),
         limit: int | None = None,
@@ -475,7 +471,9 @@ class SparkReference:
     session: a session with its jars; None: one is started when first needed. settings: of the session that is started.
     """
 
-    def __init__(self, format: str, session: SparkSession | None = None, settings: _Settings | None = None) -> None:
+    def __init__(
+        self, format: str, session: SparkSession | None = None, settings: Mapping[str, str] | None = None
+    ) -> None:
         import pyspark  # noqa: F401  # not installed: said at once
 
         self._format, self._given, self._settings = format, session, settings or {}
@@ -516,7 +514,7 @@ class SparkReference:
         return int(_told(lambda: self._frame(table, None, where, {}).count()))
 
     def _frame(
-        self, table: SimpleNamespace, columns: _Columns, where: str | None, settings: Mapping[str, int]
+        self, table: SimpleNamespace, columns: tuple[str, ...] | None, where: str | None, settings: Mapping[str, int]
     ) -> DataFrame:
         if table.format != self._format:
             raise Unsupported(f"This reads {self._format} tables only")
@@ -538,7 +536,7 @@ class SparkReference:
         return self._given or _started(self._format, tuple(self._settings.items()))
 
 
-def _told(action: Callable[[], Any]) -> Any:
+def _told(action: Callable[[], object]) -> Any:
     """The result of an action of Spark, or the exception of Java that began its failure."""
     from py4j.protocol import Py4JJavaError
 
@@ -603,7 +601,7 @@ def _started(format: str, settings: tuple[tuple[str, str], ...] = ()) -> SparkSe
     return session
 
 
-def _spark(format: str, settings: _Settings) -> _Reader:
+def _spark(format: str, settings: Mapping[str, str]) -> _ReaderCalls:
     reader = SparkReference(format, settings=settings)
     return (
         reader.version(),
@@ -613,7 +611,7 @@ def _spark(format: str, settings: _Settings) -> _Reader:
     )
 
 
-_READERS: Mapping[str, Callable[[], _Reader]] = {
+_READERS: Mapping[str, Callable[[], _ReaderCalls]] = {
     "pyiceberg": _pyiceberg,
     "pyiceberg-core": _pyiceberg_core,
     "deltalake": _deltalake,
@@ -622,7 +620,7 @@ _READERS: Mapping[str, Callable[[], _Reader]] = {
     "daft": _daft,
     "sail": _sail,
 }
-_WITH_SETTINGS: Mapping[str, Callable[[_Settings], _Reader]] = {
+_WITH_SETTINGS: Mapping[str, Callable[[Mapping[str, str]], _ReaderCalls]] = {
     "duckdb-iceberg": partial(_duckdb, "iceberg", ("avro", "iceberg")),
     "duckdb-delta": partial(_duckdb, "delta", ("delta",)),
     "chdb": _chdb,
@@ -632,7 +630,7 @@ _WITH_SETTINGS: Mapping[str, Callable[[_Settings], _Reader]] = {
 """Readers, and readers whose engines take settings by name."""
 
 
-def _opened(name: str, *pairs: str) -> _Reader:
+def _opened(name: str, *pairs: str) -> _ReaderCalls:
     """The reader of a name. pairs: `SETTING=VALUE`."""
     if name in _WITH_SETTINGS:
         return _WITH_SETTINGS[name]({setting: value for setting, _, value in (pair.partition("=") for pair in pairs)})

@@ -7,7 +7,6 @@ import importlib
 import sys
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 from harness.testing.conformance.own import ArrowStream, At, ChangeReader, Counting, ReaderUnderTest, TableAt
 
@@ -53,7 +52,9 @@ def _wanted(table: SimpleNamespace) -> TableAt:
 OPTIONS: tuple[str, ...] = getattr(_ENGINE, "options", ())
 
 
-def read(table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None, **options: Any) -> ArrowStream:
+def read(
+    table: SimpleNamespace, *, columns: tuple[str, ...] | None, where: str | None, **options: object
+) -> ArrowStream:
     """The rows that the engine reads."""
     return _ENGINE.read(_wanted(table), columns=columns, where=where, **options)
 

@@ -49,7 +49,7 @@ def fault(message: object, kind: str) -> str | None:
 @cache
 def schema() -> dict[str, Any]:
     """The JSON schema of all messages."""
-    document: dict[str, Any] = json.loads(_SCHEMA.read_text("utf-8"))
+    document: dict[str, object] = json.loads(_SCHEMA.read_text("utf-8"))
     return document
 
 
@@ -61,7 +61,7 @@ def first_fault(value: object, kind: str, schema: Mapping[str, Any], place: str)
     return _fault(value, schema["$defs"][kind], schema["$defs"], place)
 
 
-def _fault(value: Any, rule: Mapping[str, Any], known: Mapping[str, Any], place: str) -> str | None:
+def _fault(value: object, rule: Mapping[str, Any], known: Mapping[str, Any], place: str) -> str | None:
     if "$ref" in rule:
         return _fault(value, known[rule["$ref"].rpartition("/")[2]], known, place)
     if "anyOf" in rule:
@@ -159,7 +159,7 @@ class _Unsayable(Exception):
     """A part that Iceberg's expressions have no word for."""
 
 
-def predicate(where: str | None, columns: Schema | None = None) -> dict[str, Any] | None:
+def predicate(where: str | None, columns: Schema | None = None) -> dict[str, object] | None:
     """The filter as JSON of Iceberg's REST catalog (`Expression`); None: no filter, or none that JSON can say.
 
     where: a boolean expression in DuckDB's dialect. columns: the types of columns, by which JSON says times and bytes.
@@ -173,7 +173,7 @@ def predicate(where: str | None, columns: Schema | None = None) -> dict[str, Any
         return None
 
 
-def _expression(node: exp.Expr, types: Mapping[str, dt.Type], negated: bool = False) -> dict[str, Any]:
+def _expression(node: exp.Expr, types: Mapping[str, dt.Type], negated: bool = False) -> dict[str, object]:
     match node:
         case exp.Paren():
             return _expression(node.this, types, negated)
@@ -199,7 +199,7 @@ def _expression(node: exp.Expr, types: Mapping[str, dt.Type], negated: bool = Fa
     return {"type": "and", "left": {"type": "not", "child": found} if negated else found, "right": known}
 
 
-def _test(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, Any]:
+def _test(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, object]:
     """The expression of one column."""
     match node:
         case exp.Column() if isinstance(types.get(_term(node)), dt.BooleanType):
@@ -261,7 +261,7 @@ def _literal(node: exp.Expr, type_: dt.Type | None) -> Any:
             raise _Unsayable
 
 
-def _cast(text: str, sql: Any, type_: dt.Type | None) -> str:
+def _cast(text: str, sql: object, type_: dt.Type | None) -> str:
     """A literal of a named type, as Iceberg writes single values."""
     if sql in _SAME_TEXT:
         return text

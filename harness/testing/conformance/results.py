@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from harness.differ.result import BatchEntry, ComparisonResult
 from harness.errors import RequestError, visible
@@ -208,7 +207,7 @@ class Agreement:
     declined: Mapping[str, int]
     violations: tuple[Violation, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The agreement as plain values."""
         violations = [
             {

@@ -18,7 +18,7 @@ from typing import get_args
 import pyarrow as pa
 
 import harness
-from harness.differ.checks import Shape
+from harness.differ.checks import QueryShape
 from harness.errors import EngineError, HarnessWarning, RequestError, UnsupportedError
 from harness.storage.outputs import place_below
 from harness.storage.threads import cached_property, phase
@@ -83,7 +83,7 @@ def run(
     lists: Lists | None = None,
     keep: Path | None = None,
     missing: Mapping[str, str] | None = None,
-    shapes: Sequence[Shape] = (),
+    shapes: Sequence[QueryShape] = (),
 ) -> Run:
     """Every scenario on every engine.
 
@@ -179,7 +179,7 @@ def _cases(
     lists: Lists,
     place: Path,
     engines: Sequence[_Tested],
-    shapes: Sequence[Shape],
+    shapes: Sequence[QueryShape],
 ) -> Iterator[Case]:
     """A scenario on every engine; its table is made in `place` for the first engine that does not skip it."""
     built: TableCase | Check | None = scenario if isinstance(scenario, TableCase) else None

@@ -62,7 +62,7 @@ _README = Path(__file__).with_name("suite.md")
 @cache
 def schema() -> dict[str, Any]:
     """The JSON schema of the suite's files and of results."""
-    document: dict[str, Any] = json.loads(_SCHEMA.read_text("utf-8"))
+    document: dict[str, object] = json.loads(_SCHEMA.read_text("utf-8"))
     return document
 
 
@@ -108,7 +108,7 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
     return paths
 
 
-def _entry(scenario: Scenario, path: Path, twin_of: str | None) -> dict[str, Any]:
+def _entry(scenario: Scenario, path: Path, twin_of: str | None) -> dict[str, object]:
     return {
         "name": scenario.name,
         "title": scenario.title,
@@ -157,7 +157,7 @@ def _write_case(built: Built, directory: Path, has_twin: bool) -> Path:
     return path
 
 
-def _requirement(clause: str) -> dict[str, Any]:
+def _requirement(clause: str) -> dict[str, object]:
     """A rule, or what else a scenario cites."""
     try:
         rule = find_rule(clause)
@@ -166,7 +166,7 @@ def _requirement(clause: str) -> dict[str, Any]:
     return {"id": rule.name, "title": rule.title, "source": rule.source, "links": list(rule.links)}
 
 
-def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> dict[str, Any]:
+def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> dict[str, object]:
     at, expected, rows, error = expectation.at, expectation.expected, None, None
     if isinstance(expected, pa.Table):
         columns = columns_of(built.history, built.scenario.expectations[expectation.number - 1], at)
@@ -189,7 +189,7 @@ def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> di
     }
 
 
-def _write_rows(rows: pa.Table, columns: Sequence[Field], directory: Path, number: int) -> dict[str, Any]:
+def _write_rows(rows: pa.Table, columns: Sequence[Field], directory: Path, number: int) -> dict[str, object]:
     # A required column of a damaged table may hold nulls, which other implementations of Arrow refuse.
     kept = [f.with_nullable(f.nullable or rows.column(i).null_count > 0) for i, f in enumerate(rows.schema)]
     schema, name = pa.schema(kept), f"expected/{number}"
@@ -200,14 +200,14 @@ def _write_rows(rows: pa.Table, columns: Sequence[Field], directory: Path, numbe
     return {"count": rows.num_rows, "columns": told, "arrow": f"{name}.arrow", "jsonl": f"{name}.jsonl"}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """The answer of a catalog, with held commits as text."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _json(document: Any) -> str:
+def _json(document: object) -> str:
     return json_text(document, indent=1) + "\n"
 
 

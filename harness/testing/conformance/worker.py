@@ -44,7 +44,7 @@ def main() -> None:
     os.dup2(2, 1)
     faulthandler.enable()  # a crash says where it was
     sys.argv = sys.argv[1:]
-    engine: dict[str, Any] = {}
+    engine: dict[str, object] = {}
     for line in requests:
         request = json.loads(line)
         answer = _hello(engine) if request["op"] == "hello" else {"id": request["id"], **_answer(engine, request)}
@@ -52,7 +52,7 @@ def main() -> None:
         answers.flush()
 
 
-def _hello(engine: dict[str, Any]) -> dict[str, Any]:
+def _hello(engine: dict[str, Any]) -> dict[str, object]:
     try:
         importlib.import_module("pyarrow")
     except ImportError:
@@ -78,7 +78,7 @@ def _hello(engine: dict[str, Any]) -> dict[str, Any]:
         return {"missing": f"{type(error).__name__}: {error}"}
 
 
-def _answer(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
+def _answer(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, object]:
     table = _with_point(request["table"])
     chosen = request.get("columns")
     columns = None if chosen is None else tuple(chosen)

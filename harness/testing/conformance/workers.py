@@ -234,7 +234,7 @@ class Worker:
         columns: tuple[str, ...] | None,
         where: str | None,
         wanted: pa.Schema | None = None,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, object] | None = None,
     ) -> pa.Table:
         """The rows. wanted: the types of columns, for rows that come as JSON. options: of the protocol's names.
 
@@ -266,7 +266,7 @@ class Worker:
         self._kill()
         self._directory.cleanup()
 
-    def _filter(self, where: str | None) -> dict[str, Any]:
+    def _filter(self, where: str | None) -> dict[str, object]:
         if where is not None and not self.takes_filters:
             raise UnsupportedError(f"{self.name} takes no filters")
         return {"where": where, "predicate": predicate(where)}
@@ -314,7 +314,7 @@ class Worker:
             case _:
                 return answer
 
-    def _ask(self, request: Mapping[str, Any], limit_s: float) -> dict[str, Any]:
+    def _ask(self, request: Mapping[str, object], limit_s: float) -> dict[str, object]:
         assert self._process is not None
         line = self._process.answer(json.dumps(request), limit_s)
         match line:
@@ -343,7 +343,7 @@ class Worker:
         wrong = wrong or f"the answer has the id {answer['id']}, the request {request['id']}"
         raise EngineError(f"{self.name} breaks the protocol: {wrong}", cause=NONSENSE)
 
-    def _rows(self, request: Mapping[str, Any], wanted: pa.Schema | None) -> pa.Table:
+    def _rows(self, request: Mapping[str, object], wanted: pa.Schema | None) -> pa.Table:
         folder = Path(self._directory.name)
         answer = str(self._asked({**request, "output": str(folder / "rows")})["rows"])
         # Only a file of harness's own folder is read and removed: an answer may name a file of the table.

@@ -85,7 +85,7 @@ class _Job:
     def _key(self, request: Mapping[str, Any]) -> tuple[str, ...]:
         return self.tables.key_of(request["catalog"], request["namespace"], request["name"])
 
-    def _enter(self, entry: _Numbered) -> dict[str, Any]:
+    def _enter(self, entry: _Numbered) -> dict[str, object]:
         number = str(next(_NUMBERS))
         self.entries[number] = entry
         opened, staged = entry.opened, entry.staged
@@ -99,34 +99,34 @@ class _Job:
             "partitioning": [] if opened is None else [p for p in opened.partitioned_by if "(" not in p],
         }
 
-    def do_load(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def do_load(self, request: Mapping[str, Any]) -> dict[str, object]:
         key = self._key(request)
         opened = self.tables.load(key, request.get("version"), request.get("timestamp"))
         if opened is None and not request.get("create"):
             return {"missing": True}
         return self._enter(_Numbered(opened, key))
 
-    def do_path(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def do_path(self, request: Mapping[str, Any]) -> dict[str, object]:
         opened = self.tables.load_path(request["format"], request["options"])
         return self._enter(_Numbered(opened, (), settled=True))
 
-    def do_changes(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def do_changes(self, request: Mapping[str, Any]) -> dict[str, object]:
         opened = self.tables.changes(request["function"], request["values"], request["types"])
         return self._enter(_Numbered(opened, (), settled=True))
 
-    def do_plan(self, request: Mapping[str, Any]) -> Any:
+    def do_plan(self, request: Mapping[str, Any]) -> object:
         entry = self.entries[request["table"]]
         assert entry.opened is not None, "a table without columns is not read"
         options = {} if entry.settled else request["options"]
         return entry.opened.frame(self.spark, request["columns"], request["filters"], options)._jdf
 
-    def do_stage(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def do_stage(self, request: Mapping[str, Any]) -> dict[str, object]:
         schema = StructType.fromJson(json.loads(request["schema"]))
         partitions = tuple(request["partitioning"])
         staged = Write(mode=request["mode"], schema=schema, directory=None, partitioned_by=partitions)
         return self._enter(_Numbered(None, self._key(request), staged=staged))
 
-    def do_directory(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def do_directory(self, request: Mapping[str, Any]) -> dict[str, object]:
         entry = self.entries[request["table"]]
         if entry.staged is not None and overwrite_of(request["options"]) != ("overwrite", None):
             raise RequestError(
@@ -160,7 +160,7 @@ class _Job:
         target.writes.extend(entry.pending or [entry.staged])
         entry.staged = None
 
-    def do_drop(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def do_drop(self, request: Mapping[str, object]) -> dict[str, object]:
         key = self._key(request)
         target = self.tables.targets.get(key)
         if target is not None and target.created is not None:
@@ -201,13 +201,13 @@ class _Job:
         facts: dict[str, Any] = {"schema": rows.schema, "partitioned_by": partitions, "options": options}
         target.writes.append(Write(mode=name, where=where, directory=directory, **facts))
 
-    def do_tables(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def do_tables(self, request: Mapping[str, Any]) -> dict[str, object]:
         return {"names": self.tables.names(request["catalog"], request["namespace"])}
 
-    def do_namespaces(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def do_namespaces(self, request: Mapping[str, Any]) -> dict[str, object]:
         return {"names": self.tables.namespaces(request["catalog"], request["namespace"])}
 
-    def do_refuse(self, request: Mapping[str, Any]) -> None:
+    def do_refuse(self, request: Mapping[str, object]) -> None:
         raise UnsupportedError(
             f"Cannot {request['command']} {request['name']}: harness reads tables, and records what a job writes; "
             "run the test in a session with the real writers, harness.spark_session(reference='iceberg') "
@@ -222,14 +222,14 @@ class Bridge:
     def __init__(self) -> None:
         self.jobs: dict[str, _Job] = {}
 
-    def apply(self, text: str, more: Any) -> Any:
+    def apply(self, text: str, more: object) -> object:
         """The answer to one request; called by the JVM. more: rows to save."""
         try:
             request = json.loads(text)
             job = self.jobs.get(request["session"])
             if job is None:
                 raise RequestError("Cannot answer Spark: this session's tables are gone, because its test is over")
-            answer: Callable[[Mapping[str, Any]], Any] = getattr(job, f"do_{request['do']}")
+            answer: Callable[[Mapping[str, Any]], object] = getattr(job, f"do_{request['do']}")
             with _CLASSIC:
                 told = answer(request | {"rows": more})
             return json.dumps(told or {}) if told is None or isinstance(told, dict) else told

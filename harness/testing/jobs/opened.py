@@ -31,7 +31,7 @@ _COMPARISONS = frozenset({"=", "<>", "!=", "<", "<=", ">", ">="})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def condition(filters: Sequence[Mapping[str, Any]], schema: dt.Schema) -> str | None:
+def condition(filters: Sequence[Mapping[str, object]], schema: dt.Schema) -> str | None:
     """The filters, or some of them, as SQL for `Snapshot.plan`; None: none can be said."""
     said = [text for text in (_said(each, schema) for each in filters) if text is not None]
     return " AND ".join(said) or None
@@ -65,7 +65,7 @@ def _field(node: Mapping[str, Any], schema: dt.Schema) -> dt.Field | None:
     return found[0] if len(found) == 1 else None
 
 
-def _literal(node: Mapping[str, Any], field: dt.Field) -> str | None:
+def _literal(node: Mapping[str, object], field: dt.Field) -> str | None:
     """A value in DuckDB's SQL; None: its type may not be the column's."""
     if "value" not in node or node["type"] != storage_type(field.type).simpleString():
         return None
@@ -193,7 +193,7 @@ def planned_rows(name: str, table: Table, snapshot: Snapshot, zone: str, partiti
     def frame(
         spark: SparkSession,
         columns: Sequence[str],
-        filters: Sequence[Mapping[str, Any]],
+        filters: Sequence[Mapping[str, object]],
         options: Mapping[str, str],
     ) -> DataFrame:
         chosen = snapshot

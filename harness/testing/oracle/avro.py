@@ -155,12 +155,12 @@ class _AvroType:
     decode: Decode
     is_optional: bool = False
 
-    def named(self, name: str, field_id: Any) -> RawColumn:
+    def named(self, name: str, field_id: object) -> RawColumn:
         """The column under a field's name and id; an id that is no int is none."""
         return replace(self.column, name=name, id=field_id if type(field_id) is int else None)
 
 
-def _one_of(values: Sequence[Any], index: int, what: str) -> Any:
+def _one_of(values: Sequence[object], index: int, what: str) -> Any:
     if not 0 <= index < len(values):
         raise ValueError(f"{what} {index} of {len(values)}")
     return values[index]
@@ -176,7 +176,7 @@ def _text(stream: Source) -> bytes:
     return text
 
 
-_PRIMITIVES: dict[str, tuple[dt.Type, Decode]] = {
+_PRIMITIVES: dict[str, tuple[dt.ColumnType, Decode]] = {
     "null": (dt.UNKNOWN, lambda _: None),
     "boolean": (dt.BOOLEAN, lambda stream: _one_of((False, True), stream.take(1)[0], "boolean")),
     "int": (dt.IntegerType(32), lambda stream: within_bits(_long(stream), 32)),
@@ -187,7 +187,7 @@ _PRIMITIVES: dict[str, tuple[dt.Type, Decode]] = {
     "string": (dt.STRING, _text),
 }
 
-_LOGICAL: dict[tuple[str, str], dt.Type] = {
+_LOGICAL: dict[tuple[str, str], dt.ColumnType] = {
     **{("date", "int"): dt.DATE, ("time-millis", "int"): dt.TimeType("ms"), ("time-micros", "long"): dt.TimeType("us")},
     ("local-timestamp-millis", "long"): dt.TimestampType("ms"),
     ("local-timestamp-micros", "long"): dt.TimestampType("us"),
@@ -200,7 +200,7 @@ class _Parser:
 
     def __init__(self, is_manifest: bool) -> None:
         self.is_manifest = is_manifest
-        self.known: dict[str, Mapping[str, Any]] = {}  # named types so far
+        self.known: dict[str, Mapping[str, object]] = {}  # named types so far
         self.inside: list[str] = []  # the records around the current place
         self.types = 0
 
@@ -277,7 +277,7 @@ class _Parser:
         parts = tuple(t.named(name, f.get("field-id")) for t, name, f in zip(types, names, fields, strict=True))
         return _AvroType(_unnamed("struct", parts), lambda stream: tuple(t.decode(stream) for t in types))
 
-    def array(self, schema: Mapping[str, Any], item: _AvroType) -> _AvroType:
+    def array(self, schema: Mapping[str, object], item: _AvroType) -> _AvroType:
         if schema.get("logicalType") != "map":
             part = item.named("element", schema.get("element-id"))
             return _AvroType(_unnamed("list", (part,)), lambda stream: list(_items(stream, item.decode)))
@@ -292,7 +292,7 @@ class _Parser:
 
         return _AvroType(_unnamed("map", item.column.parts), decode)
 
-    def primitive(self, name: str, schema: Mapping[str, Any]) -> _AvroType:
+    def primitive(self, name: str, schema: Mapping[str, object]) -> _AvroType:
         """A primitive type under its logical type. Unknown and misplaced logical types are ignored, as Avro says."""
         type_, decode = _PRIMITIVES[name]
         annotation = str(schema.get("logicalType"))
@@ -303,7 +303,7 @@ class _Parser:
             decode = _long
         return self.decimal(_LOGICAL.get((annotation, name), type_), decode, schema)
 
-    def decimal(self, type_: dt.Type, decode: Decode, schema: Mapping[str, Any]) -> _AvroType:
+    def decimal(self, type_: dt.ColumnType, decode: Decode, schema: Mapping[str, Any]) -> _AvroType:
         """The type, or the annotated decimal: big-endian two's complement of any length."""
         precision, scale = schema.get("precision"), schema.get("scale", 0)
         is_annotated = schema.get("logicalType") == "decimal" and (
@@ -322,7 +322,7 @@ class _Parser:
         return _AvroType(_unnamed(dt.DecimalType(precision, scale)), number)
 
 
-def _unnamed(type_: dt.Type | Literal["struct", "list", "map"], parts: tuple[RawColumn, ...] = ()) -> RawColumn:
+def _unnamed(type_: dt.ColumnType | Literal["struct", "list", "map"], parts: tuple[RawColumn, ...] = ()) -> RawColumn:
     return RawColumn(name="", id=None, type=type_, parts=parts)
 
 

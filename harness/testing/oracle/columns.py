@@ -19,10 +19,8 @@ from harness.testing.oracle.types import CHANGES, Field, MappedName, RawColumn, 
 from harness.testing.oracle.values import Conversion, delta_conversion, iceberg_conversion
 from harness.testing.oracle.variants import is_variant, variant_json
 
-Level: TypeAlias = Sequence[Any]
-"""The values of a level's columns in the file's order."""
-Reader: TypeAlias = Callable[[Level], Any]
-"""Reads the value of a field from a level of the file."""
+ValueReader: TypeAlias = Callable[[Sequence[Any]], Any]
+"""Reads the value of a field from a level of the file: the values of its columns in the file's order."""
 
 _OLDEST_DAY = -141_427
 """1582-10-15 in days since 1970: dates from then on are the same in both calendars (delta T20)."""
@@ -68,7 +66,7 @@ class FileColumns:
                 columns = _with_ids_by_name(columns, wanted)
         return FileColumns(scan, file, stored, columns, has_ids, by_position)
 
-    def reader(self, wanted: Field) -> Reader:
+    def reader(self, wanted: Field) -> ValueReader:
         """The function from a row of the file to the value of a top-level field; refuses what the file cannot give."""
         return self._reader(wanted, self.columns, wanted.name)
 
@@ -92,7 +90,7 @@ class FileColumns:
             value, below = value[below[0].id], children(below[0].type)
         return wanted.id in constants or value is not None
 
-    def stored_metadata(self, wanted: Field, name: str | None) -> Reader | None:
+    def stored_metadata(self, wanted: Field, name: str | None) -> ValueReader | None:
         """Reads a metadata column of the file, by its reserved id, in Delta by `name`; None: the file has none."""
         for place, column in enumerate(self.columns):
             if column.name == name if self.scan.is_delta else column.id == wanted.id:
@@ -103,7 +101,7 @@ class FileColumns:
         """In Delta the partition comes before the file (V1), in Iceberg only where the file has no ids (5.2)."""
         return wanted.id in self.file.constants and (self.scan.is_delta or not self.has_ids)
 
-    def _reader(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> Reader:
+    def _reader(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> ValueReader:
         if wanted.type == dt.UNKNOWN:
             return _always(None)
         refuse_opaque(wanted, path, self.scan)
@@ -134,7 +132,7 @@ class FileColumns:
             self._mismatch(f"it may be any of the file's columns {names}", cause, path, rule)
         return found[0] if found else None
 
-    def _value(self, wanted: Field, column: RawColumn, place: int, path: str) -> Reader:
+    def _value(self, wanted: Field, column: RawColumn, place: int, path: str) -> ValueReader:
         read = self._converted(wanted, column, path)
         return lambda level: None if level[place] is None else read(level[place])
 
@@ -165,7 +163,7 @@ class FileColumns:
             case _, stored:
                 return self._single(wanted, column, stored, path)
 
-    def _part(self, wanted: Field, column: RawColumn, path: str) -> Reader:
+    def _part(self, wanted: Field, column: RawColumn, path: str) -> ValueReader:
         """Reads an element, key or value: the file's only candidate, which must not be another field's."""
         path = f"{path}.{wanted.name}"
         if wanted.type == dt.UNKNOWN:
@@ -176,7 +174,7 @@ class FileColumns:
             self._mismatch(reason, "IncompatibleType", path, "iceberg 5.1")
         return self._value(wanted, column, 0, path)
 
-    def _single(self, wanted: Field, column: RawColumn, stored: dt.Type, path: str) -> Conversion:
+    def _single(self, wanted: Field, column: RawColumn, stored: dt.ColumnType, path: str) -> Conversion:
         type_ = wanted.type
         convert = (delta_conversion if self.scan.is_delta else iceberg_conversion)(stored, type_)
         zones = isinstance(type_, dt.TimestampType) and isinstance(stored, dt.TimestampType) and type_.utc != stored.utc
@@ -192,7 +190,7 @@ class FileColumns:
 
         return checked
 
-    def _oldest(self, stored: dt.Type) -> int | None:
+    def _oldest(self, stored: dt.ColumnType) -> int | None:
         """The least stored value that is right; None: all values are (delta T20)."""
         old = self.stored.old_calendar if self.scan.is_delta else frozenset[str]()
         match stored:
@@ -235,7 +233,7 @@ class FileColumns:
         raise SchemaMismatchError(message, cause=cause, field=path, rule=rule)
 
 
-def _always(value: Any) -> Callable[[Any], Any]:
+def _always(value: object) -> Callable[[Any], object]:
     return lambda _: value
 
 

@@ -5,20 +5,19 @@ time of a change are constants of the file; change files alone hold the kind row
 Spec: Delta, "Change Data Files", "Add File and Remove File" (delta C1 to C12).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
 
 from harness import errors
 from harness.testing.oracle.delta import Table
 from harness.testing.oracle.delta_log import Action, ReplayedState, apply, canonical, vector_id
 from harness.testing.oracle.delta_schema import columns_of, is_true
+from harness.testing.oracle.documents import Document
 from harness.testing.oracle.paths import Files
 from harness.testing.oracle.scan import DataFile, Request, Scan, asked
 from harness.testing.oracle.types import CHANGES, Field, Schema, children
 
-_Body: TypeAlias = Mapping[str, Any]
 _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 
@@ -119,7 +118,7 @@ def _changed(table: Table, state: ReplayedState, actions: Sequence[Action]) -> I
     if changes := [body for name, body in actions if name == "cdc"]:
         yield from ((None, table.data_file(canonical(body["path"], table.root), body)) for body in changes)
         return
-    info: _Body = next((body for name, body in actions if name == "commitInfo"), {})
+    info: Document = next((body for name, body in actions if name == "commitInfo"), {})
     metrics = info.get("operationMetrics") if info.get("operation") == "MERGE" else None
     if isinstance(metrics, dict) and all(str(metrics.get(name)) == "0" for name in _MERGED):
         return  # the merge rewrote files and changed no row (delta C9)
@@ -139,9 +138,9 @@ def _changed(table: Table, state: ReplayedState, actions: Sequence[Action]) -> I
                 yield kind, replace(file, positions=partial(_unchanged, table, file, hiding, other))
 
 
-def _by_path(table: Table, bodies: Iterable[_Body]) -> dict[str, _Body]:
+def _by_path(table: Table, bodies: Iterable[Document]) -> dict[str, Document]:
     """Actions by canonical path. A commit that adds or removes a file twice contradicts itself (delta C6)."""
-    found: dict[str, _Body] = {}
+    found: dict[str, Document] = {}
     for body in bodies:
         if found.setdefault(canonical(body["path"], table.root), body) is not body:
             message = "A commit adds or removes a file twice, with two deletion vectors"
@@ -149,7 +148,7 @@ def _by_path(table: Table, bodies: Iterable[_Body]) -> dict[str, _Body]:
     return found
 
 
-def _completed(table: Table, version: int, remove: _Body) -> _Body:
+def _completed(table: Table, version: int, remove: Document) -> Document:
     """A remove with partition values, if need be the add of the version before (delta C8)."""
     if remove.get("partitionValues") is not None:
         return remove
@@ -161,7 +160,7 @@ def _completed(table: Table, version: int, remove: _Body) -> _Body:
     return add
 
 
-def _unchanged(table: Table, file: DataFile, hiding: _Body, other: _Body) -> set[int]:
+def _unchanged(table: Table, file: DataFile, hiding: Document, other: Document) -> set[int]:
     """All positions of a file but those that the vector of one action hides, and of the other not (delta C6)."""
     hidden, also = (
         set[int]() if body.get("deletionVector") is None else table.positions(body, file.physical)

@@ -121,7 +121,7 @@ def _commit_actions(data: bytes, *, file: str) -> list[Action]:
     return actions
 
 
-def _checked(value: Any, file: str) -> list[Action]:
+def _checked(value: object, file: str) -> list[Action]:
     """The action of one line or row; none where it is not known."""
     if not isinstance(value, dict):
         raise _corrupt(f"got {value!r:.80}, expected an object", file, "delta L24")
@@ -160,7 +160,7 @@ _COLUMNS = {
 _COLUMNS["add"].append("stats_parsed.numRecords")
 
 
-def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, object]:
     if len({key for key, _ in pairs}) < len(pairs):
         raise ValueError("a key stands twice")
     return dict(pairs)
@@ -178,7 +178,7 @@ def hint_checksum(text: str) -> str:
     return hashlib.md5(",".join(f"{path[1:]}={value}" for path, value in leaves).encode()).hexdigest()
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _leaves(value: object, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, item in value.items():
             yield from _leaves(item, f'{path}+"{quote(key, safe="-._~")}"')
@@ -420,7 +420,7 @@ def apply(state: ReplayedState, actions: list[Action], root: str, file: str) -> 
                 state.adds[key] = body
 
 
-def vector_id(vector: Mapping[str, Any] | None) -> str:
+def vector_id(vector: Mapping[str, object] | None) -> str:
     """The identity of a deletion vector; empty without a vector (delta R1)."""
     if vector is None:
         return ""

@@ -27,7 +27,7 @@ _READ = re.compile(
 """The reader features that are read (delta P2)."""
 _REFUSED = re.compile("adaptivemetadata-preview|intervaltype|redirectreaderwriter-preview|timestampnanos")
 """Writer features without which a table is not read."""
-_PLAIN: dict[str, dt.Type] = {
+_PLAIN: dict[str, dt.ColumnType] = {
     **{name: dt.SimpleType(name) for name in ("boolean", "string", "binary", "date", "variant")},
     **{
         "byte": dt.IntegerType(8),
@@ -132,13 +132,13 @@ def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
 class _Parser:
     """Turns a schema's JSON into fields. Ids are those of column mapping, else numbers in the order of the schema."""
 
-    def __init__(self, is_mapped: bool, checks_changes: bool, document: Any) -> None:
+    def __init__(self, is_mapped: bool, checks_changes: bool, document: object) -> None:
         self.is_mapped, self.checks_changes = is_mapped, checks_changes
         annotated = list(_annotated(document)) if is_mapped else []
         self.numbers = itertools.count(max(annotated, default=0) + 1)
         self.seen: set[int] = set()
 
-    def fields(self, document: Any, *, top: bool = False) -> tuple[Field, ...]:
+    def fields(self, document: object, *, top: bool = False) -> tuple[Field, ...]:
         if needed(document, "type", str) != "struct":
             raise self.invalid("the schema is no struct")
         fields = tuple(self.field(item, top=top) for item in needed(document, "fields", list))
@@ -166,7 +166,7 @@ class _Parser:
         self.seen.add(id_)
         return id_, physical
 
-    def type(self, document: Any) -> dt.Type:
+    def type(self, document: Any) -> dt.ColumnType:
         if isinstance(document, str):
             return self.named(document)
         match needed(document, "type", str):
@@ -180,11 +180,11 @@ class _Parser:
             case other:
                 return self.named(other)
 
-    def part(self, name: str, document: Any) -> Field:
+    def part(self, name: str, document: object) -> Field:
         id_ = next(self.numbers)
         return Field(id=id_, name=name, type=self.type(document), required=name == "key")
 
-    def named(self, text: str) -> dt.Type:
+    def named(self, text: str) -> dt.ColumnType:
         if text in _PLAIN:
             return _PLAIN[text]
         match = re.fullmatch(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)", text)
@@ -196,7 +196,7 @@ class _Parser:
             return dt.OpaqueType(text)
         raise UnsupportedError(f"A column has the unknown type {text!r}", cause="UnsupportedType", rule="delta T1")
 
-    def check_changes(self, changes: Any) -> None:
+    def check_changes(self, changes: object) -> None:
         """delta T23."""
         for change in changes if isinstance(changes, list) else [] if changes is None else [changes]:
             old, new = (needed(change, key, str) for key in ("fromType", "toType"))
@@ -208,7 +208,7 @@ class _Parser:
         return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", rule="delta T1")
 
 
-def _widens(old: dt.Type, new: dt.Type) -> bool:
+def _widens(old: dt.ColumnType, new: dt.ColumnType) -> bool:
     """delta T22."""
     match old, new:
         case dt.IntegerType(bits=a), dt.IntegerType(bits=b):
@@ -227,7 +227,7 @@ def _widens(old: dt.Type, new: dt.Type) -> bool:
             return old == new
 
 
-def _annotated(document: Any) -> Iterator[int]:
+def _annotated(document: object) -> Iterator[int]:
     for value in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
         yield from _annotated(value)
     if isinstance(document, dict) and isinstance(document.get(_ID), int):
@@ -254,7 +254,7 @@ def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Fie
     return columns
 
 
-def partition_value(text: str | None, type_: dt.Type, *, column: str) -> Any:
+def partition_value(text: str | None, type_: dt.ColumnType, *, column: str) -> object:
     """The value of a partition column (delta V2 to V7). The empty text is null but for strings and binaries."""
     if text is None or type_ == dt.UNKNOWN:
         return None

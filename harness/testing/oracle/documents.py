@@ -51,7 +51,7 @@ def optional(document: Document, key: str, kind: type[T]) -> T | None:
     raise InvalidTableError(f"Invalid {key}: got {value!r:.80}, expected {kind.__name__}", field=key)
 
 
-def needed(document: Any, key: str, kind: type[T], *, cause: str | None = None) -> T:
+def needed(document: object, key: str, kind: type[T], *, cause: str | None = None) -> T:
     """The value of a key. Raises InvalidTableError if the value is null, absent, or of another kind."""
     value = optional(mapping(document), key, kind)
     if value is None:
@@ -59,14 +59,14 @@ def needed(document: Any, key: str, kind: type[T], *, cause: str | None = None) 
     return value
 
 
-def mapping(value: Any) -> dict[str, Any]:
+def mapping(value: object) -> dict[str, object]:
     """The value as a JSON object. Raises InvalidTableError for any other."""
     if not isinstance(value, dict):
         raise InvalidTableError(f"Invalid document: got {value!r:.80}, expected an object")
     return value
 
 
-def of_kind(value: Any, kind: type) -> Any:
+def of_kind(value: object, kind: type) -> Any:
     """The value, of this type and no subclass. Raises ValueError for any other."""
     if type(value) is not kind:
         raise ValueError(f"got {value!r:.80}, expected {kind.__name__}")

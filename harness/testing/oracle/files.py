@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.orc
@@ -24,7 +24,6 @@ from harness.testing.oracle.scan import DataFile
 from harness.testing.oracle.types import RawColumn, Row, StoredFile
 
 _BATCH_ROWS = 4096
-_Kind: TypeAlias = Literal["struct", "list", "map"]
 
 
 def open_file(file: DataFile, files: Files) -> StoredFile:
@@ -120,7 +119,7 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
         yield from zip(*columns, strict=True) if columns else repeat((), batch.num_rows)
 
 
-def values_of(array: pa.Array) -> list[Any]:
+def values_of(array: pa.Array) -> list[object]:
     """The values of an Arrow array, see `types.Row`."""
     type_ = array.type
     if isinstance(type_, pa.BaseExtensionType):
@@ -145,12 +144,12 @@ def values_of(array: pa.Array) -> list[Any]:
     return list(array.to_pylist())
 
 
-def _lists(array: pa.Array, items: Sequence[Any]) -> list[Any]:
+def _lists(array: pa.Array, items: Sequence[object]) -> list[object]:
     offsets, present = array.offsets.to_pylist(), array.is_valid().to_pylist()
     return [list(items[offsets[i] : offsets[i + 1]]) if there else None for i, there in enumerate(present)]
 
 
-def _parts(type_: pa.DataType) -> tuple[_Kind | None, list[pa.Field]]:
+def _parts(type_: pa.DataType) -> tuple[Literal["struct", "list", "map"] | None, list[pa.Field]]:
     """The kind of a nested type and the fields below it; None: it is not nested."""
     if pa.types.is_struct(type_):
         return "struct", list(type_)
@@ -189,7 +188,7 @@ def _parquet_rows(file: pq.ParquetFile) -> Iterator[Row]:
         raise ValueError(f"its footer counts {recorded} rows, its {where} {found}")
 
 
-def _parquet_column(field: pa.Field, leaves: Iterator[Any]) -> RawColumn:
+def _parquet_column(field: pa.Field, leaves: Iterator[object]) -> RawColumn:
     """A column with the columns below. Leaves come from `leaves`, which go through the file depth first."""
     text = (field.metadata or {}).get(b"PARQUET:field_id")
     field_id = None if text is None or int(text) < 0 else int(text)
@@ -200,7 +199,7 @@ def _parquet_column(field: pa.Field, leaves: Iterator[Any]) -> RawColumn:
     )
 
 
-def _parquet_leaf_type(leaf: Any) -> dt.Type:
+def _parquet_leaf_type(leaf: Any) -> dt.ColumnType:
     logical = json.loads(leaf.logical_type.to_json())
     units: dict[str, dt.Unit] = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
     match logical["Type"]:
@@ -220,12 +219,12 @@ def _parquet_leaf_type(leaf: Any) -> dt.Type:
             return _LOGICAL.get(other, dt.OpaqueType(str(other)))
 
 
-_LOGICAL: dict[str, dt.Type] = {
+_LOGICAL: dict[str, dt.ColumnType] = {
     **dict.fromkeys(("String", "Enum", "JSON"), dt.STRING),
     **{"BSON": dt.BINARY, "UUID": dt.UUID, "Date": dt.DATE, "Null": dt.UNKNOWN, "Float16": dt.FloatType(16)},
     **{"Geometry": dt.GeoType("geometry"), "Geography": dt.GeoType("geography")},
 }
-_PHYSICAL: dict[str, dt.Type] = {
+_PHYSICAL: dict[str, dt.ColumnType] = {
     **{"BOOLEAN": dt.BOOLEAN, "INT32": dt.IntegerType(32), "INT64": dt.IntegerType(64), "INT96": dt.INT96},
     **{"FLOAT": dt.FloatType(32), "DOUBLE": dt.FloatType(64), "BYTE_ARRAY": dt.BINARY},
 }
@@ -260,7 +259,7 @@ def _attribute(field: pa.Field, name: str) -> str:
     return value.decode(errors="replace")
 
 
-def _orc_leaf_type(field: pa.Field) -> dt.Type:
+def _orc_leaf_type(field: pa.Field) -> dt.ColumnType:
     type_ = field.type
     if pa.types.is_binary(type_):
         length, kind = _attribute(field, "iceberg.length"), _attribute(field, "iceberg.binary-type").upper()
@@ -277,5 +276,5 @@ def _orc_leaf_type(field: pa.Field) -> dt.Type:
         return dt.DecimalType(type_.precision, type_.scale)
     if pa.types.is_floating(type_):
         return dt.FloatType(type_.bit_width)
-    simple: dict[pa.DataType, dt.Type] = {pa.bool_(): dt.BOOLEAN, pa.date32(): dt.DATE, pa.string(): dt.STRING}
+    simple: dict[pa.DataType, dt.ColumnType] = {pa.bool_(): dt.BOOLEAN, pa.date32(): dt.DATE, pa.string(): dt.STRING}
     return simple.get(type_, dt.OpaqueType(str(type_)))

@@ -208,7 +208,7 @@ def _mismatch(delete: LiveFile, data: LiveFile, rule: str) -> errors.CorruptDele
     return errors.CorruptDeleteError(message, cause="DeletePartitionMismatch", file=delete.path, rule=rule)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Positions:
     """The deleted positions of a snapshot's data files. read: the rows of position delete files so far."""
 

@@ -72,11 +72,11 @@ def read_avro(data: bytes, *, file: str) -> tuple[dict[str, str], tuple[RawColum
     return {key: value.decode("utf-8", "replace") for key, value in stored.header.items()}, stored.columns, records
 
 
-def _record(columns: Sequence[RawColumn], values: Sequence[Any]) -> _Record:
+def _record(columns: Sequence[RawColumn], values: Sequence[object]) -> _Record:
     return {c.key: _value(c, value) for c, value in zip(columns, values, strict=True)}
 
 
-def _value(column: RawColumn, value: Any) -> Any:
+def _value(column: RawColumn, value: Any) -> object:
     if value is None or column.type == "map":
         return value
     if column.type == "struct":
@@ -221,10 +221,10 @@ class _ManifestReader:
             raise self._corrupt("its header has no partition spec", "iceberg 2.22")
         return Spec(spec_id, spec_fields(fields))
 
-    def _partition(self, written: _Record) -> dict[int, Any]:
+    def _partition(self, written: _Record) -> dict[int, object]:
         """The tuple by field id; by position where a v1 writer gave no ids; what is absent is null (iceberg 2.17)."""
         has_ids = any(isinstance(key, int) for key in written)
-        values: dict[int, Any] = {}
+        values: dict[int, object] = {}
         for place, part in enumerate(self.spec.fields):
             key: int | str = part.id if has_ids else next(iter([*written][place : place + 1]), "")
             value, type_ = written.get(key), value_type(part, self.metadata)
@@ -246,7 +246,7 @@ def partition_key(file: LiveFile) -> Hashable:
     return (file.spec.id, *map(repr, values))  # the text of a float says its bits, and all NaNs are one
 
 
-def _stored(value: Any, type_: dt.Type, written: object) -> Any:
+def _stored(value: object, type_: dt.ColumnType, written: object) -> Any:
     """A partition value of a written type (iceberg 2.18). Raises ValueError."""
     match type_:
         case dt.BOOLEAN:

@@ -240,7 +240,7 @@ def _refs(document: Document, current: ListedSnapshot | None) -> dict[str, tuple
 
 
 _LARGEST_ID = 2147483447
-_PLAIN: dict[str, dt.Type] = {
+_PLAIN: dict[str, dt.ColumnType] = {
     **{name: dt.SimpleType(name) for name in ("boolean", "date", "string", "uuid", "binary", "unknown", "variant")},
     **{"int": dt.IntegerType(32), "long": dt.IntegerType(64), "float": dt.FloatType(32), "double": dt.FloatType(64)},
     **{"time": dt.TimeType(), "timestamp": dt.TimestampType(), "timestamptz": dt.TimestampType(utc=True)},
@@ -279,7 +279,7 @@ def _field(item: Any) -> Field:
     )
 
 
-def _type_of(document: Any) -> dt.Type:
+def _type_of(document: Any) -> dt.ColumnType:
     """A type from its name or its object; what is not known is opaque (iceberg 1.22)."""
     if isinstance(document, str):
         return _named(document.strip())
@@ -299,7 +299,7 @@ def _part(document: Document, name: str) -> Field:
     return Field(id=id_, name=name, type=_type_of(document.get(name)), required=required)
 
 
-def _named(name: str) -> dt.Type:
+def _named(name: str) -> dt.ColumnType:
     if name.lower() in _PLAIN:
         return _PLAIN[name.lower()]
     if _GEO.fullmatch(name):
@@ -312,7 +312,7 @@ def _named(name: str) -> dt.Type:
     return dt.OpaqueType(name)
 
 
-def _default_of(value: Any, type_: dt.Type) -> Any:
+def _default_of(value: object, type_: dt.ColumnType) -> object:
     """The internal value of a default; None for null."""
     try:
         return _stored(value, type_)
@@ -321,7 +321,7 @@ def _default_of(value: Any, type_: dt.Type) -> Any:
         raise errors.InvalidTableError(message, rule="iceberg 5.15") from error
 
 
-def _stored(value: Any, type_: dt.Type) -> Any:
+def _stored(value: Any, type_: dt.ColumnType) -> Any:
     if value is None or isinstance(type_, dt.OpaqueType):
         return None
     match type_:
@@ -337,7 +337,7 @@ def _stored(value: Any, type_: dt.Type) -> Any:
             return _primitive(value, type_)
 
 
-def _primitive(value: Any, type_: dt.Type) -> Any:
+def _primitive(value: Any, type_: dt.ColumnType) -> Any:
     match type_:
         case dt.BOOLEAN:
             return of_kind(value, bool)
@@ -360,7 +360,7 @@ def _primitive(value: Any, type_: dt.Type) -> Any:
             return parsed(of_kind(value, str), type_, ICEBERG)
 
 
-def value_type(part: SpecField, metadata: MetadataValues) -> dt.Type:
+def value_type(part: SpecField, metadata: MetadataValues) -> dt.ColumnType:
     """The type of a partition field's values, by the newest type of its source column (iceberg 1.21, 2.18)."""
     name = part.transform.partition("[")[0]
     if name == "day":

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from harness import errors
 from harness.testing.oracle import types as dt
-from harness.testing.oracle.columns import FileColumns, Reader, refuse_opaque
+from harness.testing.oracle.columns import FileColumns, ValueReader, refuse_opaque
 from harness.testing.oracle.delta import scan_delta
 from harness.testing.oracle.delta_changes import scan_changes
 from harness.testing.oracle.files import check_whole, open_file, wrong_count
@@ -30,8 +30,8 @@ _DELETED, _ROW_ID = METADATA["_deleted"].id, METADATA["_row_id"].id
 
 ValueOf: TypeAlias = Callable[[Row, int, bool], Any]
 """The value of a column, by a row of the file, its position, and whether it is deleted."""
-Key: TypeAlias = tuple[Hashable, ...]
-Keys: TypeAlias = dict[int, frozenset[Key]]
+EqualityKey: TypeAlias = tuple[Hashable, ...]
+EqualityKeys: TypeAlias = dict[int, frozenset[EqualityKey]]
 """The keys of equality deletes that were read, by the delete's identity."""
 
 
@@ -66,8 +66,8 @@ def rows_of(scan: Scan) -> pa.Table:
     try:
         columns = _columns_to_read(scan)
         places = [next(i for i, f in enumerate(columns) if f.id == wanted.id) for wanted in scan.columns]
-        rows: list[list[Any]] = []
-        keys: Keys = {}
+        rows: list[list[object]] = []
+        keys: EqualityKeys = {}
         deleted = [set[int]() if file.positions is None else set(file.positions()) for file in scan.data]
         for file, positions in zip(scan.data, deleted, strict=True):
             try:
@@ -100,8 +100,8 @@ def _columns_to_read(scan: Scan) -> tuple[Field, ...]:
 
 
 def _live_rows(
-    scan: Scan, file: DataFile, columns: Sequence[Field], positions: set[int], keys: Keys
-) -> list[list[Any]]:
+    scan: Scan, file: DataFile, columns: Sequence[Field], positions: set[int], keys: EqualityKeys
+) -> list[list[object]]:
     """Return the rows of a data file that match the filter, without deleted rows unless `_deleted` is read.
 
     Only the columns of the filter are read for a row that does not match, so its other values cannot raise an error.
@@ -117,7 +117,7 @@ def _live_rows(
     deletes = [(_key_reader(delete, found), keys[id(delete)]) for delete in file.equality]
     watched = _watched(found, wanted)
     shows_deleted = any(f.id == _DELETED for f in columns)
-    live: list[tuple[Row, int, bool, list[Any]]] = []
+    live: list[tuple[Row, int, bool, list[object]]] = []
     count = 0
     for position, row in enumerate(stored.rows):
         count += 1
@@ -141,7 +141,7 @@ def _live_rows(
     return kept
 
 
-def _matching(condition: Filter, rows: Sequence[Sequence[Any]]) -> Sequence[int]:
+def _matching(condition: Filter, rows: Sequence[Sequence[object]]) -> Sequence[int]:
     """Return the numbers of the rows that match a filter. rows: the values of the filter's columns."""
     arrays = [arrow_array([row[i] for row in rows], f.type) for i, f in enumerate(condition.columns)]
     return condition.matches(pa.Table.from_arrays(arrays, names=[f.name for f in condition.columns]))
@@ -154,7 +154,7 @@ def _value_of(scan: Scan, file: DataFile, column: Field, found: FileColumns) -> 
         return lambda row, _position, _dead: read(row)
     stored = found.stored_metadata(column, scan.materialized.get(column.name))
 
-    def own(row: Row, inherited: Any) -> Any:
+    def own(row: Row, inherited: object) -> Any:
         """The value of the file itself, or else the inherited one."""
         value = None if stored is None else stored(row)
         return inherited if value is None else value
@@ -175,11 +175,11 @@ def _value_of(scan: Scan, file: DataFile, column: Field, found: FileColumns) -> 
     return readers[column.name]
 
 
-def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row], Key]:
+def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row], EqualityKey]:
     """Reads a row's key: values that Python compares as the deletes do, with NaN equal to NaN (iceberg 4.23)."""
     readers = [columns.reader(root) for root in delete.keys]
 
-    def key(row: Row) -> Key:
+    def key(row: Row) -> EqualityKey:
         parts = zip(readers, delete.paths, strict=True)
         values = [inside(read(row), path[1:]) for read, path in parts]  # null if a struct on the way is
         return tuple("NaN" if isinstance(value, float) and math.isnan(value) else value for value in values)
@@ -187,7 +187,7 @@ def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row],
     return key
 
 
-def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[Key]:
+def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[EqualityKey]:
     """All keys in a delete file."""
     try:
         stored = open_file(delete.file, scan.files)
@@ -212,7 +212,7 @@ def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[Key]:
 # that collide with the table's, so that a field id leads to another column.
 
 
-def _watched(columns: FileColumns, wanted: Sequence[Field]) -> list[tuple[Field, Reader, list[Any]]]:
+def _watched(columns: FileColumns, wanted: Sequence[Field]) -> list[tuple[Field, ValueReader, list[object]]]:
     """Such columns of a Parquet file whose values have an order, each with a list for its values."""
     found = {f.id: f for f in wanted if f.id in columns.file.constants and columns.place_of(f) is not None}
     ordered = dt.DecimalType | dt.FloatType | dt.IntegerType | dt.TimestampType

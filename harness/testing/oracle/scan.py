@@ -80,7 +80,7 @@ class DataFile:
     record_count: int | None
     spec_id: int
     partition: Mapping[int, Any]
-    constants: Mapping[int, Any]
+    constants: Mapping[int, object]
     sequence_number: int | None
     first_row_id: int | None
     commit_version: int | None = None

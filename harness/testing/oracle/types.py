@@ -22,7 +22,7 @@ from harness.errors import UnknownColumnError
 Unit: TypeAlias = Literal["ms", "us", "ns"]
 
 
-class _Shown:
+class ColumnType:
     """A type's text, with the parameters of the type in it."""
 
     TEXT: ClassVar[str] = ""
@@ -32,7 +32,7 @@ class _Shown:
 
 
 @dataclass(frozen=True)
-class SimpleType(_Shown):
+class SimpleType(ColumnType):
     """A type without parameters."""
 
     name: str
@@ -49,7 +49,7 @@ INT96 = SimpleType("int96")
 
 
 @dataclass(frozen=True)
-class IntegerType(_Shown):
+class IntegerType(ColumnType):
     """A signed integer of 8, 16, 32 or 64 bits; Iceberg has 32 and 64 alone."""
 
     bits: int
@@ -59,7 +59,7 @@ class IntegerType(_Shown):
 
 
 @dataclass(frozen=True)
-class UnsignedType(_Shown):
+class UnsignedType(ColumnType):
     """An unsigned integer, which only files have."""
 
     bits: int
@@ -67,7 +67,7 @@ class UnsignedType(_Shown):
 
 
 @dataclass(frozen=True)
-class FloatType(_Shown):
+class FloatType(ColumnType):
     """A binary float of 32 or 64 bits, in files of 16 too."""
 
     bits: int
@@ -77,7 +77,7 @@ class FloatType(_Shown):
 
 
 @dataclass(frozen=True)
-class DecimalType(_Shown):
+class DecimalType(ColumnType):
     """A number of `precision` digits, `scale` of them after the point."""
 
     precision: int
@@ -86,7 +86,7 @@ class DecimalType(_Shown):
 
 
 @dataclass(frozen=True)
-class TimeType(_Shown):
+class TimeType(ColumnType):
     """A time of day; tables have micros."""
 
     unit: Unit = "us"
@@ -96,7 +96,7 @@ class TimeType(_Shown):
 
 
 @dataclass(frozen=True)
-class TimestampType(_Shown):
+class TimestampType(ColumnType):
     """A point in time: an instant where `utc`, else the reading of a clock on a wall."""
 
     unit: Unit = "us"
@@ -107,7 +107,7 @@ class TimestampType(_Shown):
 
 
 @dataclass(frozen=True)
-class FixedType(_Shown):
+class FixedType(ColumnType):
     """Exactly `length` bytes."""
 
     length: int
@@ -115,7 +115,7 @@ class FixedType(_Shown):
 
 
 @dataclass(frozen=True)
-class GeoType(_Shown):
+class GeoType(ColumnType):
     """A geometry in the plane or on the globe, as well-known binary; `text` has its coordinate system."""
 
     text: str
@@ -123,7 +123,7 @@ class GeoType(_Shown):
 
 
 @dataclass(frozen=True)
-class OpaqueType(_Shown):
+class OpaqueType(ColumnType):
     """A type that nobody knows, kept so that the other columns can be read (iceberg 1.22)."""
 
     text: str
@@ -131,7 +131,7 @@ class OpaqueType(_Shown):
 
 
 @dataclass(frozen=True)
-class StructType(_Shown):
+class StructType(ColumnType):
     """Named fields in order."""
 
     fields: tuple[Field, ...]
@@ -141,7 +141,7 @@ class StructType(_Shown):
 
 
 @dataclass(frozen=True)
-class ListType(_Shown):
+class ListType(ColumnType):
     """A list."""
 
     element: Field
@@ -149,15 +149,12 @@ class ListType(_Shown):
 
 
 @dataclass(frozen=True)
-class MapType(_Shown):
+class MapType(ColumnType):
     """A map; keys are never null."""
 
     key: Field
     value: Field
     TEXT = "map<{0.key.type}, {0.value.type}>"
-
-
-Type: TypeAlias = _Shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +166,7 @@ class Field:
 
     id: int
     name: str
-    type: Type
+    type: ColumnType
     required: bool = False
     initial_default: Any = field(default=None, hash=False)
     physical_name: str | None = None
@@ -192,7 +189,7 @@ class MappedName:
     fields: tuple[MappedName, ...] = ()
 
 
-def children(type_: Type) -> tuple[Field, ...]:
+def children(type_: ColumnType) -> tuple[Field, ...]:
     """The direct fields of a nested type; none of a single one."""
     match type_:
         case StructType(fields=fields):
@@ -212,7 +209,7 @@ def walk(fields: Sequence[Field], above: str = "") -> Iterator[tuple[str, Field]
         yield from walk(children(f.type), f"{above}{f.name}.")
 
 
-def inside(value: Any, path: Sequence[int]) -> Any:
+def inside(value: Any, path: Sequence[int]) -> object:
     """The value below structs, by field ids; null if a struct on the way is (iceberg 4.23)."""
     for field_id in path:
         value = None if value is None else value.get(field_id)
@@ -230,7 +227,7 @@ def named(name: str, fields: Iterable[Field]) -> Field | None:
     return next(iter(exact or alike), None)
 
 
-_RESERVED: dict[str, tuple[int, Type]] = {
+_RESERVED: dict[str, tuple[int, ColumnType]] = {
     **{"_file": (2147483646, STRING), "_pos": (2147483645, IntegerType(64)), "_deleted": (2147483644, BOOLEAN)},
     **{"_spec_id": (2147483643, IntegerType(32)), "_partition": (2147483642, StructType(()))},
     **{"_row_id": (2147483540, IntegerType(64)), "_last_updated_sequence_number": (2147483539, IntegerType(64))},
@@ -239,7 +236,7 @@ _RESERVED: dict[str, tuple[int, Type]] = {
 METADATA = {name: Field(id=field_id, name=name, type=type_) for name, (field_id, type_) in _RESERVED.items()}
 """Columns that say where a row came from (iceberg 5.17, "Reserved Field IDs"; the last is Delta's, delta W3)."""
 
-_FEED: dict[str, tuple[int, Type]] = {
+_FEED: dict[str, tuple[int, ColumnType]] = {
     **{"_change_type": (2147483543, STRING), "_commit_version": (2147483537, IntegerType(64))},
     "_commit_timestamp": (2147483536, TimestampType(utc=True)),
 }
@@ -256,7 +253,7 @@ class RawColumn:
 
     name: str
     id: int | None
-    type: Type | Literal["struct", "list", "map"]
+    type: ColumnType | Literal["struct", "list", "map"]
     parts: tuple[RawColumn, ...] = ()
 
     @property
@@ -291,7 +288,7 @@ _ARROW |= {"string": pa.string(), "variant": pa.string(), "float": pa.float32(),
 _ARROW |= {"byte": pa.int8(), "short": pa.int16(), "int": pa.int32(), "long": pa.int64()}
 
 
-def arrow_type(type_: Type) -> pa.DataType:
+def arrow_type(type_: ColumnType) -> pa.DataType:
     """The Arrow type of a column: variant as JSON text, geometries as bytes, unknown as int32 nulls.
 
     Every field may be null at every level: tables hold nulls in required columns (iceberg 5.13).
@@ -317,7 +314,7 @@ def arrow_type(type_: Type) -> pa.DataType:
             return _ARROW[str(type_)]
 
 
-def arrow_array(values: Sequence[Any], type_: Type) -> pa.Array:
+def arrow_array(values: Sequence[Any], type_: ColumnType) -> pa.Array:
     """Values of a type as an Arrow array."""
     match type_:
         case StructType(fields=()):
@@ -342,7 +339,7 @@ def arrow_array(values: Sequence[Any], type_: Type) -> pa.Array:
 def _flat(values: Sequence[Any]) -> tuple[pa.Array, list[Any]]:
     """The offsets of lists, null for a null list, and the items of all."""
     offsets: list[int | None] = []
-    items: list[Any] = []
+    items: list[object] = []
     for value in values:
         offsets.append(None if value is None else len(items))
         items.extend(value or ())

@@ -11,7 +11,7 @@ import math
 import re
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Context, Decimal, Inexact, InvalidOperation
@@ -44,7 +44,7 @@ class Grammar:
     time: str
     between: str
     zone: str
-    booleans: dict[str, bool]
+    booleans: Mapping[str, bool]
     most: int
 
 
@@ -61,7 +61,7 @@ DELTA = Grammar(
 )
 
 
-def parsed(text: str, type_: dt.Type, grammar: Grammar) -> Any:
+def parsed(text: str, type_: dt.ColumnType, grammar: Grammar) -> object:
     """The value of a type that a text says."""
     match type_:
         case dt.STRING:
@@ -172,7 +172,7 @@ Conversion: TypeAlias = Callable[[Any], Any]
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # before the point, for all integers of so many bits
 
 
-def iceberg_conversion(stored: dt.Type, wanted: dt.Type) -> Conversion | None:
+def iceberg_conversion(stored: dt.ColumnType, wanted: dt.ColumnType) -> Conversion | None:
     """The conversion of a stored type in an Iceberg table (iceberg 5.12, 6.1 to 6.13); None: there is none."""
     match wanted, stored:
         case dt.IntegerType(bits=bits), dt.IntegerType(bits=width) if width <= bits:
@@ -209,7 +209,7 @@ def iceberg_conversion(stored: dt.Type, wanted: dt.Type) -> Conversion | None:
             return None
 
 
-def delta_conversion(stored: dt.Type, wanted: dt.Type) -> Conversion | None:
+def delta_conversion(stored: dt.ColumnType, wanted: dt.ColumnType) -> Conversion | None:
     """The conversion of a stored type in a Delta table (delta T16, T18, T22 to T24); None: there is none."""
     match wanted, stored:
         case dt.IntegerType(bits=bits), dt.IntegerType(bits=width) if width <= max(bits, 32):
@@ -242,7 +242,7 @@ def delta_conversion(stored: dt.Type, wanted: dt.Type) -> Conversion | None:
             return None
 
 
-def same(value: Any) -> Any:
+def same(value: object) -> object:
     """The value as it is."""
     return value
 

@@ -27,7 +27,7 @@ from harness.testing.oracle.values import EXACT, date_text
 
 MAX_DEPTH = 128
 """Levels of nesting that are read."""
-_Parts: TypeAlias = dict[str, tuple[RawColumn, Any]]
+_ShreddedParts: TypeAlias = dict[str, tuple[RawColumn, Any]]
 _string = partial(json.dumps, ensure_ascii=False)
 
 
@@ -37,7 +37,7 @@ def is_variant(column: RawColumn) -> bool:
     return "metadata" in names and len(names) > 1 and names <= {"metadata", "value", "typed_value"}
 
 
-def variant_json(column: RawColumn, group: Any) -> str:
+def variant_json(column: RawColumn, group: object) -> str:
     """The text of a stored variant that is not SQL's null; shredded parts are put together."""
     parts = _parts(column, group)
     if parts["metadata"][1] is None:
@@ -55,13 +55,13 @@ def _unsupported(feature: str) -> UnsupportedError:
     return UnsupportedError(message, cause="UnsupportedType", rule="iceberg 6.15")
 
 
-def _parts(column: RawColumn, group: Any) -> _Parts:
+def _parts(column: RawColumn, group: Any) -> _ShreddedParts:
     if column.type != "struct":
         raise _malformed(f"a shredded part is {column.type}, expected a group of value and typed_value")
     return {part.name: (part, None if group is None else group[i]) for i, part in enumerate(column.parts)}
 
 
-def _shredded(parts: _Parts, metadata: bytes) -> str | None:
+def _shredded(parts: _ShreddedParts, metadata: bytes) -> str | None:
     """The text of a pair of `value` and `typed_value`; None where both are null: there is nothing."""
     _, value = parts.get("value", (None, None))
     column, typed = parts.get("typed_value", (None, None))
@@ -87,7 +87,7 @@ def _shredded(parts: _Parts, metadata: bytes) -> str | None:
     return _typed(column.type, typed)
 
 
-def _typed(type_: Any, value: Any) -> str:
+def _typed(type_: object, value: Any) -> str:
     match type_:
         case dt.BOOLEAN:
             return "true" if value else "false"
@@ -115,7 +115,7 @@ def _typed(type_: Any, value: Any) -> str:
             raise _unsupported(f"it is shredded as {other}")
 
 
-_FIXED: dict[int, tuple[int, dt.Type]] = {
+_FIXED: dict[int, tuple[int, dt.ColumnType]] = {
     **{3: (1, dt.IntegerType(8)), 4: (2, dt.IntegerType(16)), 5: (4, dt.IntegerType(32)), 6: (8, dt.IntegerType(64))},
     **{7: (8, dt.FloatType(64)), 14: (4, dt.FloatType(32)), 11: (4, dt.DATE), 17: (8, dt.TimeType())},
     **{12: (8, dt.TimestampType("us", utc=True)), 13: (8, dt.TimestampType("us"))},

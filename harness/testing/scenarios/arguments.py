@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from harness.errors import RequestError
 
 _T = TypeVar("_T")
-_MISSING: Any = object()
+_MISSING: object = object()
 _WORDS: dict[type, str] = {
     str: "text",
     int: "a whole number",
@@ -25,7 +25,7 @@ _WORDS: dict[type, str] = {
 class Arguments:
     """A mapping and its place. Take the known keys, then call `finish`, which refuses the rest."""
 
-    def __init__(self, mapping: Any, place: str) -> None:
+    def __init__(self, mapping: object, place: str) -> None:
         if not isinstance(mapping, Mapping):
             raise RequestError(f"Invalid {place}: expected a mapping, got {described(mapping)}")
         wrong = [key for key in mapping if not isinstance(key, str)]
@@ -38,7 +38,7 @@ class Arguments:
         """Tells whether the key is there and not taken yet."""
         return key in self._left
 
-    def any(self, key: str, default: Any = _MISSING) -> Any:
+    def any(self, key: str, default: object = _MISSING) -> Any:
         """The value of a key, required unless there is a default."""
         if key not in self._left:
             if default is _MISSING:
@@ -61,7 +61,7 @@ class Arguments:
         """A required whole number."""
         return self.of(int, key)
 
-    def texts(self, key: str, default: Any = _MISSING) -> Any:
+    def texts(self, key: str, default: object = _MISSING) -> Any:
         """A list of texts; a single text counts as a list of one."""
         value = self.any(key, default)
         if value is default:
@@ -69,7 +69,7 @@ class Arguments:
         items = [value] if isinstance(value, str) else value
         return [checked(str, v, f"{self.place}, key {key!r}") for v in checked(list, items, f"{self.place}, {key!r}")]
 
-    def one_of(self, key: str, choices: Sequence[str], default: Any = _MISSING) -> Any:
+    def one_of(self, key: str, choices: Sequence[str], default: object = _MISSING) -> Any:
         """A text that is one of the choices."""
         value = self.any(key, default)
         if value is not default and value not in choices:
@@ -87,7 +87,7 @@ class Arguments:
             raise RequestError(f"Unknown key {', '.join(map(repr, self._left))} in {self.place}")
 
 
-def taken(value: Any, place: str, **kinds: Any) -> list[Any]:
+def taken(value: object, place: str, **kinds: object) -> list[Any]:
     """The values of a mapping with just these keys, in this order. kinds: a type or Any, perhaps with a default.
 
     Raises:
@@ -102,7 +102,7 @@ def taken(value: Any, place: str, **kinds: Any) -> list[Any]:
     return found
 
 
-def checked(kind: type[_T], value: Any, place: str) -> _T:
+def checked(kind: type[_T], value: object, place: str) -> _T:
     """The value if it has the type. A bool is no number, a tuple is a list, any mapping a dict.
 
     Raises:
@@ -119,7 +119,7 @@ def checked(kind: type[_T], value: Any, place: str) -> _T:
     return value
 
 
-def described(value: Any) -> str:
+def described(value: object) -> str:
     """A value for a message, cut to a readable length."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -32,7 +32,7 @@ from harness.testing.scenarios.values import expanded, stored_struct
 from harness.testing.writing.iceberg.types import schema_of
 
 
-def expected_table(fields: Sequence[Field], rows: Sequence[Any], labels: Mapping[str, str]) -> pa.Table:
+def expected_table(fields: Sequence[Field], rows: Sequence[object], labels: Mapping[str, str]) -> pa.Table:
     """The rows, in order.
 
     fields: the columns of the read. rows: lists in their order or mappings by name, values as a scenario writes them

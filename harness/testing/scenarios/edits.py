@@ -16,11 +16,11 @@ from harness.testing.scenarios.arguments import Arguments
 from harness.testing.writing.delta.values import json_text
 from harness.testing.writing.places import copy_with_time, corrupt, enclose, inside, set_time, truncate
 
-_GONE: Any = object()
+_GONE: object = object()
 _DAMAGE = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
 
 
-def edit(document: Any, changes: Mapping[str, Any], removals: Sequence[str], place: str) -> None:
+def edit(document: object, changes: Mapping[str, object], removals: Sequence[str], place: str) -> None:
     """Set values of a JSON document in place, then remove some, by pointers.
 
     Raises:
@@ -32,7 +32,7 @@ def edit(document: Any, changes: Mapping[str, Any], removals: Sequence[str], pla
         _edit(document, _steps(pointer), _GONE, f"{place}, pointer {pointer!r}")
 
 
-def edit_lines(path: Path, changes: Mapping[str, Any], removals: Sequence[str], place: str) -> None:
+def edit_lines(path: Path, changes: Mapping[str, object], removals: Sequence[str], place: str) -> None:
     """Edit a file with a JSON document in each line, as a list of documents; its time stays."""
     time_ns = path.stat().st_mtime_ns
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -100,7 +100,7 @@ def _steps(pointer: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")]
 
 
-def _edit(document: Any, steps: list[str], value: Any, place: str) -> None:
+def _edit(document: Any, steps: list[str], value: object, place: str) -> None:
     step, *rest = steps
     key = _key(document, step, place)
     if not rest:
@@ -129,7 +129,7 @@ def _edit(document: Any, steps: list[str], value: Any, place: str) -> None:
         _edit(inner, rest, value, place)
 
 
-def _key(document: Any, step: str, place: str) -> Any:
+def _key(document: object, step: str, place: str) -> Any:
     match document:
         case dict():
             return step

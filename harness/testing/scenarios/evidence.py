@@ -125,7 +125,7 @@ class Evidence:
             return self.built.location / recorded.removeprefix(f"{location}/")
         return path
 
-    def _avro(self, recorded: Any) -> list[dict[str, Any]]:
+    def _avro(self, recorded: object) -> list[dict[str, Any]]:
         if not isinstance(recorded, str):
             return []
         try:
@@ -134,7 +134,7 @@ class Evidence:
         except (OSError, ValueError, EOFError, KeyError, TypeError):
             return []  # a broken file shows nothing
 
-    def _header(self, recorded: Any) -> AvroHeader | None:
+    def _header(self, recorded: object) -> AvroHeader | None:
         try:
             with self.file_of(str(recorded)).open("rb") as file:
                 reader = fastavro.reader(file)
@@ -198,7 +198,7 @@ class _CheckpointFile:
     path: Path
     part: int
     parts: int
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[Mapping[str, Any], ...]
 
     @property
     def kind(self) -> str:
@@ -313,7 +313,7 @@ class DeltaLogOnDisk:
         return sorted(p for p in self.directory.glob("*") if p.is_file())
 
 
-def all_fields(document: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+def all_fields(document: object, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     """Every struct field of a schema document with the names that lead to it."""
     if not isinstance(document, dict):
         return
@@ -325,7 +325,7 @@ def all_fields(document: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tup
         yield from all_fields(document.get(part), (*place, part))
 
 
-def identities(document: Any) -> dict[Any, tuple[tuple[str, ...], dict[str, Any]]]:
+def identities(document: object) -> dict[Any, tuple[tuple[str, ...], dict[str, Any]]]:
     """The fields of a schema by an identity that renaming keeps: column mapping's id, else their path."""
     return {f.get("metadata", {}).get("delta.columnMapping.id", path): (path, f) for path, f in all_fields(document)}
 
@@ -355,14 +355,14 @@ def has_legacy_form(evidence: Evidence) -> bool:
 LEGACY_FORM = "a file has a list of two levels, a map annotated as MAP_KEY_VALUE, or a decimal in bytes of any length"
 
 
-def _json_lines(data: bytes) -> Iterator[dict[str, Any]]:
+def _json_lines(data: bytes) -> Iterator[dict[str, object]]:
     for line in data.splitlines():
         document = _parsed(line)
         if document:
             yield document
 
 
-def _parsed(text: Any) -> dict[str, Any]:
+def _parsed(text: Any) -> dict[str, object]:
     try:
         document = json.loads(text)
     except (TypeError, ValueError):
@@ -370,7 +370,7 @@ def _parsed(text: Any) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+def _parquet_rows(path: Path) -> Iterator[dict[str, object]]:
     try:
         rows = pq.read_table(path).to_pylist(maps_as_pydicts="strict")
     except (OSError, pa.ArrowException):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fnmatch
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from harness import errors
 from harness.errors import RequestError
@@ -18,7 +17,7 @@ from harness.testing.scenarios.features import MEANINGS, features_of
 from harness.testing.scenarios.model import Expectation, Scenario
 
 
-def parse_yaml(text: str, place: str) -> Any:
+def parse_yaml(text: str, place: str) -> object:
     """Return the one document in a text, as mappings, lists and scalars.
 
     Raises:
@@ -77,7 +76,7 @@ def load(path: Path, name: str | None = None) -> Scenario:
     return from_mapping(read_document(path), path.stem if name is None else name, path=path)
 
 
-def read_document(path: Path) -> Any:
+def read_document(path: Path) -> object:
     """The document in a file. Raises RequestError if the file cannot be read, or as `parse_yaml`."""
     try:
         return parse_yaml(path.read_text(encoding="utf-8"), str(path))
@@ -94,7 +93,7 @@ def parse(text: str, name: str, *, path: Path | None = None) -> Scenario:
     return from_mapping(parse_yaml(text, name if path is None else str(path)), name, path=path)
 
 
-def from_mapping(mapping: Any, name: str, *, path: Path | None = None) -> Scenario:
+def from_mapping(mapping: object, name: str, *, path: Path | None = None) -> Scenario:
     """The scenario that a mapping says, with the keys and values of a file.
 
     Raises:
@@ -131,7 +130,7 @@ def from_mapping(mapping: Any, name: str, *, path: Path | None = None) -> Scenar
     )
 
 
-def _expectation(value: Any, place: str) -> Expectation:
+def _expectation(value: object, place: str) -> Expectation:
     given = Arguments(value, place)
     expectation = Expectation(
         **{key.name: key.metadata["take"](given, key.name) for key in fields(Expectation) if given.has(key.name)}

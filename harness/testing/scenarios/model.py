@@ -43,7 +43,7 @@ class ExpectedError:
     cause: str | None = None
 
 
-def _key(meaning: str, take: Callable[[Arguments, str], Any], *, default: Any = None, asked: bool = False) -> Any:
+def _key(meaning: str, take: Callable[[Arguments, str], object], *, default: object = None, asked: bool = False) -> Any:
     """A key of `expect`: a field of `Asked` or `Expectation`, and no line elsewhere.
 
     meaning: words of fixtures/README.md. take: the value out of a mapping, by the key's name. asked: whether it is an
@@ -62,7 +62,7 @@ def _texts(given: Arguments, name: str) -> tuple[str, ...] | None:
     return None if found is None else tuple(found)
 
 
-def _rows(given: Arguments, name: str) -> Sequence[Any] | Mapping[str, Any]:
+def _rows(given: Arguments, name: str) -> Sequence[object] | Mapping[str, object]:
     rows = given.any(name)
     return rows if isinstance(rows, Mapping) else checked(list, rows, f"{given.place}, key {name!r}")
 
@@ -83,7 +83,7 @@ def _selector(given: Arguments, name: str) -> Selector:
     kind = next(filter(named.has, WAYS), None)
     if kind is None:
         raise RequestError(f"Invalid {place}: expected one of {', '.join(WAYS)}")
-    chosen: Any = named.any(kind)
+    chosen: object = named.any(kind)
     if isinstance(chosen, bool) or not isinstance(chosen, WAYS[kind].types):
         raise RequestError(f"Invalid {kind!r} in {place}: got {chosen!r}")
     named.finish()
@@ -138,7 +138,7 @@ class Expectation(Asked):
         "`{column: type}`, types that the builder cannot know because a document was edited by hand",
         lambda given, name: given.of(dict, name),
     )
-    catalog: Mapping[str, Any] | str | None = _key(
+    catalog: Mapping[str, object] | str | None = _key(
         "Delta: what is known of the table's catalog. `{max-version: 3, ratified: [2, 3]}` with versions that `stage` "
         "and `hold` took out of the log, or names of staged commits; or `published`. Left out: nothing",
         lambda given, name: given.any(name),
@@ -234,7 +234,7 @@ class History(ABC):
     @property
     def files(self) -> Mapping[str, Any]:
         """The handles of files by label."""
-        files: Mapping[str, Any] = self.writes.files
+        files: Mapping[str, object] = self.writes.files
         return files
 
     @property
@@ -252,7 +252,7 @@ class History(ABC):
     def metadata_path(self) -> Path | None:
         """The newest metadata file; None: the format finds its own."""
 
-    def apply(self, operation: Mapping[str, Any]) -> None:
+    def apply(self, operation: Mapping[str, object]) -> None:
         """Runs one operation, as it stands under `history`.
 
         Raises:
@@ -287,7 +287,7 @@ class History(ABC):
         """The time by which a snapshot or version is found, in milliseconds since 1970 UTC."""
 
     @abstractmethod
-    def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    def opening(self, catalog: Mapping[str, object] | str | None) -> Mapping[str, Any]:
         """Arguments of `harness.open_table`, and of the oracle's planner, for a catalog's answer.
 
         Raises:
@@ -302,17 +302,17 @@ class History(ABC):
     def metadata_field(self, name: str) -> Field | None:
         """The metadata column of this name, such as `_pos`, typed for this table; None: there is none."""
 
-    def _new_folder(self, value: Any, place: str) -> Path:
+    def _new_folder(self, value: object, place: str) -> Path:
         """The folder that `move-table` moves the table to."""
         target = inside(self.directory, self.directory / checked(str, value, place))
         target.parent.mkdir(parents=True, exist_ok=True)
         return target
 
 
-def on_table(keys: str, method: str, kind: type | None = None, **kinds: Any) -> Operation:
+def on_table(keys: str, method: str, kind: type | None = None, **kinds: object) -> Operation:
     """An operation that is a method of the builder, of one value or of the values of a mapping (see `taken`)."""
 
-    def run(history: History, value: Any, place: str) -> None:
+    def run(history: History, value: object, place: str) -> None:
         given = taken(value, place, **kinds) if kind is None else [checked(kind, value, place)]
         getattr(history.table, method)(*given)
 
@@ -350,7 +350,7 @@ def _snapshot(history: History, value: str | int) -> ResolvedSelector:
     return ResolvedSelector(**point)
 
 
-def _changes(history: History, value: Sequence[Any]) -> ResolvedSelector:
+def _changes(history: History, value: Sequence[object]) -> ResolvedSelector:
     if len(value) != 2:
         raise RequestError(f"Invalid changes {list(value)}: expected the first and the last version")
     first, last = (checked(int, each, "changes") for each in value)

@@ -51,14 +51,14 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     libyaml reads ten times as fast, where PyYAML comes with it.
     """
 
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # PyYAML's own way to hold them
+    yaml_implicit_resolvers: dict[str, object] = {}  # noqa: RUF012  # PyYAML's own way to hold them
 
-    def get_single_node(self) -> Any:
+    def get_single_node(self) -> object:
         node = super().get_single_node()
         _check_each_stands_once(node)
         return node
 
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, object]:
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -67,10 +67,10 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             if key in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands twice", key_node.start_mark)
             seen.add(key)
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep=True)
+        mapping: dict[Any, object] = super().construct_mapping(node, deep=True)
         return mapping
 
-    def flatten_mapping(self, node: Any) -> None:
+    def flatten_mapping(self, node: object) -> None:
         """Leave `<<` an ordinary key, as YAML 1.2 has it."""
 
 
@@ -109,7 +109,7 @@ def _int(loader: _Loader, node: Any) -> int:
     return int(text[2:] if base != 10 else text, base)
 
 
-def _float(loader: _Loader, node: Any) -> float:
+def _float(loader: _Loader, node: object) -> float:
     text = loader.construct_scalar(node).lower()
     return float(text.replace(".", "", 1) if text[-1].isalpha() else text)  # PyYAML's NaN has a sign
 

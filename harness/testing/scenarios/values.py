@@ -31,7 +31,7 @@ _TIMES = re.compile(_TIME)
 _TIMESTAMPS = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})[ T]{_TIME}(Z|[+-]\d{{2}}:\d{{2}})?")
 
 
-def stored_value(type_: dt.Type, value: Any) -> Any:
+def stored_value(type_: dt.Type, value: object) -> Any:
     """The internal value of a value as a scenario writes it. Raises RequestError for another type's."""
     if value is None:
         return None
@@ -41,7 +41,7 @@ def stored_value(type_: dt.Type, value: Any) -> Any:
         raise RequestError(f"Invalid value {value!r} for {type_}: {exc}") from exc
 
 
-def stored_struct(fields: tuple[Field, ...], row: Any) -> dict[int, Any]:
+def stored_struct(fields: tuple[Field, ...], row: object) -> dict[int, dt.CellValue]:
     """A row, or a struct, by field id; missing names of a mapping are left out, a list must have a value for each.
 
     Raises:
@@ -61,14 +61,14 @@ def stored_struct(fields: tuple[Field, ...], row: Any) -> dict[int, Any]:
     return {f.id: stored_value(f.type, value) for f, value in zip(fields, row, strict=True)}
 
 
-def natural_rows(fields: tuple[Field, ...], rows: list[Any]) -> list[dict[str, Any]]:
+def natural_rows(fields: tuple[Field, ...], rows: list[Any]) -> list[dict[str, object]]:
     """Rows by column name with values as internal values, as `write_data` of both builders takes them."""
     by_id = {f.id: f for f in fields}
     stored = (stored_struct(fields, row) for row in rows)
     return [{by_id[i].name: named(by_id[i].type, value) for i, value in row.items()} for row in stored]
 
 
-def named(type_: dt.Type, value: Any, leaf: Callable[[dt.Type, Any], Any] = lambda _, value: value) -> Any:
+def named(type_: dt.Type, value: Any, leaf: Callable[[dt.Type, Any], object] = lambda _, value: value) -> Any:
     """A stored value with its structs by name in place of ids, at every level. leaf: changes values without parts."""
     if value is None:
         return None
@@ -83,12 +83,12 @@ def named(type_: dt.Type, value: Any, leaf: Callable[[dt.Type, Any], Any] = lamb
             return leaf(type_, value)
 
 
-def scenario_value(type_: dt.Type, value: Any) -> Any:
+def scenario_value(type_: dt.Type, value: object) -> object:
     """A stored value as a scenario writes it: the reverse of `stored_value`."""
     return named(type_, value, _written)
 
 
-def _written(type_: dt.Type, value: Any) -> Any:
+def _written(type_: dt.Type, value: Any) -> object:
     match type_:
         case dt.DecimalType():
             return f"{value:f}"
@@ -139,13 +139,13 @@ def _stored(type_: dt.Type, value: Any) -> Any:
             raise ValueError("a scenario has no way to write it")
 
 
-def _same(kind: type, value: Any) -> Any:
+def _same(kind: type, value: object) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise ValueError(f"expected {kind.__name__}")
     return value
 
 
-def _float(value: Any) -> float:
+def _float(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("expected a number")
     number = float(value)
@@ -196,7 +196,7 @@ def _ticks(hours: str, minutes: str, seconds: str, fraction: str | None, unit: s
     return (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * _UNITS[unit] + int(parts[:digits] or 0)
 
 
-def expanded(rows: Any, place: str) -> list[Any]:
+def expanded(rows: object, place: str) -> list[Any]:
     """The rows, with counted rows written out.
 
         rows: [[1, x], {id: 2, name: y}]
@@ -223,7 +223,7 @@ def expanded(rows: Any, place: str) -> list[Any]:
     return [replaced(row, partial(_numbered, i=i)) for i in numbers if i not in omitted]
 
 
-def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
+def replaced(value: object, change: Callable[[Any], object]) -> object:
     """The value with texts and mappings replaced by what `change` gives for them, at every level."""
     match value:
         case str():
@@ -237,5 +237,5 @@ def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
             return value
 
 
-def _numbered(value: Any, i: int) -> Any:
+def _numbered(value: object, i: int) -> object:
     return (i if value == "{i}" else value.replace("{i}", str(i))) if isinstance(value, str) else value

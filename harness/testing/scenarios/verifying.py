@@ -79,7 +79,7 @@ def _undamaged(scenario: Scenario) -> Iterator[tuple[Mapping[str, Any], tuple[Ma
     yield scenario.table, ()
 
 
-def _unedited(value: Any) -> Any:
+def _unedited(value: object) -> Any:
     """A part of a history without the edits of what its files and commits record."""
     if isinstance(value, Mapping):
         return {key: _unedited(each) for key, each in value.items() if key not in ("set", "unset")}

@@ -17,6 +17,7 @@ import pyarrow as pa
 from harness.errors import RequestError
 from harness.metadata.model.schema import (
     BinaryType,
+    CellValue,
     DecimalType,
     Field,
     FixedType,
@@ -70,11 +71,11 @@ def write_columnless_orc(path: Path, rows: int) -> None:
 
 
 # Thrift's compact protocol: a value with the number of its type.
-_Value = tuple[int, bytes]
+_ThriftValue = tuple[int, bytes]
 _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 
 
-def _struct(fields: Mapping[int, _Value]) -> _Value:
+def _struct(fields: Mapping[int, _ThriftValue]) -> _ThriftValue:
     content, last = b"", 0
     for number, (kind, value) in fields.items():
         content += bytes([(number - last) << 4 | kind]) + value
@@ -82,21 +83,21 @@ def _struct(fields: Mapping[int, _Value]) -> _Value:
     return _STRUCT, content + b"\0"
 
 
-def _list(structs: Sequence[_Value]) -> _Value:
+def _list(structs: Sequence[_ThriftValue]) -> _ThriftValue:
     short = len(structs) < 15
     head = bytes([len(structs) << 4 | _STRUCT]) if short else bytes([0xF0 | _STRUCT]) + varint(len(structs))
     return _LIST, head + b"".join(content for _, content in structs)
 
 
-def _int(number: int) -> _Value:
+def _int(number: int) -> _ThriftValue:
     return _I32, varint(2 * number)
 
 
-def _long(number: int) -> _Value:
+def _long(number: int) -> _ThriftValue:
     return _I64, varint(2 * number)
 
 
-def _text(text: str) -> _Value:
+def _text(text: str) -> _ThriftValue:
     return _BINARY, varint(len(text.encode())) + text.encode()
 
 
@@ -125,7 +126,7 @@ Marks: TypeAlias = Literal["parquet", "orc", "none"]
 _VARIANT = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 
 
-def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], marks: Marks) -> pa.Table:
+def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, CellValue]], marks: Marks) -> pa.Table:
     """A table with a column for each field of a known type, and ids in the style of `marks`.
 
     Raises:
@@ -284,7 +285,7 @@ def _child(field: Field, parents: list[Any], marks: Marks) -> pa.Array:
     return _array(field, [absent if p is None else p.get(field.id) for p in parents], marks)
 
 
-def _filler(type_: Type) -> Any:
+def _filler(type_: Type) -> object:
     match type_:
         case StructType(fields=fields):
             return {f.id: _filler(f.type) for f in fields if f.required}

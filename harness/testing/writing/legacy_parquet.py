@@ -78,7 +78,7 @@ def _legacy_field(given: pa.Field, forms: Sequence[str]) -> pa.Field:
     return given.with_type(pa.binary()) if is_bytes else given
 
 
-def _stored(value: Any, type_: pa.DataType, forms: Sequence[str]) -> Any:
+def _stored(value: Any, type_: pa.DataType, forms: Sequence[str]) -> object:
     """Return a value of Python as one of the legacy type; a decimal as the fewest bytes, big-endian."""
     if value is None:
         return None
@@ -169,10 +169,9 @@ def _convert(node: _Node, forms: Sequence[str], leaves: Iterator[pa.DataType]) -
 
 
 _I32, _BINARY, _LIST, _STRUCT = 5, 8, 9, 12
-_Value = tuple[int, Any]
 
 
-def _decoded(kind: int, data: bytes, at: int) -> tuple[_Value, int]:
+def _decoded(kind: int, data: bytes, at: int) -> tuple[tuple[int, Any], int]:
     value: Any
     match kind:
         case 1 | 2:

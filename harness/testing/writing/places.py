@@ -7,8 +7,12 @@ import shutil
 import uuid
 from contextvars import ContextVar
 from pathlib import Path
+from typing import TypeAlias
 
 from harness.errors import RequestError
+
+FieldPath: TypeAlias = str | tuple[str, ...]
+"""A column by its name, or a nested field by the names from the column down."""
 
 FIRST_TIMESTAMP_MS = 1_700_000_000_000
 

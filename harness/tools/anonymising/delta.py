@@ -6,17 +6,16 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from harness.errors import UnsupportedError
 from harness.metadata.delta.actions import Metadata
 from harness.metadata.delta.partition_values import parse_partition_value
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType, UuidType
 from harness.testing.writing.delta.log import LogState
+from harness.testing.writing.delta.types import JsonObject
 from harness.testing.writing.delta.values import json_text, partition_text
 from harness.tools.anonymising.pseudonyms import Pseudonyms
-
-Json: TypeAlias = dict[str, Any]
 
 _FIELD = ("name", "type", "nullable")
 _FIELD_METADATA = """
@@ -67,7 +66,7 @@ class DeltaMasking:
             told.append("Left out how columns are generated: the new values do not obey it")
         return told
 
-    def _metadata(self, action: Json) -> Json:
+    def _metadata(self, action: JsonObject) -> JsonObject:
         found = {k: v for k, v in action.items() if k in ("format", "partitionColumns", "createdTime")}
         schema = json.loads(action["schemaString"])
         kept = {k: v for k, v in action["configuration"].items() if k in _PROPERTIES or k.startswith("delta.feature.")}
@@ -97,14 +96,14 @@ class DeltaMasking:
         return found
 
 
-def commit_info(info: Mapping[str, Any]) -> Json:
+def commit_info(info: Mapping[str, object]) -> JsonObject:
     """The time and operation of a commit, without its user, place and condition."""
     kept = {name: value for name, value in info.items() if name in _INFO and isinstance(value, bool | int)}
     operation = info.get("operation")
     return {**kept, "operation": operation} if operation in _OPERATIONS else kept
 
 
-def _plain(type_: Any) -> Any:
+def _plain(type_: object) -> Any:
     """A type of a schema without comments, defaults and expressions."""
     if not isinstance(type_, dict):
         return type_

@@ -63,7 +63,7 @@ class IcebergMasking:
         file = replace(entry.file, partition=partition, sort_order_id=None)
         return replace(entry, file=replace(file, column_sizes=None, lower_bounds=None, upper_bounds=None))
 
-    def _partition(self, field: PartitionField, value: Any) -> Any:
+    def _partition(self, field: PartitionField, value: object) -> object:
         transform = field.transform
         if value is None or isinstance(transform, Void):
             return None
@@ -106,7 +106,7 @@ class IcebergMasking:
                     field[name] = default_json(type_, self.pseudonyms.of(type_, value))
             self._nested(field["type"])
 
-    def _nested(self, type_: Any) -> None:
+    def _nested(self, type_: object) -> None:
         if isinstance(type_, dict):
             if "fields" in type_:
                 self._fields(type_)
@@ -136,7 +136,7 @@ def _keeps_partitions(field: PartitionField, source: dt.Type) -> bool:
             return False
 
 
-def _example(field: PartitionField, source: dt.Type, value: Any) -> Any:
+def _example(field: PartitionField, source: dt.Type, value: dt.CellValue) -> dt.CellValue:
     """A value of the column in a partition."""
     match field.transform:
         case Year():

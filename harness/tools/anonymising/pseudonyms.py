@@ -48,7 +48,7 @@ class Pseudonyms:
         self._key = hashlib.sha256(b"harness slice" + key.encode(errors="surrogatepass")).digest()
         self._permutation = lru_cache(maxsize=1 << 16)(self._drawn)
 
-    def of(self, type_: dt.Type, value: Any) -> Any:
+    def of(self, type_: dt.Type, value: dt.CellValue) -> dt.CellValue:
         """Another internal value (see `harness.metadata.model.schema`) of the type; None for null.
 
         Raises UnsupportedError: the type has none, or the value is beyond the calendar.

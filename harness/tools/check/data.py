@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -34,7 +33,7 @@ def within_bounds(column: ColumnValues) -> Iterator[Found]:
 
 
 def _beyond(
-    column: ColumnValues, values: ColumnValues | GroupValues, lower: Any, upper: Any, names: tuple[str, str]
+    column: ColumnValues, values: ColumnValues | GroupValues, lower: object, upper: object, names: tuple[str, str]
 ) -> Iterator[tuple[str, str, str]]:
     """The bounds that a value lies beyond: field, recorded, actual. None: there is no bound. names: their fields."""
     if lower is not None and values.least is not None and values.least < lower:
@@ -93,7 +92,7 @@ def exact_counts(column: ColumnValues) -> Iterator[Found]:
     Mends: manifest: value_counts, null_value_counts, nan_value_counts; log: nullCount in the statistics of the add
     """
     entry, id_ = column.statements.entries.get(column.path), column.field.id
-    counts: list[tuple[str, Any, int, int]] = []
+    counts: list[tuple[str, object, int, int]] = []
     if column.in_orc_list:
         return
     if entry is not None:
@@ -184,7 +183,7 @@ def footer_statistics(column: ColumnValues) -> Iterator[Found]:
                 yield Found(place, recorded, actual, detail=f"row group {group.number}")
 
 
-def _at(values: Sequence[Any] | pa.Array, place: int) -> Any:
+def _at(values: Sequence[object] | pa.Array, place: int) -> object:
     value = values[place]
     value = value.as_py() if isinstance(value, pa.Scalar) else value
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -283,7 +282,7 @@ def possible_statistics(version: Version) -> Iterator[Found]:
                 yield Found(place, str(number), actual)
 
 
-def _numbers(counts: Any, path: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+def _numbers(counts: object, path: tuple[str, ...]) -> Iterator[tuple[str, int]]:
     """Whole numbers in nested counts, each with the path of its column."""
     for name, value in counts.items() if isinstance(counts, dict) else ():
         if type(value) is int:

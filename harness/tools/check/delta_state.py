@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import HarnessError, InvalidTableError
+from harness.metadata.delta.action_lines import Body
 from harness.metadata.delta.actions import Commit, DomainMetadata, Metadata, Protocol, State, Transaction
 from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.checkpoints import CheckpointContent
@@ -28,15 +29,12 @@ from harness.storage.records import dataclass
 from harness.tools.check.delta import CheckedCheckpoint, CheckedDelta, Version, identities
 from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
 
-_Words: TypeAlias = Mapping[str, Any]
-"""The fields of an action, or actions by name; None in place of it: the record does not say."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Content:
     """The state, as a record has it or as commits make it. actions: by their name in the log."""
 
-    actions: Mapping[str, _Words | None]
+    actions: Mapping[str, Body | None]
     files: Sequence[pa.Table]
 
     @staticmethod
@@ -62,7 +60,7 @@ def _actions(
     metadata: Metadata | None,
     transactions: Iterable[Transaction],
     domains: Iterable[DomainMetadata],
-) -> dict[str, _Words | None]:
+) -> dict[str, Body | None]:
     """Actions in one spelling: features in the order of their names, the schema without white space."""
     rules, about = ({} if action is None else asdict(action) for action in (protocol, metadata))
     for name in ("reader_features", "writer_features"):
@@ -85,7 +83,7 @@ def _spelled(schema: str) -> str:
         return schema
 
 
-def _words(of: _Words, other: _Words) -> str:
+def _words(of: Body, other: Body) -> str:
     """The parts that are not those of the other one."""
     return ", ".join(f"{key} {part!r:.200}" for key, part in of.items() if other.get(key, other) != part) or "none"
 
@@ -247,7 +245,7 @@ def kept_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Found]:
                 yield Found(where, words[0], f"the commit says {words[1]}")
 
 
-def _is_kept(name: str, recorded: Any, known: Any) -> bool:
+def _is_kept(name: str, recorded: Any, known: object) -> bool:
     """True where a statistic is that of the commit, or wider, or one of them is unknown."""
     if name == "numRecords":
         return recorded == known or -1 in (recorded, known)
@@ -307,7 +305,7 @@ def _of_checksum(version: Version, said: Mapping[str, Any], file: str) -> _Conte
     return replace(content, actions={name: unsaid.get(name, words) for name, words in content.actions.items()})
 
 
-def _histogram(version: Version, said: Mapping[str, Any], place: Place) -> Iterator[Found]:
+def _histogram(version: Version, said: Mapping[str, object], place: Place) -> Iterator[Found]:
     """The bins of file sizes that are not those of the live files."""
     for key in ("fileSizeHistogram", "histogramOpt"):
         stated = said.get(key)

@@ -25,7 +25,7 @@ from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.plan.deletes import PositionDeleteFile
 from harness.metadata.plan.projection import is_positional, resolver
 from harness.metadata.planned_scan import PlannedScan
-from harness.storage.paths import join
+from harness.storage.paths import PhysicalPath, join
 from harness.storage.records import dataclass
 from harness.storage.stores import UNREADABLE, Storage
 from harness.storage.threads import phase
@@ -350,7 +350,7 @@ class Orphan:
     age_ms: int | None
 
 
-def unnamed(storage: Storage, root: str, log: str | None, named: Set[str]) -> Iterator[Orphan]:
+def unnamed(storage: Storage, root: PhysicalPath, log: PhysicalPath | None, named: Set[str]) -> Iterator[Orphan]:
     """Yield the files below a directory, without those of the log, that are not among the named ones.
 
     Hadoop's local file system keeps a checksum, `.NAME.crc`, beside each file; that of a named file is not yielded.

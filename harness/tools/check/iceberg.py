@@ -19,7 +19,7 @@ from harness.metadata.iceberg.values import read_schema_first
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import widens
 from harness.storage.limits import contained
-from harness.storage.paths import absolute, join
+from harness.storage.paths import PhysicalPath, RecordedPath, absolute, join
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import cached_property
@@ -118,7 +118,7 @@ class CheckedIceberg:
         self.table, self.snapshots = table, tuple(snapshots)
         self._slim: dict[ManifestFile, tuple[ManifestEntry, ...]] = {}
         self._columns: dict[int, Columns] = {}
-        self._paths: set[str] = set()
+        self._paths: set[RecordedPath] = set()
 
     @property
     def metadata(self) -> TableMetadata:
@@ -130,7 +130,7 @@ class CheckedIceberg:
         """The store of the table's files."""
         return self.table.storage
 
-    def physical(self, recorded: str) -> str:
+    def physical(self, recorded: RecordedPath) -> PhysicalPath:
         """The place of a file. Raises OutsideTableError."""
         physical = self.table.path_map.physical(recorded)
         self.storage.check(physical, recorded)

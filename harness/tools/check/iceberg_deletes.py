@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from harness.errors import HarnessError
 from harness.metadata.deletes.puffin import PuffinFile, open_puffin, read_deletion_vector
 from harness.metadata.iceberg.deletes import DeleteScope, check_entry, path_bounds, vector_of
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
 from harness.metadata.iceberg.planned_deletes import key_columns
+from harness.storage.paths import RecordedPath
 from harness.tools.check.iceberg import SnapshotFiles
 from harness.tools.check.rules import Found, Reads, Severity, refused, rule
 
@@ -58,7 +58,8 @@ def scope(files: SnapshotFiles) -> Iterator[Found]:
     rules = DeleteScope(partition_of=lambda file: (file.spec_id, *_tuple(file.partition)), specs=files.specs)
     data = {entry.file.path: entry for entry in files.live if entry.file.content is Content.DATA}
     for entry in _deletes(files):
-        target = data.get(entry.file.referenced_data_file or "")
+        named = entry.file.referenced_data_file
+        target = None if named is None else data.get(named)
         if target is None or entry.file.content is Content.EQUALITY_DELETES:
             continue
         try:
@@ -90,8 +91,9 @@ def vectors(files: SnapshotFiles) -> Iterator[Found]:
                 if entry.file.size not in (None, puffin.size):
                     recorded, actual = f"{entry.file.size:,} bytes", f"{puffin.size:,} bytes"
                     yield files.found(entry, "file_size_in_bytes", recorded, actual)
-            vector, target = vector_of(entry, puffin.physical), str(entry.file.referenced_data_file)
-            read_deletion_vector(puffin, vector, target=target, data_record_count=rows.get(target))
+            vector, target = vector_of(entry, puffin.physical), entry.file.referenced_data_file
+            count = None if target is None else rows.get(target)
+            read_deletion_vector(puffin, vector, target=target, data_record_count=count)
         except HarnessError as error:
             yield _refused(files, entry, error)
 
@@ -121,7 +123,7 @@ def dangling(files: SnapshotFiles) -> Iterator[Found]:
         bounds = path_bounds(file)
         if target is None and bounds is not None and bounds[0] == bounds[1]:
             is_cut = any(path.startswith(bounds[0]) for path in paths)
-            target = None if is_cut else bounds[0]
+            target = None if is_cut else RecordedPath(bounds[0])
         if target is not None and target not in paths:
             yield files.found(entry, "referenced_data_file", target, "not live")
 
@@ -134,7 +136,7 @@ def _vectors(files: SnapshotFiles) -> Iterator[ManifestEntry]:
     return (e for e in _deletes(files) if e.file.format == "puffin" and e.file.referenced_data_file is not None)
 
 
-def _tuple(partition: Mapping[int, Any]) -> tuple[object, ...]:
+def _tuple(partition: Mapping[int, object]) -> tuple[object, ...]:
     return tuple(sorted(partition.items()))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from harness.errors import HarnessError, counted
 from harness.metadata.iceberg.metadata import NO_SNAPSHOT, OUT_OF_ORDER_MS
@@ -352,7 +351,7 @@ def _unmapped(
 
 
 def _too_low(table: CheckedIceberg, key: str, used: Iterator[int]) -> Iterator[Found]:
-    recorded: Any = table.document.value.get(key)
+    recorded: object = table.document.value.get(key)
     # Ids from 2147483447 on are reserved for columns that no schema has.
     highest = max(used, default=0)
     if type(recorded) is int and recorded < highest:

@@ -13,6 +13,7 @@ from harness.errors import HarnessError, MissingFileError
 from harness.metadata.deletes.puffin import open_puffin
 from harness.metadata.iceberg.manifests import Content
 from harness.metadata.iceberg.model import PartitionStatisticsFile, StatisticsFile
+from harness.storage.paths import PhysicalPath
 from harness.tools.check.iceberg import CheckedIceberg, SnapshotFiles
 from harness.tools.check.rules import Found, Place, Reads, Severity, refused, rule
 
@@ -60,7 +61,7 @@ def contents(table: CheckedIceberg) -> Iterator[Found]:
             yield Found(place, recorded, actual)
 
 
-def _footer(table: CheckedIceberg, file: StatisticsFile, physical: str) -> list[tuple[str, str]]:
+def _footer(table: CheckedIceberg, file: StatisticsFile, physical: PhysicalPath) -> list[tuple[str, str]]:
     """Recorded words on a Puffin file beside its own, where they differ. Raises as `open_puffin`."""
     size, payload = open_puffin(table.storage, physical, file=file.path).footer()
     found = []

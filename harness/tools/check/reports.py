@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -51,7 +50,7 @@ def said(finding: Finding) -> list[str]:
     return [str(found.place), f"  {words}{f' (by {found.writer})' if found.writer else ''}"]
 
 
-def plain(report: CheckReport) -> dict[str, Any]:
+def plain(report: CheckReport) -> dict[str, object]:
     """The report as plain values."""
     return {
         "format": 1,
@@ -163,7 +162,7 @@ def to_sarif(report: CheckReport) -> str:
     results = []
     for finding in report.findings:
         place = finding.found.place
-        location: dict[str, Any] = {
+        location: dict[str, object] = {
             "artifactLocation": {"uri": quote(place.file, safe="/:", errors="backslashreplace")}
         }
         if place.line is not None:

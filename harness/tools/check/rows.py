@@ -31,6 +31,7 @@ from harness.metadata.model.schema import value_text
 from harness.metadata.plan.projection import stored_name
 from harness.metadata.plan.scan_plan import DeltaRules
 from harness.metadata.planned_scan import PlannedScan
+from harness.storage.paths import PhysicalPath
 from harness.storage.threads import phase
 from harness.tools.check.files import FileRows
 from harness.tools.check.rules import Found, Place, Reads, Severity, rule
@@ -343,13 +344,14 @@ def page_checksums(rows: FileRows) -> Iterator[Found]:
     storage = rows.plan.storage
     files = rows.plan.files.select(["path", "physical", "format"]).to_pylist()
     wanted = set(rows.paths)
-    physical = {f["physical"]: f["path"] for f in files if f["format"] == "parquet" and f["path"] in wanted}
+    parquet = (file for file in files if file["format"] == "parquet" and file["path"] in wanted)
+    physical: dict[PhysicalPath, str] = {file["physical"]: file["path"] for file in parquet}
     # The first page of a file is behind the magic, and all pages have checksums, or none.
     tells = look_at(lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical)
     files_ = column_chunks(rows.plan, [path for path, told in zip(physical, tells, strict=True) if told])
     chunks = [(path, chunk) for path, of_file in files_.items() for chunk in of_file]
 
-    def damaged(chunk: tuple[str, ColumnChunk]) -> list[int]:
+    def damaged(chunk: tuple[PhysicalPath, ColumnChunk]) -> list[int]:
         return list(damaged_pages(storage.read(chunk[0], offset=chunk[1].start, length=chunk[1].size)))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool, phase("checking pages", len(chunks), "columns") as advance:

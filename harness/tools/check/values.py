@@ -18,7 +18,7 @@ from harness.metadata.delta.statistics import dig, document
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.model.column_stats import ColumnBounds
-from harness.metadata.model.schema import value_text
+from harness.metadata.model.schema import CellValue, value_text
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 from harness.tools.check.files import Statements
@@ -46,12 +46,12 @@ class ColumnValues:
     nulls: int
     gaps: int
     nans: int
-    least: Any
-    greatest: Any
+    least: CellValue
+    greatest: CellValue
     recorded: ColumnBounds | None
     at: int
 
-    def spans(self, lower: Any, upper: Any) -> Spans | None:
+    def spans(self, lower: CellValue, upper: CellValue) -> Spans | None:
         """The recorded and the actual range, where both are numbers; an unknown bound is the actual one."""
         ends = (self.least if lower is None else lower, self.greatest if upper is None else upper)
         values = (*ends, self.least, self.greatest)
@@ -59,7 +59,7 @@ class ColumnValues:
             return None
         return (float(ends[0]), float(ends[1])), (float(self.least), float(self.greatest))
 
-    def text(self, value: Any) -> str:
+    def text(self, value: object) -> str:
         """A value of the column for people."""
         return value_text(value, self.field.type)
 
@@ -82,7 +82,7 @@ class ColumnValues:
 _document = lru_cache(maxsize=16)(document)
 
 
-def stated(stats: str | None, name: str, stored: Sequence[str]) -> Any:
+def stated(stats: str | None, name: str, stored: Sequence[str]) -> object:
     """The value for a column under a name of the statistics of a file of Delta; None: there is none."""
     return None if stats is None else dig(_document(stats), (name, *stored))
 

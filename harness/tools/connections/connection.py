@@ -84,7 +84,7 @@ _Result = TypeVar("_Result")
 
 
 @checked
-def connect(source: TableSource = None, /, **options: Any) -> Connection:
+def connect(source: TableSource = None, /, **options: object) -> Connection:
     """A connection whose SQL finds tables by their names.
 
         con = harness.connect()  # all catalogs that are configured: prod.sales.orders
@@ -196,7 +196,7 @@ class Connection:
         """
         return self._tables.names(everywhere=everywhere)
 
-    def register(self, name: str, value: Any) -> Connection:
+    def register(self, name: str, value: object) -> Connection:
         """Let a name stand for a table, a snapshot or a location, or a frame of Arrow, pandas or Polars.
 
         A table that PyIceberg or deltalake opened is read by harness, at its version.
@@ -390,7 +390,7 @@ def attach(
     /,
     *,
     tables: Iterable[str] | None = None,
-    **options: Any,
+    **options: object,
 ) -> tuple[str, ...]:
     """Make tables of a catalog views of a DuckDB connection, in a schema for each namespace.
 

@@ -32,7 +32,7 @@ TableSource: TypeAlias = Catalog | Mapping[str, Given] | str | None
 _CANNOT_ASK = ("CatalogMisconfigured", "CatalogClientMissing")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Tables:
     """Tables by name. Names match without regard to case, as DuckDB's do; the exact spelling is preferred.
 

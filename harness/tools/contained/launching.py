@@ -22,7 +22,6 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import harness
 from harness.errors import EngineError, LimitError, RequestError, visible
@@ -252,7 +251,7 @@ class Finished:
 
 def run(
     work: str,
-    request: Any,
+    request: object,
     *,
     bounds: Bounds,
     waived: Collection[str] = (),
@@ -263,7 +262,8 @@ def run(
     """The result of work that is done in a worker.
 
     Args:
-        work: `module:function`, as `harness.tools.contained.worker.Work`. request: its argument, as JSON has it.
+        work: `module:function`, which takes a JSON value, writes its result to a stream, and returns 0, 1 or 2.
+        request: its argument, as JSON has it.
         bounds: of the process.
         waived: limits that need not hold, see `harness.tools.contained.bounds.WAIVABLE`.
         directories: whose files it may read besides Python's and the system's own, absolute, links resolved.

@@ -179,7 +179,7 @@ def _read(request: dict[str, Any]) -> pa.Table:
         raise EngineError(f"DuckDB cannot run the query: {error}") from error
 
 
-def _document(error: HarnessError) -> dict[str, Any]:
+def _document(error: HarnessError) -> dict[str, object]:
     context = {name: value and str(value)[:_CONTEXT_LENGTH] for name in _CONTEXT for value in (getattr(error, name),)}
     kind, message = type(error).__name__, error.message[:_TEXT_LENGTH]
     return {"kind": kind, "message": message, "cause": error.cause, "options": error.options, **context}

@@ -102,7 +102,7 @@ _RULES = {
 _SEALED = {"prlimit64": (_Rule(2, (0,), whole=True),), "prctl": (_Rule(0, (15, 16, 0x53564D41), error=errno.EINVAL),)}
 """Calls that set limits, and end once the limits are set."""
 
-_Step = tuple[int, int, int, int]
+_Instruction = tuple[int, int, int, int]
 
 
 def install(more: Iterable[str] = ()) -> tuple[str | None, int | None]:
@@ -145,7 +145,7 @@ def program(machine: str, process: int, more: Iterable[str] = (), *, told: bool)
     """
     numbers = NUMBERS[machine]
     refuse = _NOTIFY if told else _ERROR | errno.EPERM
-    steps: list[_Step] = [*_start(machine)]
+    steps: list[_Instruction] = [*_start(machine)]
     for number in sorted(numbers[name] for name in {*ALLOWED, *more} & numbers.keys()):
         steps += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
     steps += _checked(machine, process, _RULES, refuse)
@@ -154,7 +154,7 @@ def program(machine: str, process: int, more: Iterable[str] = (), *, told: bool)
     return _packed(steps)
 
 
-def _start(machine: str) -> list[_Step]:
+def _start(machine: str) -> list[_Instruction]:
     return [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_JUMP_EQUAL, 1, 0, _AUDIT[machine]),
@@ -165,13 +165,13 @@ def _start(machine: str) -> list[_Step]:
     ]
 
 
-def _checked(machine: str, process: int, rules: Mapping[str, Sequence[_Rule]], refuse: int) -> Iterable[_Step]:
+def _checked(machine: str, process: int, rules: Mapping[str, Sequence[_Rule]], refuse: int) -> Iterable[_Instruction]:
     """Each call that has rules, with its number loaded before and after."""
     for name, conditions in rules.items():
         number = NUMBERS[machine].get(name)
         if number is None:
             continue
-        body: list[_Step] = []
+        body: list[_Instruction] = []
         for rule in conditions:
             fails = refuse if rule.error is None else _ERROR | rule.error
             place = _ARGUMENTS + 8 * rule.argument
@@ -186,7 +186,7 @@ def _checked(machine: str, process: int, rules: Mapping[str, Sequence[_Rule]], r
         yield (_RETURN, 0, 0, _ALLOW)
 
 
-def _packed(steps: Iterable[_Step]) -> bytes:
+def _packed(steps: Iterable[_Instruction]) -> bytes:
     """Instructions of 8 bytes: code, how far to jump if true and if false, operand."""
     return b"".join(struct.pack("<HBBI", *step) for step in steps)
 

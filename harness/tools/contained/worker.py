@@ -12,7 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 from harness.storage.limits import Confinement, confine
 from harness.tools.contained import confining
@@ -24,9 +24,6 @@ DONE = 10
 """Exit code of work that returned 0, and so on: a Python that does not even start ends with 1 or 2."""
 
 _state = {"confined": False}
-
-Work: TypeAlias = Callable[[Any, BinaryIO], int]
-"""The work of a worker: it takes a JSON value, writes its result to a stream, and returns 0, 1 or 2."""
 
 
 def is_confined() -> bool:
@@ -49,7 +46,7 @@ def main() -> int:
     if listener is not None:
         os.close(listener)
     module, _, name = request["work"].partition(":")
-    work: Work = getattr(importlib.import_module(module), name)
+    work: Callable[[Any, BinaryIO], int] = getattr(importlib.import_module(module), name)
     for library in request["libraries"]:
         importlib.import_module(library)
     confine(
@@ -69,7 +66,7 @@ def main() -> int:
     return DONE + work(request["request"], sys.stdout.buffer)
 
 
-def nothing(request: Any, output: BinaryIO) -> int:
+def nothing(request: object, output: BinaryIO) -> int:
     """Work that shows by its end whether the limits hold here."""
     return 0
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError, StorageError
-from harness.storage.paths import is_local, local_path, shown
+from harness.storage.paths import PhysicalPath, is_local, local_path, shown
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
 from harness.testing.writing.places import inside
@@ -222,7 +222,7 @@ class SourceFile:
     physical: where its bytes are. target: its path in the slice. size: bytes, as recorded; None: not recorded.
     """
 
-    physical: str
+    physical: PhysicalPath
     target: str
     size: int | None
 

@@ -344,7 +344,7 @@ def _referred(snapshot: Snapshot, steps: Sequence[Step], directory: Path) -> Fil
     )
 
 
-def _keys(step: Step, column: Field, directory: Path) -> list[Any]:
+def _keys(step: Step, column: Field, directory: Path) -> list[object]:
     """The values that rows of a slice have, in any of its snapshots, as the other column's type has them."""
     kind = arrow_type(column.type)
     if not isinstance(column.type, IntegerType | DecimalType | StringType):
@@ -426,7 +426,7 @@ def refresh(source: Snapshot | Table | str | os.PathLike[str], directory: str | 
 
 def _read_note(place: Path) -> dict[str, Any]:
     try:
-        note: dict[str, Any] = json.loads((place / NOTE).read_text(encoding="utf-8"))
+        note: dict[str, object] = json.loads((place / NOTE).read_text(encoding="utf-8"))
         if not {"format", "identity", "snapshots", "request", "refreshed"} <= note.keys():
             raise ValueError("it lacks a part")
     except (OSError, ValueError) as error:

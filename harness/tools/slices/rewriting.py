@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from harness.metadata.model.schema import Field, TimestampType
 from harness.metadata.plan.projection import ColumnLookup, Stored, find_named, find_stored, is_positional, resolve
 from harness.metadata.plan.scan_plan import without_deletes
 from harness.metadata.planned_scan import PlannedScan
+from harness.storage.paths import PhysicalPath
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
 from harness.testing.writing.arrow import write_columnless_parquet
@@ -158,7 +159,7 @@ def _schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut:
     return pa.schema(fields, metadata=stored.metadata)
 
 
-def _settings(file: pq.ParquetFile) -> dict[str, Any]:
+def _settings(file: pq.ParquetFile) -> dict[str, object]:
     """Compression, and how decimals are stored, as in the file."""
     columns = [file.schema.column(i) for i in range(len(file.schema.names))]
     decimals = [c.physical_type for c in columns if c.logical_type.type == "DECIMAL"]
@@ -178,10 +179,6 @@ def _blocks(schema: pq.ParquetSchema) -> list[str]:
         elif blocks:
             blocks[-1] += f"\n{line}"
     return blocks
-
-
-StatisticsFunction: TypeAlias = Callable[[pa.Table, tuple[Field, ...]], Mapping[str, Any]]
-"""The statistics of a file, by its columns' values, which are named as in the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +217,7 @@ class Rewriter:
     rows: KeptRows | None
     row_ids: tuple[str, int | None] | None
     row_versions: tuple[str, int | None] | None
-    statistics: StatisticsFunction
+    statistics: Callable[[pa.Table, tuple[Field, ...]], Mapping[str, object]]
     pseudonyms: Pseudonyms | None
 
     def settled(
@@ -327,8 +324,8 @@ class Rewriter:
 
 def read_footer(original: Path, recorded: str, table: str) -> Footer:
     """The footer of a file. original: a copy. recorded, table: for messages."""
-    names = [FileName(recorded, str(original))]
-    return read_footers(DuckDBFiles(cursor(), Storage()), names, table=table)[str(original)]
+    physical = PhysicalPath(str(original))
+    return read_footers(DuckDBFiles(cursor(), Storage()), [FileName(recorded, physical)], table=table)[physical]
 
 
 def _place(column: tuple[str, int | None] | None, footer: Footer) -> int | None:

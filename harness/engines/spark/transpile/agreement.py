@@ -93,7 +93,7 @@ def misreading(tree: str, written_back: str) -> Misreading | None:
     return _difference(_plain(one), _plain(other), None)
 
 
-def _difference(one: Any, other: Any, place: int | None) -> Misreading | None:
+def _difference(one: object, other: object, place: int | None) -> Misreading | None:
     match one, other:
         case dict(), dict():
             place = one.get(_PLACE, place)
@@ -105,7 +105,7 @@ def _difference(one: Any, other: Any, place: int | None) -> Misreading | None:
     return next((found for pair in parts if (found := _difference(*pair, place)) is not None), None)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A tree in which alike is written alike."""
     match value:
         case list():
@@ -119,7 +119,7 @@ def _plain(value: Any) -> Any:
             return value
 
 
-def _function(node: dict[str, Any]) -> dict[str, Any]:
+def _function(node: dict[str, Any]) -> dict[str, object]:
     if node.get("null_order") == "ORDER_DEFAULT":  # whatever the direction
         node["null_order"] = "NULLS LAST"
     if node.get("type") == "ARRAY_CONSTRUCTOR":  # `ARRAY[1, 2]` is `[1, 2]`, a call
@@ -144,7 +144,7 @@ def _function(node: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
-def _type(node: dict[str, Any]) -> dict[str, Any]:
+def _type(node: dict[str, Any]) -> dict[str, object]:
     if node.get("class") == "TYPE":
         name = node["type_name"].lower()
         node["type_name"] = name = _TYPES.get(name, name)
@@ -155,7 +155,7 @@ def _type(node: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
-def _negation(node: dict[str, Any]) -> dict[str, Any]:
+def _negation(node: dict[str, Any]) -> dict[str, object]:
     if node.get("type") != "OPERATOR_NOT":
         return node
     (operand,) = node["children"]
@@ -163,7 +163,7 @@ def _negation(node: dict[str, Any]) -> dict[str, Any]:
     return node if opposite is None else {**operand, "type": opposite, "alias": node.get("alias")}
 
 
-def _interval(node: dict[str, Any]) -> dict[str, Any]:
+def _interval(node: dict[str, Any]) -> dict[str, object]:
     """`INTERVAL '1 day'`, a cast of a text, and `INTERVAL 1 DAY`, a call of `to_days`, are one; not so of fractions."""
     function = re.fullmatch(f"to_({_UNITS})s", node.get("function_name", ""))
     to = node.get("type_expr") or node.get("cast_type") or {}

@@ -17,8 +17,8 @@ from harness.engines.spark.transpile.values import Typed, type_name
 from harness.metadata.filters.sqltext import whole_number
 from harness.metadata.model import schema as dt
 
-Columns = list[tuple[str | None, Typed]]
-"""Columns with their names, None where there is none."""
+NamedColumns = list[tuple[str | None, Typed]]
+"""NamedColumns with their names, None where there is none."""
 
 
 def place_of(node: exp.Expr) -> int | None:
@@ -179,7 +179,7 @@ class Unnests:
         return f"{' CROSS JOIN LATERAL' if source else ' FROM'} EXPLODE({call}) AS {self.alias}(e)"
 
 
-def _unnested(expressions: Expressions, node: exp.Explode) -> Columns:
+def _unnested(expressions: Expressions, node: exp.Explode) -> NamedColumns:
     """The columns for a call that is an item of the projection. Raises UnsupportedError."""
     value, recursive = expressions.translate(node.this), _is_recursive(node)
     is_list = isinstance(value.type, dt.ListType)
@@ -194,8 +194,8 @@ def _unnested(expressions: Expressions, node: exp.Explode) -> Columns:
     return _fields(value, value.type, recursive=recursive)
 
 
-def _fields(value: Typed, type_: dt.StructType, *, recursive: bool) -> Columns:
-    found: Columns = []
+def _fields(value: Typed, type_: dt.StructType, *, recursive: bool) -> NamedColumns:
+    found: NamedColumns = []
     for item in type_.fields:
         inner = Typed(f"({value.sql}).{spark_text.name(item.name)}", item.type)
         if recursive and isinstance(item.type, dt.StructType):
@@ -224,7 +224,7 @@ def _is_recursive(node: exp.Explode) -> bool:
     return bool(node.expressions) and bool(node.expressions[0].expression.this)
 
 
-def projected(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Columns:
+def projected(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """The columns that an item gives. Raises UnsupportedError."""
     if _is_star(node):
         return _expanded(node, scope, expressions)
@@ -244,7 +244,7 @@ def _is_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
-def _expanded(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Columns:
+def _expanded(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """The columns that a star stands for, in DuckDB's order: a column of USING once, where it is first."""
     star = node.this if isinstance(node, exp.Column) else node
     if any(value for key, value in star.args.items() if key not in ("except_", "replace", "rename")):
@@ -258,7 +258,7 @@ def _expanded(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Col
     if isinstance(node, exp.Column):
         named = [s for s in scope.sources if s.name.casefold() == node.table.casefold()]
         found = [(c.name, s.column(c)) for s in named for c in s.columns]
-    columns: Columns = []
+    columns: NamedColumns = []
     for name, value in found:
         key = (name or "").casefold()
         if key not in left_out:
@@ -270,12 +270,12 @@ def _expanded(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Col
 _EACH = "a column of columns"
 
 
-def _of_columns(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Columns:
+def _of_columns(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """An expression with COLUMNS(…) in it, once for each of them."""
     calls = list(node.find_all(exp.Columns))
     if any(call.this != calls[0].this for call in calls):
         raise refused(node, "several different COLUMNS in one expression")
-    found: Columns = []
+    found: NamedColumns = []
     alias = node.alias if isinstance(node, exp.Alias) else None
     for name, value in _chosen(calls[0], scope, expressions):
         item = node.unalias().copy()
@@ -290,7 +290,7 @@ def _of_columns(node: exp.Expr, scope: NameScope, expressions: Expressions) -> C
     return found
 
 
-def _chosen(call: exp.Columns, scope: NameScope, expressions: Expressions) -> Columns:
+def _chosen(call: exp.Columns, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """The columns that COLUMNS(…) names: a star, a list, a regular expression, a lambda with LIKE."""
     what = call.this
     if _is_star(what):
@@ -317,8 +317,8 @@ def _is_like(node: exp.Like, name: str) -> bool:
     return fits is not bool(node.args.get("negate"))
 
 
-def _all(scope: NameScope) -> Columns:
-    found: Columns = []
+def _all(scope: NameScope) -> NamedColumns:
+    found: NamedColumns = []
     seen: set[str] = set()
     for source in scope.sources:
         for column in source.columns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, assert_never
+from typing import assert_never
 
 from sqlglot.errors import SqlglotError
 
@@ -53,7 +53,7 @@ def condition_of(predicate: predicates.Predicate, column: Callable[[dt.Field], s
             assert_never(unreachable)
 
 
-def _comparison(column: str, op: Op, value: Any, field: dt.Field) -> str:
+def _comparison(column: str, op: Op, value: dt.CellValue, field: dt.Field) -> str:
     # Statistics and dictionaries of Parquet know neither NaN nor that -0.0 is 0.0, and Spark holds plain columns
     # against them. NANVL gives back its first argument, NaN or not.
     if isinstance(field.type, dt.FloatType) and (
@@ -63,7 +63,7 @@ def _comparison(column: str, op: Op, value: Any, field: dt.Field) -> str:
     return f"({column} {op.value} {_literal(value, field)})"
 
 
-def _literal(value: Any, field: dt.Field) -> str:
+def _literal(value: dt.CellValue, field: dt.Field) -> str:
     is_double = isinstance(field.type, dt.FloatType) and value is not None and math.isfinite(value)
     if is_double and nearest_float32(value) != value:  # the comparison is one of doubles
         return spark_text.literal(value, dt.FloatType(64))

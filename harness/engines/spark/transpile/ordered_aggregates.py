@@ -54,7 +54,7 @@ def whole(call: exp.Expr, node: exp.Expr, what: str = "a number") -> int:
     return int(literal.value)
 
 
-Key = tuple[Typed, bool, bool]
+SortKey = tuple[Typed, bool, bool]
 """A key of an order; then whether it descends, and whether nulls come first."""
 
 
@@ -168,7 +168,7 @@ def _ordered_rows(call: Aggregate, *, without_nulls: bool = False) -> tuple[Type
     value = call.expressions.translate(inner)
     if isinstance(value.type, dt.UnknownType):
         raise refused(call.node, "a list of nulls without a type")
-    keys: list[Key] = []
+    keys: list[SortKey] = []
     for item in order.expressions:
         if not isinstance(item, exp.Ordered) or item.args.get("with_fill") is not None:
             raise refused(call.node)
@@ -186,7 +186,7 @@ def _ordered_rows(call: Aggregate, *, without_nulls: bool = False) -> tuple[Type
     return value, _sorted(call, value, keys, "DISTINCT " if distinct else "")
 
 
-def _sorted(call: Aggregate, value: Typed, keys: Sequence[Key], word: str = "") -> str:
+def _sorted(call: Aggregate, value: Typed, keys: Sequence[SortKey], word: str = "") -> str:
     """The rows of a group as structs with the value `v`, sorted; null if there are none."""
     places = "".join(f", 'k{place}', {key.sql}" for place, (key, _, _) in enumerate(keys))
     row = f"NAMED_STRUCT('v', {value.sql}{places})"

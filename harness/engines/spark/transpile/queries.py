@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -129,7 +128,7 @@ class SparkQuery:
 
 
 def query(
-    text: str, tables: Mapping[str, Mapping[str, dt.Type]], values: Mapping[str, Any] = MappingProxyType({})
+    text: str, tables: Mapping[str, Mapping[str, dt.Type]], values: Mapping[str, object] = MappingProxyType({})
 ) -> SparkQuery:
     """A query in DuckDB's dialect as one of Spark's, with the same rows under ANSI, in UTC.
 

@@ -32,7 +32,7 @@ def _character(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def literal(value: Any, type_: dt.Type) -> str:
+def literal(value: dt.CellValue, type_: dt.Type) -> str:
     """An internal value (`harness.metadata.model.schema`) as an expression of the type in which it travels."""
     if value is None:
         return f"CAST(NULL AS {type_name(type_)})"

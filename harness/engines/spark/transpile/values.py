@@ -63,7 +63,7 @@ BOUND = "harness_bound"
 """The key of a parameter's meaning among what sqlglot keeps of a node."""
 
 
-def bind(node: exp.Placeholder, value: Any) -> str | None:
+def bind(node: exp.Placeholder, value: object) -> str | None:
     """Notes at a parameter how Spark gets it; gives its text, None for null. Raises UnsupportedError: it has none."""
     type_, text = _of_value(node, value)
     name = f":p_{node.name}"
@@ -72,7 +72,7 @@ def bind(node: exp.Placeholder, value: Any) -> str | None:
     return text
 
 
-def _of_value(node: exp.Placeholder, value: Any) -> tuple[dt.Type, str | None]:
+def _of_value(node: exp.Placeholder, value: object) -> tuple[dt.Type, str | None]:
     """The type that DuckDB gives to a value of Python's, and its text."""
     match value:
         case None:
@@ -267,7 +267,7 @@ def alike(values: Iterable[Typed], what: str) -> tuple[list[str], dt.Type]:
 def _stored(literal: Literal, type_: dt.Type) -> Any:
     """The internal value of a literal as a value of a type; None where that is not certain, or not possible."""
 
-    def read(kind: Kind, parse: Callable[[str], Any]) -> Any:
+    def read(kind: Kind, parse: Callable[[str], object]) -> Any:
         return parse(literal.value) if literal.kind is Kind.STRING else literal.value if literal.kind is kind else None
 
     match type_:

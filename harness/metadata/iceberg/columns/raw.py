@@ -391,7 +391,7 @@ _NOTHING = pa.table({})
 _COUNTS = {name: pa.schema([pa.field(name, pa.binary())]) for name in COUNTS}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KeptManifests:
     """The cache, and the version of each manifest that storage has now."""
 

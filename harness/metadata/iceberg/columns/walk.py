@@ -155,7 +155,7 @@ MOST_ITEMS = 100_000
 NOWHERE = -1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Walk:
     """The notes of a walk over entries, by slot.
 

@@ -8,7 +8,7 @@ only besides.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.differ.reports.html import asset, document, header
@@ -40,7 +40,7 @@ class _Page:
     """The page; places are told by numbers, because names may hold anything."""
 
     run: Run
-    numbers: dict[str, int]
+    numbers: Mapping[str, int]
 
     def body(self) -> Iterator[str]:
         passed = self.run.passed()

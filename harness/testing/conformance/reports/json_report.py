@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict
-from typing import Any, assert_never
+from typing import assert_never
 from xml.etree import ElementTree
 
 from harness.differ.reports.documents import document, suite
@@ -64,7 +64,7 @@ def _counts(counts: Counter[Outcome]) -> dict[str, int]:
     return {outcome.value: counts[outcome] for outcome in Outcome if counts[outcome]}
 
 
-def _engine(run: Run, engine: EngineInfo) -> dict[str, Any]:
+def _engine(run: Run, engine: EngineInfo) -> dict[str, object]:
     return {
         "name": engine.name,
         "version": engine.version,
@@ -75,7 +75,7 @@ def _engine(run: Run, engine: EngineInfo) -> dict[str, Any]:
     }
 
 
-def _case(case: Case) -> dict[str, Any]:
+def _case(case: Case) -> dict[str, object]:
     return {
         "engine": case.engine.name,
         "scenario": case.scenario.name,
@@ -88,7 +88,7 @@ def _case(case: Case) -> dict[str, Any]:
     }
 
 
-def _check(check: Check) -> dict[str, Any]:
+def _check(check: Check) -> dict[str, object]:
     return {
         "number": check.number,
         "read": check.read,

@@ -28,7 +28,8 @@ from harness.storage.threads import cached_property
 from harness.testing.conformance.reports.text import MEANINGS, SCORES, SIGNS, score_cells
 from harness.testing.conformance.results import Outcome, Score
 
-Json: TypeAlias = Mapping[str, Any]
+ReportObject: TypeAlias = Mapping[str, Any]
+"""An object of the JSON report of a run."""
 
 _STYLES = (("harness.differ.reports", "report.css"), (__package__, "matrix.css"), (__package__, "site.css"))
 _POLICY = "default-src 'none'; style-src 'self' file:; script-src 'self' file:; base-uri 'none'; form-action 'none'"
@@ -39,7 +40,10 @@ _DEMANDS = {"must": "demanded by the specification", "policy": "harness's policy
 
 
 def write_site(
-    report: Json, directory: Path, earlier: Json | None = None, script_of: Callable[[str], str | None] = lambda _: None
+    report: ReportObject,
+    directory: Path,
+    earlier: ReportObject | None = None,
+    script_of: Callable[[str], str | None] = lambda _: None,
 ) -> Path:
     """Writes the site of a report into a directory, which is made if missing; the path of its first page.
 
@@ -62,7 +66,9 @@ def write_site(
     return directory / "index.html"
 
 
-def _files(report: Json, earlier: Json | None, script_of: Callable[[str], str | None]) -> dict[str, str]:
+def _files(
+    report: ReportObject, earlier: ReportObject | None, script_of: Callable[[str], str | None]
+) -> dict[str, str]:
     """Return the files of the site by name. A report of another form raises one of Python's errors."""
     if any("story" not in scenario for scenario in report["scenarios"]):
         raise RequestError("Cannot make a site of a report by an older harness: run the scenarios again")
@@ -76,7 +82,7 @@ def _files(report: Json, earlier: Json | None, script_of: Callable[[str], str | 
     }
 
 
-def _check(report: Json) -> None:
+def _check(report: ReportObject) -> None:
     if not isinstance(report, Mapping) or report.get("kind") != "conformance":
         raise RequestError("Cannot make a site: expected a report of harness scenarios run --format json")
 
@@ -90,20 +96,20 @@ def _slug(name: str) -> str:
 class _Site:
     """The pages of a report. scripted: names of scenarios that have a script."""
 
-    report: Json
-    earlier: Json | None
+    report: ReportObject
+    earlier: ReportObject | None
     scripted: frozenset[str]
 
     @cached_property
-    def engines(self) -> Sequence[Json]:
+    def engines(self) -> Sequence[ReportObject]:
         return list(self.report["engines"])
 
     @cached_property
-    def scenarios(self) -> Mapping[str, Json]:
+    def scenarios(self) -> Mapping[str, ReportObject]:
         return {each["name"]: each for each in self.report["scenarios"]}
 
     @cached_property
-    def cases(self) -> Mapping[tuple[str, str], Json]:
+    def cases(self) -> Mapping[tuple[str, str], ReportObject]:
         """The cases by scenario and engine."""
         return {(case["scenario"], case["engine"]): case for case in self.report["cases"]}
 
@@ -161,7 +167,7 @@ class _Site:
         places = (f"<li>{escaped(k)} <code>{escaped(v)}</code></li>" for k, v in self.report["environment"].items())
         yield f'<ul class="environment">{"".join(places)}</ul></main>'
 
-    def _feature(self, feature: str, counts: Json) -> str:
+    def _feature(self, feature: str, counts: ReportObject) -> str:
         fine = all(counts[engine["name"]].keys() <= {Outcome.PASS.value} for engine in self.engines)
         meaning = self.report["meanings"].get(feature, "")
         link = f'<a href="scenarios.html#{_filter(feature=feature)}" title="{escaped(meaning)}">{escaped(feature)}</a>'
@@ -221,7 +227,7 @@ class _Site:
 
     # -- a reader -----------------------------------------------------------------------------------------------------
 
-    def _reader(self, engine: Json) -> Iterator[str]:
+    def _reader(self, engine: ReportObject) -> Iterator[str]:
         name = engine["name"]
         score = _score(engine)
         tone, sign = ("different", "✗") if score.silent else ("equal", "✓")
@@ -253,7 +259,7 @@ class _Site:
         place = f"../scenarios.html#{_filter(reader=name)}"
         yield f'<p><a href="{place}">All scenarios on {escaped(name)}</a></p></main>'
 
-    def _told(self, case: Json, outcome: str) -> str:
+    def _told(self, case: ReportObject, outcome: str) -> str:
         scenario = self.scenarios[case["scenario"]]
         place = f"../scenarios/{_slug(scenario['name'])}.html#{_slug(case['engine'])}"
         link = f'<a href="{place}">{escaped(scenario["name"])}</a>'
@@ -261,7 +267,7 @@ class _Site:
 
     # -- a scenario ---------------------------------------------------------------------------------------------------
 
-    def _scenario(self, scenario: Json, depth: int) -> Iterator[str]:
+    def _scenario(self, scenario: ReportObject, depth: int) -> Iterator[str]:
         name, up = scenario["name"], "../" * depth
         cases = [self.cases[name, engine["name"]] for engine in self.engines]
         counts = Counter(case["outcome"] for case in cases)
@@ -295,7 +301,7 @@ class _Site:
 
     # -- two runs -----------------------------------------------------------------------------------------------------
 
-    def _compared(self, earlier: Json) -> Iterator[str]:
+    def _compared(self, earlier: ReportObject) -> Iterator[str]:
         before = {engine["name"]: engine for engine in earlier["engines"]}
         both = [engine for engine in self.engines if engine["name"] in before]
         old = {(case["scenario"], case["engine"]): case["outcome"] for case in earlier["cases"]}
@@ -337,7 +343,7 @@ def _lines(text: str) -> str:
     return "\n".join(map(escaped, text.splitlines()))
 
 
-def _named(engine: Json) -> str:
+def _named(engine: ReportObject) -> str:
     return f'{escaped(engine["name"])}<span class="in">{escaped(engine["version"])}</span>'
 
 
@@ -345,18 +351,18 @@ def _badge(outcome: str) -> str:
     return f'<b class="{outcome}">{_SIGN[outcome]} {outcome}</b>'
 
 
-def _legend(engines: Iterable[Json]) -> Iterator[str]:
+def _legend(engines: Iterable[ReportObject]) -> Iterator[str]:
     found = {outcome for engine in engines for outcome in engine["counts"]}
     yield '<ul class="legend">'
     yield from (f"<li>{_badge(outcome)} {_MEANING[outcome]}</li>" for outcome in _RANKED if outcome in found)
     yield "</ul>"
 
 
-def _score(engine: Json, format_: str | None = None) -> Score:
+def _score(engine: ReportObject, format_: str | None = None) -> Score:
     return Score(**(engine["score"] if format_ is None else engine["formats"][format_]))
 
 
-def _scores(engines: Sequence[tuple[Json, str | None]]) -> Iterator[str]:
+def _scores(engines: Sequence[tuple[ReportObject, str | None]]) -> Iterator[str]:
     """The table of scores, and of their formats. engines: each with the place of its page."""
     formats = sorted({format_ for engine, _ in engines for format_ in engine.get("formats", ())})
     formats = formats if len(formats) > 1 else []
@@ -382,13 +388,13 @@ def _score_cells(score: Score, chosen: slice) -> Iterator[str]:
         yield f'<td class="{tone}">{cell}</td>'
 
 
-def _first(case: Json, outcome: str) -> str:
+def _first(case: ReportObject, outcome: str) -> str:
     """The first message of a case's reads with an outcome."""
     told = (check["message"] for check in case["checks"] if check["outcome"] == outcome and check["message"])
     return next(told, _MEANING[outcome])
 
 
-def _expected(read: Json) -> Iterator[str]:
+def _expected(read: ReportObject) -> Iterator[str]:
     why = "" if read["why"] is None else f": {read['why']}"
     yield f"<h3>Read {read['number']}: <code>{escaped(read['read'])}</code></h3>"
     yield f'<p class="columns">{escaped(_DEMANDS[read["demand"]] + why)}</p>'
@@ -420,7 +426,7 @@ def _rows(columns: Sequence[str], rows: Iterable[tuple[str, int, Sequence[str]]]
     yield "</tbody></table></div>"
 
 
-def _answer(engine: Json, case: Json) -> Iterator[str]:
+def _answer(engine: ReportObject, case: ReportObject) -> Iterator[str]:
     yield f'<article class="case {case["outcome"]}" id="{_slug(engine["name"])}">'
     yield f"<h3>{_badge(case['outcome'])} {escaped(engine['name'])} {escaped(engine['version'])}</h3>"
     if case["listed"] is not None:
@@ -437,7 +443,7 @@ def _answer(engine: Json, case: Json) -> Iterator[str]:
     yield "</article>"
 
 
-def _difference(check: Json) -> Iterator[str]:
+def _difference(check: ReportObject) -> Iterator[str]:
     difference = check["difference"]
     for each in difference["schema"]:
         sides = f"{each['left'] or 'nothing'} expected, {each['right'] or 'nothing'} read"

@@ -26,11 +26,11 @@ from harness.testing.scenarios.edits import damage, edit, edit_lines
 from harness.testing.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
 from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable
 from harness.testing.writing.delta.checkpoint import CheckpointOptions, hint_text
-from harness.testing.writing.delta.types import Json
+from harness.testing.writing.delta.types import JsonObject
 from harness.testing.writing.places import inside, set_time
 
 
-def _commit(given: Any, known: Mapping[int, str | tuple[int, bytes]]) -> str | tuple[int, bytes]:
+def _commit(given: object, known: Mapping[int, str | tuple[int, bytes]]) -> str | tuple[int, bytes]:
     if isinstance(given, str):
         return given  # a name as it stands, which may be of no commit
     version = checked(int, given, "'ratified'")
@@ -57,7 +57,7 @@ class DeltaHistory(History):
     table: DeltaTable
     writes: DeltaWrites
 
-    def __init__(self, directory: Path, table: Mapping[str, Any]) -> None:
+    def __init__(self, directory: Path, table: Mapping[str, object]) -> None:
         """Create the table, at version 0, in a folder of `directory`.
 
         table: schema, and what `DeltaTable.create` takes, in kebab-case; folder: the folder's name.
@@ -86,7 +86,7 @@ class DeltaHistory(History):
         """None: a Delta table is found by its directory."""
         return None
 
-    def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    def opening(self, catalog: Mapping[str, object] | str | None) -> Mapping[str, object]:
         """Arguments of `harness.open_table` for what is known of the table's catalog."""
         if catalog is None:
             return {}
@@ -118,19 +118,19 @@ class DeltaHistory(History):
 
     # -- commits -------------------------------------------------------------------------------------------------------
 
-    def _overwrite(self, value: Any, place: str) -> str | None:
+    def _overwrite(self, value: object, place: str) -> str | None:
         live = {id(h) for h in self.table.live_files}
         gone = [label for label, handle in self.files.items() if id(handle) in live]
         return self._commit({**_files(value, "add"), "remove": gone}, place)
 
-    def _delete_rows(self, value: Any, place: str) -> str | None:
+    def _delete_rows(self, value: object, place: str) -> str | None:
         own, rest = value, {}
         if isinstance(value, Mapping) and "rows" in value:
             own = {k: v for k, v in value.items() if k in ("rows", "storage", "prefix", "format", "set")}
             rest = {k: v for k, v in value.items() if k not in own}
         return self._commit({"operation": "DELETE", **rest, "delete-rows": own}, place)
 
-    def _commit(self, value: Any, place: str) -> str | None:
+    def _commit(self, value: object, place: str) -> str | None:
         given = Arguments(value, place)
         label: str | None = given.of(str, "as", None)
         options = {name.replace("-", "_"): given.any(name) for name in _COMMIT if given.has(name)}
@@ -149,7 +149,7 @@ class DeltaHistory(History):
         self.table.commit(self.writes.filled(actions, place), add=added, remove=removed, cdc=changes, **options)
         return label
 
-    def _marked(self, value: Any, place: str) -> tuple[list[DataFileHandle], list[DataFileHandle], list[Json]]:
+    def _marked(self, value: object, place: str) -> tuple[list[DataFileHandle], list[DataFileHandle], list[JsonObject]]:
         """The files before and after the deletion of rows, and the new protocol if one is needed."""
         own = value if isinstance(value, Mapping) and "rows" in value else {"rows": value}
         given = Arguments(own, f"{place}, delete-rows")
@@ -168,24 +168,24 @@ class DeltaHistory(History):
 
     # -- table changes -------------------------------------------------------------------------------------------------
 
-    def _add_column(self, value: Any, place: str) -> str | None:
+    def _add_column(self, value: object, place: str) -> str | None:
         kinds = {"as": (str, None), "name": str, "type": Any, "parent": (str, None), "metadata": (dict, {})}
         label, name, type_, parent, metadata = taken(value, place, **kinds)
         self.table.add_column(name, type_, parent=parent, metadata=metadata)
         return None if label is None else str(label)
 
-    def _widen_column(self, value: Any, place: str) -> None:
+    def _widen_column(self, value: object, place: str) -> None:
         path, type_, annotation = taken(value, place, path=str, type=str, annotation=(dict, None))
         self.table.widen_column(path, type_, annotation=annotation)
 
-    def _column_mapping(self, value: Any, place: str) -> None:
+    def _column_mapping(self, value: object, place: str) -> None:
         if value not in ("name", "id"):
             raise RequestError(f"Invalid {place}: expected name or id, got {value!r}")
         self.table.set_column_mapping(value)
 
     # -- beside the commits --------------------------------------------------------------------------------------------
 
-    def _checkpoint(self, value: Any, place: str) -> None:
+    def _checkpoint(self, value: object, place: str) -> None:
         given = Arguments({} if value is None else {"kind": value} if isinstance(value, str) else value, place)
         names = [f.name for f in dataclass_fields(CheckpointOptions)]
         kebab = [(name, name.replace("_", "-")) for name in ("version", "hint", *names)]
@@ -193,28 +193,28 @@ class DeltaHistory(History):
         given.finish()
         self.table.checkpoint(**options)
 
-    def _compact(self, value: Any, place: str) -> None:
+    def _compact(self, value: object, place: str) -> None:
         first, last = checked(list, value, place)
         self.table.compact(checked(int, first, place), checked(int, last, place))
 
-    def _checksum(self, value: Any, place: str) -> None:
+    def _checksum(self, value: object, place: str) -> None:
         version, changed = taken(_numbered(value), place, version=(int, None), set=(dict, {}))
         self.table.write_checksum(version, **changed)
 
-    def _stage(self, value: Any, place: str) -> None:
+    def _stage(self, value: object, place: str) -> None:
         version, published = taken(_numbered(value), place, version=int, published=(bool, False))
         self.table.log.stage(self._existing(version, place), published=published)
 
-    def _hold(self, value: Any, place: str) -> None:
+    def _hold(self, value: object, place: str) -> None:
         version = self._existing(checked(int, value, place), place)
         self.held[version] = self.table.log.hold(version)
 
-    def _vacuum(self, value: Any, place: str) -> None:
+    def _vacuum(self, value: object, place: str) -> None:
         if value is not None:
             raise RequestError(f"Invalid {place}: expected null, got {value!r}")
         self.table.vacuum()
 
-    def _times(self, value: Any, place: str) -> None:
+    def _times(self, value: object, place: str) -> None:
         for version, time_ms in checked(dict, value, place).items():
             number, moment = checked(int, version, place), checked(int, time_ms, place)
             set_time(self.table.log.commit_path(number), moment)
@@ -222,16 +222,16 @@ class DeltaHistory(History):
 
     # -- unusual and broken tables -------------------------------------------------------------------------------------
 
-    def _edit_commit(self, value: Any, place: str) -> None:
+    def _edit_commit(self, value: object, place: str) -> None:
         version, changed, unset = self._edits(value, place)
         self.table.edit_commit(self._existing(version, place), lambda actions: edit(actions, changed, unset, place))
 
-    def _edit_checkpoint(self, value: Any, place: str) -> None:
+    def _edit_checkpoint(self, value: object, place: str) -> None:
         version, changed, unset = self._edits(value, place)
         for path in targets(f"_delta_log/{version:020d}.checkpoint.*.json", self.location, {}, place):
             edit_lines(path, changed, unset, place)
 
-    def _edits(self, value: Any, place: str) -> tuple[int, dict[str, Any], list[str]]:
+    def _edits(self, value: object, place: str) -> tuple[int, dict[str, Any], list[str]]:
         """A version, and what to set and unset in it."""
         given = Arguments(value, place)
         version, changed, unset = given.integer("version"), given.of(dict, "set", {}), given.texts("unset", [])
@@ -243,7 +243,7 @@ class DeltaHistory(History):
             raise RequestError(f"Invalid {place}: there is no version {version}")
         return version
 
-    def _edit_last_checkpoint(self, value: Any, place: str) -> None:
+    def _edit_last_checkpoint(self, value: object, place: str) -> None:
         given = Arguments(value, place)
         changed, unset = given.of(dict, "set", {}), given.texts("unset", [])
         fresh = given.one_of("checksum", ("new", "old"), "old") == "new"
@@ -252,14 +252,14 @@ class DeltaHistory(History):
         if fresh:
             self.table.write_last_checkpoint(hint_text(self.table.log.hint()))
 
-    def _break(self, value: Any, place: str) -> None:
+    def _break(self, value: object, place: str) -> None:
         labels = {label: handle.file for label, handle in self.files.items()}
         found = partial(targets, root=self.location, labels=labels, place=place)
         damage(Arguments(value, place), self.location, self.directory, found)
 
     def time_of(self, version: int) -> int:
         """The time by which a version is found: its in-commit timestamp, else its time on disk (delta L33, L35)."""
-        info: Json = next((a["commitInfo"] for a in self.table.actions(version) if "commitInfo" in a), {})
+        info: JsonObject = next((a["commitInfo"] for a in self.table.actions(version) if "commitInfo" in a), {})
         moment: int = info.get("inCommitTimestamp", self.table.log.time_of(version))
         return moment
 
@@ -299,7 +299,7 @@ def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> li
     return found
 
 
-def _positions(value: Any, place: str) -> frozenset[int]:
+def _positions(value: object, place: str) -> frozenset[int]:
     """Positions of rows, in a list or as `{ranges: [[first, last], ...]}`, both included."""
     if not isinstance(value, Mapping):
         return frozenset(checked(int, p, place) for p in checked(list, value, place))
@@ -308,7 +308,7 @@ def _positions(value: Any, place: str) -> frozenset[int]:
     return frozenset(p for first, last in pairs for p in range(first, last + 1))
 
 
-def _files(value: Any, name: str) -> dict[str, Any]:
+def _files(value: object, name: str) -> dict[str, object]:
     """The mapping of `commit` for a list of files, or for a mapping with `files`."""
     if isinstance(value, list):
         return {name: value}
@@ -317,7 +317,7 @@ def _files(value: Any, name: str) -> dict[str, Any]:
     return {name if k == "files" else k: v for k, v in value.items()}
 
 
-def _numbered(value: Any) -> Mapping[str, Any]:
+def _numbered(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {"version": value}
 
 

@@ -29,7 +29,7 @@ from harness.testing.scenarios.arguments import Arguments, label_of
 from harness.testing.scenarios.edits import edit
 from harness.testing.scenarios.values import expanded, natural_rows, replaced, stored_value
 from harness.testing.writing.delta.builder import DataFileHandle, DeltaTable, FileOptions
-from harness.testing.writing.delta.types import Json, schema_json, schema_of
+from harness.testing.writing.delta.types import JsonObject, schema_json, schema_of
 from harness.testing.writing.delta.values import encoded_path
 
 _TRANSLATED = {"self", "rows", "partition", "schema", "extra", "path", "recorded", "more"}
@@ -49,7 +49,7 @@ class DeltaWrites:
         self.table = table
         self.files: dict[str, DataFileHandle] = {}
 
-    def added(self, spec: Any, place: str) -> DataFileHandle:
+    def added(self, spec: object, place: str) -> DataFileHandle:
         """The file to add: a new file, or a known file, perhaps with another action from now on."""
         if isinstance(spec, str):
             return label_of(self.files, spec, "file", place)
@@ -63,7 +63,7 @@ class DeltaWrites:
         given.finish()
         return handle
 
-    def removed(self, spec: Any, place: str) -> DataFileHandle | Json:
+    def removed(self, spec: object, place: str) -> DataFileHandle | JsonObject:
         """The file to remove as it stands now, or the content of an edited `remove` action."""
         if isinstance(spec, str):
             return replace(label_of(self.files, spec, "file", place))
@@ -75,10 +75,10 @@ class DeltaWrites:
         given.finish()
         return edited
 
-    def filled(self, value: Any, place: str) -> Any:
+    def filled(self, value: object, place: str) -> Any:
         """The value with its placeholders replaced, at every depth."""
 
-        def change(part: Any) -> Any:
+        def change(part: object) -> Any:
             return _PLACEHOLDER.sub(lambda m: self._placeholder(m, place), part) if isinstance(part, str) else part
 
         return replaced(value, change)
@@ -119,7 +119,7 @@ class DeltaWrites:
         edit(handle.add, self.filled(changed, given.place), unset, given.place)
         return handle
 
-    def _options(self, given: Arguments) -> dict[str, Any]:
+    def _options(self, given: Arguments) -> dict[str, object]:
         options = {name.replace("-", "_"): given.any(name) for name in sorted(_PLAIN_OPTIONS) if given.has(name)}
         if given.has("partition"):
             types = {f.name: f.type for f in self.table.partition_fields}
@@ -136,7 +136,7 @@ class DeltaWrites:
             options["extra"] = {name: pa.array(values) for name, values in extra.items()}
         return options
 
-    def _edited(self, action: Json, given: Arguments) -> Json:
+    def _edited(self, action: JsonObject, given: Arguments) -> JsonObject:
         action = json.loads(json.dumps(action))
         edit(action, self.filled(given.of(dict, "set", {}), given.place), given.texts("unset", []), given.place)
         return action

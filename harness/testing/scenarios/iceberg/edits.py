@@ -36,7 +36,7 @@ from harness.testing.writing.iceberg.commit import entry_key
 _IDS = ("field-id", "element-id", "key-id", "value-id")
 
 
-def edit_metadata(history: History, value: Any, place: str) -> None:
+def edit_metadata(history: History, value: object, place: str) -> None:
     """Set and remove values of the current metadata document; a text `{LABEL}` is the id of that commit."""
     given = Arguments(value, place)
     changes, removals = _filled(given.of(dict, "set", {}), history.commits), given.texts("unset", [])
@@ -44,14 +44,14 @@ def edit_metadata(history: History, value: Any, place: str) -> None:
     history.table.edit_metadata(lambda doc: edit(doc, changes, removals, place))
 
 
-def edit_manifest_list(history: History, value: Any, place: str) -> None:
+def edit_manifest_list(history: History, value: object, place: str) -> None:
     """Change the manifest list of a commit, or of the current snapshot."""
     given = Arguments(value, place)
     snapshot = label_of(history.commits, given.any("of"), "commit", place) if given.has("of") else None
     history.table.edit_manifest_list(_change(given), snapshot)
 
 
-def edit_manifest(history: History, value: Any, place: str) -> None:
+def edit_manifest(history: History, value: object, place: str) -> None:
     """Change the manifests of the current snapshot that list a file. Raises RequestError if none does."""
     given = Arguments(value, place)
     handle = label_of(history.files, given.any("of"), "file", place)
@@ -70,7 +70,7 @@ def edit_manifest(history: History, value: Any, place: str) -> None:
         raise RequestError(f"Invalid {place}: no manifest of the current snapshot lists {handle.path}")
 
 
-def damage(history: History, value: Any, place: str) -> None:
+def damage(history: History, value: object, place: str) -> None:
     """Damages a file of the table as a `break` says. Raises as `harness.testing.scenarios.edits.damage`."""
     store = history.table.store
     within = store.directory if store.within is None else store.within
@@ -84,7 +84,7 @@ def _change(given: Arguments) -> Callable[[AvroDocument], None]:
     drop = given.texts("drop-fields", [])
     rename: dict[str, str] = given.of(dict, "rename-fields", {})
     ids = given.any("drop-ids", [])
-    header: dict[str, Any] = given.of(dict, "header", {})
+    header: dict[str, object] = given.of(dict, "header", {})
     codec = given.of(str, "codec", None)
     given.finish()
 
@@ -141,7 +141,7 @@ def _target(history: History, text: str, place: str) -> Path:
     return file
 
 
-def _bytes(value: Any) -> Any:
+def _bytes(value: object) -> Any:
     """The value with each {bytes: hex} replaced by bytes."""
 
     def change(part: Any) -> Any:
@@ -151,7 +151,7 @@ def _bytes(value: Any) -> Any:
     return replaced(value, change)
 
 
-def _filled(value: Any, commits: Mapping[str, int]) -> Any:
+def _filled(value: object, commits: Mapping[str, int]) -> Any:
     """The value with each text `{LABEL}` replaced by the id of that commit."""
 
     def change(part: Any) -> Any:
@@ -184,7 +184,7 @@ def _reshape(schema: Any, drop: Collection[str], rename: Mapping[str, str], ids:
             pass
 
 
-def _renamed(record: Any, names: Mapping[str, str]) -> Any:
+def _renamed(record: object, names: Mapping[str, str]) -> Any:
     match record:
         case dict():
             return {names.get(key, key): _renamed(value, names) for key, value in record.items()}

@@ -116,11 +116,11 @@ def _all_metadata(schema: pa.Schema) -> bytes:
     return b" ".join(key for f in schema for key in visit(f))
 
 
-def _fields(schema: Any) -> frozenset[tuple[str, int | None]]:
+def _fields(schema: object) -> frozenset[tuple[str, int | None]]:
     """Names and ids of all fields but those of the partition tuple, whose names are the table's."""
     found: set[tuple[str, int | None]] = set()
 
-    def visit(node: Any) -> None:
+    def visit(node: object) -> None:
         match node:
             case {"fields": fields, "name": name} if not str(name).endswith("r102"):
                 for f in fields:
@@ -217,23 +217,23 @@ def _version(number: int) -> Proof:
     return lambda evidence: evidence.metadata.get("format-version") == number
 
 
-def _schemas(evidence: Evidence) -> Iterator[tuple[dict[int, _Place], dict[int, _Place]]]:
+def _schemas(evidence: Evidence) -> Iterator[tuple[dict[int, _FieldPlace], dict[int, _FieldPlace]]]:
     return pairwise([_places(s["fields"]) for s in evidence.metadata.get("schemas", [])])
 
 
-_Place = tuple[tuple[int, ...], int, str, Any]
+_FieldPlace = tuple[tuple[int, ...], int, str, Any]
 """A field: ids of its parents, its place among its siblings, name, JSON of its type."""
 
 
-def _places(fields: list[dict[str, Any]], parents: tuple[int, ...] = ()) -> dict[int, _Place]:
-    found: dict[int, _Place] = {}
+def _places(fields: list[dict[str, Any]], parents: tuple[int, ...] = ()) -> dict[int, _FieldPlace]:
+    found: dict[int, _FieldPlace] = {}
     for index, f in enumerate(fields):
         found[f["id"]] = (parents, index, f["name"], f["type"])
         found |= _places(_members(f["type"]), (*parents, f["id"]))
     return found
 
 
-def _members(type_: Any) -> list[dict[str, Any]]:
+def _members(type_: object) -> list[dict[str, object]]:
     match type_:
         case {"type": "struct", "fields": fields}:
             return list(fields)
@@ -245,18 +245,18 @@ def _members(type_: Any) -> list[dict[str, Any]]:
             return []
 
 
-def _renamed(old: dict[int, _Place], new: dict[int, _Place]) -> set[int]:
+def _renamed(old: dict[int, _FieldPlace], new: dict[int, _FieldPlace]) -> set[int]:
     return {i for i in old.keys() & new.keys() if old[i][2] != new[i][2]}
 
 
-def _reordered(old: dict[int, _Place], new: dict[int, _Place]) -> set[int]:
+def _reordered(old: dict[int, _FieldPlace], new: dict[int, _FieldPlace]) -> set[int]:
     common = old.keys() & new.keys()
     before = sorted(common, key=lambda i: (old[i][0], old[i][1]))
     after = sorted(common, key=lambda i: (new[i][0], new[i][1]))
     return {i for i, j in zip(before, after, strict=True) if i != j}
 
 
-def _widened(old: dict[int, _Place], new: dict[int, _Place]) -> set[int]:
+def _widened(old: dict[int, _FieldPlace], new: dict[int, _FieldPlace]) -> set[int]:
     both = old.keys() & new.keys()
     return {i for i in both if isinstance(old[i][3], str) and isinstance(new[i][3], str) and old[i][3] != new[i][3]}
 
@@ -270,7 +270,7 @@ _CHANGES = (
 )
 
 
-def _evolves(*changes: Callable[[dict[int, _Place], dict[int, _Place]], set[int]]) -> Proof:
+def _evolves(*changes: Callable[[dict[int, _FieldPlace], dict[int, _FieldPlace]], set[int]]) -> Proof:
     return lambda evidence: any(change(*pair) for pair in _schemas(evidence) for change in changes)
 
 

@@ -57,7 +57,7 @@ class IcebergHistory(History):
     table: IcebergTable
     writes: IcebergWrites
 
-    def __init__(self, directory: Path, table: Mapping[str, Any]) -> None:
+    def __init__(self, directory: Path, table: Mapping[str, object]) -> None:
         """Create the table, without a snapshot, in a folder of `directory`.
 
         table: schema, and what `IcebergTable.create` takes, in kebab-case; folder: the folder's name.
@@ -92,7 +92,7 @@ class IcebergHistory(History):
         """The time that a snapshot records, in milliseconds since 1970 UTC."""
         return int(self.table.document.snapshot(commit)["timestamp-ms"])
 
-    def opening(self, catalog: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    def opening(self, catalog: Mapping[str, object] | str | None) -> Mapping[str, Any]:
         """Nothing: the metadata file is all that an Iceberg catalog knows."""
         if catalog is not None:
             raise RequestError("Invalid 'catalog': it is for Delta tables")
@@ -128,7 +128,7 @@ class IcebergHistory(History):
 
     # -- commits -------------------------------------------------------------------------------------------------------
 
-    def _overwrite(self, value: Any, place: str) -> None:
+    def _overwrite(self, value: object, place: str) -> None:
         """Removes the files of the current snapshot."""
         manifests = () if self.table.snapshot_id is None else self.table.manifests().values()
         entries = (e for m in manifests for e in m.records if e["status"] != 2)
@@ -136,7 +136,7 @@ class IcebergHistory(History):
         gone = tuple(dict.fromkeys(h for h in self.writes.written if h.key in live))
         self._commit({"operation": "overwrite", **_as_commit(value, place)}, place, gone)
 
-    def _commit(self, value: Any, place: str, gone: tuple[DataFileHandle, ...] = ()) -> None:
+    def _commit(self, value: object, place: str, gone: tuple[DataFileHandle, ...] = ()) -> None:
         given = Arguments(value, place)
         label = given.of(str, "as", None)
         options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _COMMIT if given.has(n)}
@@ -160,7 +160,7 @@ class IcebergHistory(History):
 
     # -- table changes -------------------------------------------------------------------------------------------------
 
-    def _add_column(self, value: Any, place: str) -> None:
+    def _add_column(self, value: object, place: str) -> None:
         optional = (Any, None)
         name, text, parent, *defaults = taken(
             value, place, name=str, type=str, parent=(str, None), initial_default=optional, write_default=optional
@@ -173,17 +173,17 @@ class IcebergHistory(History):
     def _properties(self, changed: Mapping[str, Any]) -> None:
         self.table.set_properties(**changed)
 
-    def _partition_spec(self, value: Any, place: str) -> None:
+    def _partition_spec(self, value: object, place: str) -> None:
         self.table.set_partition_spec(_spec(checked(list, value, place), place))
 
-    def _ref(self, value: Any, place: str, **kind: str) -> None:
+    def _ref(self, value: object, place: str, **kind: str) -> None:
         given = Arguments({**checked(dict, value, place), **kind}, place)
         name, kind_ = given.text("name"), given.one_of("kind", ("branch", "tag"), "branch")
         at = label_of(self.commits, given.any("at"), "commit", place) if given.has("at") else None
         given.finish()
         self.table.set_ref(name, at, kind_)
 
-    def _move_table(self, value: Any, place: str) -> None:
+    def _move_table(self, value: object, place: str) -> None:
         target = self._new_folder(value, place)
         store = self.table.store
         shutil.move(store.directory, target)
@@ -191,7 +191,7 @@ class IcebergHistory(History):
         store.directory = target
 
 
-def _as_commit(value: Any, place: str) -> dict[str, Any]:
+def _as_commit(value: object, place: str) -> dict[str, object]:
     """The mapping of `commit` for a list of files, or for a mapping with `files`."""
     if not isinstance(value, Mapping):
         return {"add": checked(list, value, place)}

@@ -44,7 +44,7 @@ class IcebergWrites:
         self.files: dict[str, DataFileHandle] = {}
         self.written: list[DataFileHandle] = []
 
-    def write(self, file: Any, place: str) -> tuple[DataFileHandle, ...]:
+    def write(self, file: object, place: str) -> tuple[DataFileHandle, ...]:
         """The files that a mapping says, written and not committed.
 
         Raises:
@@ -120,7 +120,7 @@ class IcebergWrites:
         handles = self.table.write_deletion_vectors(positions, path=given.of(str, "path", None))
         return list(zip(by_label, handles, strict=True))
 
-    def _target(self, text: Any, place: str) -> DataFileHandle | str:
+    def _target(self, text: object, place: str) -> DataFileHandle | str:
         """The file with a label; a text with a slash is a recorded path."""
         return text if isinstance(text, str) and "/" in text else label_of(self.files, text, "file", place)
 
@@ -134,7 +134,7 @@ class IcebergWrites:
             schema = change(schema, path, partial(replace, type=parse_type(text)[0]))
         return schema
 
-    def _options(self, given: Arguments, method: Callable[..., Any]) -> dict[str, Any]:
+    def _options(self, given: Arguments, method: Callable[..., object]) -> dict[str, Any]:
         """The rest of the mapping as keyword arguments of a builder's method."""
         known = (set(inspect.signature(method).parameters) - {"self", "rows", "positions", "more"}) | _FILE_OPTIONS
         options = {key.replace("-", "_"): value for key, value in given.rest().items()}
@@ -151,7 +151,7 @@ class IcebergWrites:
             }
         return options
 
-    def _by_id(self, handle: DataFileHandle, name: str, values: Any, place: str) -> Any:
+    def _by_id(self, handle: DataFileHandle, name: str, values: object, place: str) -> object:
         """The map of a file's entry with some values by column path changed; null takes the column out."""
         entries = {pair["key"]: pair["value"] for pair in handle.data_file.get(name) or ()}
         for path, value in checked(dict, values, f"{place}, key {name!r}").items():

@@ -26,20 +26,20 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from harness.metadata.model.schema import Field, Schema
+from harness.metadata.model.schema import CellValue, Field, Schema
 from harness.testing.writing.delta.checkpoint import (
-    CheckpointKind,
+    CheckpointForm,
     CheckpointOptions,
     WrittenCheckpoint,
     hint_text,
     write_checkpoint,
 )
-from harness.testing.writing.delta.document import ColumnPath, DeltaDocument, MappingMode, edited_schema, named_protocol
+from harness.testing.writing.delta.document import DeltaDocument, MappingModeName, edited_schema, named_protocol
 from harness.testing.writing.delta.files import (
     BitmapFormat,
     DataFileHandle,
     FileOptions,
-    Storage,
+    VectorStorage,
     add_action,
     file_table,
     physical_fields,
@@ -48,7 +48,7 @@ from harness.testing.writing.delta.files import (
     write_vectors,
 )
 from harness.testing.writing.delta.log import Change, DeltaLog, commit_actions, vector_id
-from harness.testing.writing.delta.types import Json, SchemaText
+from harness.testing.writing.delta.types import JsonObject, SchemaText
 from harness.testing.writing.delta.values import (
     encoded_path,
     fields_of,
@@ -60,7 +60,7 @@ from harness.testing.writing.delta.values import (
 )
 from harness.testing.writing.iceberg.evolution import find_field
 from harness.testing.writing.iceberg.files import stored_rows
-from harness.testing.writing.places import FIRST_TIMESTAMP_MS, corrupt, counted_uuid, inside, truncate
+from harness.testing.writing.places import FIRST_TIMESTAMP_MS, FieldPath, corrupt, counted_uuid, inside, truncate
 
 __all__ = ["DataFileHandle", "DeltaTable", "FileOptions", "corrupt", "edited_schema", "named_protocol", "truncate"]
 
@@ -79,11 +79,11 @@ class _DataFileWriter:
 
     def content(
         self,
-        rows: Sequence[dict[int, Any]] | pa.Table,
+        rows: Sequence[dict[int, CellValue]] | pa.Table,
         columns: Sequence[str] | None,
         hidden: Collection[str],
         names: Mapping[str, str],
-    ) -> tuple[pa.Table, Json | None]:
+    ) -> tuple[pa.Table, JsonObject | None]:
         """The columns of the file and its statistics. hidden: columns that only the log holds.
 
         An Arrow table is written as it is; the statistics are of its columns that have physical names.
@@ -106,7 +106,7 @@ class _DataFileWriter:
         addressing: Addressing,
         partition_values: Mapping[str, str | None],
         modified_ms: int,
-        stats: Json | None,
+        stats: JsonObject | None,
     ) -> DataFileHandle:
         """Write the file; its handle."""
         file = self.directory / path
@@ -123,9 +123,6 @@ class _DataFileWriter:
         if columns is not None:
             return tuple(find_field(self.schema, c) for c in columns)
         return tuple(f for f in self.schema.fields if f.name not in hidden)
-
-
-Rows: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table
 
 
 class DeltaTable:
@@ -150,10 +147,10 @@ class DeltaTable:
         *,
         partition_columns: Sequence[str] = (),
         configuration: Mapping[str, str] | None = None,
-        column_mapping: MappingMode = "none",
+        column_mapping: MappingModeName = "none",
         features: Collection[str] = (),
-        protocol: Json | None = None,
-        field_metadata: Mapping[ColumnPath, Mapping[str, Any]] | None = None,
+        protocol: JsonObject | None = None,
+        field_metadata: Mapping[FieldPath, Mapping[str, object]] | None = None,
         timestamp: int | None = None,
         in_commit_timestamp: int | None = None,
     ) -> DeltaTable:
@@ -200,9 +197,9 @@ class DeltaTable:
 
     def write_data(
         self,
-        rows: Rows,
+        rows: Sequence[Mapping[str, object]] | pa.Table,
         *,
-        partition: Mapping[str, Any] | None = None,
+        partition: Mapping[str, object] | None = None,
         partition_text: Mapping[str, str | None] | None = None,
         schema: Schema | None = None,
         columns: Sequence[str] | None = None,
@@ -253,13 +250,13 @@ class DeltaTable:
         self.handles.append(handle)
         return handle
 
-    def write_partitioned(self, rows: Sequence[Mapping[str, Any]], **more: Any) -> tuple[DataFileHandle, ...]:
+    def write_partitioned(self, rows: Sequence[Mapping[str, object]], **more: Any) -> tuple[DataFileHandle, ...]:
         """Write one data file per partition of the rows, in the order in which the partitions first occur."""
         groups = grouped(self.partition_fields, rows, stored_rows(self.schema, rows))
         return tuple(self.write_data(group, **more) for group in groups)
 
     def write_changes(
-        self, rows: Sequence[Mapping[str, Any]], change_type: str | Sequence[str], **more: Any
+        self, rows: Sequence[Mapping[str, object]], change_type: str | Sequence[str], **more: Any
     ) -> DataFileHandle:
         """Write a change data file, for `commit(cdc=...)`; one change type for all rows, or one for each."""
         types = [change_type] * len(rows) if isinstance(change_type, str) else list(change_type)
@@ -271,10 +268,10 @@ class DeltaTable:
         self,
         positions: Mapping[DataFileHandle, Iterable[int]],
         *,
-        storage: Storage = "u",
+        storage: VectorStorage = "u",
         prefix: str = "",
         format: BitmapFormat = "portable",
-    ) -> dict[DataFileHandle, Json]:
+    ) -> dict[DataFileHandle, JsonObject]:
         """Write one file with a deletion vector for each data file (`i`: no file); their descriptors.
 
         positions: all 0-based positions of its dead rows. storage: `u` relative, `p` absolute, `i` inline.
@@ -307,11 +304,11 @@ class DeltaTable:
 
     def commit(
         self,
-        actions: Sequence[Json] = (),
+        actions: Sequence[JsonObject] = (),
         *,
-        add: Sequence[DataFileHandle | Json] = (),
-        remove: Sequence[DataFileHandle | Json] = (),
-        cdc: Sequence[DataFileHandle | Json] = (),
+        add: Sequence[DataFileHandle | JsonObject] = (),
+        remove: Sequence[DataFileHandle | JsonObject] = (),
+        cdc: Sequence[DataFileHandle | JsonObject] = (),
         raw: Sequence[str] = (),
         version: int | None = None,
         timestamp: int | None = None,
@@ -339,7 +336,7 @@ class DeltaTable:
         self,
         positions: Mapping[DataFileHandle, Iterable[int]],
         *,
-        storage: Storage = "u",
+        storage: VectorStorage = "u",
         prefix: str = "",
         format: BitmapFormat = "portable",
         **more: Any,
@@ -363,27 +360,27 @@ class DeltaTable:
     def add_column(
         self,
         name: str,
-        type_text: str | Json,
+        type_text: str | JsonObject,
         *,
-        parent: ColumnPath | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        parent: FieldPath | None = None,
+        metadata: Mapping[str, object] | None = None,
     ) -> int:
         """Add a column at the end, or a field to the struct at `parent`; the version."""
         return self.change("ADD COLUMNS", lambda doc: doc.add(name, type_text, parent, metadata or {}))
 
-    def drop_column(self, path: ColumnPath) -> int:
+    def drop_column(self, path: FieldPath) -> int:
         """Drop a column or a nested field; the version."""
         return self.change("DROP COLUMNS", lambda doc: doc.drop(path))
 
-    def rename_column(self, path: ColumnPath, name: str) -> int:
+    def rename_column(self, path: FieldPath, name: str) -> int:
         """Rename a column or a nested field; under column mapping its physical name stays. The version."""
         return self.change("RENAME COLUMN", lambda doc: doc.rename(path, name))
 
-    def move_column(self, path: ColumnPath, index: int) -> int:
+    def move_column(self, path: FieldPath, index: int) -> int:
         """Move a column or nested field to a 0-based place among its siblings; the version."""
         return self.change("CHANGE COLUMN", lambda doc: doc.move(path, index))
 
-    def widen_column(self, path: ColumnPath, type_text: str, *, annotation: Mapping[str, Any] | None = None) -> int:
+    def widen_column(self, path: FieldPath, type_text: str, *, annotation: Mapping[str, object] | None = None) -> int:
         """Give a column (or `a.element`, `m.value`) a wider type, with its note in `delta.typeChanges`; the version.
 
         annotation: replaces the note; `{}` leaves none. Whether the change is a legal one is not checked.
@@ -395,7 +392,7 @@ class DeltaTable:
 
         return self.change("CHANGE COLUMN", widen)
 
-    def set_column_mapping(self, mode: MappingMode) -> int:
+    def set_column_mapping(self, mode: MappingModeName) -> int:
         """Turn column mapping on for a table that has files: physical names are the names of now. The version."""
         return self.change("SET TBLPROPERTIES", lambda doc: doc.map_columns(mode, "same"))
 
@@ -407,12 +404,12 @@ class DeltaTable:
         version, time_ms = self.version + 1, self.log.time_of(self.version + 1)
         return self.change("SET TBLPROPERTIES", lambda doc: doc.configure(properties, version, time_ms))
 
-    def set_protocol(self, protocol: Json) -> int:
+    def set_protocol(self, protocol: JsonObject) -> int:
         """Commit any protocol; the version."""
         self.document.protocol = dict(protocol)
         return self.commit([{"protocol": self.document.protocol}], operation="UPGRADE PROTOCOL")
 
-    def change(self, operation: str, how: Callable[[DeltaDocument], Any], **more: Any) -> int:
+    def change(self, operation: str, how: Callable[[DeltaDocument], object], **more: Any) -> int:
         """Change the table's document and commit its metaData, and its protocol if features are new; the version."""
         how(self.document)
         upgraded = self.document.require(self.document.needed_features())
@@ -422,7 +419,7 @@ class DeltaTable:
     # -- beside the commits -------------------------------------------------------------------------------------------
 
     def checkpoint(
-        self, kind: CheckpointKind = "classic", version: int | None = None, *, hint: bool = True, **more: Any
+        self, kind: CheckpointForm = "classic", version: int | None = None, *, hint: bool = True, **more: Any
     ) -> WrittenCheckpoint:
         """Write a checkpoint of a version (None: the newest), and `_last_checkpoint` if `hint`.
 
@@ -443,7 +440,7 @@ class DeltaTable:
         """Write the log compaction file of the versions `first` to `last`, both included."""
         return self.log.write_compaction(first, last)
 
-    def write_checksum(self, version: int | None = None, **extra: Any) -> Path:
+    def write_checksum(self, version: int | None = None, **extra: object) -> Path:
         """Write the version checksum file (None: of the newest version), with fields of `extra` added or replaced."""
         return self.log.write_checksum(self.version if version is None else version, extra)
 
@@ -468,15 +465,15 @@ class DeltaTable:
 
     # -- unusual and broken tables ------------------------------------------------------------------------------------
 
-    def actions(self, version: int | None = None) -> list[Json]:
+    def actions(self, version: int | None = None) -> list[JsonObject]:
         """The actions of a commit as it was written; None: the newest."""
         return self.log.commits[self.version if version is None else version]
 
-    def edit_commit(self, version: int, change: Callable[[list[Json]], Any]) -> None:
+    def edit_commit(self, version: int, change: Callable[[list[JsonObject]], object]) -> None:
         """Change the actions of a commit in place and write its file again, with the same time."""
         self.log.edit(version, change)
 
-    def edit_last_checkpoint(self, change: Callable[[Json], Any]) -> None:
+    def edit_last_checkpoint(self, change: Callable[[JsonObject], object]) -> None:
         """Change the hint in place and write it again; its checksum stays as it was unless `change` touches it."""
         change(hint := self.log.hint())
         self.write_last_checkpoint(json_text(hint))

@@ -34,7 +34,7 @@ from harness.metadata.model.schema import (
 )
 from harness.testing.writing.delta.document import MAPPING_MODE
 from harness.testing.writing.delta.log import LogState
-from harness.testing.writing.delta.types import Json, schema_of
+from harness.testing.writing.delta.types import JsonObject, schema_of
 from harness.testing.writing.delta.values import fields_of, json_text, partition_value, statistics_value
 from harness.testing.writing.places import counted_uuid, set_time, usual_codec
 
@@ -106,7 +106,7 @@ ACTION_FIELDS: dict[str, pa.StructType] = {
 }
 
 
-def _parsed_statistics(text: str | None, schema: Schema) -> Json | None:
+def _parsed_statistics(text: str | None, schema: Schema) -> JsonObject | None:
     """The row of `stats_parsed` for the text of `stats`."""
     if text is None:
         return None
@@ -118,12 +118,12 @@ def _parsed_statistics(text: str | None, schema: Schema) -> Json | None:
     return dict(stats)
 
 
-def fitted(schema: pa.Schema, action: Json) -> Json:
+def fitted(schema: pa.Schema, action: JsonObject) -> JsonObject:
     """A JSON action as a row: maps become pairs, keys beside the schema go."""
     return {f.name: _fitted(f.type, action.get(f.name)) for f in schema}
 
 
-def _fitted(type_: pa.DataType, value: Any) -> Any:
+def _fitted(type_: pa.DataType, value: Any) -> object:
     if value is None:
         return None
     if pa.types.is_struct(type_):
@@ -165,7 +165,7 @@ def _nulls_type(fields: Sequence[Field]) -> pa.StructType | None:
     return pa.struct(found) if found else None
 
 
-CheckpointKind: TypeAlias = Literal["classic", "multi-part", "v2-parquet", "v2-json"]
+CheckpointForm: TypeAlias = Literal["classic", "multi-part", "v2-parquet", "v2-json"]
 _V2_ONLY = ("checkpointMetadata", "sidecar")
 
 
@@ -180,7 +180,7 @@ class CheckpointOptions:
     does. tombstones: whether removed files are listed.
     """
 
-    kind: CheckpointKind = "classic"
+    kind: CheckpointForm = "classic"
     parts: int = 2
     sidecars: int = 1
     classic_name: bool = False
@@ -200,7 +200,7 @@ class WrittenCheckpoint:
 
     files: tuple[Path, ...]
     sidecars: tuple[Path, ...]
-    hint: Json
+    hint: JsonObject
 
 
 def write_checkpoint(
@@ -224,7 +224,7 @@ def write_checkpoint(
     return _Writer(directory, version, schema, partition, time_ms, options).write(state)
 
 
-def hint_text(hint: Json) -> str:
+def hint_text(hint: JsonObject) -> str:
     """The content of `_last_checkpoint`: the hint and its checksum (delta L7)."""
     bare = {k: v for k, v in hint.items() if k != "checksum"}
     return json_text({**bare, "checksum": hint_checksum(json_text(bare))})
@@ -297,7 +297,7 @@ class _Writer:
     def _stem(self) -> str:
         return f"{self.version:020d}.checkpoint"
 
-    def _v2(self, meta: list[Json], file_actions: list[Json]) -> tuple[list[Path], list[Path]]:
+    def _v2(self, meta: list[JsonObject], file_actions: list[JsonObject]) -> tuple[list[Path], list[Path]]:
         count = self.options.sidecars
         names = [counted_uuid(f"sidecar {self.version} {self.options.kind} {i} of {count}") for i in range(count)]
         sidecars = [
@@ -319,11 +319,11 @@ class _Writer:
         set_time(path, self.time_ms)
         return [path], sidecars
 
-    def _reference(self, path: Path) -> Json:
+    def _reference(self, path: Path) -> JsonObject:
         size = path.stat().st_size
         return {"path": path.name, "sizeInBytes": size, "modificationTime": self.time_ms, "tags": None}
 
-    def _parquet(self, name: str, actions: Sequence[Json], *, v2: bool) -> Path:
+    def _parquet(self, name: str, actions: Sequence[JsonObject], *, v2: bool) -> Path:
         held = {kind for action in actions for kind in action}
         wanted = self.options.columns or [n for n in ACTION_FIELDS if v2 or n not in _V2_ONLY]
         fields = {n: ACTION_FIELDS[n] for n in wanted if n in held or not self.options.own_columns}
@@ -340,7 +340,7 @@ class _Writer:
         set_time(path, self.time_ms)
         return path
 
-    def _completed(self, action: Json) -> Json:
+    def _completed(self, action: JsonObject) -> JsonObject:
         """The action with the parsed columns that were asked for."""
         if "add" not in action or not self.parsed:
             return action
@@ -356,15 +356,15 @@ class _Writer:
             }
         }
 
-    def _hint(self, files: Sequence[Path], sidecars: Sequence[Path], size: int, adds: int) -> Json:
+    def _hint(self, files: Sequence[Path], sidecars: Sequence[Path], size: int, adds: int) -> JsonObject:
         total = sum(p.stat().st_size for p in [*files, *sidecars])
-        hint: Json = {"version": self.version, "size": size}
+        hint: JsonObject = {"version": self.version, "size": size}
         if self.options.kind == "multi-part":
             hint["parts"] = self.options.parts
         return {**hint, "sizeInBytes": total, "numOfAddFiles": adds}
 
 
-def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     match value:
         case dict():
             for key, item in value.items():

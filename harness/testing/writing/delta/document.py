@@ -9,14 +9,14 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import Schema
 from harness.testing.writing.delta.types import (
     COLUMN_ID,
     PHYSICAL_NAME,
-    Json,
+    JsonObject,
     SchemaText,
     field_json,
     parse_type,
@@ -26,10 +26,9 @@ from harness.testing.writing.delta.types import (
     type_names,
 )
 from harness.testing.writing.delta.values import json_text
-from harness.testing.writing.places import counted_uuid
+from harness.testing.writing.places import FieldPath, counted_uuid
 
-MappingMode: TypeAlias = Literal["none", "name", "id"]
-ColumnPath: TypeAlias = str | tuple[str, ...]
+MappingModeName: TypeAlias = Literal["none", "name", "id"]
 
 READER_FEATURES = frozenset(
     {
@@ -71,9 +70,9 @@ class DeltaDocument:
     """The current protocol and metaData actions; the schema is kept as the document that `schemaString` spells."""
 
     def __init__(self, name: str, schema: SchemaText | Schema, partition_columns: Sequence[str]) -> None:
-        self.protocol: Json = {"minReaderVersion": 1, "minWriterVersion": 2}
+        self.protocol: JsonObject = {"minReaderVersion": 1, "minWriterVersion": 2}
         self.schema_doc = copy.deepcopy(schema_json(schema))
-        self.metadata: Json = {
+        self.metadata: JsonObject = {
             "id": str(counted_uuid(f"delta table {name}")),
             "format": {"provider": "parquet", "options": {}},
             "schemaString": "",
@@ -112,7 +111,7 @@ class DeltaDocument:
         """Tells whether a boolean table property is on."""
         return self.configuration.get(property_name, "false").lower() == "true"
 
-    def metadata_action(self) -> Json:
+    def metadata_action(self) -> JsonObject:
         """The metaData action."""
         return copy.deepcopy({**self.metadata, "schemaString": json_text(self.schema_doc)})
 
@@ -144,7 +143,7 @@ class DeltaDocument:
         return True
 
     def begin(
-        self, mode: MappingMode, field_metadata: Mapping[ColumnPath, Mapping[str, Any]], features: Collection[str]
+        self, mode: MappingModeName, field_metadata: Mapping[FieldPath, Mapping[str, object]], features: Collection[str]
     ) -> None:
         """Complete a new table's document: column mapping, more field metadata, and the protocol for all of it."""
         if mode != "none":
@@ -183,7 +182,7 @@ class DeltaDocument:
 
     # -- schema changes ------------------------------------------------------------------------------------------------
 
-    def field(self, path: ColumnPath) -> Json:
+    def field(self, path: FieldPath) -> JsonObject:
         """The JSON of the struct field at a path.
 
         Raises:
@@ -191,7 +190,9 @@ class DeltaDocument:
         """
         return _locate(self.schema_doc, path)[1]
 
-    def add(self, name: str, type_text: str | Json, parent: ColumnPath | None, metadata: Mapping[str, Any]) -> None:
+    def add(
+        self, name: str, type_text: str | JsonObject, parent: FieldPath | None, metadata: Mapping[str, object]
+    ) -> None:
         """Add a field at the end of the top level, or of the struct at `parent`, which may be below arrays and maps."""
         level = self.schema_doc["fields"]
         if parent is not None:
@@ -201,7 +202,7 @@ class DeltaDocument:
                 json_type = json_type.get("elementType", json_type.get("valueType"))
             if not isinstance(json_type, dict):
                 raise RequestError(f"Cannot add a field to a column of type {json_type}: it holds no struct")
-            fields: list[Json] = json_type["fields"]
+            fields: list[JsonObject] = json_type["fields"]
             level = fields
         new = field_json(name, type_text)
         new["metadata"].update(metadata)
@@ -209,18 +210,18 @@ class DeltaDocument:
         if self.mode != "none":
             self.annotate({"type": "struct", "fields": [new]}, "fresh")
 
-    def drop(self, path: ColumnPath) -> None:
+    def drop(self, path: FieldPath) -> None:
         """Drop a column or nested field."""
         level, f = _locate(self.schema_doc, path)
         level.remove(f)
 
-    def move(self, path: ColumnPath, index: int) -> None:
+    def move(self, path: FieldPath, index: int) -> None:
         """Move a field to a 0-based place among its siblings."""
         level, f = _locate(self.schema_doc, path)
         level.remove(f)
         level.insert(index, f)
 
-    def rename(self, path: ColumnPath, name: str) -> None:
+    def rename(self, path: FieldPath, name: str) -> None:
         """Rename a column or nested field; under column mapping its physical name and id stay."""
         level, f = _locate(self.schema_doc, path)
         columns = self.metadata["partitionColumns"]
@@ -228,7 +229,7 @@ class DeltaDocument:
             columns[columns.index(f["name"])] = name
         f["name"] = name
 
-    def widen(self, path: ColumnPath, type_text: str, annotation: Mapping[str, Any] | None) -> None:
+    def widen(self, path: FieldPath, type_text: str, annotation: Mapping[str, object] | None) -> None:
         """Change a primitive type, below arrays and maps too, and note the change in `delta.typeChanges` (delta T23).
 
         annotation: replaces the note; `{}` leaves none.
@@ -241,12 +242,12 @@ class DeltaDocument:
         if note:
             f["metadata"].setdefault("delta.typeChanges", []).append(note)
 
-    def map_columns(self, mode: MappingMode, names: Literal["fresh", "same"]) -> None:
+    def map_columns(self, mode: MappingModeName, names: Literal["fresh", "same"]) -> None:
         """Turn column mapping on: give every field an id and a physical name, `same` as its name or a fresh one."""
         self.configuration[MAPPING_MODE] = mode
         self.annotate(self.schema_doc, names)
 
-    def annotate(self, json_type: Any, names: Literal["fresh", "same"]) -> None:
+    def annotate(self, json_type: object, names: Literal["fresh", "same"]) -> None:
         """Give ids and physical names to the struct fields of a type that have none."""
         for f in struct_fields(json_type):
             if COLUMN_ID in f["metadata"]:
@@ -257,7 +258,7 @@ class DeltaDocument:
             f["metadata"] |= {COLUMN_ID: number, PHYSICAL_NAME: f["name"] if names == "same" else fresh}
 
 
-def named_protocol(reader: Collection[str], writer: Collection[str]) -> Json:
+def named_protocol(reader: Collection[str], writer: Collection[str]) -> JsonObject:
     """The protocol with these features by name; without reader features the reader version stays 1."""
     if not reader:
         return {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": sorted(writer)}
@@ -265,14 +266,14 @@ def named_protocol(reader: Collection[str], writer: Collection[str]) -> Json:
     return {"minReaderVersion": 3, "minWriterVersion": 7, **features}
 
 
-def edited_schema(metadata: Json, change: Callable[[Json], Any]) -> None:
+def edited_schema(metadata: JsonObject, change: Callable[[JsonObject], object]) -> None:
     """Change the schema inside a metaData action in place."""
     document = json.loads(metadata["schemaString"])
     change(document)
     metadata["schemaString"] = json_text(document)
 
 
-def _locate(document: Json, path: ColumnPath) -> tuple[list[Json], Json]:
+def _locate(document: JsonObject, path: FieldPath) -> tuple[list[JsonObject], JsonObject]:
     f, rest = _split(document, path)
     if rest:
         raise RequestError(f"No column {path!r}: it leads into {f['name']!r}, to something that is not a struct field")
@@ -282,13 +283,13 @@ def _locate(document: Json, path: ColumnPath) -> tuple[list[Json], Json]:
     raise AssertionError(path)
 
 
-def _split(document: Json, path: ColumnPath) -> tuple[Json, tuple[str, ...]]:
+def _split(document: JsonObject, path: FieldPath) -> tuple[JsonObject, tuple[str, ...]]:
     """The last struct field on the path, and the `element`, `key` and `value` parts that follow it."""
     names = [f["name"] for f in document["fields"]]
     parts = (path,) if isinstance(path, str) and path in names else path
     parts = tuple(parts.split(".")) if isinstance(parts, str) else tuple(parts)
-    here: Any = document
-    found: Json | None = None
+    here: object = document
+    found: JsonObject | None = None
     rest: tuple[str, ...] = ()
     for part in parts:
         if isinstance(here, dict) and here["type"] == "struct":
@@ -306,14 +307,14 @@ def _split(document: Json, path: ColumnPath) -> tuple[Json, tuple[str, ...]]:
 _PARTS = {"element": "elementType", "key": "keyType", "value": "valueType"}
 
 
-def _slot(f: Json, parts: tuple[str, ...]) -> tuple[Json, str]:
+def _slot(f: JsonObject, parts: tuple[str, ...]) -> tuple[JsonObject, str]:
     holder, key = f, "type"
     for part in parts:
         holder, key = holder[key], _PARTS[part]
     return holder, key
 
 
-def _levels(json_type: Any) -> Iterator[list[Json]]:
+def _levels(json_type: object) -> Iterator[list[JsonObject]]:
     """The field lists of all structs in a type."""
     if isinstance(json_type, dict):
         if json_type["type"] == "struct":

@@ -20,6 +20,7 @@ from pyroaring import BitMap, BitMap64
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import (
+    CellValue,
     Field,
     FloatType,
     StructType,
@@ -28,7 +29,7 @@ from harness.metadata.model.schema import (
     children,
 )
 from harness.testing.writing.arrow import arrow_table, group_sizes, with_field_ids, write_columnless_parquet
-from harness.testing.writing.delta.types import Json
+from harness.testing.writing.delta.types import JsonObject
 from harness.testing.writing.delta.values import encoded_path, json_text, statistics_text
 from harness.testing.writing.iceberg.evolution import with_children
 from harness.testing.writing.iceberg.types import stored
@@ -39,11 +40,11 @@ _ASCII_FILLER = "\x7f"
 _FILLER = "\U0010ffff"
 
 
-def statistics_of(table: pa.Table, fields: Sequence[Field], bounds_length: int) -> Json:
+def statistics_of(table: pa.Table, fields: Sequence[Field], bounds_length: int) -> JsonObject:
     """The statistics of a file with the columns of `fields`; a column that the table lacks has none."""
-    lower: Json = {}
-    upper: Json = {}
-    nulls: Json = {}
+    lower: JsonObject = {}
+    upper: JsonObject = {}
+    nulls: JsonObject = {}
     for f in fields:
         index = table.schema.get_field_index(f.name)
         if index >= 0:
@@ -69,11 +70,11 @@ def upper_bound(text: str, length: int) -> str:
     return text[:end] + (_ASCII_FILLER if text[end] < _ASCII_FILLER else _FILLER)
 
 
-def _collect(f: Field, array: pa.Array, into: tuple[Json, Json, Json], length: int) -> None:
+def _collect(f: Field, array: pa.Array, into: tuple[JsonObject, JsonObject, JsonObject], length: int) -> None:
     lower, upper, nulls = into
     match f.type:
         case StructType(fields=fields):
-            inner: tuple[Json, Json, Json] = ({}, {}, {})
+            inner: tuple[JsonObject, JsonObject, JsonObject] = ({}, {}, {})
             parts = dict(zip((p.name for p in array.type), array.flatten(), strict=True))
             for child in fields:
                 if child.name in parts:
@@ -90,7 +91,7 @@ def _collect(f: Field, array: pa.Array, into: tuple[Json, Json, Json], length: i
                     level[f.name] = bound
 
 
-def _bounds(f: Field, array: pa.Array, length: int) -> tuple[Any, Any]:
+def _bounds(f: Field, array: pa.Array, length: int) -> tuple[object, object]:
     kind = array.type
     if isinstance(f.type, FloatType):
         array = array.filter(pc.invert(pc.is_nan(array)))
@@ -104,9 +105,6 @@ def _bounds(f: Field, array: pa.Array, length: int) -> tuple[Any, Any]:
     return lower, upper
 
 
-RecordedStatistics: TypeAlias = Literal["all", "none"] | Collection[str]
-
-
 @dataclass(slots=True, eq=False)
 class DataFileHandle:
     """A data file on disk, committed or not. Handles are compared by identity.
@@ -116,7 +114,7 @@ class DataFileHandle:
     """
 
     file: Path
-    add: Json
+    add: JsonObject
     num_records: int
     positions: frozenset[int] = frozenset()
 
@@ -126,12 +124,12 @@ class DataFileHandle:
         return str(self.add["path"])
 
     @property
-    def deletion_vector(self) -> Json | None:
+    def deletion_vector(self) -> JsonObject | None:
         """The descriptor of its deletion vector."""
-        descriptor: Json | None = self.add.get("deletionVector")
+        descriptor: JsonObject | None = self.add.get("deletionVector")
         return descriptor
 
-    def mark(self, descriptor: Json, positions: frozenset[int]) -> None:
+    def mark(self, descriptor: JsonObject, positions: frozenset[int]) -> None:
         """Put a deletion vector in place of the one before; the bounds are no longer tight."""
         self.add = {**self.add, "deletionVector": descriptor}
         self.positions = positions
@@ -154,12 +152,12 @@ class FileOptions:
     compression: str = field(default_factory=lambda: usual_codec("snappy", "none"))
     field_ids: bool | None = None
     row_group_size: int | None = None
-    statistics: RecordedStatistics = "all"
+    statistics: Literal["all", "none"] | Collection[str] = "all"
     bounds_length: int = 32
     element_name: str | None = None
     legacy_forms: Sequence[str] = ()
     footer: Mapping[str, str] = field(default_factory=dict)
-    writer_options: Mapping[str, Any] = field(default_factory=dict)
+    writer_options: Mapping[str, object] = field(default_factory=dict)
 
 
 def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[Field, ...]:
@@ -175,7 +173,9 @@ def physical_fields(fields: Sequence[Field], names: Mapping[int, str]) -> tuple[
     )
 
 
-def file_table(fields: Sequence[Field], rows: Sequence[dict[int, Any]], *, ids: Literal["ids", "none"]) -> pa.Table:
+def file_table(
+    fields: Sequence[Field], rows: Sequence[dict[int, CellValue]], *, ids: Literal["ids", "none"]
+) -> pa.Table:
     """Stored rows as the columns of a file; ids only on struct fields, as Delta writers put them."""
     table = arrow_table(fields, rows, "none")
     return table if ids == "none" else with_field_ids(table, fields, elements=False)
@@ -215,10 +215,10 @@ def _write_columns(path: Path, table: pa.Table, options: FileOptions) -> None:
 
 
 def add_action(
-    recorded: str, file: Path, partition_values: Mapping[str, str | None], modified_ms: int, stats: Json | None
-) -> Json:
+    recorded: str, file: Path, partition_values: Mapping[str, str | None], modified_ms: int, stats: JsonObject | None
+) -> JsonObject:
     """The `add` action of a file that is on disk."""
-    action: Json = {
+    action: JsonObject = {
         "path": recorded,
         "partitionValues": dict(partition_values),
         "size": file.stat().st_size,
@@ -232,7 +232,7 @@ def add_action(
 
 def table_statistics(
     table: pa.Table, logical: Sequence[Field], physical: Sequence[Field], options: FileOptions
-) -> Json | None:
+) -> JsonObject | None:
     """The statistics of a file's content; None where none are wanted.
 
     physical: the fields as they are called in the log; the names in the table may differ and go by place or by name.
@@ -257,7 +257,7 @@ def _with_elements(kind: pa.DataType, name: str) -> pa.DataType:
     return kind
 
 
-Storage: TypeAlias = Literal["u", "i", "p"]
+VectorStorage: TypeAlias = Literal["u", "i", "p"]
 BitmapFormat: TypeAlias = Literal["portable", "native"]
 PORTABLE_MAGIC = 1681511377
 NATIVE_MAGIC = 1681511376
@@ -305,7 +305,7 @@ def write_vectors(
     time_ms: int,
     positions: Iterable[Iterable[int]],
     *,
-    storage: Storage = "u",
+    storage: VectorStorage = "u",
     prefix: str = "",
     form: BitmapFormat = "portable",
 ) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from harness.errors import RequestError
 from harness.testing.writing.delta.document import DeltaDocument
 from harness.testing.writing.delta.files import DataFileHandle
-from harness.testing.writing.delta.types import Json
+from harness.testing.writing.delta.types import JsonObject
 from harness.testing.writing.delta.values import json_text
 from harness.testing.writing.places import FIRST_TIMESTAMP_MS, copy_with_time, counted_uuid, set_time
 
@@ -28,23 +28,23 @@ STAGED_COMMITS = "_staged_commits"
 class LogState:
     """Actions after reconciliation: the newest of each kind, and the newest add or remove of each logical file."""
 
-    protocol: Json | None = None
-    metadata: Json | None = None
-    transactions: dict[str, Json] = field(default_factory=dict)
-    domains: dict[str, Json] = field(default_factory=dict)
-    files: dict[tuple[str, str | None], Json] = field(default_factory=dict)
+    protocol: JsonObject | None = None
+    metadata: JsonObject | None = None
+    transactions: dict[str, JsonObject] = field(default_factory=dict)
+    domains: dict[str, JsonObject] = field(default_factory=dict)
+    files: dict[tuple[str, str | None], JsonObject] = field(default_factory=dict)
 
     @property
-    def adds(self) -> list[Json]:
+    def adds(self) -> list[JsonObject]:
         """The `add` actions of live files, oldest first."""
         return [a["add"] for a in self.files.values() if "add" in a]
 
     @property
-    def removes(self) -> list[Json]:
+    def removes(self) -> list[JsonObject]:
         """The tombstones, oldest first."""
         return [a["remove"] for a in self.files.values() if "remove" in a]
 
-    def apply(self, actions: Iterable[Json]) -> None:
+    def apply(self, actions: Iterable[JsonObject]) -> None:
         """Let the actions of a later commit win."""
         for action in actions:
             ((kind, content),) = list(action.items())[:1]
@@ -64,7 +64,7 @@ class LogState:
                 case _:
                     pass
 
-    def metadata_actions(self) -> list[Json]:
+    def metadata_actions(self) -> list[JsonObject]:
         """The actions that are not about files, as a checkpoint lists them."""
         newest = {"protocol": self.protocol, "metaData": self.metadata}
         return [
@@ -79,7 +79,7 @@ class DeltaLog:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.commits: dict[int, list[Json]] = {}
+        self.commits: dict[int, list[JsonObject]] = {}
         self.times: dict[int, int] = {}
         self.staged: dict[int, str] = {}
 
@@ -93,9 +93,9 @@ class DeltaLog:
         """The place of `_last_checkpoint` on disk."""
         return self.directory / "_last_checkpoint"
 
-    def hint(self) -> Json:
+    def hint(self) -> JsonObject:
         """The content of `_last_checkpoint`."""
-        content: Json = json.loads(self.hint_path.read_text(encoding="utf-8"))
+        content: JsonObject = json.loads(self.hint_path.read_text(encoding="utf-8"))
         return content
 
     def commit_path(self, version: int) -> Path:
@@ -107,7 +107,7 @@ class DeltaLog:
         """The time of a commit that is written, or the default one of a commit to come, in milliseconds."""
         return self.times.get(version, FIRST_TIMESTAMP_MS + SECOND_MS * version)
 
-    def write(self, version: int, actions: Sequence[Json], raw: Sequence[str], timestamp: int) -> None:
+    def write(self, version: int, actions: Sequence[JsonObject], raw: Sequence[str], timestamp: int) -> None:
         """Write a commit: one line for each action, then the raw lines; its modification time is `timestamp`."""
         self.commits[version] = copy.deepcopy(list(actions))
         self.times[version] = timestamp
@@ -145,7 +145,7 @@ class DeltaLog:
         path.write_text(text, encoding="utf-8", newline="\n")
         set_time(path, time_ms)
 
-    def edit(self, version: int, change: Callable[[list[Json]], Any]) -> None:
+    def edit(self, version: int, change: Callable[[list[JsonObject]], object]) -> None:
         """Change the actions of a commit in place and write its file again, with the same time."""
         change(self.commits[version])
         self.rewrite(version)
@@ -174,7 +174,7 @@ class DeltaLog:
         self.put(path, "".join(f"{json_text(a)}\n" for a in actions), self.time_of(last))
         return path
 
-    def write_checksum(self, version: int, extra: Json) -> Path:
+    def write_checksum(self, version: int, extra: JsonObject) -> Path:
         """Write `version.crc`, with the fields of `extra` added or replaced."""
         state = self.state(version)
         path = self.directory / f"{version:020d}.crc"
@@ -196,7 +196,7 @@ class DeltaLog:
         return path
 
 
-def vector_id(descriptor: Json | None) -> str | None:
+def vector_id(descriptor: JsonObject | None) -> str | None:
     """The identity of a deletion vector among those of one data file (delta R1)."""
     if descriptor is None:
         return None
@@ -218,12 +218,12 @@ class Change:
     removes made from handles.
     """
 
-    actions: Sequence[Json] = ()
-    add: Sequence[DataFileHandle | Json] = ()
-    remove: Sequence[DataFileHandle | Json] = ()
-    cdc: Sequence[DataFileHandle | Json] = ()
+    actions: Sequence[JsonObject] = ()
+    add: Sequence[DataFileHandle | JsonObject] = ()
+    remove: Sequence[DataFileHandle | JsonObject] = ()
+    cdc: Sequence[DataFileHandle | JsonObject] = ()
     operation: str = "WRITE"
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
     info: Mapping[str, Any] | None = field(default_factory=dict)
     in_commit_timestamp: int | None = None
     data_change: bool = True
@@ -231,7 +231,7 @@ class Change:
 
 def commit_actions(
     change: Change, document: DeltaDocument, state: Callable[[], LogState], version: int, time_ms: int
-) -> list[Json]:
+) -> list[JsonObject]:
     """The actions of a commit in the order in which they are written; adds of handles get their row ids here.
 
     state: of the table before the commit.
@@ -256,11 +256,11 @@ def commit_actions(
     )
 
 
-def commit_info(change: Change, document: DeltaDocument, time_ms: int) -> list[Json]:
+def commit_info(change: Change, document: DeltaDocument, time_ms: int) -> list[JsonObject]:
     """The commitInfo action, with its in-commit timestamp where the table has them; none if it is not wanted."""
     if change.info is None:
         return []
-    info: Json = {}
+    info: JsonObject = {}
     if change.in_commit_timestamp is not None or document.enabled("delta.enableInCommitTimestamps"):
         asked = change.in_commit_timestamp
         info["inCommitTimestamp"] = time_ms if asked is None else asked
@@ -280,7 +280,7 @@ def commit_info(change: Change, document: DeltaDocument, time_ms: int) -> list[J
     ]
 
 
-def removal(handle: DataFileHandle, time_ms: int, change: Change) -> Json:
+def removal(handle: DataFileHandle, time_ms: int, change: Change) -> JsonObject:
     """The `remove` action of a file as it stands now, with its deletion vector."""
     kept = ("partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
     return {
@@ -294,7 +294,7 @@ def removal(handle: DataFileHandle, time_ms: int, change: Change) -> Json:
 
 def _assigned_rows(
     document: DeltaDocument, state: Callable[[], LogState], handles: Iterable[DataFileHandle], version: int
-) -> list[Json]:
+) -> list[JsonObject]:
     """Give row ids to the files that have none, if the table tracks rows; the new high-water mark as an action."""
     if "rowTracking" not in document.features:
         return []

@@ -35,7 +35,8 @@ from harness.metadata.model.schema import (
 from harness.testing.writing.iceberg.evolution import with_children
 from harness.testing.writing.iceberg.types import TypeText
 
-Json: TypeAlias = dict[str, Any]
+JsonObject: TypeAlias = dict[str, Any]
+"""An object of JSON that is written, such as an action or a field of a schema."""
 SchemaText: TypeAlias = Mapping[str, Any]
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -63,7 +64,7 @@ _SIMPLE: dict[str, Type] = {
 }
 
 
-def schema_json(schema: SchemaText | Schema) -> Json:
+def schema_json(schema: SchemaText | Schema) -> JsonObject:
     """The `schemaString` document of a schema.
 
     schema: {name: type text} (see `parse_type`), whose values may be JSON types too; a document itself; or a logical
@@ -76,7 +77,7 @@ def schema_json(schema: SchemaText | Schema) -> Json:
     return {"type": "struct", "fields": [field_json(name, text) for name, text in schema.items()]}
 
 
-def field_json(name: str, type_text: str | Json) -> Json:
+def field_json(name: str, type_text: str | JsonObject) -> JsonObject:
     """A field with the type that the text spells; char and varchar go into its metadata (delta T4)."""
     if not isinstance(type_text, str):
         return {"name": name, "type": type_text, "nullable": True, "metadata": {}}
@@ -97,7 +98,7 @@ def parse_type(text: str) -> tuple[Any, bool]:
     return type_, not required
 
 
-def schema_of(document: Json, *, mapped: bool) -> Schema:
+def schema_of(document: JsonObject, *, mapped: bool) -> Schema:
     """The logical schema of a `schemaString` document.
 
     mapped: whether column mapping is on; then fields have the ids and physical names of their annotations, which
@@ -107,7 +108,7 @@ def schema_of(document: Json, *, mapped: bool) -> Schema:
     return schema if mapped else Schema(fields=_unmapped(schema.fields))
 
 
-def struct_fields(json_type: Any) -> Iterator[Json]:
+def struct_fields(json_type: object) -> Iterator[JsonObject]:
     """Every struct field at every level of a JSON type, parents first."""
     if not isinstance(json_type, dict):
         return
@@ -118,7 +119,7 @@ def struct_fields(json_type: Any) -> Iterator[Json]:
         yield from struct_fields(json_type.get(part))
 
 
-def type_names(json_type: Any) -> Iterator[str]:
+def type_names(json_type: object) -> Iterator[str]:
     """The names of all primitive types in a JSON type."""
     match json_type:
         case str():
@@ -133,7 +134,7 @@ def type_names(json_type: Any) -> Iterator[str]:
             pass
 
 
-def _fields(documents: list[Json], ids: Iterator[int]) -> tuple[Field, ...]:
+def _fields(documents: list[JsonObject], ids: Iterator[int]) -> tuple[Field, ...]:
     return tuple(
         Field(
             id=f["metadata"].get(COLUMN_ID) or next(ids),
@@ -152,7 +153,7 @@ def _unmapped(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     )
 
 
-def _type(json_type: Any, ids: Iterator[int]) -> Type:
+def _type(json_type: object, ids: Iterator[int]) -> Type:
     match json_type:
         case {"type": "struct", "fields": fields}:
             return StructType(_fields(fields, ids))
@@ -170,12 +171,12 @@ def _type(json_type: Any, ids: Iterator[int]) -> Type:
             return _SIMPLE.get(str(json_type), OpaqueType(str(json_type)))
 
 
-def _field_of(f: Field) -> Json:
+def _field_of(f: Field) -> JsonObject:
     mapped = {} if f.physical_name is None else {COLUMN_ID: f.id, PHYSICAL_NAME: f.physical_name}
     return {"name": f.name, "type": _json_of(f.type), "nullable": not f.required, "metadata": mapped}
 
 
-def _json_of(type_: Type) -> Any:
+def _json_of(type_: Type) -> object:
     match type_:
         case StructType(fields=fields):
             return {"type": "struct", "fields": [_field_of(f) for f in fields]}
@@ -190,7 +191,7 @@ def _json_of(type_: Type) -> Any:
             return next((name for name, known in _SIMPLE.items() if known == type_), str(type_))
 
 
-def _parse_bare(word: str, text: TypeText[Any]) -> Any:
+def _parse_bare(word: str, text: TypeText[Any]) -> object:
     name = _ALIASES.get(word.lower(), word)
     match name:
         case "struct" if text.tokens[:2] == ["<", ">"]:

@@ -38,7 +38,7 @@ _PATH_SAFE = "/=:+,!$&'()*;@~"
 _HIVE_ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(i) for i in range(1, 32)}
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Compact JSON; decimals are written digit by digit, keys in the order given."""
     match value:
         case dict():
@@ -78,7 +78,7 @@ def partition_text(type_: Type, value: Any) -> str | None:
             raise RequestError(f"Cannot partition by a column of type {type_}")
 
 
-def partition_value(type_: Type, text: str | None) -> Any:
+def partition_value(type_: Type, text: str | None) -> object:
     """The value of a text of `partition_text`, as Arrow takes it for the column; None for null."""
     match type_:
         case _ if text is None or (text == "" and not isinstance(type_, StringType | BinaryType)):
@@ -124,7 +124,7 @@ def statistics_text(type_: Type, value: Any) -> Any:
         return None
 
 
-def statistics_value(type_: Type, value: Any) -> Any:
+def statistics_value(type_: Type, value: Any) -> object:
     """A JSON value of statistics as one that Arrow takes for the column; None where it cannot be read."""
     match type_:
         case StructType(fields=fields):
@@ -156,7 +156,7 @@ def fields_of(schema: Schema, names: Sequence[str]) -> tuple[Field, ...]:
 
 
 def given_values(
-    columns: Sequence[Field], natural: Mapping[str, Any], texts: Mapping[str, str | None]
+    columns: Sequence[Field], natural: Mapping[str, object], texts: Mapping[str, str | None]
 ) -> dict[str, str | None]:
     """`partitionValues` of natural values by column name; a text of `texts` is taken as it is. Others are null.
 
@@ -175,7 +175,7 @@ def given_values(
     }
 
 
-def shared_values(columns: Sequence[Field], rows: Sequence[Mapping[int, Any]] | pa.Table) -> dict[str, str | None]:
+def shared_values(columns: Sequence[Field], rows: Sequence[Mapping[int, object]] | pa.Table) -> dict[str, str | None]:
     """`partitionValues` that all rows share.
 
     Raises:
@@ -194,16 +194,16 @@ def shared_values(columns: Sequence[Field], rows: Sequence[Mapping[int, Any]] | 
     return dict(found.pop())
 
 
-def _values_of(columns: Sequence[Field], row: Mapping[int, Any]) -> dict[str, str | None]:
+def _values_of(columns: Sequence[Field], row: Mapping[int, object]) -> dict[str, str | None]:
     """`partitionValues` of one stored row."""
     return {f.physical_name or f.name: partition_text(f.type, row.get(f.id)) for f in columns}
 
 
 def grouped(
-    columns: Sequence[Field], rows: Sequence[Mapping[str, Any]], stored_rows: Sequence[Mapping[int, Any]]
-) -> list[list[Mapping[str, Any]]]:
+    columns: Sequence[Field], rows: Sequence[Mapping[str, object]], stored_rows: Sequence[Mapping[int, object]]
+) -> list[list[Mapping[str, object]]]:
     """Natural rows by partition, in the order in which the partitions first occur; `stored_rows` are the same rows."""
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[Any, ...], list[Mapping[str, object]]] = {}
     for row, content in zip(rows, stored_rows, strict=True):
         groups.setdefault(tuple(_values_of(columns, content).items()), []).append(row)
     return list(groups.values())

@@ -65,7 +65,7 @@ class AvroDocument:
         return path.stat().st_size
 
 
-def write_avro(out: IO[bytes], schema: Any, records: Iterable[Any], *, codec: str, **how: Any) -> None:
+def write_avro(out: IO[bytes], schema: Any, records: Iterable[object], *, codec: str, **how: Any) -> None:
     """Write an Avro file. how: arguments of `fastavro.writer`, which compresses snappy only with another package.
 
     Raises:
@@ -82,7 +82,7 @@ def write_avro(out: IO[bytes], schema: Any, records: Iterable[Any], *, codec: st
         raise RequestError(f"Cannot write Avro codec {codec!r}: pip install 'lakeharness[suite]'") from error
 
 
-def _write_snappy(out: IO[bytes], schema: Any, records: Iterable[Any], **how: Any) -> None:
+def _write_snappy(out: IO[bytes], schema: Any, records: Iterable[object], **how: Any) -> None:
     plain = io.BytesIO()
     fastavro.writer(plain, schema, records, **how)
     plain.seek(0)
@@ -101,13 +101,13 @@ def _write_snappy(out: IO[bytes], schema: Any, records: Iterable[Any], **how: An
         out.write(sync)
 
 
-def avro_schema(name: str, fields: Iterable[Field], *, ids: bool = True) -> dict[str, Any]:
+def avro_schema(name: str, fields: Iterable[Field], *, ids: bool = True) -> dict[str, object]:
     """The record schema of data files with these columns; `ids` says whether it carries field ids."""
     schema = _record(name, [f for f in fields if not isinstance(f.type, UnknownType)])
     return schema if ids else _without_ids(schema)
 
 
-def avro_value(type_: Type, value: Any) -> Any:
+def avro_value(type_: Type, value: Any) -> object:
     """A stored value as fastavro writes it under `avro_schema`."""
     if value is None:
         return None
@@ -124,7 +124,7 @@ def avro_value(type_: Type, value: Any) -> Any:
             return value
 
 
-def avro_row(fields: Iterable[Field], row: Mapping[int, Any]) -> dict[str, Any]:
+def avro_row(fields: Iterable[Field], row: Mapping[int, object]) -> dict[str, object]:
     """A stored row by Avro field names."""
     return {avro_name(f.name): avro_value(f.type, row.get(f.id)) for f in fields}
 
@@ -149,7 +149,7 @@ def manifest_schema(version: int, partition: Sequence[Field]) -> dict[str, Any]:
     }
 
 
-def manifest_list_schema(version: int) -> dict[str, Any]:
+def manifest_list_schema(version: int) -> dict[str, object]:
     """The schema of manifest files in a manifest list of a format version."""
     summary = {
         "type": "record",
@@ -180,7 +180,7 @@ def manifest_list_schema(version: int) -> dict[str, Any]:
     return {"type": "record", "name": "manifest_file", "fields": fields}
 
 
-def manifest_header(version: int, schema_json: Any, spec_id: int, fields_json: Any, content: str) -> dict[str, str]:
+def manifest_header(version: int, schema_json: Any, spec_id: int, fields_json: object, content: str) -> dict[str, str]:
     """The key-value metadata of a manifest; content: `data` or `deletes`."""
     header = {
         "schema": json.dumps(schema_json),
@@ -192,12 +192,12 @@ def manifest_header(version: int, schema_json: Any, spec_id: int, fields_json: A
     return header if version == 1 else {**header, "content": content}
 
 
-def int_map(values: Mapping[int, Any] | None) -> list[dict[str, Any]] | None:
+def int_map(values: Mapping[int, object] | None) -> list[dict[str, object]] | None:
     """A map by field id as the Avro array of key-value records that stands for it; null for no entries."""
     return [{"key": k, "value": v} for k, v in values.items()] if values else None
 
 
-def _data_file_fields(version: int, partition: Sequence[Field]) -> list[dict[str, Any]]:
+def _data_file_fields(version: int, partition: Sequence[Field]) -> list[dict[str, object]]:
     maps = [
         ("column_sizes", 108, 117, "long"),
         ("value_counts", 109, 119, "long"),
@@ -230,7 +230,7 @@ def _data_file_fields(version: int, partition: Sequence[Field]) -> list[dict[str
     return fields
 
 
-def _int_map(key_id: int, item: str) -> dict[str, Any]:
+def _int_map(key_id: int, item: str) -> dict[str, object]:
     pair = {
         "type": "record",
         "name": f"k{key_id}_v{key_id + 1}",
@@ -239,19 +239,19 @@ def _int_map(key_id: int, item: str) -> dict[str, Any]:
     return {"type": "array", "items": pair, "logicalType": "map"}
 
 
-def _required(name: str, id_: int, type_: Any) -> dict[str, Any]:
+def _required(name: str, id_: int, type_: object) -> dict[str, object]:
     return {"name": name, "type": type_, "field-id": id_}
 
 
-def _optional(name: str, id_: int, type_: Any) -> dict[str, Any]:
+def _optional(name: str, id_: int, type_: object) -> dict[str, object]:
     return {"name": name, "type": ["null", type_], "default": None, "field-id": id_}
 
 
-def _avro_field(name: str, id_: int, type_: Any, *, optional: bool) -> dict[str, Any]:
+def _avro_field(name: str, id_: int, type_: object, *, optional: bool) -> dict[str, object]:
     return _optional(name, id_, type_) if optional else _required(name, id_, type_)
 
 
-def _record(name: str, fields: Iterable[Field]) -> dict[str, Any]:
+def _record(name: str, fields: Iterable[Field]) -> dict[str, object]:
     out = []
     for f in fields:
         entry = _avro_field(avro_name(f.name), f.id, _avro_type(f), optional=not f.required)
@@ -259,11 +259,11 @@ def _record(name: str, fields: Iterable[Field]) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": out}
 
 
-def _nullable(f: Field) -> Any:
+def _nullable(f: Field) -> object:
     return _avro_type(f) if f.required else ["null", _avro_type(f)]
 
 
-def _avro_type(f: Field) -> Any:
+def _avro_type(f: Field) -> object:
     match f.type:
         case StructType(fields=fields):
             return _record(f"r{f.id}", [child for child in fields if not isinstance(child.type, UnknownType)])
@@ -281,7 +281,7 @@ def _avro_type(f: Field) -> Any:
             return _avro_primitive(f.type, f.id)
 
 
-_PRIMITIVES: dict[str, Any] = {
+_PRIMITIVES: dict[str, object] = {
     **dict.fromkeys(("boolean", "int", "long", "float", "double"), None),
     "date": {"type": "int", "logicalType": "date"},
     "time": {"type": "long", "logicalType": "time-micros"},
@@ -291,7 +291,7 @@ _PRIMITIVES: dict[str, Any] = {
 """Avro's types by the names of Iceberg's; None: the same name."""
 
 
-def _avro_primitive(type_: Type, id_: int) -> Any:
+def _avro_primitive(type_: Type, id_: int) -> object:
     match type_:
         case TimestampType(unit=unit, utc=utc):
             name = "timestamp-nanos" if unit == "ns" else "timestamp-micros"
@@ -310,7 +310,7 @@ def _avro_primitive(type_: Type, id_: int) -> Any:
             return _PRIMITIVES.get(str(type_), "string") or str(type_)
 
 
-def _without_ids(schema: Any) -> Any:
+def _without_ids(schema: object) -> Any:
     match schema:
         case dict():
             ids = ("field-id", "element-id", "key-id", "value-id", "iceberg-field-name")
@@ -372,7 +372,7 @@ class TableStore:
         """Write a manifest list; its recorded path."""
         return self._store(document, f"snap-{snapshot_id}-1-{counted_uuid(f'list {len(self._avro)}')}.avro")[0]
 
-    def edit(self, recorded: str, change: Callable[[AvroDocument], Any]) -> None:
+    def edit(self, recorded: str, change: Callable[[AvroDocument], object]) -> None:
         """Change a stored manifest or manifest list in place and write its file again."""
         change(self._avro[recorded])
         self._avro[recorded].write(self.file_of(recorded))

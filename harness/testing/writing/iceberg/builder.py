@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -50,11 +50,10 @@ from harness.testing.writing.iceberg.types import (
     stored,
     with_fresh_ids,
 )
-from harness.testing.writing.places import corrupt, counted_uuid, truncate
+from harness.testing.writing.places import FieldPath, corrupt, counted_uuid, truncate
 
 __all__ = ["DataFileHandle", "FileOptions", "IcebergTable", "corrupt", "truncate"]
 
-Rows: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table
 # Exact as doubles: a reader that takes ids through doubles is found out by the scenario of larger ids alone.
 FIRST_SNAPSHOT_ID = 7_000_000_000_000_001
 
@@ -136,9 +135,9 @@ class IcebergTable:
 
     def write_data(
         self,
-        rows: Rows,
+        rows: Sequence[Mapping[str, object]] | pa.Table,
         *,
-        partition: Mapping[str, Any] | None = None,
+        partition: Mapping[str, object] | None = None,
         spec_id: int | None = None,
         schema: Schema | None = None,
         columns: Sequence[str] | None = None,
@@ -165,7 +164,7 @@ class IcebergTable:
             fields = evolution.renamed(fields, {evolution.find_field(schema, k).id: v for k, v in names.items()})
         return self._write(fields, content, spec_id, values, FileOptions(format=format, **more), path, 0)
 
-    def write_partitioned(self, rows: Sequence[Mapping[str, Any]], **more: Any) -> tuple[DataFileHandle, ...]:
+    def write_partitioned(self, rows: Sequence[Mapping[str, object]], **more: Any) -> tuple[DataFileHandle, ...]:
         """Write one data file per partition of the rows, in the order in which the partitions first occur."""
         groups = grouped(self.document, self.spec_id, self.schema, rows)
         return tuple(self.write_data(group, **more) for group in groups)
@@ -175,9 +174,9 @@ class IcebergTable:
         positions: Iterable[tuple[DataFileHandle | str, int]],
         *,
         referenced: DataFileHandle | str | None = None,
-        partition: Mapping[str, Any] | None = None,
+        partition: Mapping[str, object] | None = None,
         spec_id: int | None = None,
-        rows: Sequence[Mapping[str, Any]] | None = None,
+        rows: Sequence[Mapping[str, object]] | None = None,
         ordered: Literal["sorted", "as given"] = "sorted",
         format: FileFormat = "parquet",
         path: str | None = None,
@@ -206,9 +205,9 @@ class IcebergTable:
     def write_equality_deletes(
         self,
         columns: Sequence[str | int],
-        rows: Sequence[Mapping[str, Any]],
+        rows: Sequence[Mapping[str, object]],
         *,
-        partition: Mapping[str, Any] | None = None,
+        partition: Mapping[str, object] | None = None,
         spec_id: int | None = None,
         schema: Schema | None = None,
         extra_columns: Sequence[str | int] = (),
@@ -305,9 +304,9 @@ class IcebergTable:
         name: str,
         type_text: str,
         *,
-        initial_default: Any = None,
-        write_default: Any = None,
-        parent: evolution.FieldPath | None = None,
+        initial_default: object = None,
+        write_default: object = None,
+        parent: FieldPath | None = None,
     ) -> int:
         """Add a column at the end, or a field to the struct at `parent`; its field id.
 
@@ -323,23 +322,23 @@ class IcebergTable:
         self.set_schema(evolution.add(self.schema, parent, field))
         return field.id
 
-    def drop_column(self, path: evolution.FieldPath) -> None:
+    def drop_column(self, path: FieldPath) -> None:
         """Drop a column or a nested field."""
         self.set_schema(evolution.drop(self.schema, path))
 
-    def rename_column(self, path: evolution.FieldPath, name: str) -> None:
+    def rename_column(self, path: FieldPath, name: str) -> None:
         """Rename a column or a nested field; its id stays."""
         self.set_schema(evolution.change(self.schema, path, lambda f: replace(f, name=name)))
 
-    def widen_column(self, path: evolution.FieldPath, type_text: str) -> None:
+    def widen_column(self, path: FieldPath, type_text: str) -> None:
         """Give a column another primitive type; whether that is a legal promotion is not checked."""
         self.set_schema(evolution.change(self.schema, path, lambda f: replace(f, type=parse_type(type_text)[0])))
 
-    def make_optional(self, path: evolution.FieldPath) -> None:
+    def make_optional(self, path: FieldPath) -> None:
         """Let a required column hold nulls."""
         self.set_schema(evolution.change(self.schema, path, lambda f: replace(f, required=False)))
 
-    def move_column(self, path: evolution.FieldPath, index: int) -> None:
+    def move_column(self, path: FieldPath, index: int) -> None:
         """Move a column or nested field to a 0-based place among its siblings."""
         self.set_schema(evolution.move(self.schema, path, index))
 
@@ -387,7 +386,7 @@ class IcebergTable:
 
     # -- unusual and broken tables ------------------------------------------------------------------------------------
 
-    def edit_metadata(self, change: Callable[[dict[str, Any]], Any]) -> None:
+    def edit_metadata(self, change: Callable[[dict[str, Any]], object]) -> None:
         """Change the current metadata document in place and write its file again, under the same name."""
         change(self.document.doc)
         self.store.rewrite_version(self.document.doc)
@@ -401,11 +400,11 @@ class IcebergTable:
         paths = [m["manifest_path"] for m in self.manifest_list(snapshot_id).records]
         return {path: self.store.load(path) for path in paths}
 
-    def edit_manifest_list(self, change: Callable[[AvroDocument], Any], snapshot_id: int | None = None) -> None:
+    def edit_manifest_list(self, change: Callable[[AvroDocument], object], snapshot_id: int | None = None) -> None:
         """Change the manifest list of a snapshot (records, schema, header, codec) and write its file again."""
         self.store.edit(self._manifest_list_path(snapshot_id), change)
 
-    def edit_manifest(self, target: DataFileHandle | str, change: Callable[[AvroDocument], Any]) -> None:
+    def edit_manifest(self, target: DataFileHandle | str, change: Callable[[AvroDocument], object]) -> None:
         """Change the manifests of the current snapshot that list a file, or the one with this recorded path.
 
         Lists that record the manifest's length record the new one, as its writer would have done.
@@ -429,7 +428,7 @@ class IcebergTable:
     def _write(
         self,
         fields: tuple[Field, ...],
-        rows: Any,
+        rows: object,
         spec_id: int,
         partition: dict[str, Any],
         options: FileOptions,

@@ -41,9 +41,9 @@ class CommitContext:
     parent_id: int | None
     sequence_number: int
     next_row_id: int | None
-    schema_json: dict[str, Any]
+    schema_json: Mapping[str, object]
     partition_fields: Mapping[int, Sequence[Field]]
-    spec_json: Mapping[int, list[dict[str, Any]]]
+    spec_json: Mapping[int, Sequence[Mapping[str, object]]]
     store: Callable[[AvroDocument], tuple[str, int]]
     load: Callable[[str], AvroDocument]
 
@@ -72,7 +72,7 @@ def carried_manifests(
     manifests: Iterable[dict[str, Any]],
     removed: Collection[tuple[str, int | None]],
     how: Literal["keep", "merge"],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """The parent's manifests without the removed files; a manifest without live entries is left out.
 
     keep: a manifest with a removed file is rewritten (that file DELETED, the others EXISTING with explicit numbers),
@@ -81,8 +81,8 @@ def carried_manifests(
     Raises:
         RequestError: a file to be removed is not live.
     """
-    kept: list[dict[str, Any]] = []
-    rewritten: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    kept: list[dict[str, object]] = []
+    rewritten: dict[tuple[Any, ...], list[dict[str, object]]] = {}
     found: set[tuple[str, int | None]] = set()
     for listed in manifests:
         live = _live_entries(context.load(listed["manifest_path"]), listed)
@@ -101,7 +101,7 @@ def carried_manifests(
     return [*written, *kept]
 
 
-def _live_entries(document: AvroDocument, listed: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _live_entries(document: AvroDocument, listed: Mapping[str, object]) -> list[dict[str, Any]]:
     """The entries that are not deleted, with inherited values filled in from the manifest list."""
     next_row_id = listed.get("first_row_id")
     result = []
@@ -127,7 +127,7 @@ def entry_key(entry: Mapping[str, Any]) -> tuple[str, int | None]:
     return entry["data_file"]["file_path"], entry["data_file"].get("content_offset")
 
 
-def write_manifest(context: CommitContext, spec_id: int, kind: int, entries: list[dict[str, Any]]) -> dict[str, Any]:
+def write_manifest(context: CommitContext, spec_id: int, kind: int, entries: list[dict[str, Any]]) -> dict[str, object]:
     """Write a manifest (kind: 0 data, 1 deletes); its manifest list entry."""
     partition = context.partition_fields[spec_id]
     header = manifest_header(
@@ -174,9 +174,9 @@ def manifest_list(context: CommitContext, manifests: Iterable[dict[str, Any]]) -
 
 def snapshot_json(
     context: CommitContext, *, timestamp_ms: int, summary: Mapping[str, str], manifest_list: str, assigned_rows: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The snapshot as in metadata.json; `manifest_list` is a recorded path."""
-    snapshot: dict[str, Any] = {"snapshot-id": context.snapshot_id}
+    snapshot: dict[str, object] = {"snapshot-id": context.snapshot_id}
     if context.version > 1:
         snapshot["sequence-number"] = context.sequence_number
     if context.parent_id is not None:
@@ -213,11 +213,11 @@ def _count(counts: dict[str, int], verb: str, past: str, handle: DataFileHandle)
         counts[name] = counts.get(name, 0) + value
 
 
-def _or(value: Any, default: Any) -> Any:
+def _or(value: object, default: object) -> Any:
     return default if value is None else value
 
 
-def _restated(entry: dict[str, Any], status: int, context: CommitContext) -> dict[str, Any]:
+def _restated(entry: dict[str, Any], status: int, context: CommitContext) -> dict[str, object]:
     snapshot_id = context.snapshot_id if status == DELETED else entry["snapshot_id"]
     return {**entry, "status": status, "snapshot_id": snapshot_id}
 
@@ -232,7 +232,7 @@ def _counts(entries: Iterable[dict[str, Any]]) -> dict[str, int]:
     return counts
 
 
-def _summary(field: Field, tuples: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _summary(field: Field, tuples: Iterable[Mapping[str, object]]) -> dict[str, object]:
     values = [t.get(avro_name(field.name)) for t in tuples]
     numbers = [v for v in values if v is not None and not _is_nan(v)]
     return {
@@ -243,10 +243,10 @@ def _summary(field: Field, tuples: Iterable[Mapping[str, Any]]) -> dict[str, Any
     }
 
 
-def _float_order(value: Any) -> Any:
+def _float_order(value: object) -> Any:
     # -0.0 sorts before 0.0 in bounds, though Python holds them equal.
     return (value, math.copysign(1.0, value)) if isinstance(value, float) else value
 
 
-def _is_nan(value: Any) -> bool:
+def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)

@@ -46,7 +46,7 @@ def result_type(transform: str, source: Type) -> Type:
             return StringType()
 
 
-def transform_value(transform: str, source: Type, value: Any) -> Any:
+def transform_value(transform: str, source: Type, value: Any) -> object:
     """The partition value of one stored value; null stays null.
 
     Raises:
@@ -131,7 +131,7 @@ class TableDocument:
     doc: dict[str, Any]
     schemas: list[Schema] = field(default_factory=list)
     specs: dict[int, tuple[PartitionColumn, ...]] = field(default_factory=dict)
-    write_defaults: dict[int, Any] = field(default_factory=dict)
+    write_defaults: dict[int, object] = field(default_factory=dict)
 
     @property
     def version(self) -> int:
@@ -180,7 +180,7 @@ class TableDocument:
         if self.version == 1:
             self.doc["partition-spec"] = self.spec_json(spec_id)
 
-    def spec_json(self, spec_id: int) -> list[dict[str, Any]]:
+    def spec_json(self, spec_id: int) -> list[dict[str, object]]:
         """The field list of a spec."""
         return [
             {"source-id": c.source_id, "field-id": c.field_id, "name": c.name, "transform": c.transform}
@@ -288,9 +288,9 @@ class TableDocument:
         self.doc["format-version"] = version
 
 
-def empty_document(version: int, table_uuid: str, location: str) -> dict[str, Any]:
+def empty_document(version: int, table_uuid: str, location: str) -> dict[str, object]:
     """The metadata of a table without schema, spec or snapshot."""
-    doc: dict[str, Any] = {
+    doc: dict[str, object] = {
         "format-version": version,
         "table-uuid": table_uuid,
         "location": location,

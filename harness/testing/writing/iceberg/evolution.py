@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import Field, ListType, MapType, Schema, StructType, Type, children
+from harness.testing.writing.places import FieldPath
 
-FieldPath: TypeAlias = str | tuple[str, ...]
-_Level: TypeAlias = tuple[Field, ...]
+_Siblings: TypeAlias = tuple[Field, ...]
 
 
 def find_field(schema: Schema, path: FieldPath) -> Field:
@@ -38,7 +38,7 @@ def chain_of(schema: Schema, field_id: int) -> tuple[Field, ...]:
     return found
 
 
-def projected(fields: _Level, ids: Collection[int]) -> _Level:
+def projected(fields: _Siblings, ids: Collection[int]) -> _Siblings:
     """The fields with these ids, whole, and the structs above them; all optional."""
     kept = []
     for f in fields:
@@ -49,7 +49,7 @@ def projected(fields: _Level, ids: Collection[int]) -> _Level:
     return tuple(kept)
 
 
-def renamed(fields: _Level, names: dict[int, str]) -> _Level:
+def renamed(fields: _Siblings, names: dict[int, str]) -> _Siblings:
     """The fields with other names, by id, at every level."""
     return tuple(
         replace(f, name=names.get(f.id, f.name), type=with_children(f.type, renamed(children(f.type), names)))
@@ -75,14 +75,14 @@ def change(schema: Schema, path: FieldPath, how: Callable[[Field], Field]) -> Sc
 def move(schema: Schema, path: FieldPath, index: int) -> Schema:
     """The schema with one field at another 0-based place among its siblings."""
 
-    def reorder(level: _Level, last: Field) -> _Level:
+    def reorder(level: _Siblings, last: Field) -> _Siblings:
         others = [f for f in level if f.id != last.id]
         return (*others[:index], last, *others[index:])
 
     return _among(schema, path, reorder)
 
 
-def _among(schema: Schema, path: FieldPath, how: Callable[[_Level, Field], _Level]) -> Schema:
+def _among(schema: Schema, path: FieldPath, how: Callable[[_Siblings, Field], _Siblings]) -> Schema:
     """The schema with the field at a path and its siblings replaced by what `how` makes of them."""
     *above, last = _locate(schema, path)
     return _within(schema, above[-1] if above else None, lambda level: how(level, last))
@@ -99,7 +99,7 @@ def _locate(schema: Schema, path: FieldPath) -> tuple[Field, ...]:
     raise RequestError(f"No column {'.'.join(parts)!r}; the columns are {', '.join(schema.names())}")
 
 
-def _chain(fields: _Level, field_id: int) -> tuple[Field, ...] | None:
+def _chain(fields: _Siblings, field_id: int) -> tuple[Field, ...] | None:
     for f in fields:
         if f.id == field_id:
             return (f,)
@@ -122,10 +122,10 @@ def with_children(type_: Type, level: tuple[Field, ...]) -> Type:
             return type_
 
 
-def _within(schema: Schema, parent: Field | None, how: Callable[[_Level], _Level]) -> Schema:
+def _within(schema: Schema, parent: Field | None, how: Callable[[_Siblings], _Siblings]) -> Schema:
     """The schema with the children of `parent` (None: the top level) replaced by what `how` makes of them."""
 
-    def visit(level: _Level) -> _Level:
+    def visit(level: _Siblings) -> _Siblings:
         result = []
         for f in level:
             below = children(f.type)

@@ -23,6 +23,7 @@ from harness.errors import RequestError
 from harness.metadata.model.arrow_values import elements_of
 from harness.metadata.model.schema import (
     BinaryType,
+    CellValue,
     Field,
     FloatType,
     IntegerType,
@@ -54,7 +55,7 @@ _Maps: TypeAlias = dict[str, dict[int, Any]]
 
 def statistics_of(
     table: pa.Table, fields: Sequence[Field], *, only: Collection[int] | None, bounds_length: int | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Statistics of the leaves of `fields`, whose columns have their names in `table`, as a `data_file` holds them.
 
     only: ids of the leaves wanted; None: all. bounds_length: cut longer string and binary bounds outward to this length
@@ -124,7 +125,7 @@ def _bounds(result: _Maps, f: Field, array: pa.Array, length: int | None) -> Non
             bounds[f.id] = encoded
 
 
-def _extremes(array: pa.Array) -> tuple[Any, Any]:
+def _extremes(array: pa.Array) -> tuple[object, object]:
     """Least and greatest value as internal values; the array has no nulls and no NaN."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -138,7 +139,7 @@ def _extremes(array: pa.Array) -> tuple[Any, Any]:
     return both["min"].as_py(), both["max"].as_py()
 
 
-def _cut_upward(value: Any, length: int) -> Any:
+def _cut_upward(value: Any, length: int) -> object:
     """The shortest successor of the first `length` units that is not below `value`; None if there is none."""
     if len(value) <= length:
         return value
@@ -155,7 +156,7 @@ def _cut_upward(value: Any, length: int) -> Any:
 FileFormat: TypeAlias = Literal["parquet", "avro", "orc"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class DataFileHandle:
     """A data or delete file on disk, committed or not. Handles are compared by identity.
 
@@ -210,18 +211,18 @@ class FileOptions:
     physical: Mapping[str, str] = field(default_factory=dict)
     legacy_forms: Sequence[str] = ()
     footer: Mapping[str, str] = field(default_factory=dict)
-    writer_options: Mapping[str, Any] = field(default_factory=dict)
+    writer_options: Mapping[str, object] = field(default_factory=dict)
 
 
-def stored_rows(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> list[dict[int, Any]]:
+def stored_rows(schema: Schema, rows: Sequence[Mapping[str, object]]) -> list[dict[int, object]]:
     """Natural rows by name as stored rows by field id."""
     struct = StructType(schema.fields)
     return [stored(struct, row) for row in rows]
 
 
 def write_file(
-    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, Any]] | pa.Table, options: FileOptions
-) -> dict[str, Any]:
+    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, CellValue]] | pa.Table, options: FileOptions
+) -> dict[str, object]:
     """Write the rows; the parts of the `data_file` struct that follow from the file itself.
 
     An Arrow table is written as it is (Parquet and ORC), with ids by the names of `fields`; stored rows get the
@@ -229,7 +230,7 @@ def write_file(
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     table = rows if isinstance(rows, pa.Table) else arrow_table(fields, rows, "none")
-    facts: dict[str, Any] = {"file_format": options.format.upper(), "record_count": table.num_rows}
+    facts: dict[str, object] = {"file_format": options.format.upper(), "record_count": table.num_rows}
     match options.format:
         case "parquet":
             facts |= _write_parquet(path, fields, rows, options)
@@ -242,8 +243,8 @@ def write_file(
 
 
 def _write_parquet(
-    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, Any]] | pa.Table, options: FileOptions
-) -> dict[str, Any]:
+    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, CellValue]] | pa.Table, options: FileOptions
+) -> dict[str, object]:
     if isinstance(rows, pa.Table):
         table = with_field_ids(rows, fields) if options.field_ids else rows
     else:
@@ -313,7 +314,7 @@ def _leaf_ids(schema: pa.Schema) -> list[int | None]:
 
 
 def _write_orc(
-    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, Any]] | pa.Table, options: FileOptions
+    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, CellValue]] | pa.Table, options: FileOptions
 ) -> None:
     from pyarrow import orc
 
@@ -326,7 +327,7 @@ def _write_orc(
 
 
 def _write_avro(
-    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, Any]] | pa.Table, options: FileOptions
+    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, CellValue]] | pa.Table, options: FileOptions
 ) -> None:
     if isinstance(rows, pa.Table):
         rows = stored_rows(Schema(fields=tuple(fields)), rows.to_pylist())
@@ -336,7 +337,7 @@ def _write_avro(
     AvroDocument(schema, [avro_row(written, row) for row in rows], {}, codec).write(path)
 
 
-def bare_data_file(content: int, path: str, partition: Mapping[str, Any]) -> dict[str, Any]:
+def bare_data_file(content: int, path: str, partition: Mapping[str, object]) -> dict[str, Any]:
     """The parts of a `data_file` struct that do not come from the file itself."""
     return {
         "content": content,
@@ -356,7 +357,7 @@ class Blob:
     """A blob to be written: its bytes as stored, and the footer's words beside its place."""
 
     data: bytes
-    footer: dict[str, Any]
+    footer: Mapping[str, Any]
 
 
 def deletion_vector(data_file: str, positions: Iterable[int]) -> Blob:
@@ -407,10 +408,10 @@ def position_columns(schema: Schema | None) -> tuple[Field, ...]:
 
 
 def position_rows(
-    deletes: Iterable[tuple[DataFileHandle | str, int]], rows: Sequence[Mapping[int, Any]] | None
-) -> list[dict[int, Any]]:
+    deletes: Iterable[tuple[DataFileHandle | str, int]], rows: Sequence[Mapping[int, object]] | None
+) -> list[dict[int, object]]:
     """The rows of a position delete file, in the given order; `rows` are the deleted rows, stored."""
-    result: list[dict[int, Any]] = [
+    result: list[dict[int, object]] = [
         {PATH_ID: target if isinstance(target, str) else target.path, POSITION_ID: position}
         for target, position in deletes
     ]

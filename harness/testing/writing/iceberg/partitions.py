@@ -19,11 +19,11 @@ from harness.testing.writing.iceberg.types import default_json, stored
 
 def partition_of(
     document: TableDocument,
-    given: Mapping[str, Any] | None,
+    given: Mapping[str, object] | None,
     spec_id: int,
     schema: Schema,
-    rows: Sequence[Mapping[int, Any]] | pa.Table,
-) -> dict[str, Any]:
+    rows: Sequence[Mapping[int, object]] | pa.Table,
+) -> dict[str, object]:
     """The tuple with the given natural values by partition field name, or, for None, the one that all rows share.
 
     Raises:
@@ -33,16 +33,16 @@ def partition_of(
 
 
 def grouped(
-    document: TableDocument, spec_id: int, schema: Schema, rows: Sequence[Mapping[str, Any]]
-) -> list[list[Mapping[str, Any]]]:
+    document: TableDocument, spec_id: int, schema: Schema, rows: Sequence[Mapping[str, object]]
+) -> list[list[Mapping[str, object]]]:
     """Natural rows by partition, in the order in which the partitions first occur."""
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+    groups: dict[str, list[Mapping[str, object]]] = {}
     for row, content in zip(rows, stored_rows(schema, rows), strict=True):
         groups.setdefault(repr(_row_tuple(document, spec_id, schema, content)), []).append(row)
     return list(groups.values())
 
 
-def _row_tuple(document: TableDocument, spec_id: int, schema: Schema, row: Mapping[int, Any]) -> dict[str, Any]:
+def _row_tuple(document: TableDocument, spec_id: int, schema: Schema, row: Mapping[int, object]) -> dict[str, Any]:
     """The tuple that a stored row of this schema belongs to."""
     result = {}
     for column in document.specs[spec_id]:
@@ -54,7 +54,7 @@ def _row_tuple(document: TableDocument, spec_id: int, schema: Schema, row: Mappi
     return result
 
 
-def partition_directory(document: TableDocument, spec_id: int, values: Mapping[str, Any]) -> str:
+def partition_directory(document: TableDocument, spec_id: int, values: Mapping[str, object]) -> str:
     """`name=value/` for each partition field, percent-encoded; empty for an unpartitioned spec."""
     parts = []
     for f in document.partition_fields(spec_id):
@@ -67,7 +67,7 @@ def partition_directory(document: TableDocument, spec_id: int, values: Mapping[s
     return "".join(parts)
 
 
-def _given_tuple(document: TableDocument, spec_id: int, values: Mapping[str, Any]) -> dict[str, Any]:
+def _given_tuple(document: TableDocument, spec_id: int, values: Mapping[str, object]) -> dict[str, object]:
     fields = document.partition_fields(spec_id)
     unknown = set(values) - {f.name for f in fields}
     if unknown:
@@ -77,8 +77,8 @@ def _given_tuple(document: TableDocument, spec_id: int, values: Mapping[str, Any
 
 
 def _common_tuple(
-    document: TableDocument, spec_id: int, schema: Schema, rows: Sequence[Mapping[int, Any]] | pa.Table
-) -> dict[str, Any]:
+    document: TableDocument, spec_id: int, schema: Schema, rows: Sequence[Mapping[int, object]] | pa.Table
+) -> dict[str, object]:
     columns = document.specs[spec_id]
     if not columns:
         return {}
@@ -89,7 +89,7 @@ def _common_tuple(
         if all(not isinstance(table.schema.field(f.name).type, pa.StructType) for f in present):
             table = table.select([f.name for f in present]).group_by([f.name for f in present]).aggregate([])
         rows = [{f.id: stored(f.type, row[f.name]) for f in present} for row in table.to_pylist()]
-    tuples: list[dict[str, Any]] = []
+    tuples: list[dict[str, object]] = []
     for row in rows:
         candidate = _row_tuple(document, spec_id, schema, row)
         # By text, so that NaN equals itself and -0.0 is not 0.0.

@@ -161,7 +161,7 @@ def with_fresh_ids(fields: tuple[Field, ...], ids: Iterator[int]) -> tuple[Field
     )
 
 
-def schema_json(schema: Schema, write_defaults: Mapping[int, Any]) -> dict[str, Any]:
+def schema_json(schema: Schema, write_defaults: Mapping[int, object]) -> dict[str, object]:
     """The schema as in metadata.json; `write_defaults` holds JSON values by field id."""
     doc = {"type": "struct", "schema-id": schema.id, "fields": [_field_json(f, write_defaults) for f in schema.fields]}
     if schema.identifier_field_ids:
@@ -169,7 +169,7 @@ def schema_json(schema: Schema, write_defaults: Mapping[int, Any]) -> dict[str, 
     return doc
 
 
-def type_json(type_: Type, write_defaults: Mapping[int, Any]) -> Any:
+def type_json(type_: Type, write_defaults: Mapping[int, object]) -> object:
     """A type as in metadata.json: text for primitive types, an object for nested ones."""
     match type_:
         case StructType(fields=fields):
@@ -200,7 +200,7 @@ def type_json(type_: Type, write_defaults: Mapping[int, Any]) -> Any:
             return str(type_)
 
 
-def stored(type_: Type, value: Any) -> Any:
+def stored(type_: Type, value: object) -> Any:
     """A natural Python value as internal values (harness.metadata.model.schema); what is as internal values already
     stays.
 
@@ -218,7 +218,7 @@ def stored(type_: Type, value: Any) -> Any:
         raise RequestError(f"Cannot store {value!r} as {type_}: {exc}") from exc
 
 
-def default_json(type_: Type, value: Any) -> Any:
+def default_json(type_: Type, value: Any) -> object:
     """A stored value in the JSON single-value form of defaults (iceberg 5.15)."""
     if value is None:
         return None
@@ -325,8 +325,8 @@ def _parse_bare(word: str, text: TypeText[Type]) -> Type:
             return _SIMPLE.get(name, OpaqueType(name))
 
 
-def _field_json(field: Field, write_defaults: Mapping[int, Any]) -> dict[str, Any]:
-    doc: dict[str, Any] = {
+def _field_json(field: Field, write_defaults: Mapping[int, object]) -> dict[str, object]:
+    doc: dict[str, object] = {
         "id": field.id,
         "name": field.name,
         "required": field.required,

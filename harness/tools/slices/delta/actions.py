@@ -7,22 +7,25 @@ import json
 import uuid
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
 from harness.metadata.delta.actions import DeletionVectorDescriptor, DomainMetadata, Metadata, Protocol, Transaction
 from harness.metadata.model.schema import Field, StructType
 from harness.testing.writing.delta.files import statistics_of, z85
+from harness.testing.writing.delta.types import JsonObject
 from harness.testing.writing.delta.values import encoded_path, json_text
 
-Json: TypeAlias = dict[str, Any]
 _CATALOG = frozenset({"catalogManaged", "catalogOwned-preview"})
 
 
-def protocol_json(protocol: Protocol) -> Json:
+def protocol_json(protocol: Protocol) -> JsonObject:
     """The protocol, without the features of a catalog."""
-    found: Json = {"minReaderVersion": protocol.min_reader_version, "minWriterVersion": protocol.min_writer_version}
+    found: JsonObject = {
+        "minReaderVersion": protocol.min_reader_version,
+        "minWriterVersion": protocol.min_writer_version,
+    }
     for name, features in (("readerFeatures", protocol.reader_features), ("writerFeatures", protocol.writer_features)):
         if features is not None:
             found[name] = [feature for feature in features if feature not in _CATALOG]
@@ -34,9 +37,9 @@ def is_managed(protocol: Protocol) -> bool:
     return bool(_CATALOG & {*(protocol.reader_features or ()), *(protocol.writer_features or ())})
 
 
-def metadata_json(metadata: Metadata) -> Json:
+def metadata_json(metadata: Metadata) -> JsonObject:
     """The metaData action."""
-    found: Json = {
+    found: JsonObject = {
         "id": metadata.id,
         "name": metadata.name,
         "description": metadata.description,
@@ -49,24 +52,26 @@ def metadata_json(metadata: Metadata) -> Json:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def transaction_json(transaction: Transaction) -> Json:
+def transaction_json(transaction: Transaction) -> JsonObject:
     """A txn action."""
     updated = transaction.last_updated_ms
     told = {} if updated is None else {"lastUpdated": updated}
     return {"appId": transaction.app_id, "version": transaction.version, **told}
 
 
-def domain_json(domain: DomainMetadata) -> Json:
+def domain_json(domain: DomainMetadata) -> JsonObject:
     """A domainMetadata action."""
     return {"domain": domain.domain, "configuration": domain.configuration, "removed": domain.removed}
 
 
-def add_json(row: Mapping[str, Any], target: str, size: int, vector: Json | None, *, data_change: bool) -> Json:
+def add_json(
+    row: Mapping[str, Any], target: str, size: int, vector: JsonObject | None, *, data_change: bool
+) -> JsonObject:
     """The add action of a file.
 
     row: of `FILES_STATE` or `ADDS`. target: its path in the slice. size: in bytes. vector: its descriptor.
     """
-    found: Json = {
+    found: JsonObject = {
         "path": encoded_path(target),
         "partitionValues": dict(row["partition_values"] or ()),
         "size": size,
@@ -81,7 +86,7 @@ def add_json(row: Mapping[str, Any], target: str, size: int, vector: Json | None
     return found | _known(row, _TRACKED, vector)
 
 
-def without_statistics(add: Json) -> Json:
+def without_statistics(add: JsonObject) -> JsonObject:
     """The add action without statistics; with the number of rows where vectors or ids of rows need it."""
     found = {name: value for name, value in add.items() if name != "stats"}
     if "stats" in add and ("deletionVector" in add or "baseRowId" in add):
@@ -89,9 +94,9 @@ def without_statistics(add: Json) -> Json:
     return found
 
 
-def remove_json(row: Mapping[str, Any], target: str, vector: Json | None) -> Json:
+def remove_json(row: Mapping[str, Any], target: str, vector: JsonObject | None) -> JsonObject:
     """The remove action of a file; `row` is of `REMOVES`."""
-    found: Json = {"path": encoded_path(target), "dataChange": row["data_change"]}
+    found: JsonObject = {"path": encoded_path(target), "dataChange": row["data_change"]}
     if row["partition_values"] is not None:
         found["partitionValues"] = dict(row["partition_values"])
     return found | _known(row, _REMOVED | _TRACKED, vector)
@@ -101,15 +106,15 @@ _REMOVED = {"deletionTimestamp": "deletion_time", "extendedFileMetadata": "exten
 _TRACKED = {"baseRowId": "base_row_id", "defaultRowCommitVersion": "default_row_commit_version"}
 
 
-def _known(row: Mapping[str, Any], names: Mapping[str, str], vector: Json | None) -> Json:
+def _known(row: Mapping[str, object], names: Mapping[str, str], vector: JsonObject | None) -> JsonObject:
     """The columns that are not null, by the names of the log, and the deletion vector."""
-    found: Json = {} if vector is None else {"deletionVector": vector}
+    found: JsonObject = {} if vector is None else {"deletionVector": vector}
     return found | {name: row[column] for name, column in names.items() if row[column] is not None}
 
 
-def _plain(struct: Mapping[str, Any]) -> Json:
+def _plain(struct: Mapping[str, object]) -> JsonObject:
     """The statistics of a checkpoint's struct, without nulls and values that JSON statistics have no form for."""
-    found: Json = {}
+    found: JsonObject = {}
     for name, value in struct.items():
         if isinstance(value, Mapping):
             found[name] = _plain(value)
@@ -130,14 +135,14 @@ _BOUNDS_LENGTH = 32  # characters, as Delta's own writers cut bounds
 _BOUNDS = ("minValues", "maxValues", "nullCount")
 
 
-def file_statistics(values: pa.Table, fields: tuple[Field, ...]) -> Json:
+def file_statistics(values: pa.Table, fields: tuple[Field, ...]) -> JsonObject:
     """The statistics of a file with these values; `fields` name the columns as the table does."""
     found = statistics_of(values, fields, _BOUNDS_LENGTH)
     return {name: _physical(part, fields) if name in _BOUNDS else part for name, part in found.items()}
 
 
-def _physical(level: Json, fields: tuple[Field, ...]) -> Json:
-    found: Json = {}
+def _physical(level: JsonObject, fields: tuple[Field, ...]) -> JsonObject:
+    found: JsonObject = {}
     for f in fields:
         if f.name in level:
             value, name = level[f.name], f.physical_name or f.name
@@ -153,9 +158,9 @@ def vector_target(file: str) -> str:
     return f"deletion_vector_{vector_name(file)}.bin"
 
 
-def copied_vector(vector: DeletionVectorDescriptor, file: str | None) -> Json:
+def copied_vector(vector: DeletionVectorDescriptor, file: str | None) -> JsonObject:
     """The descriptor of a vector whose file was copied. file: its physical path; None: the vector is in the log."""
-    found: Json = {"storageType": "i", "pathOrInlineDv": vector.path_or_inline}
+    found: JsonObject = {"storageType": "i", "pathOrInlineDv": vector.path_or_inline}
     if file is not None:
         found = {"storageType": "u", "pathOrInlineDv": z85(vector_name(file).bytes)}
         if vector.offset is not None:

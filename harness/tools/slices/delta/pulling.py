@@ -26,14 +26,16 @@ from harness.metadata.delta.vectors import vector_path
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import Field
 from harness.metadata.planned_scan import PlannedScan
+from harness.storage.paths import PhysicalPath
 from harness.testing.writing.delta.checkpoint import CheckpointOptions, hint_text, write_checkpoint
 from harness.testing.writing.delta.files import write_vectors
 from harness.testing.writing.delta.log import LogState
+from harness.testing.writing.delta.types import JsonObject
 from harness.testing.writing.delta.values import encoded_path, json_text
 from harness.testing.writing.places import set_time
 from harness.tools.anonymising.delta import DeltaMasking, commit_info
 from harness.tools.slices.delta import actions
-from harness.tools.slices.delta.actions import Json, copied_vector, file_statistics, vector_name, vector_target
+from harness.tools.slices.delta.actions import copied_vector, file_statistics, vector_name, vector_target
 from harness.tools.slices.place import FetchedFile, Slice, SliceNames, SlicePlace, SourceFile, writing
 from harness.tools.slices.request import KeptRows, SliceRequest, kept_rows
 from harness.tools.slices.rewriting import Rewriter, Settled
@@ -90,7 +92,7 @@ class DeltaContents:
             assert vector is not None, "files without a vector were left out"
             yield path, vector.unique_id
 
-    def vector_file(self, vector: DeletionVectorDescriptor) -> str | None:
+    def vector_file(self, vector: DeletionVectorDescriptor) -> PhysicalPath | None:
         """The physical path of the file that holds a vector; None: it is in the log."""
         path = vector_path(vector.storage_type, vector.path_or_inline, self.table.root)
         return None if path is None else self.table.path_map.physical(path)
@@ -209,7 +211,7 @@ def narrowed(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
 
 def _moved_vectors(
     contents: DeltaContents, settled: Mapping[str, Settled], place: SlicePlace, refreshed: int
-) -> dict[tuple[str, str], Json]:
+) -> dict[tuple[str, str], JsonObject]:
     """Writes the vectors that delete a row of the slice, into one file.
 
     Returns:
@@ -270,7 +272,7 @@ class _DeltaSlice:
     rows: KeptRows | None = field(repr=False)
     fetched: Mapping[str, FetchedFile] = field(default_factory=dict)
     settled: Mapping[str, Settled] = field(default_factory=dict)
-    vectors: Mapping[tuple[str, str], Json] | None = None
+    vectors: Mapping[tuple[str, str], JsonObject] | None = None
 
     def files(self) -> tuple[SourceFile, ...]:
         """The files to copy: data files, files of deletion vectors, files of changes."""
@@ -303,7 +305,7 @@ class _DeltaSlice:
         )
         plans = self.contents.plans.values() if request.rewrites else ()
         settled = rewriter.settled(plans, "physical", place, self.names)
-        vectors: Mapping[tuple[str, str], Json] | None = {} if request.rewrites_vectors else None
+        vectors: Mapping[tuple[str, str], JsonObject] | None = {} if request.rewrites_vectors else None
         if request.rewrites_vectors and not request.compact:
             vectors = _moved_vectors(self.contents, settled, place, self.names.refreshed)
         return replace(self, fetched=fetched, settled=settled, vectors=vectors)._write_log(place)
@@ -346,13 +348,13 @@ class _DeltaSlice:
     def _placed_as(self, path: str) -> str:
         return self.names.written(path, anew=self.request.rewrites)
 
-    def _write(self, folder: Path, version: int, content: list[Json]) -> None:
+    def _write(self, folder: Path, version: int, content: list[JsonObject]) -> None:
         path = folder / f"{version:020d}.json"
         with writing(path):
             path.write_text("".join(f"{json_text(action)}\n" for action in content), encoding="utf-8", newline="\n")
             _set_time(path, self.contents.times_ms.get(version))
 
-    def _actions(self, commit: Commit) -> Iterator[Json]:
+    def _actions(self, commit: Commit) -> Iterator[JsonObject]:
         """The actions of a commit after the root's."""
         if commit.info is not None:
             yield {"commitInfo": dict(commit.info.values)}
@@ -381,10 +383,10 @@ class _DeltaSlice:
         rows = list(self.contents.rows(table))
         return rows[::-1] if self.request.reverse else rows
 
-    def _metadata(self, metadata: Metadata) -> Json:
+    def _metadata(self, metadata: Metadata) -> JsonObject:
         return actions.metadata_json(metadata if self.columns is None else narrowed(metadata, self.columns))
 
-    def _add(self, row: Mapping[str, Any], *, data_change: bool) -> Json:
+    def _add(self, row: Mapping[str, Any], *, data_change: bool) -> JsonObject:
         path = row["physical"]
         settled = self.settled.get(path)
         target, vector = self._placed_as(path), self._vector(row)
@@ -394,7 +396,7 @@ class _DeltaSlice:
             found["stats"] = json_text({**settled.said, "tightBounds": vector is None})
         return found if self.request.statistics else actions.without_statistics(found)
 
-    def _vector(self, row: Mapping[str, Any]) -> Json | None:
+    def _vector(self, row: Mapping[str, Any]) -> JsonObject | None:
         """The descriptor in the slice; None: no row of the file is deleted."""
         vector = DeletionVectorDescriptor.of(row)
         if vector is None:

@@ -27,6 +27,7 @@ from harness.metadata.iceberg.values import partition_types
 from harness.metadata.model import schema as dt
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.limits import contained
+from harness.storage.paths import RecordedPath
 from harness.testing.writing.iceberg.avro import AvroDocument, avro_name, avro_value, int_map, manifest_list_schema
 from harness.testing.writing.iceberg.commit import CommitContext, write_manifest
 
@@ -50,7 +51,7 @@ class IcebergContents:
     selection: IcebergSelection
     snapshots: tuple[Snapshot, ...]
     lists: Mapping[int, tuple[ManifestFile, ...]]
-    entries: Mapping[str, tuple[ManifestEntry, ...]]
+    entries: Mapping[RecordedPath, tuple[ManifestEntry, ...]]
     plans: Mapping[int, PlannedScan]
 
     def reversed(self) -> IcebergContents:
@@ -114,8 +115,11 @@ def contents_of(
 
 
 def _entries(
-    source: IcebergTable, selection: IcebergSelection, manifests: Mapping[str, ManifestFile], kept: set[FileKey]
-) -> dict[str, tuple[ManifestEntry, ...]]:
+    source: IcebergTable,
+    selection: IcebergSelection,
+    manifests: Mapping[RecordedPath, ManifestFile],
+    kept: set[FileKey],
+) -> dict[RecordedPath, tuple[ManifestEntry, ...]]:
     """The entries of kept files, by manifest, with all that the metadata says of them."""
     metadata, storage = source.metadata, source.storage
     schemas = [selection.schema, *metadata.schemas.values()]
@@ -168,7 +172,7 @@ def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...], *, c
 
 def narrowed(
     source: Mapping[str, Any], columns: tuple[dt.Field, ...], contents: IcebergContents
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[dict[str, object], list[str]]:
     """The document with these columns alone, and a sentence for each other lack."""
     document = copy.deepcopy(dict(source))
     kept = {f.id for f in columns}
@@ -235,7 +239,7 @@ class ManifestWriter:
 
     def lists(self) -> dict[int, str]:
         """Writes all manifests and lists; the recorded path of each snapshot's list."""
-        records: dict[str, dict[str, Any]] = {}
+        records: dict[str, dict[str, object]] = {}
         manifests = {m.path: m for listed in self.contents.lists.values() for m in listed}
         for number, (path, entries) in enumerate(self.contents.entries.items()):
             live = [entry for entry in entries if key_of(entry) in self.written]
@@ -262,7 +266,7 @@ class ManifestWriter:
             found[snapshot.id] = f"{self.recorded}/{name}"
         return found
 
-    def _manifest(self, number: int, entries: Sequence[ManifestEntry], manifest: ManifestFile) -> dict[str, Any]:
+    def _manifest(self, number: int, entries: Sequence[ManifestEntry], manifest: ManifestFile) -> dict[str, object]:
         version = self.contents.source.metadata.format_version
         spec = self.contents.source.metadata.specs[entries[0].file.spec_id]
         schemas = (self.contents.selection.schema, *self.contents.source.metadata.schemas.values())
@@ -293,7 +297,7 @@ class ManifestWriter:
         record = write_manifest(context, spec.id, int(manifest.is_deletes), rows)
         return record if self.statistics else {**record, "partitions": None}
 
-    def _entry(self, entry: ManifestEntry, fields: Sequence[dt.Field], manifest: ManifestFile) -> dict[str, Any]:
+    def _entry(self, entry: ManifestEntry, fields: Sequence[dt.Field], manifest: ManifestFile) -> dict[str, object]:
         file = entry.file
         data_file = {
             "content": int(file.content),
@@ -322,7 +326,7 @@ class ManifestWriter:
         }
 
 
-def spec_fields(spec: PartitionSpec) -> list[dict[str, Any]]:
+def spec_fields(spec: PartitionSpec) -> list[dict[str, object]]:
     """The fields of a spec as in metadata and in headers of manifests."""
     found = []
     for f in spec.fields:
@@ -336,7 +340,7 @@ def _signed(number: int) -> int:
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def _writable(type_: dt.Type, values: Iterable[Any]) -> dt.Type:
+def _writable(type_: dt.Type, values: Iterable[object]) -> dt.Type:
     """The type; in place of an unknown one, a type that holds the values."""
     if not isinstance(type_, dt.OpaqueType):
         return type_
@@ -356,11 +360,11 @@ _LOCATING = (
 )
 
 
-def read_document(table: IcebergTable) -> dict[str, Any]:
+def read_document(table: IcebergTable) -> dict[str, object]:
     """The table's metadata as it is in its file."""
     storage = table.storage
     data = storage.read(table.metadata_path)
-    document: dict[str, Any] = json.loads(decompress(data, file=table.metadata_path, limits=storage.limits))
+    document: dict[str, object] = json.loads(decompress(data, file=table.metadata_path, limits=storage.limits))
     return document
 
 
@@ -379,7 +383,7 @@ def slice_document(
     lists: Mapping[int, str],
     specs: Mapping[int, PartitionSpec],
     whole: bool,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The document of a slice.
 
     Args:
@@ -432,7 +436,7 @@ def left_out(source: Mapping[str, Any], document: Mapping[str, Any]) -> list[str
     return told
 
 
-def _snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whole: bool) -> dict[str, Any]:
+def _snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whole: bool) -> dict[str, object]:
     gone = {"manifests", *(["parent-snapshot-id"] if is_root else [])}
     found = {**{name: value for name, value in raw.items() if name not in gone}, "manifest-list": manifest_list}
     if raw.get("summary") is not None and not whole:
@@ -440,7 +444,7 @@ def _snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whol
     return found
 
 
-def _log(log: list[dict[str, Any]], ids: set[int], snapshots: tuple[Snapshot, ...]) -> list[dict[str, Any]]:
+def _log(log: list[dict[str, Any]], ids: set[int], snapshots: tuple[Snapshot, ...]) -> list[dict[str, object]]:
     """The history of `main` since it last was at a snapshot that the slice lacks: no time is answered wrongly."""
     first = max((place + 1 for place, entry in enumerate(log) if entry["snapshot-id"] not in ids), default=0)
     kept = log[first:]

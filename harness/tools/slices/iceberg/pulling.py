@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.projection import find_stored
+from harness.storage.paths import PhysicalPath, RecordedPath
 from harness.testing.writing.iceberg import files as writer
 from harness.tools.anonymising.iceberg import IcebergMasking
 from harness.tools.slices.iceberg.manifests import (
@@ -109,14 +109,14 @@ class _IcebergSlice:
         )
         plans = self.contents.plans.values() if self.request.rewrites else ()
         settled = rewriter.settled(plans, "path", place, self.names)
-        written: dict[FileKey, dict[str, Any]] = {}
+        written: dict[FileKey, dict[str, object]] = {}
         targets: dict[str, str] = {}
         for entry in self._copied():
             path, found = entry.file.path, fetched.get(self._fetched_as(entry))
             if found is None:
                 continue
             target = f"{place.directory}/{self._placed_as(entry)}"
-            facts: dict[str, Any] = {"file_path": target, "file_size_in_bytes": found.size}
+            facts: dict[str, object] = {"file_path": target, "file_size_in_bytes": found.size}
             written[key_of(entry)] = facts
             if masking is not None and entry.file.content is Content.EQUALITY_DELETES:
                 facts |= self._masked_keys(masking, entry, place)
@@ -129,10 +129,10 @@ class _IcebergSlice:
             written |= replace(self, settled=settled, targets=targets)._write_deletes(place)
         return self._write_metadata(place, written, masking)
 
-    def _write_deletes(self, place: SlicePlace) -> dict[FileKey, dict[str, Any]]:
+    def _write_deletes(self, place: SlicePlace) -> dict[FileKey, dict[str, object]]:
         """Writes delete files that name data files, for the slice's data files; the new parts of their entries."""
-        written: dict[FileKey, dict[str, Any]] = {}
-        vectors: dict[str, list[ManifestEntry]] = {}
+        written: dict[FileKey, dict[str, object]] = {}
+        vectors: dict[RecordedPath, list[ManifestEntry]] = {}
         for entry in self.contents.files(Content.POSITION_DELETES):
             if entry.file.format == "puffin":
                 vectors.setdefault(entry.file.path, []).append(entry)
@@ -146,13 +146,13 @@ class _IcebergSlice:
         """The positions in the slice's file of rows of a data file."""
         return self.settled[path].moved(positions) if path in self.settled else positions
 
-    def _readable(self, path: str) -> str:
+    def _readable(self, path: RecordedPath) -> PhysicalPath:
         source = self.contents.source
         physical = source.path_map.physical(path)
         source.storage.check(physical, path)
         return physical
 
-    def _position_file(self, entry: ManifestEntry, place: SlicePlace) -> dict[FileKey, dict[str, Any]]:
+    def _position_file(self, entry: ManifestEntry, place: SlicePlace) -> dict[FileKey, dict[str, object]]:
         physical = self._readable(entry.file.path)
         found = read_positions(
             self.contents.source.storage,
@@ -187,7 +187,9 @@ class _IcebergSlice:
             }
         }
 
-    def _puffin(self, path: str, entries: list[ManifestEntry], place: SlicePlace) -> dict[FileKey, dict[str, Any]]:
+    def _puffin(
+        self, path: RecordedPath, entries: list[ManifestEntry], place: SlicePlace
+    ) -> dict[FileKey, dict[str, object]]:
         physical = self._readable(path)
         puffin = open_puffin(self.contents.source.storage, physical)
         dead: list[tuple[ManifestEntry, str, BitMap64]] = []
@@ -218,7 +220,7 @@ class _IcebergSlice:
             for (entry, named, positions), (offset, length) in zip(dead, places, strict=True)
         }
 
-    def _masked_keys(self, masking: IcebergMasking, entry: ManifestEntry, place: SlicePlace) -> dict[str, Any]:
+    def _masked_keys(self, masking: IcebergMasking, entry: ManifestEntry, place: SlicePlace) -> dict[str, object]:
         """Writes the keys of an equality delete file anew; the new parts of its entry.
 
         Raises UnsupportedError: it has no column of a key, or one whose values have no others.
@@ -250,7 +252,7 @@ class _IcebergSlice:
         return {"file_size_in_bytes": target.stat().st_size, "split_offsets": None}
 
     def _write_metadata(
-        self, place: SlicePlace, written: Mapping[FileKey, Mapping[str, Any]], masking: IcebergMasking | None
+        self, place: SlicePlace, written: Mapping[FileKey, Mapping[str, object]], masking: IcebergMasking | None
     ) -> list[str]:
         location = str(place.directory)
         source = read_document(self.table)

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from harness.engines.spark.transpile.expressions import Expressions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
-    """A function with its arguments in DuckDB's order, as it stands in a query."""
+    """A function with its arguments in DuckDB's order, as it stands in a query. It keeps the lowered arguments."""
 
     expressions: Expressions
     node: exp.Expr
