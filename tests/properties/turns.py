@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 from drawn.agreement import DrawnRead
 from drawn.profiles import QUICK, chosen
 from drawn.reads import Read, Shape, reads_of
@@ -27,7 +26,7 @@ class Turns:
         """Count the reads of a table: 2 in plain pytest, 3 with a fresh seed."""
         return iter(range(2 if chosen() == QUICK else 3))
 
-    def rows(self, read: DrawnRead, engines: Sequence[str], number: int) -> dict[str, pa.Table]:
+    def rows(self, read: DrawnRead, engines: Sequence[str], number: int) -> dict[str, Any]:
         """Return the rows of each engine that reads the table now.
 
         DuckDB reads every time, and Spark the first time. The oracle reads with a fresh seed, if the read is not a

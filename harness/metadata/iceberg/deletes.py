@@ -178,6 +178,11 @@ class DeleteIndex:
     _scoped: Mapping[Hashable, _BySequence[ManifestEntry]] = field(repr=False)
     _ranges: Mapping[int, _PathRanges] = field(repr=False)
 
+    @property
+    def has_positions(self) -> bool:
+        """Whether the snapshot has position delete files or deletion vectors."""
+        return bool(self.vectors or self._targeted or self._scoped)
+
     @staticmethod
     def build(
         entries: Iterable[ManifestEntry],

@@ -47,6 +47,8 @@ def position_deletes(
 
     Raises CorruptDeleteError: a delete names a data file but contradicts its partition or sequence number (4.3, 4.4).
     """
+    if not index.has_positions:
+        return PositionDeletes(), pa.nulls(len(files), pa.int32())
     vectors, numbers = _vectors(files, index, partitions)
     table = files.table
     concerned = np.zeros(len(files), dtype=np.bool_)

@@ -161,6 +161,7 @@ VECTORS = pa.schema(
     ]
 )
 """Columns of `PositionDeletes.vectors`: the members of `StoredVector` and `InlineVector`."""
+_NO_VECTORS = without_rows(VECTORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,7 @@ class PositionDeletes:
     """
 
     files: tuple[PositionDeleteFile, ...] = ()
-    vectors: pa.Table = field(default_factory=lambda: without_rows(VECTORS), hash=False)
+    vectors: pa.Table = field(default_factory=lambda: _NO_VECTORS, hash=False)
     sets: tuple[PositionFiles | ChangedRows, ...] = ()
 
     def __bool__(self) -> bool:
