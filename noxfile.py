@@ -36,7 +36,7 @@ _STORES = ("moto[server]", "obstore", "deltalake")
 
 
 _ASKS_DUCKDB = (
-    "tests/differ",
+    "tests/diff",
     "tests/engines",
     "tests/files",
     "tests/filters",
@@ -58,7 +58,7 @@ _SMOKE = (
     "tests/cli/test_cli_other_commands.py",
     "tests/cli/test_cli_printable.py",
     "tests/delta/test_checkpoints.py",
-    "tests/differ/test_compare_on_spark.py",
+    "tests/diff/test_compare_on_spark.py",
     "tests/engines/test_duckdb_files.py",
     "tests/engines/test_duckdb_instance.py",
     "tests/engines/test_duckdb_positional_join.py",
@@ -174,7 +174,7 @@ def tests_versions(session: nox.Session) -> None:
             chosen = ("-m", f"{_ELSEWHERE} and not harness_spark and not oracle", *_ASKS_DUCKDB)
             _pytest(session, *chosen, "--ignore-glob=tests/engines/test_spark_*", posargs=rest, PYTHONPATH=path)
             continue
-        chosen = ("-k", "spark", "tests/engines", "tests/differ", "tests/queries") if part == "4.0.0" else _SMOKE
+        chosen = ("-k", "spark", "tests/engines", "tests/diff", "tests/queries") if part == "4.0.0" else _SMOKE
         _pytest(session, *_ONE, *_OPEN_SOCKETS, *chosen, posargs=rest, PYTHONPATH=path)
 
 
@@ -278,7 +278,7 @@ def tests_external(session: nox.Session) -> None:
 
 def _browser(session: nox.Session, rest: Sequence[str]) -> None:
     session.install("--group", "docs", "axe-core-python==0.1.0", "-c", "constraints.txt")
-    folders = ("tests/differ", "tests/conformance", "tests/docs", "tests/model")
+    folders = ("tests/diff", "tests/suite", "tests/docs", "tests/model")
     _pytest(session, *_ONE, "-m", "browser", *folders, posargs=rest)
 
 
@@ -333,7 +333,7 @@ def interop(session: nox.Session) -> None:
         if part == "corpus":
             _pytest(session, "-m", "interop", "tests/corpus", posargs=rest)
             continue
-        pinned = json.loads(Path("harness/testing/conformance/reference.json").read_text(encoding="utf-8"))[part]
+        pinned = json.loads(Path("harness/suite/reference.json").read_text(encoding="utf-8"))[part]
         path = _beside(session, f"pyspark=={pinned['pyspark']}")
         chosen = ("-m", "interop", f"tests/reference/test_{part}.py")
         _pytest(session, *_ONE, *_OPEN_SOCKETS, *chosen, posargs=rest, PYTHONPATH=path)
@@ -380,7 +380,7 @@ _WRITERS = {
 
 def _native(session: nox.Session, rest: Sequence[str]) -> None:
     made = Path(rest[0] if rest else ".nox/readers").resolve()
-    programs = Path("tests/conformance/programs")
+    programs = Path("tests/suite/programs")
     if _has(session, "go"):
         session.run(
             "go", "build", "-C", f"{programs}/go", "-o", f"{made / 'iceberg-go'}{os.sep}", "./...", external=True
@@ -415,12 +415,12 @@ _REPORTS = {"text": "txt", "junit": "xml", "html": "html", "json": "json", "mark
 def _matrix(session: nox.Session, rest: Sequence[str]) -> None:
     """Run every scenario on every reader that can be installed.
 
-    Fails if a reader fails, or no longer fails, against the list in tests/conformance/readers-fail.txt. Writes the list
+    Fails if a reader fails, or no longer fails, against the list in tests/suite/readers-fail.txt. Writes the list
     again.
     """
     _install(session)
-    session.run("python", "-m", "harness.testing.conformance.readers", ".nox/readers", silent=True, stderr=None)
-    known = ["--xfails", "tests/conformance/expected-failures.txt"]
+    session.run("python", "-m", "harness.suite.readers", ".nox/readers", silent=True, stderr=None)
+    known = ["--xfails", "tests/suite/expected-failures.txt"]
     place = Path("build", "matrix")
     place.mkdir(parents=True, exist_ok=True)
     files = {kind: place / f"matrix.{ending}" for kind, ending in _REPORTS.items()}
@@ -437,7 +437,7 @@ def _matrix(session: nox.Session, rest: Sequence[str]) -> None:
     print(files["text"].read_text("utf-8"))
     write_matrix(files["markdown"].read_text("utf-8"))
     session.run("python", "programs/documentation/tables.py")  # the scores in the README
-    if changed := write_failing(failing.read_text("utf-8"), Path("tests", "conformance", "readers-fail.txt")):
+    if changed := write_failing(failing.read_text("utf-8"), Path("tests", "suite", "readers-fail.txt")):
         session.error("\n".join(["Readers fail, or no longer fail:", *changed]))
 
 
@@ -458,7 +458,7 @@ def _writers(session: nox.Session, rest: Sequence[str]) -> None:
     script = "programs/unusual_tables.py"
     for writer in rest or _WRITERS:
         reader = _WRITERS[writer]
-        make = ("python", "-m", "harness.testing.conformance.readers", ".nox/readers", reader)
+        make = ("python", "-m", "harness.suite.readers", ".nox/readers", reader)
         session.run(*make, silent=True, stderr=None)
         python = str(Path(".nox", "readers", reader, "bin", "python").resolve())
         if writer == "pyiceberg":  # its catalog in memory

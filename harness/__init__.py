@@ -22,9 +22,15 @@ Where to look:
     metadata/         metadata → ScanPlan, for both formats; `metadata.plan.scan_plan` is the first file to read
     engines/          ScanPlan → rows: the registry, what every engine needs of a plan, duckdb, spark
     queries/          one SQL text for both engines; `queries.sql` is `harness.sql`
-    differ/           rows of two sides → the differences, and reports of them
-    testing/          builders, scenarios, the oracle, the suite of other readers, the pytest plug-in, Spark jobs
-    tools/            slices, connections, the worker for tables of strangers
+    connections/      SQL in which every table of a catalog is there by its name; `dbt` is a plug-in that uses them
+    diff/             rows of two sides → the differences, and reports of them; `diff.compare` is `harness.compare`
+    check/            a table's metadata, files and rows, held against the specification
+    slices/           small copies of tables, for tests
+    untrusted/        reads of tables that nobody vouches for, in a process of their own
+    writing/          builders of small tables, written from the specifications
+    rules             the numbered rules that errors cite
+    suite/            scenarios, the oracle, and the runner that judges readers by them
+    testing/          the pytest plug-in, lake fixtures, Spark jobs under test
     cli/              the `harness` command
 
 Names are imported on first use, so `import harness` loads no engine.
@@ -34,11 +40,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # importing typing takes 15 ms, in which Ctrl-C would be a traceback of the command
 if TYPE_CHECKING:
-    from harness.differ.compare import compare
-    from harness.differ.itself import against_itself
-    from harness.differ.opening import Query
-    from harness.differ.relaxations import Relaxations, Tolerance
-    from harness.differ.result import ComparisonResult
+    from harness.connections.connection import Connection, attach, connect
+    from harness.diff.compare import compare
+    from harness.diff.opening import Query
+    from harness.diff.relaxations import Relaxations, Tolerance
+    from harness.diff.result import ComparisonResult
     from harness.errors import (
         AmbiguousTableError,
         CorruptDeleteError,
@@ -67,15 +73,15 @@ if TYPE_CHECKING:
     from harness.metadata.plan.scan_plan import ScanPlan
     from harness.planned import open_plan
     from harness.queries.sql import release, sql
+    from harness.slices.pulling import Pulled, pull, pull_joined, refresh
+    from harness.slices.request import SliceRequest
     from harness.snapshot import Changes, Snapshot
     from harness.storage.limits import Limits
+    from harness.suite.itself import against_itself
     from harness.table import Table, open_table
     from harness.testing.jobs.session import register, spark_session
-    from harness.tools.connections.connection import Connection, attach, connect
-    from harness.tools.contained.bounds import Bounds
-    from harness.tools.contained.reading import read_untrusted
-    from harness.tools.slices.pulling import Pulled, pull, pull_joined, refresh
-    from harness.tools.slices.request import SliceRequest
+    from harness.untrusted.bounds import Bounds
+    from harness.untrusted.reading import read_untrusted
 
 __version__ = "0.1.0"
 
@@ -136,11 +142,11 @@ __all__ = [
 
 _LAZY = {
     "AmbiguousTableError": "errors",
-    "Bounds": "tools.contained.bounds",
+    "Bounds": "untrusted.bounds",
     "Catalog": "metadata.catalogs.catalog",
     "Changes": "snapshot",
-    "ComparisonResult": "differ.result",
-    "Connection": "tools.connections.connection",
+    "ComparisonResult": "diff.result",
+    "Connection": "connections.connection",
     "CorruptDeleteError": "errors",
     "CorruptFileError": "errors",
     "EncryptedTableError": "errors",
@@ -154,34 +160,34 @@ _LAZY = {
     "Located": "metadata.catalogs.catalog",
     "MissingFileError": "errors",
     "OutsideTableError": "errors",
-    "Pulled": "tools.slices.pulling",
-    "Query": "differ.opening",
-    "Relaxations": "differ.relaxations",
+    "Pulled": "slices.pulling",
+    "Query": "diff.opening",
+    "Relaxations": "diff.relaxations",
     "RequestError": "errors",
     "ScanPlan": "metadata.plan.scan_plan",
     "SchemaMismatchError": "errors",
-    "SliceRequest": "tools.slices.request",
+    "SliceRequest": "slices.request",
     "Snapshot": "snapshot",
     "SnapshotNotFoundError": "errors",
     "StorageError": "errors",
     "Table": "table",
     "TableNotFoundError": "errors",
-    "Tolerance": "differ.relaxations",
+    "Tolerance": "diff.relaxations",
     "UnknownColumnError": "errors",
     "UnsupportedError": "errors",
-    "against_itself": "differ.itself",
-    "attach": "tools.connections.connection",
-    "compare": "differ.compare",
-    "connect": "tools.connections.connection",
+    "against_itself": "suite.itself",
+    "attach": "connections.connection",
+    "compare": "diff.compare",
+    "connect": "connections.connection",
     "open_catalog": "metadata.catalogs.resolving",
     "open_plan": "planned",
     "open_table": "table",
     "open_unity": "metadata.catalogs.unity",
     "open_warehouse": "metadata.catalogs.warehouse",
-    "pull": "tools.slices.pulling",
-    "pull_joined": "tools.slices.pulling",
-    "read_untrusted": "tools.contained.reading",
-    "refresh": "tools.slices.pulling",
+    "pull": "slices.pulling",
+    "pull_joined": "slices.pulling",
+    "read_untrusted": "untrusted.reading",
+    "refresh": "slices.pulling",
     "register": "testing.jobs.session",
     "release": "queries.sql",
     "spark_session": "testing.jobs.session",

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from harness.check.running import CheckReport
     from harness.engines.registry import Batches
     from harness.metadata.catalogs.catalog import Catalog, Located
     from harness.metadata.model.text_tables import Listing
@@ -68,7 +69,6 @@ if TYPE_CHECKING:
     from harness.metadata.tables.reading import MetadataTable
     from harness.snapshot import FormatTable
     from harness.storage.configuration import Renewal
-    from harness.tools.check.running import CheckReport
 
 _FORMATS = ("iceberg", "delta")
 _FORMAT_OF_OPTION = {
@@ -504,7 +504,7 @@ class Table:
         Raises:
             RequestError: there is no such level, rule, column or snapshot.
         """
-        from harness.tools.check.running import check
+        from harness.check.running import check
 
         return check(
             lambda: self,

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 _Write = Callable[[str, pa.Table, "str | None"], None]
 """Writes a table by name, partitioned by a column or by none."""
-_CONFORMANCE = Path(__file__).parents[1] / "harness" / "testing" / "conformance"
+_SUITE = Path(__file__).parents[1] / "harness" / "suite"
 _US = pa.timestamp("us", "UTC")
 
 
@@ -164,7 +164,7 @@ def _spark_iceberg(root: Path) -> _Write:
 
 def _started(format: str) -> Any:
     """A session of Spark with the jars and settings of the readers."""
-    sys.path.insert(0, str(_CONFORMANCE))
+    sys.path.insert(0, str(_SUITE))
     from other_readers import _started
 
     return _started(format)

@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 
 import harness
-from harness.engines.oracle import read_apart
 from harness.errors import HarnessError
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.suite.oracle_engine import read_apart
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 SYNC = bytes(range(16))
 

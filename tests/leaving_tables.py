@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 KINDS = ("data", "avro", "orc", "position deletes", "equality deletes", "deletion vector", "manifest", "manifest list")
 

@@ -1,4 +1,4 @@
-"""The text of a scenario, for `harness.testing.scenarios.loading.parse`."""
+"""The text of a scenario, for `harness.suite.scenarios.loading.parse`."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from harness.testing.scenarios import strict_yaml
-from harness.testing.scenarios.model import Expectation, Scenario
+from harness.suite.scenarios import strict_yaml
+from harness.suite.scenarios.model import Expectation, Scenario
 
 
 class _Dumper(yaml.SafeDumper):

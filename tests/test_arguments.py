@@ -10,7 +10,7 @@ import pytest
 
 import harness
 from harness.errors import RequestError
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 
 class Condition:

@@ -15,7 +15,7 @@ from harness.errors import (
     MissingFileError,
     TableNotFoundError,
 )
-from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt, truncate
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt, truncate
 
 
 def as_text(file: Path) -> None:

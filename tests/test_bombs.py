@@ -35,8 +35,8 @@ from harness.metadata.files.documents import TooLongError, all_streams, unsnappy
 from harness.metadata.files.parquet import row_count
 from harness.metadata.files.roaring import decode_native, decode_portable
 from harness.storage.limits import Limits, parse_numbers
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def test_a_footer_that_claims_a_million_row_groups_is_refused_before_memory_is_taken(tmp_path: Path) -> None:

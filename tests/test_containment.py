@@ -11,11 +11,11 @@ import pytest
 from leaving_tables import KINDS, iceberg
 
 import harness
-from harness.engines.oracle import read_apart
 from harness.errors import HarnessWarning, OutsideTableError
 from harness.storage.gate import Outside
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.suite.oracle_engine import read_apart
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 ATTACKS = {
     "absolute": "{root}/t-evil/{name}",

@@ -10,7 +10,7 @@ import pytest
 
 import harness
 from harness.storage import threads
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here"),
@@ -19,7 +19,7 @@ pytestmark = [
 NOT_SHARED = {
     "harness/storage/threads.py",
     "harness/testing/jobs/bridge.py",  # of one JVM, which no child can ask
-    "harness/tools/slices/place.py",  # of one call
+    "harness/slices/place.py",  # of one call
 }
 
 

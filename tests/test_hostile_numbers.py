@@ -12,8 +12,8 @@ import harness
 from harness.engines.spark.transpile.queries import query as spark_query
 from harness.errors import HarnessError
 from harness.metadata.model.schema import IntegerType, StringType
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 DIGITS = "9" * 5_000
 NUMBERS = [DIGITS, f"-{DIGITS}", "1e999999999", "1e-999999999", "1E+9999999999999999999", f"0.{DIGITS}", f"{1 << 70}"]

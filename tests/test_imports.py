@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.loading import find
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.loading import find
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.slow
 
@@ -43,16 +43,16 @@ HEAVY = {
     "harness.metadata.iceberg",
     "harness.engines.duckdb.engine",
     "harness.engines.spark.engine",
-    "harness.testing.oracle",
+    "harness.suite.oracle",
     "harness.metadata.delta.changes",
     "harness.metadata.deletes.loading",
     "harness.metadata.plan.encoding",
     "harness.metadata.files.avro",
     "harness.metadata.files.orc",
     "harness.engines.spark.transpile",
-    "harness.differ.compare",
+    "harness.diff.compare",
     "harness.testing",
-    "harness.testing.writing",
+    "harness.writing",
 }
 
 _WALK = """

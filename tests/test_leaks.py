@@ -9,7 +9,7 @@ from harness.errors import CorruptFileError, HarnessError
 from harness.metadata.files.avro import read_avro
 from harness.metadata.files.avro_container import Wanted, open_container
 from harness.metadata.iceberg.manifests import parse_manifest_list
-from harness.testing.oracle import iceberg_manifests as planner
+from harness.suite.oracle import iceberg_manifests as planner
 
 FIELD = {"name": "a", "type": "long", "field-id": 1}
 SCHEMAS: dict[str, Any] = {

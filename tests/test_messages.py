@@ -16,19 +16,17 @@ from harness.cli import main, options
 from harness.errors import HarnessError, in_format, warn, without_secrets
 from harness.metadata.catalogs.warehouse import Warehouse
 from harness.table import open_storage
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 PACKAGE = Path(harness.__file__).parent
 NOT_SHARED = (
     "metadata/deletes/position_files.py",
     "metadata/deletes/puffin.py",
     "metadata/iceberg/",
-    "testing/conformance/",
-    "testing/oracle/iceberg",
-    "testing/scenarios/",
-    "testing/writing/",
-    "tools/check/",
+    "suite/",
+    "writing/",
+    "check/",
     "errors.py",
 )
 
@@ -155,7 +153,7 @@ ARGUMENTS = {
 def test_an_error_that_names_an_argument_carries_it() -> None:
     # So the command can say its own option. A word with an underscore, or with `=` behind it, is no English.
     lacking = []
-    for file, tree in sources("oracle/", "testing/", "writing/", "conformance/", "cli/", saying=r"Error\("):
+    for file, tree in sources("suite/", "testing/", "writing/", "cli/", saying=r"Error\("):
         for function in ast.walk(tree):
             if isinstance(function, ast.FunctionDef) and any(map(raises, ast.walk(function))):
                 body = function.body[1:] if ast.get_docstring(function) else function.body

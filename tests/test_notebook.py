@@ -11,8 +11,8 @@ import pytest
 
 import harness
 from harness.errors import RequestError, UnknownColumnError, size_text
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 EVIL = "</pre><script>alert(1)</script><i a='\"&lt;\x1b\u202e"
 TAGS = {"div", "p", "b", "ul", "li", "code", "table", "tr", "th", "td", "pre"}

@@ -39,7 +39,7 @@ def test_every_error_is_a_public_name():
     assert errors <= set(harness.__all__)
 
 
-WORKERS = ("_reader", ".plugin_worker", "harness.tools.dbt")
+WORKERS = ("_reader", ".plugin_worker", "harness.dbt")
 """Endings of scripts that are run in interpreters of other engines, or by other tools."""
 
 
@@ -169,8 +169,8 @@ WITHOUT = """
 import sys
 sys.modules.update(dict.fromkeys(["backports.zstd", "compression.zstd", "yaml"]))
 from pathlib import Path
-from harness.testing.scenarios.loading import parse
-from harness.testing.writing.iceberg.avro import AvroDocument
+from harness.suite.scenarios.loading import parse
+from harness.writing.iceberg.avro import AvroDocument
 record = {"type": "record", "name": "r", "fields": []}
 actions = {
     "parse": lambda: parse("title: a", "name"),

@@ -22,7 +22,7 @@ from harness.cli.query import run
 from harness.cli.writers import QueryRows, write_rows
 from harness.engines.duckdb.instance import connect
 from harness.errors import RequestError, UnsupportedError
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 VERSION = int(duckdb.__version__.partition(".")[0])
 TABLE = Path(__file__).with_name("result_types.md")

@@ -16,7 +16,7 @@ from citing import bare, citations, sections
 
 import harness
 from harness.cli import main
-from harness.testing.scenarios.rules import PAGES, parse_page, rules
+from harness.rules import PAGES, parse_page, rules
 
 ROOT = Path(__file__).parents[1]
 PAGE_FILES = [ROOT / "docs" / "rules" / f"{page}.md" for page in PAGES]

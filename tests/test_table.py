@@ -9,8 +9,8 @@ import pytest
 
 import harness
 from harness.errors import HarnessError, MissingFileError, RequestError, SnapshotNotFoundError
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 Written = tuple[str, list[Path]]
 

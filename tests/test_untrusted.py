@@ -6,8 +6,8 @@ import pytest
 
 import harness
 from harness.errors import HarnessWarning, InvalidTableError
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def wrong_count(directory: Path) -> str:

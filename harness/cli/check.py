@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from harness.check.rules import Level, Severity
 from harness.cli import DIFFERENT, FAILED, formats, options, results, terminal, untrusted
-from harness.tools.check.rules import Level, Severity
 
 
 class Report(enum.Enum):
@@ -81,8 +81,8 @@ def check(
         instead = {"output": None, "format_": [form]}
         untrusted.run(opening.context, [location], opening.roots(), output=path, instead=instead)
         return
-    from harness.tools.check import reports
-    from harness.tools.check.running import check as run
+    from harness.check import reports
+    from harness.check.running import check as run
 
     report = run(
         lambda: opening.open(location),

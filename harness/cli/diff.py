@@ -21,8 +21,8 @@ from harness.cli.diff_request import (
     write_reports,
 )
 from harness.cli.options import names
-from harness.differ.relaxations import Relaxations
-from harness.differ.sources import RowSource
+from harness.diff.relaxations import Relaxations
+from harness.diff.sources import RowSource
 from harness.engines.registry import engine_names, start_engines
 from harness.metadata.model.times import parse_moment
 

@@ -20,7 +20,7 @@ import harness
 from harness.cli import DIFFERENT, FAILED, options, terminal
 from harness.cli.diff_request import DiffRequest, PlacedReport, RareOption, Relaxing, pair_of_engines, write_reports
 from harness.cli.options import named_table, names
-from harness.differ.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
+from harness.diff.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.engines.registry import start_engines
 from harness.errors import HarnessError, RequestError
 from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
@@ -186,7 +186,7 @@ def _state(tables: Sequence[Snapshot], request: DiffRequest, arguments: dict[str
     Raises:
         HarnessError: a metadata file cannot be read.
     """
-    from harness.differ.opening import engine_version
+    from harness.diff.opening import engine_version
 
     depends_on = {
         "harness": harness.__version__,
@@ -289,7 +289,7 @@ def compare_files(
     open_: Callable[[str], Table],
 ) -> Batch:
     """Compares the results of query files on both sides."""
-    from harness.differ.query_batch import QueryRun
+    from harness.diff.query_batch import QueryRun
 
     if many.resume is not None or relaxing.group_by or relaxing.sample_keys or relaxing.strict or relaxing.schema_only:
         raise typer.BadParameter("--sql-file excludes --resume, --group-by, --sample-keys, --strict and --schema-only")

@@ -20,9 +20,9 @@ import harness
 from harness.cli import results, terminal
 from harness.cli.options import RARE, names
 from harness.cli.untrusted import words
-from harness.differ.relaxations import Relaxations, Tolerance, TypeRule
-from harness.differ.result import Batch, ComparisonResult, Made
-from harness.differ.sources import RowSource, usual_engines
+from harness.diff.relaxations import Relaxations, Tolerance, TypeRule
+from harness.diff.result import Batch, ComparisonResult, Made
+from harness.diff.sources import RowSource, usual_engines
 from harness.errors import RequestError, without_secrets
 
 if TYPE_CHECKING:
@@ -233,8 +233,8 @@ def _made(context: typer.Context) -> Made:
 
 def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport], context: typer.Context) -> None:
     """Writes all reports of one comparison, with the command that made them."""
-    from harness.differ.reports import batch
-    from harness.differ.reports.text import to_text
+    from harness.diff.reports import batch
+    from harness.diff.reports.text import to_text
 
     found = replace(found, made=_made(context))
     made: object = batch if isinstance(found, Batch) else ComparisonResult

@@ -77,8 +77,8 @@ def doctor(*, out: Printed) -> None:
 
 def _examine() -> dict[str, Any]:
     """The report: versions, `works` by kind of read, and `missing` with the command for each gap."""
-    from harness.tools.contained.bounds import Bounds
-    from harness.tools.contained.launching import run
+    from harness.untrusted.bounds import Bounds
+    from harness.untrusted.launching import run
 
     packages = [check(requirement, installed_version(requirement.name)) for requirement in REQUIREMENTS]
     for name, point in registered_engines().items():  # of other packages
@@ -102,7 +102,7 @@ def _examine() -> dict[str, Any]:
         missing.append(_gap(problem, _DUCKDB, "pip install lakeharness --force-reinstall"))
     missing += [_gap(f"{name} owns {owned}", "The name harness", REMEDY) for name, owned in other_owners().items()]
     try:
-        run("harness.tools.contained.worker:nothing", None, bounds=Bounds())
+        run("harness.untrusted.worker:nothing", None, bounds=Bounds())
     except HarnessError as error:  # limits that the system cannot enforce
         problem = error.respelled(options.spelled).message
         missing.append(_gap(problem, _UNTRUSTED, "run harness in a Linux container"))

@@ -35,8 +35,8 @@ def judge(
     Exits with 0 if no case is FAIL or passes against --xfails, with 1 if one is or does, with 2 if SUITE or RESULTS
     cannot be read.
     """
-    from harness.testing.conformance.results import read_list
-    from harness.testing.conformance.written import NOT_RUN, judge_results
+    from harness.suite.results import read_list
+    from harness.suite.written import NOT_RUN, judge_results
 
     written = formats.placed(format_, output, Report)
     expected = [line for path in xfails or () for line in read_list(path)]

@@ -59,7 +59,7 @@ def info(
 
 def _write_page(out: Pictured, kind: str, location: str, picture: Drawing | None, text: Iterable[str]) -> None:
     """Writes a page with the picture above the text."""
-    from harness.differ.reports.html import asset, document
+    from harness.diff.reports.html import asset, document
     from harness.metadata.model.frames import preformatted
 
     drawn = "" if picture is None else as_html(picture)
@@ -67,7 +67,7 @@ def _write_page(out: Pictured, kind: str, location: str, picture: Drawing | None
     title = f"harness {kind} {shown(location)}"
     body = ["<main>", f"<h1>{html_text(title)}</h1>", drawn, told, "</main>"]
     with results.destination(out.output) as stream:
-        results.write_texts([document(title, body, style=asset("harness.differ.reports", "report.css"))], stream)
+        results.write_texts([document(title, body, style=asset("harness.diff.reports", "report.css"))], stream)
 
 
 def _brief(table: Table) -> tuple[dict[str, object], ScanPlan | None]:

@@ -24,7 +24,7 @@ from harness.storage import limits
 from harness.storage.gate import Outside
 from harness.storage.paths import expanded, is_path, may_be_name
 from harness.storage.records import dataclass
-from harness.tools.contained.bounds import Bounds, check_waived
+from harness.untrusted.bounds import Bounds, check_waived
 
 if TYPE_CHECKING:
     from harness.snapshot import Snapshot

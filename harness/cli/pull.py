@@ -18,7 +18,7 @@ from harness.metadata.catalogs.catalog import parse_name, written
 from harness.storage.paths import expanded, is_local, local_path, may_be_name, slashed
 
 if TYPE_CHECKING:
-    from harness.tools.slices.pulling import Pulled
+    from harness.slices.pulling import Pulled
 
 _KEY = "HARNESS_ANONYMISE_KEY"
 """Names the key in the environment. Read here: versions of Typer differ in it."""
@@ -101,9 +101,9 @@ def pull(
     A slice is a table of the same format, for any reader. Under the filter it gives the rows of the source. An
     interrupted pull leaves no table, and the same command goes on where it ended.
     """
-    from harness.tools.slices.pulling import make, pull_joined
-    from harness.tools.slices.pulling import refresh as refresh_slice
-    from harness.tools.slices.request import SliceRequest
+    from harness.slices.pulling import make, pull_joined
+    from harness.slices.pulling import refresh as refresh_slice
+    from harness.slices.request import SliceRequest
 
     if opening.untrusted:
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
@@ -182,7 +182,7 @@ def _key(key: str | None, file: Path | None) -> str:
 
 def _around(location: str, opening: options.OpeningOptions, follow: list[str]) -> tuple[str, dict[str, str]]:
     """The table's own name, and the places of the other tables in its directory or namespace, by name."""
-    from harness.tools.slices.pulling import Step
+    from harness.slices.pulling import Step
 
     named = [name for step in map(Step.of, follow) for name in (step.table, step.to_table)]
     if opening.catalog is not None or may_be_name(location):

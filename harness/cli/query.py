@@ -141,7 +141,7 @@ def _run_on_spark(query: str, tables: Mapping[str, object], dialect: str, params
 
     import harness.queries.sql
     from harness.cli.writers import QueryRows
-    from harness.differ.spark_side import logical
+    from harness.diff.spark_side import logical
     from harness.engines.spark.engine import conform
     from harness.engines.spark.executor_python import engine_error as spark_error
 
@@ -171,12 +171,12 @@ def _run_by_names(
         )
 
     from harness.cli.writers import QueryRows
+    from harness.connections.connection import Connection
+    from harness.connections.tables import Tables, TableSource
     from harness.engines.duckdb.instance import cursor
     from harness.metadata.catalogs.catalog import written
     from harness.queries.rewrite import parse_statement, references, refuse_writes
     from harness.table import Table
-    from harness.tools.connections.connection import Connection
-    from harness.tools.connections.tables import Tables, TableSource
 
     statement = parse_statement(query)
     refuse_writes(statement)

@@ -10,7 +10,7 @@ import typer
 
 from harness.cli import options
 from harness.cli.document import Printed
-from harness.testing.scenarios.rules import find_rule
+from harness.rules import find_rule
 
 
 def address(name: str) -> str | None:

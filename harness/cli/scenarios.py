@@ -21,14 +21,14 @@ from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError, visible
 from harness.metadata.model.text_tables import aligned
 from harness.storage.outputs import named
-from harness.tools.contained.seccomp import TABLES_BUILT
+from harness.untrusted.seccomp import TABLES_BUILT
 
 if TYPE_CHECKING:
-    from harness.testing.conformance.cases import Cases
-    from harness.testing.conformance.finding import EnginePlaces
-    from harness.testing.conformance.results import Run
-    from harness.testing.conformance.runner import UnderTest
-    from harness.testing.scenarios.model import Scenario
+    from harness.suite.cases import Cases
+    from harness.suite.finding import EnginePlaces
+    from harness.suite.results import Run
+    from harness.suite.runner import UnderTest
+    from harness.suite.scenarios.model import Scenario
 
 
 Scenarios: TypeAlias = Annotated[
@@ -83,7 +83,7 @@ def build(
     DIR/README.md says how a program reads the suite, and harness judge what it read. Paths inside the tables are
     absolute: build where they will be read.
     """
-    from harness.testing.conformance.suite import write_suite
+    from harness.suite.suite import write_suite
 
     *patterns, target = arguments
     if everything == (len(patterns) > 0):
@@ -116,7 +116,7 @@ def script(
     The file needs Python 3.8 and nothing else. It writes the table below a directory, and prints the rows that reads
     must give, the rules that say so, and commands for DuckDB, Spark, Trino, ClickHouse, PyIceberg, Polars and Daft.
     """
-    from harness.testing.conformance.script import script as script_of
+    from harness.suite.script import script as script_of
 
     found = chosen([scenario], None)
     if len(found) > 1:
@@ -144,7 +144,7 @@ def site(
     DIR/index.html is the first page. The pages need no server and no network, and their filters alone a script. A
     scenario that a reader reads wrongly comes with its table as one Python file, for the reader's maintainers.
     """
-    from harness.testing.conformance.reports.site import write_site
+    from harness.suite.reports.site import write_site
 
     if len(arguments) not in (2, 3):
         raise RequestError("Give a report, perhaps an earlier one, and a directory")
@@ -163,8 +163,8 @@ def site(
 
 def _script_or_none(name: str) -> str | None:
     """The script of a scenario of that name. None: harness has no such scenario, or its table is too large."""
-    from harness.testing.conformance.script import script as script_of
-    from harness.testing.scenarios.loading import find
+    from harness.suite.scenarios.loading import find
+    from harness.suite.script import script as script_of
 
     try:
         return script_of(find(name)[0])
@@ -178,8 +178,8 @@ def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[
     Raises:
         RequestError: a pattern, or a feature, that no scenario has; a file that is no scenario.
     """
-    from harness.testing.scenarios.features import MEANINGS
-    from harness.testing.scenarios.loading import find, load
+    from harness.suite.scenarios.features import MEANINGS
+    from harness.suite.scenarios.loading import find, load
 
     for feature in features or ():
         if feature not in MEANINGS:
@@ -198,7 +198,7 @@ def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[
 
 def _chosen_cases(directory: Path, globs: Sequence[str] | None, features: Sequence[str] | None) -> Cases:
     """The cases of a directory that have such names and features. Raises RequestError if there is none."""
-    from harness.testing.conformance.cases import load_cases
+    from harness.suite.cases import load_cases
 
     found = load_cases(directory)
     kept = tuple(
@@ -331,12 +331,12 @@ def run(
     Exits with 0 if no scenario is FAIL or passes against --xfails, and no engine disagrees with itself, with 1 if one
     is or does, with 2 if the suite, or an engine asked for, could not run, or if every scenario on an engine is ERROR.
     """
-    from harness.differ.itself import shapes_of
-    from harness.testing.conformance.cases import Cases
-    from harness.testing.conformance.finding import EnginePlaces
-    from harness.testing.conformance.results import read_list
-    from harness.testing.conformance.runner import Lists
-    from harness.testing.conformance.runner import run as run_suite
+    from harness.suite.cases import Cases
+    from harness.suite.finding import EnginePlaces
+    from harness.suite.itself import shapes_of
+    from harness.suite.results import read_list
+    from harness.suite.runner import Lists
+    from harness.suite.runner import run as run_suite
 
     if opening := Settings.of(set_, untrusted=untrusted).opening:
         raise typer.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
@@ -383,8 +383,8 @@ def report(
     Raises:
         typer.Exit: with 1, as the outcomes say. RequestError: an engine has read nothing.
     """
-    from harness.testing.conformance.reports import html, json_report, text
-    from harness.testing.conformance.results import written_list
+    from harness.suite.reports import html, json_report, text
+    from harness.suite.results import written_list
 
     writers = {
         Report.TEXT: text.to_text,
@@ -445,9 +445,9 @@ def _opened(
         RequestError: an engine that was asked for by name does not exist or is not installed; or none can run.
     """
     from harness.engines.registry import engine_names
-    from harness.testing.conformance.finding import check_names, known_engines, open_engine, split_settings
-    from harness.testing.conformance.runner import UnderTest
-    from harness.testing.conformance.workers import NOT_INSTALLED
+    from harness.suite.finding import check_names, known_engines, open_engine, split_settings
+    from harness.suite.runner import UnderTest
+    from harness.suite.workers import NOT_INSTALLED
 
     check_names(dict.fromkeys(name for name in [*(names or ()), *places.pythons] if name != ALL))
     asked = dict.fromkeys(names or ())

@@ -18,8 +18,8 @@ from harness.cli import DONE, FAILED, formats, main, results, terminal
 from harness.cli.options import OpeningOptions, Settings
 from harness.errors import RequestError
 from harness.storage.paths import expanded
-from harness.tools.contained.bounds import Bounds, directories_of
-from harness.tools.contained.worker import is_confined
+from harness.untrusted.bounds import Bounds, directories_of
+from harness.untrusted.worker import is_confined
 
 ENGINES = ("duckdb", "oracle")
 """Engines that run in a worker: neither starts a process of its own. Of engines of other packages nobody knows it."""
@@ -69,7 +69,7 @@ def run(
         instead: the worker's own values of parameters, by name.
         calls: names of system calls that the worker may make besides those of a read.
     """
-    from harness.tools.contained import launching
+    from harness.untrusted import launching
 
     if context.params.get("catalog"):
         raise RequestError("Cannot take --catalog with --untrusted: no catalog is asked where it reads; give paths")

@@ -67,10 +67,10 @@ GROUP = "harness.engines"
 _BUILT_IN = {
     "duckdb": ("harness.engines.duckdb.engine", "duckdb", "duckdb"),
     "spark": ("harness.engines.spark.engine", "pyspark", "'lakeharness[spark]'"),
-    "oracle": ("harness.engines.oracle", "pyarrow", "pyarrow"),
+    "oracle": ("harness.suite.oracle_engine", "pyarrow", "pyarrow"),
 }
 """Per engine of harness: the module whose `ENGINE` it is, the package that runs the plans, and what to install."""
-_OTHERS = "harness.testing.conformance.other_engine"
+_OTHERS = "harness.suite.other_engine"
 """The module that finds readers of other projects. No import leads from here to it or to the modules above."""
 
 

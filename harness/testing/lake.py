@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from harness.errors import RequestError
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.evidence import evidence_of
+from harness.suite.scenarios.features import missing_features
+from harness.suite.scenarios.loading import from_mapping, parse_yaml, read_document
+from harness.suite.scenarios.model import Built, ResolvedExpectation, Scenario
+from harness.suite.scenarios.verifying import read_with, verify
 from harness.table import Table, open_table
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.evidence import evidence_of
-from harness.testing.scenarios.features import missing_features
-from harness.testing.scenarios.loading import from_mapping, parse_yaml, read_document
-from harness.testing.scenarios.model import Built, ResolvedExpectation, Scenario
-from harness.testing.scenarios.verifying import read_with, verify
 
 LakeSource: TypeAlias = "str | Mapping[str, Any] | Path | Scenario"
-"""The text of a scenario, the same as a mapping, its file, or one of `harness.testing.scenarios.loading.find`."""
+"""The text of a scenario, the same as a mapping, its file, or one of `harness.suite.scenarios.loading.find`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from harness.errors import RequestError
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 Format: TypeAlias = Literal["iceberg", "delta"]
 DeleteKind: TypeAlias = Literal["none", "position", "equality", "vector"]

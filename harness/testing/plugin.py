@@ -52,7 +52,7 @@ class MakeLakeTable(Protocol):
         """Make a table in the test's own directory, as `harness.testing.lake.make_table` does.
 
         Args:
-            source: the text of a scenario, a mapping, a file, or one of `harness.testing.scenarios.loading.find`;
+            source: the text of a scenario, a mapping, a file, or one of `harness.suite.scenarios.loading.find`;
                 without `title`, `clauses` and `expect` too.
             name: tells several tables of a test apart.
 

@@ -17,8 +17,8 @@ import duckdb
 import pyarrow as pa
 from pyarrow import types
 
-from harness.differ.compare import FEW, compare
-from harness.differ.opening import SideOpening, is_frame, opened
+from harness.diff.compare import FEW, compare
+from harness.diff.opening import SideOpening, is_frame, opened
 from harness.errors import RequestError, counted
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table

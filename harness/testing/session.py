@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.differ.compare import compare
-from harness.differ.opening import Query, opened
-from harness.differ.result import ComparisonResult
-from harness.differ.sources import RowSource, usual_engines
+from harness.diff.compare import compare
+from harness.diff.opening import Query, opened
+from harness.diff.result import ComparisonResult
+from harness.diff.sources import RowSource, usual_engines
 from harness.engines.duckdb.instance import connect
 from harness.queries.parameters import Params
 from harness.queries.sql import run_query

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from harness.metadata.catalogs.catalog import parse_name
+from harness.suite.scenarios.model import Scenario
 from harness.testing.jobs.job import SparkJob, open_job
 from harness.testing.jobs.tables import Write
 from harness.testing.lake import make_table, scenario_of
 from harness.testing.literals import DeleteKind, Format, LiteralRow, SameRows, types_of
-from harness.testing.scenarios.model import Scenario
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

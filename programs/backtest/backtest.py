@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import EngineError, RequestError
-from harness.testing.conformance import readers
-from harness.testing.conformance.finding import SERVER
-from harness.testing.conformance.results import Outcome
-from harness.testing.conformance.runner import UnderTest, run
-from harness.testing.conformance.workers import Worker
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.loading import find
+from harness.suite import readers
+from harness.suite.finding import SERVER
+from harness.suite.results import Outcome
+from harness.suite.runner import UnderTest, run
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.loading import find
+from harness.suite.workers import Worker
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -41,7 +41,7 @@ _TIME_LIMIT_S = 120
 class Bug:
     """A bug that a maintainer confirmed, in a release that can be installed.
 
-    reader: a name of `harness.testing.conformance.readers`. broken, fixed: words for `pip install`; no `fixed`: no
+    reader: a name of `harness.suite.readers`. broken, fixed: words for `pip install`; no `fixed`: no
     release is mended. packages, fixed_packages: Maven coordinates of jars, for Spark. settings: of Spark.
     scenarios: names or patterns of those that should find it. shapes: texts `SHAPE of SCENARIO`, for
     `harness diff --against-itself --shapes SHAPE` on the scenario's table. by_hand: for a bug without a mended release,

@@ -3,8 +3,8 @@
 import backtest as recall
 import pytest
 
-from harness.testing.conformance.readers import READERS
-from harness.testing.scenarios.loading import find
+from harness.suite.readers import READERS
+from harness.suite.scenarios.loading import find
 
 BUGS = recall.bugs()
 

@@ -30,7 +30,7 @@ from bench_rounds import SCRIPTS, ContenderFailed, Figure, measure
 from bench_scanned import scanned
 from bench_small import many, small
 
-from harness.testing.conformance.readers import interpreters
+from harness.suite.readers import interpreters
 
 ROOT = Path(__file__).parents[2]
 HISTORY = ROOT / "docs/bench/history.jsonl"

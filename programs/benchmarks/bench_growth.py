@@ -17,8 +17,8 @@ from pathlib import Path
 
 import harness
 from harness.cli import main as run
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def wide(builder: type[DeltaTable] | type[IcebergTable], place: Path, columns: int) -> str:

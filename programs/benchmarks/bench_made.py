@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.delta.files import DataFileHandle as DeltaFile
-from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.testing.writing.iceberg.files import DataFileHandle
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.delta.files import DataFileHandle as DeltaFile
+from harness.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.files import DataFileHandle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

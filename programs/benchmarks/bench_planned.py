@@ -12,9 +12,9 @@ from typing import Any
 
 from bench_made import Made, Scale
 
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.testing.writing.iceberg.files import DataFileHandle, bare_data_file
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.files import DataFileHandle, bare_data_file
 
 ROWS = 1_000
 """Of each file: file i has the ids from i * ROWS on."""

@@ -17,7 +17,7 @@ from typing import Any
 from bench_made import Scale
 from bench_records import Failed, Outcome, Sample, measured
 
-from harness.testing.conformance.readers import READERS, OtherReader
+from harness.suite.readers import READERS, OtherReader
 
 _ANSWERING = Path(__file__).with_name("bench_answering.py")
 _ROOT = Path(__file__).parents[2]

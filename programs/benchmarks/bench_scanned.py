@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 from bench_made import Made, Scale, linked, linked_delta
 
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.testing.writing.iceberg.files import (
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.files import (
     DataFileHandle,
     FileOptions,
     bare_data_file,

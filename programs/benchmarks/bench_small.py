@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from bench_made import Made, Scale, linked_delta
 
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.delta.files import DataFileHandle as DeltaFile
-from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.testing.writing.iceberg.files import DataFileHandle
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.delta.files import DataFileHandle as DeltaFile
+from harness.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.files import DataFileHandle
 
 _SCHEMA = {"id": "long", "region": "string", "price": "double"}
 _NESTED = {"id": "long", "place": "struct<lat: double, zone: string>", "tags": "list<string>"}

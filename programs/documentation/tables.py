@@ -19,18 +19,18 @@ from typing import Any
 
 from harness.cli.app import COMMANDS, FEW, imported
 from harness.cli.options import MEANINGS, OPENING
-from harness.differ.itself import SHAPES
 from harness.engines.spark.transpile.functions import nested, numbers, registry, times
 from harness.engines.spark.transpile.functions import text as texts
 from harness.engines.spark.transpile.functions.registry import Signature
 from harness.metadata.plan.trust import CLAIMS, LIES, Lie
 from harness.storage.limits import Limits
 from harness.storage.option_names import CONNECTION, NAMES, StoreKind
-from harness.testing.scenarios.delta.history import OPERATIONS as DELTA_OPERATIONS
-from harness.testing.scenarios.iceberg.history import OPERATIONS as ICEBERG_OPERATIONS
-from harness.testing.scenarios.model import WAYS, Expectation
-from harness.testing.writing.delta import builder as delta
-from harness.testing.writing.iceberg import builder as iceberg
+from harness.suite.itself import SHAPES
+from harness.suite.scenarios.delta.history import OPERATIONS as DELTA_OPERATIONS
+from harness.suite.scenarios.iceberg.history import OPERATIONS as ICEBERG_OPERATIONS
+from harness.suite.scenarios.model import WAYS, Expectation
+from harness.writing.delta import builder as delta
+from harness.writing.iceberg import builder as iceberg
 
 ROOT = Path(__file__).parents[2]
 _TABLE = runpy.run_path(str(ROOT / "tests/drawn/functions.py"))
@@ -198,7 +198,7 @@ def with_topics(page: str) -> str:
 
 def with_checks(page: str) -> str:
     """The page of `harness check` with all rules as they must be now, each with an anchor."""
-    from harness.tools.check.running import every_rule
+    from harness.check.running import every_rule
 
     text = []
     for rule in every_rule():

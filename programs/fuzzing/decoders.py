@@ -20,8 +20,8 @@ from harness.metadata.iceberg.manifests import parse_manifest_list
 from harness.metadata.iceberg.metadata import parse_metadata
 from harness.metadata.plan.deletes import InlineVector, StoredVector
 from harness.storage.stores import Storage
-from harness.testing.oracle import bitmaps as other_roaring
-from harness.tools.contained.arrow_messages import StreamError, read_stream
+from harness.suite.oracle import bitmaps as other_roaring
+from harness.untrusted.arrow_messages import StreamError, read_stream
 
 CORPUS = Path(__file__).parent / "corpus"
 """Small inputs, by name of decoder: some right, some wrong, among them every one that was a finding once."""

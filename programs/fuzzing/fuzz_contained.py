@@ -22,10 +22,10 @@ from fuzz_subjects import LOCATION, Changes, Image, Read, Subject
 
 import harness
 from harness.errors import visible
-from harness.tools.contained import launching, reading
-from harness.tools.contained.children import Child
-from harness.tools.contained.launching import Finished
-from harness.tools.contained.worker import DONE
+from harness.untrusted import launching, reading
+from harness.untrusted.children import Child
+from harness.untrusted.launching import Finished
+from harness.untrusted.worker import DONE
 
 ROWS, ERROR, END = "worker:rows", "worker:error", "worker:end"
 _BEGUN = b"-\n"

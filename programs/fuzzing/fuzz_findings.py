@@ -19,8 +19,8 @@ from fuzz_judging import Verdict
 from fuzz_mutants import Mutant
 from fuzz_subjects import Changes, Image, Read, placed
 
-from harness.testing.scenarios.loading import fixtures_directory, load
-from harness.testing.scenarios.model import Expectation, ExpectedError, Scenario, Selector
+from harness.suite.scenarios.loading import fixtures_directory, load
+from harness.suite.scenarios.model import Expectation, ExpectedError, Scenario, Selector
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
 

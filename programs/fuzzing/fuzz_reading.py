@@ -11,12 +11,12 @@ import pyarrow as pa
 from fuzz_subjects import Read
 
 import harness
-from harness.engines.oracle import read_apart
+from harness.check import reports
 from harness.engines.registry import find_engine
 from harness.metadata.tables.history import history
+from harness.suite.json_rows import json_value
+from harness.suite.oracle_engine import read_apart
 from harness.table import open_table
-from harness.testing.conformance.json_rows import json_value
-from harness.tools.check import reports
 
 _PACKAGE = Path(harness.__file__).parent
 

@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.loading import fixtures_directory, load
-from harness.testing.scenarios.model import Built, Scenario
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.loading import fixtures_directory, load
+from harness.suite.scenarios.model import Built, Scenario
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(os.environ.get("HARNESS_CORPUS") or ROOT.parent / "shared" / "corpus")

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import harness
+from harness.suite.scenarios.delta.history import DeltaHistory
+from harness.suite.scenarios.iceberg.history import IcebergHistory
 from harness.table import open_table
-from harness.testing.scenarios.delta.history import DeltaHistory
-from harness.testing.scenarios.iceberg.history import IcebergHistory
 
 KINDS = ("delta", "iceberg-2", "iceberg-3")
 _MOST_ROWS = 20

@@ -12,7 +12,7 @@ from harness.errors import CorruptDeleteError
 from harness.metadata.catalogs import unity_rest
 from harness.metadata.deletes import puffin
 from harness.metadata.delta import segment
-from harness.tools.contained import reading
+from harness.untrusted import reading
 
 _decode = puffin.decode_deletion_vector
 

@@ -24,9 +24,9 @@ from fuzz_shrinking import hunks, minimal, patched, shrunk
 from fuzz_workers import Worker
 from mutate_tokens import Token, encoded
 
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.loading import load
-from harness.testing.scenarios.verifying import read_with, verify
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.loading import load
+from harness.suite.scenarios.verifying import read_with, verify
 
 SUBJECT = "iceberg/deletes/vector-of-a-run"
 MANAGED = "delta/catalog/ratified-commits-are-read"

@@ -17,7 +17,7 @@ from fuzz_mutants import TARGETS, applied, draw, fitting, kinds_of
 from mutate_tokens import encoded
 
 from harness.metadata.deletes.puffin import decode_deletion_vector
-from harness.testing.scenarios.loading import parse
+from harness.suite.scenarios.loading import parse
 
 ICEBERG = """
 title: A table of three with deletes

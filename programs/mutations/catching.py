@@ -17,8 +17,8 @@ from types import SimpleNamespace
 
 def build_all(directory: Path) -> int:
     """Make the tables of all scenarios, each with its expectations beside it; how many."""
-    from harness.testing.scenarios.building import build
-    from harness.testing.scenarios.loading import find
+    from harness.suite.scenarios.building import build
+    from harness.suite.scenarios.loading import find
 
     scenarios = find()
     for number, scenario in enumerate(scenarios):
@@ -31,7 +31,7 @@ def build_all(directory: Path) -> int:
 
 def first_catch(directory: Path, topics: Sequence[str]) -> str | None:
     """The first scenario that is not read as expected, those of the first topics first; None: all are."""
-    from harness.testing.scenarios.verifying import read_with, verify
+    from harness.suite.scenarios.verifying import read_with, verify
 
     warnings.simplefilter("ignore")  # what is odd about a table is its point
     kept = [pickle.loads(file.read_bytes()) for file in sorted(directory.glob("*/expected.pickle"))]

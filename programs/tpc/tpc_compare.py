@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from harness.differ.compare import compare
-from harness.differ.relaxations import Measure, Tolerance
+from harness.diff.compare import compare
+from harness.diff.relaxations import Measure, Tolerance
 from harness.queries.allowances import Allowance
 
 

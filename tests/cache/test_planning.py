@@ -14,7 +14,7 @@ from harness.metadata.iceberg.columns import raw as manifests
 from harness.storage import stores
 from harness.storage.decoded import DECODED, KeptEntry, Memory
 from harness.storage.stores import Storage
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 FILTERS = [None, "id = 17", "region = 'eu'", "id > 8 AND region = 'us'", "id IS NULL"]
 

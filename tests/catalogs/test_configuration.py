@@ -9,7 +9,7 @@ from harness.cli import main
 from harness.errors import RequestError, StorageError, TableNotFoundError
 from harness.metadata.catalogs import pyiceberg, resolving
 from harness.testing.unity_server import UnityServer
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ import pytest
 
 import harness
 from harness.metadata.catalogs.pyiceberg import options_of
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @dataclass

@@ -22,7 +22,7 @@ from harness.metadata.catalogs.catalog import Catalog, walk
 from harness.metadata.catalogs.unity import Unity, lent, open_unity
 from harness.storage import configuration as renewal
 from harness.testing.unity_server import UnityServer
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 TOKEN = "dapi-0123456789abcdef"
 HOUR_MS = 3_600_000

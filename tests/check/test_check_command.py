@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import harness
+from harness.check.reports import to_sarif
 from harness.cli import main
 from harness.errors import HarnessWarning, RequestError, UnknownColumnError
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.tools.check.reports import to_sarif
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

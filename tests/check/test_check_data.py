@@ -7,15 +7,15 @@ import duckdb
 import pytest
 
 import harness
+from harness.check.rules import Severity
+from harness.check.running import check, every_rule
 from harness.engines.duckdb import leaves
 from harness.engines.row_groups import RowGroups
 from harness.errors import TableNotFoundError, UnsupportedError
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.loading import find
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.tools.check.rules import Severity
-from harness.tools.check.running import check, every_rule
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.loading import find
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 BUILDERS = {"ICE": IcebergTable, "DEL": DeltaTable}
 ROWS = 4242

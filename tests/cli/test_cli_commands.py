@@ -19,8 +19,8 @@ import harness
 from harness.cli import main
 from harness.cli.writers import QueryRows
 from harness.errors import MissingFileError
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 class StandIn:

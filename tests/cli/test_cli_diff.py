@@ -12,11 +12,11 @@ import pytest
 import harness
 import harness.snapshot  # binds the engines before a test replaces them
 from harness.cli import main
-from harness.differ.relaxations import ALL_TYPE_RULES, Relaxations, Tolerance, TypeRule
-from harness.differ.result import ComparisonResult, RowDifference, RowKind, SideInfo
-from harness.differ.sources import RowSource, SourceKind
+from harness.diff.relaxations import ALL_TYPE_RULES, Relaxations, Tolerance, TypeRule
+from harness.diff.result import ComparisonResult, RowDifference, RowKind, SideInfo
+from harness.diff.sources import RowSource, SourceKind
 from harness.errors import CorruptFileError, EngineError, RequestError, UnsupportedError
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 SIDE = SideInfo(name="t", engine="duckdb 2.0.0", rows=1)
 EQUAL = ComparisonResult(left=SIDE, right=SIDE, columns=("a",))

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from harness.cli import main
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 ROWS = [{"k": 1, "v": 0.1}, {"k": 1, "v": 0.2}, {"k": 1, "v": 0.3}, {"k": 2, "v": 1.0}]
 

@@ -20,7 +20,7 @@ from harness.cli import main
 from harness.cli.interruption import Interruption, listening
 from harness.cli.terminal import logs_as_lines
 from harness.errors import EngineError
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 pytestmark = [
     pytest.mark.slow,

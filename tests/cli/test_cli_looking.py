@@ -12,8 +12,8 @@ import pytest
 from harness.cli import main
 from harness.errors import size_text
 from harness.metadata.model.text_tables import cell_width
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(scope="module")

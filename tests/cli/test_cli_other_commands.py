@@ -79,7 +79,7 @@ def test_a_system_that_cannot_hold_a_worker_to_limits(capfd, monkeypatch):
     def run(*_, **__):
         raise RequestError("Cannot hold it: or accept by the option waived", options=["waived"])
 
-    monkeypatch.setattr("harness.tools.contained.launching.run", run)
+    monkeypatch.setattr("harness.untrusted.launching.run", run)
     assert main(["doctor", "--format", "json"]) == 0
     report = json.loads(capfd.readouterr().out)
     assert report["works"]["Untrusted reads"] is False

@@ -15,8 +15,8 @@ import harness
 from harness.cli import main, results, terminal
 from harness.errors import HarnessWarning, InvalidTableError
 from harness.storage.threads import phase
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 EVIL = "a\x1b[31m\x9b2J\x7f\u202e\u2066\u2028\u061cz"
 STEERING = set(EVIL) - set("a[31m2Jz")

@@ -20,7 +20,7 @@ from harness.engines.duckdb import instance
 from harness.errors import warn
 from harness.storage import threads
 from harness.storage.threads import Phase
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 ROWS = 60_000
 """More than a comparison fetches, so that sides are hashed."""

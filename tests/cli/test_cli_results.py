@@ -14,7 +14,7 @@ import pytest
 
 from harness.cli import main, results
 from harness.errors import RequestError
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 QUERY = ["sql", "SELECT 42 AS x", "--format", "jsonl"]
 FULL = Path("/dev/full")

@@ -9,7 +9,7 @@ import pytest
 
 from harness.cli import interruption, main
 from harness.cli.shell.lines import completions
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from harness.cli import main
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.tools.contained.bounds import Bounds
-from harness.tools.contained.launching import Finished
+from harness.untrusted.bounds import Bounds
+from harness.untrusted.launching import Finished
+from harness.writing.delta.builder import DeltaTable
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def worker(monkeypatch):
             return self.answer
 
     found = Worker()
-    monkeypatch.setattr("harness.tools.contained.launching.run", found)
+    monkeypatch.setattr("harness.untrusted.launching.run", found)
     return found
 
 
@@ -145,11 +145,11 @@ def test_what_is_refused_starts_no_worker(table, worker, capfd, command, said):
 
 
 def test_options_are_named_as_the_command_has_them(worker, monkeypatch, capfd):
-    from harness.tools.contained.launching import _beyond
+    from harness.untrusted.launching import _beyond
 
     def beyond(*_, bounds, **__):
         raise _beyond("output_bytes", bounds, "gave back too many bytes")
 
-    monkeypatch.setattr("harness.tools.contained.launching.run", beyond)
+    monkeypatch.setattr("harness.untrusted.launching.run", beyond)
     assert main(["sql", "SELECT 1", "--untrusted", "--set", "bounds.output_bytes=7"]) == 2
     assert "7 are allowed; if you expect that, raise the option --set bounds.output_bytes [" in capfd.readouterr().err

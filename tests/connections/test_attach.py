@@ -7,11 +7,11 @@ import duckdb
 import pytest
 
 import harness
+from harness.connections.connection import view_plans
 from harness.engines.duckdb.engine import attach
 from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.tools.connections.connection import view_plans
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 VIEWS = "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal AND NOT temporary ORDER BY ALL"
 TEMPORARY = "SELECT count(*) FROM duckdb_views() WHERE temporary AND NOT internal"

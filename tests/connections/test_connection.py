@@ -10,8 +10,8 @@ import pytest
 
 import harness
 from harness.errors import AmbiguousTableError, EngineError, MissingFileError, RequestError, TableNotFoundError
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 SCHEMA = {"id": "long", "region": "string", "at": "struct<x: long>"}
 

@@ -8,12 +8,12 @@ import duckdb
 import pytest
 
 import harness
+from harness.connections.statements import finished, statements
+from harness.connections.tables import in_sql
 from harness.errors import AmbiguousTableError, HarnessWarning, StorageError, TableNotFoundError
 from harness.metadata.catalogs import pyiceberg
 from harness.queries.inputs import is_location
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.tools.connections.statements import finished, statements
-from harness.tools.connections.tables import in_sql
+from harness.writing.delta.builder import DeltaTable
 
 DOWN = '[tool.harness.catalogs.down]\ntype = "unity"\nuri = "http://127.0.0.1:9"\n'
 

@@ -18,9 +18,9 @@ from canonical import SEPARATOR, CanonicalTable, canonical_table
 from delta_bases import content, states_by_base
 
 import harness
-from harness.engines.oracle import read_apart
 from harness.metadata.files.variant import variant_to_json
-from harness.tools.slices.pulling import pull
+from harness.slices.pulling import pull
+from harness.suite.oracle_engine import read_apart
 
 pytestmark = pytest.mark.interop
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 SCHEMA = {"id": "long", "part": "string"}

@@ -13,7 +13,7 @@ from harness.errors import CorruptFileError
 from harness.metadata.delta.checkpoint_files import STATS_STRUCT
 from harness.metadata.delta.checkpoint_statistics import CheckpointPart, CheckpointStatistics
 from harness.storage.limits import DEFAULT
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 STRUCT = pa.struct([("numRecords", pa.int64()), ("minValues", pa.struct([("id", pa.int64()), ("a.b", pa.int64())]))])
 

@@ -12,8 +12,8 @@ from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.vectors import vector_path
 from harness.metadata.plan.deletes import InlineVector, StoredVector
 from harness.storage.stores import Storage
-from harness.testing.writing.delta.files import bitmap_bytes, vector_file_bytes
-from harness.testing.writing.delta.files import z85 as encode_z85
+from harness.writing.delta.files import bitmap_bytes, vector_file_bytes
+from harness.writing.delta.files import z85 as encode_z85
 
 ODD = "^-aqEH.-t@S}K{vb[*~^"
 PORTABLE, NATIVE = 1681511377, 1681511376

@@ -5,7 +5,7 @@ import pytest
 
 import harness
 from harness.errors import UnknownColumnError
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 
 def snapshot(table: DeltaTable, **how: Any) -> harness.Snapshot:

@@ -6,8 +6,8 @@ import pytest
 import harness
 from harness import errors
 from harness.file_index import FileIndex, file_uri
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from harness.storage import stores
 from harness.storage.decoded import DECODED
 from harness.storage.limits import Limits
 from harness.storage.stores import Storage
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 FILTERS = (None, "id = 3", "name = 'n4'", "day < DATE '1970-01-04'", "id = 1 OR name LIKE 'n5%'", "id IS NULL")
 READ: list[int] = []

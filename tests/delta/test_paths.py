@@ -10,7 +10,7 @@ import harness
 from harness.errors import InvalidTableError, MissingFileError, UnsupportedError
 from harness.metadata.delta.commits import ids_of
 from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 LOCAL = TableRoot.of("/data/my table%20#1")
 REMOTE = TableRoot.of("s3://bucket/tables/t/")

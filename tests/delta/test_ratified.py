@@ -8,7 +8,7 @@ import harness
 from harness import errors
 from harness.cli import main
 from harness.metadata.plan.read_options import catalog_answer
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 UUID = "7d17ac10-5cc3-401b-bd1a-9c82dd2ea032"
 OTHER = "b91807ba-fe18-488c-a15e-c4807dbd2174"

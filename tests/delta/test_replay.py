@@ -14,7 +14,7 @@ from harness.metadata.delta.replay import load_state
 from harness.metadata.delta.segment import choose_segment
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 V2_PROTOCOL = {

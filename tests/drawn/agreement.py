@@ -17,13 +17,13 @@ from drawn.models.model import TableModel, arrow_rows, scenario_rows
 from drawn.predicates import sql
 from drawn.reads import Bound, First, Read, Shape, answer, parameters, text
 from drawn.strategies.histories import DrawnHistory
-from harness.differ.compare import compare
-from harness.differ.result import ComparisonResult, SchemaKind
-from harness.engines.oracle import read_apart
+from harness.diff.compare import compare
+from harness.diff.result import ComparisonResult, SchemaKind
 from harness.errors import UnsupportedError
+from harness.suite.oracle_engine import read_apart
+from harness.suite.scenarios.building import begin
+from harness.suite.scenarios.model import Expectation, History, Scenario, Selector
 from harness.table import open_table
-from harness.testing.scenarios.building import begin
-from harness.testing.scenarios.model import Expectation, History, Scenario, Selector
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -201,7 +201,7 @@ def _bound_on_spark(snapshot: harness.Snapshot, shape: Bound) -> pa.Table:
 
 def _exact(frame: DataFrame) -> pa.Table:
     """A frame's rows in the types that harness says of its columns."""
-    from harness.differ.spark_side import logical
+    from harness.diff.spark_side import logical
     from harness.engines.spark.engine import conform
 
     return conform(frame.toArrow(), pa.schema([logical(field) for field in frame.schema.fields]))

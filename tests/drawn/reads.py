@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, assert_never
 from drawn.models.model import Columns, Row, TableModel
 from drawn.predicates import Predicate, comparable, holds, literals, quoted, sql
 from harness.metadata.model.schema import DateType, DecimalType, Field, IntegerType, Type
-from harness.testing.scenarios.model import Selector
+from harness.suite.scenarios.model import Selector
 
 CURRENT = Selector()
 Measure: TypeAlias = tuple[Literal["count", "min", "max", "sum"], str | None]

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 import harness
 from harness.engines.spark import engine
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def comparable(rows: pa.Table) -> list[tuple[str, ...]]:

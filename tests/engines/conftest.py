@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

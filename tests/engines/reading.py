@@ -11,7 +11,7 @@ from harness.engines.column_values import conform
 from harness.engines.duckdb import relations as engine
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.relations import Use
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def arrow(

@@ -16,7 +16,7 @@ from harness.errors import CorruptFileError, RequestError
 from harness.snapshot import Snapshot
 from harness.storage import threads
 from harness.table import open_table
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 MANY = 150_000
 ENDLESS = 1_000_000  # of a file; the threads of DuckDB may take the rest of MANY into its streaming buffer

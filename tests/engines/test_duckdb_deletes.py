@@ -12,7 +12,7 @@ from harness.engines.duckdb import lowering
 from harness.engines.duckdb.instance import connect
 from harness.errors import HarnessError, RequestError
 from harness.table import open_table
-from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 Make = Callable[..., IcebergTable]
 

@@ -14,8 +14,8 @@ from harness.engines.duckdb import relations as engine
 from harness.engines.duckdb.instance import cursor
 from harness.engines.registry import find_engine
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

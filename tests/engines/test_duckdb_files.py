@@ -24,7 +24,7 @@ from harness.engines.duckdb import instance
 from harness.engines.duckdb.instance import DuckDBFiles, connect, cursor
 from harness.engines.duckdb.store_files import PlannedFile, planned_files
 from harness.storage.stores import FileStatus, Storage
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 ROWS = 100_000
 

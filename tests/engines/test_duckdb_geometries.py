@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import harness
-from harness.engines.oracle import to_arrow as oracle_arrow
 from harness.errors import CorruptFileError
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.suite.oracle_engine import to_arrow as oracle_arrow
+from harness.writing.iceberg.builder import IcebergTable
 
 BIG = bytes.fromhex("00000000013ff00000000000004000000000000000")
 LITTLE = bytes.fromhex("0101000000000000000000f03f0000000000000040")

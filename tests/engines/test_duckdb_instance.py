@@ -12,7 +12,7 @@ from harness.engines.duckdb import instance
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import cursor
 from harness.errors import CorruptFileError, EngineError
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 SETTINGS = "current_setting('TimeZone'), current_setting('threads'), current_setting('preserve_insertion_order')"
 

@@ -12,8 +12,8 @@ from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.scans import counted
 from harness.errors import CorruptFileError, HarnessWarning
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
 
 
 def test_the_empty_name(make):  # Arrow can say it, DuckDB's SQL cannot

@@ -20,7 +20,7 @@ from harness.engines.duckdb.lowering import Run
 from harness.engines.duckdb.relations import Use
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.table import open_table
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 GROUP = 20_000  # ten vectors, the last of them not full
 FILE = 3 * GROUP

@@ -16,8 +16,8 @@ import pytest
 import harness
 from harness.engines.data_files import FileName
 from harness.engines.footers import refusal
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 INSTANT = datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC)
 COLUMNS = {"id": "long", "b": "binary", "s": "string", "nested": "struct<b: binary>"}

@@ -9,7 +9,7 @@ import pytest
 import harness
 from harness.engines.duckdb.instance import connect
 from harness.engines.duckdb.relations import relation
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 UTC = dt.UTC
 

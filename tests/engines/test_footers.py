@@ -21,8 +21,8 @@ from harness.errors import CorruptFileError, HarnessWarning, MissingFileError, i
 from harness.metadata.files import parquet_footer
 from harness.metadata.files.parquet_footer import Contradiction, check_counts, parse_tail
 from harness.storage.stores import Storage
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def test_a_local_file_whose_end_was_read_is_not_looked_at_once_more(tmp_path, monkeypatch):

@@ -24,7 +24,7 @@ from harness.metadata.model.schema import Field, IntegerType, OpaqueType, Struct
 from harness.metadata.plan.projection import Stored
 from harness.storage.stores import Storage
 from harness.table import open_table
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 FORMATS = ("avro", "orc")
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 pytest.importorskip("pyspark")
 

@@ -32,7 +32,7 @@ from harness.engines.spark.connect import PlainPaths, _spellings, reader_for, re
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.planned_source import PlannedSource
 from harness.testing.demo import build_demo_tables
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(params=[PlainPaths, PlannedSource], ids=["plain", "source"])

@@ -14,7 +14,7 @@ from harness.engines.spark import engine
 from harness.engines.union_arms import with_merged_scopes
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.table import open_table
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recorded row counts")
 

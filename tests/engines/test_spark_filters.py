@@ -13,8 +13,8 @@ from harness.engines.duckdb.instance import connect
 from harness.errors import UnsupportedError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import is_decided
-from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.testing.writing.iceberg.types import schema_of
+from harness.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.types import schema_of
 
 pytest.importorskip("pyspark")
 

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 import harness
-from harness.engines.oracle import to_arrow as oracle_arrow
 from harness.engines.spark import engine as spark_engine
 from harness.engines.spark.connect import PlainPaths
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.suite.oracle_engine import to_arrow as oracle_arrow
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(params=["gateway", "plain paths"])

@@ -22,10 +22,10 @@ from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import Gateway
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage import gate
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.loading import find
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.loading import find
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(params=["on a cluster", "in a local session"], autouse=True)

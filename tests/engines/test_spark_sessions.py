@@ -14,10 +14,10 @@ from harness.engines.spark import engine
 from harness.engines.spark.connect import PlainPaths
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.planned_source import PlannedSource
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.evidence import Evidence, evidence_of
-from harness.testing.scenarios.loading import find
-from harness.testing.scenarios.verifying import verify
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.evidence import Evidence, evidence_of
+from harness.suite.scenarios.loading import find
+from harness.suite.scenarios.verifying import verify
 
 READS = (
     "iceberg/types/",

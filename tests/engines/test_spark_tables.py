@@ -21,7 +21,7 @@ from harness.engines.spark.types import natural, shown, storage_type
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import STORED_STRUCT, PhysicalField
 from harness.testing.demo import build_demo_tables
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from footer_edits import edit
 import harness
 from harness.errors import CorruptDeleteError
 from harness.metadata.deletes.matching import FILE_PATH_ID
-from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.testing.writing.iceberg.files import DataFileHandle
+from harness.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.files import DataFileHandle
 
 ALL = [{"id": i, "name": None if i == 4 else f"n{i}"} for i in range(6)]
 LONG = 8

@@ -20,7 +20,7 @@ from harness.metadata.plan.deletes import EqualityDelete, InlineVector, Position
 from harness.metadata.plan.scan_plan import FILES, Counts, Partition, no_skipped_files
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.stores import Storage
-from harness.testing.writing.delta.files import bitmap_bytes, z85
+from harness.writing.delta.files import bitmap_bytes, z85
 
 
 def fingerprint(plan: PlannedScan) -> bytes:

@@ -8,10 +8,10 @@ from typing import Any
 from states import DELETE_NUMBER, NUMBERS, TARGET, State
 from tables import forked_table
 
-from harness.testing.scenarios.iceberg.history import IcebergHistory
-from harness.testing.writing.iceberg.avro import AvroDocument
-from harness.testing.writing.iceberg.builder import DataFileHandle, IcebergTable
-from harness.testing.writing.iceberg.files import PATH_ID
+from harness.suite.scenarios.iceberg.history import IcebergHistory
+from harness.writing.iceberg.avro import AvroDocument
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.writing.iceberg.files import PATH_ID
 
 COLUMNS = {"r": "int", "k": "int", "m": "int", "o": "int", "p": "string", "q": "string"}
 _TABLE = {"schema": COLUMNS, "format-version": 2, "metadata-names": "uuid"}

@@ -14,12 +14,12 @@ import pyarrow as pa
 from packing import fingerprint, likeness, packed
 from scenario_text import dump
 
-from harness.engines.oracle import read_apart
 from harness.engines.registry import find_engine
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.queries.sql import sql
+from harness.suite.oracle_engine import read_apart
+from harness.suite.scenarios.model import ResolvedSelector, Scenario
 from harness.table import Table, open_table
-from harness.testing.scenarios.model import ResolvedSelector, Scenario
 
 ROOT = Path(__file__).parents[2]
 Rows: TypeAlias = Sequence[tuple[Any, ...]]

@@ -17,12 +17,12 @@ from typing import Any
 from model import File, Table
 from words import Word
 
-from harness.testing.scenarios.building import begin
-from harness.testing.scenarios.delta.history import DeltaHistory
-from harness.testing.scenarios.iceberg.history import IcebergHistory
-from harness.testing.scenarios.iceberg.writes import IcebergWrites
-from harness.testing.scenarios.model import Scenario, Selector
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.suite.scenarios.building import begin
+from harness.suite.scenarios.delta.history import DeltaHistory
+from harness.suite.scenarios.iceberg.history import IcebergHistory
+from harness.suite.scenarios.iceberg.writes import IcebergWrites
+from harness.suite.scenarios.model import Scenario, Selector
+from harness.writing.iceberg.builder import IcebergTable
 
 SCHEMA = {"k": "int", "p": "string", "v": "int"}
 _BEGUN: Mapping[str, dict[str, Any]] = {

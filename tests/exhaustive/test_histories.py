@@ -13,7 +13,7 @@ from reading import Failure, Read, Reading, kept
 from tables import Built, begun, grown
 from words import ALPHABET, longer
 
-from harness.testing.scenarios.model import Expectation, Selector
+from harness.suite.scenarios.model import Expectation, Selector
 
 _AT_ONCE = 2000
 """Tables that are there, and that Spark reads, at once."""

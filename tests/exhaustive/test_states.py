@@ -15,8 +15,8 @@ from pairs import COLUMNS, Files, written
 from reading import Rows, difference, rows_of
 from states import KINDS, State, all_states, is_overlooked, is_refused, left
 
-from harness.engines.oracle import read_apart
 from harness.errors import CorruptDeleteError
+from harness.suite.oracle_engine import read_apart
 from harness.table import open_table
 
 pytestmark = pytest.mark.slow

@@ -14,8 +14,8 @@ from bombs import avro, number
 from harness.errors import CorruptFileError, HarnessError, LimitError
 from harness.metadata.files.avro import read_avro
 from harness.metadata.files.avro_container import Wanted, open_container
-from harness.testing.oracle import iceberg_manifests as planner
-from harness.testing.oracle.avro import open_avro
+from harness.suite.oracle import iceberg_manifests as planner
+from harness.suite.oracle.avro import open_avro
 
 
 def container(type_, count, block, codec="null"):

@@ -5,7 +5,7 @@ import pytest
 
 from harness.engines.data_files import canonical_wkb
 from harness.errors import CorruptFileError
-from harness.testing.oracle.values import canonical
+from harness.suite.oracle.values import canonical
 
 XY, XYZ = "000000000000f03f0000000000000040", "000000000000f03f00000000000000400000000000000840"
 BIG_XY, BIG_XYZ = "3ff00000000000004000000000000000", "3ff000000000000040000000000000004008000000000000"

@@ -7,8 +7,8 @@ import pytest
 import harness
 from harness.errors import RequestError
 from harness.metadata.filters.parse import parse_filter
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 ROWS = ([{"id": 1, "s": "a"}, {"id": 2, "s": "b"}], [{"id": 3, "s": "c"}])
 

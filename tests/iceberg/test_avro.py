@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.errors import CorruptFileError, LimitError, UnsupportedError
 from harness.metadata.files.avro_container import Wanted, open_container
-from harness.testing.writing.iceberg.avro import write_avro
+from harness.writing.iceberg.avro import write_avro
 
 
 def container(schema, rows, *, codec="null", sync_interval=16000, **options):

@@ -3,7 +3,7 @@
 import pytest
 
 import harness
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.mark.parametrize("false", ["data", "delete"])

@@ -18,8 +18,8 @@ from harness.metadata.iceberg.table import load
 from harness.metadata.plan.read_options import ReadOptions
 from harness.storage.paths import PathMap
 from harness.storage.stores import Storage
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 A = "00001-aaaaaaaa-0000-0000-0000-000000000000.metadata.json"
 B = "00001-bbbbbbbb-0000-0000-0000-000000000000.metadata.json"

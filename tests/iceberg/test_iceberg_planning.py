@@ -3,7 +3,7 @@
 import pytest
 
 import harness
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 ROWS = ([{"id": 1, "n": 1}], [{"id": 2, "n": 5}], [{"id": 3, "n": 9}])
 

@@ -14,7 +14,7 @@ from harness.metadata.iceberg.skipping import projected
 from harness.metadata.iceberg.summaries import ManifestFilter
 from harness.metadata.iceberg.transforms import Identity
 from harness.metadata.model import schema as dt
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from harness.metadata.deletes import puffin
 from harness.metadata.plan.deletes import StoredVector
 from harness.metadata.planned_scan import with_storage
 from harness.storage.stores import Storage
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 A, C = "s3://t/data/a.parquet", "s3://t/data/c.parquet"
 PATH_ID, POS_ID = 2147483546, 2147483545

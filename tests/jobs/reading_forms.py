@@ -15,8 +15,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import harness
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def make_lake(warehouse: Path) -> SimpleNamespace:

@@ -9,8 +9,8 @@ from reading_forms import FIRST, FORMS, METADATA, NOW, ids, make_lake
 import harness
 from harness.errors import RequestError
 from harness.testing.literals import literal
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.harness_spark
 

@@ -9,8 +9,8 @@ import harness
 from harness.errors import CorruptFileError
 from harness.metadata.model.drawing import Bar, Kind
 from harness.metadata.tables.history import COUNTS, drawn, history
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def counts(entry: dict[str, Any]) -> tuple[int | None, ...]:

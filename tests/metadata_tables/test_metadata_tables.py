@@ -9,8 +9,8 @@ import harness
 from harness.errors import MissingFileError, RequestError, UnknownColumnError
 from harness.metadata.iceberg.columns import entries as walked
 from harness.metadata.tables.reading import NAMES
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 DAY = datetime.date(2022, 1, 8)  # 19000 days after 1970-01-01
 NEXT = datetime.date(2022, 1, 9)

@@ -6,7 +6,7 @@ Skipped where no Chromium or Chrome is found on PATH.
 import pytest
 
 from harness.cli import main
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.browser
 COMMANDS = ("info", "plan", "history")

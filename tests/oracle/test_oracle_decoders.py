@@ -15,10 +15,10 @@ from pyroaring import BitMap, BitMap64
 
 import harness
 from harness.engines.registry import find_engine
-from harness.testing.oracle.avro import open_avro
-from harness.testing.oracle.bitmaps import delta_vector, puffin_vector
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.suite.oracle.avro import open_avro
+from harness.suite.oracle.bitmaps import delta_vector, puffin_vector
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def container(fields: list[Any], rows: list[Any], codec: str = "null", **more: Any) -> bytes:

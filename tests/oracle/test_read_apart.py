@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.engines.oracle import read_apart
 from harness.errors import EngineError, RequestError, UnknownColumnError
-from harness.testing import oracle
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.suite import oracle
+from harness.suite.oracle_engine import read_apart
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def both(location: str | Path, *, columns: list[str] | None = None, where: str | None = None, **selector: Any) -> Any:

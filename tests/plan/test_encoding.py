@@ -15,8 +15,8 @@ import pytest
 import harness
 from harness import ScanPlan
 from harness.errors import HarnessError, OutsideTableError, RequestError, UnsupportedError
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 WHERE = "p = 'a' AND id > 1"
 

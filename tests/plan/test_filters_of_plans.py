@@ -10,8 +10,8 @@ import pytest
 import harness
 from harness.cli import main
 from harness.table import open_table
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 SCHEMA = {"id": "long", "k": "int", "region": "string"}
 

@@ -13,8 +13,8 @@ from harness.metadata.model.text_tables import cell_width
 from harness.metadata.plan.deletes import PositionDeleteFile, PositionDeletes, PositionFiles
 from harness.metadata.plan.layout import layout
 from harness.metadata.plan.scan_plan import FILES, Partition, ScanPlan
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 WHERE = "p <> 'c' AND id < 5"
 

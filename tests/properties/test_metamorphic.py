@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import open_table
-from harness.differ.compare import compare
+from harness.diff.compare import compare
 from harness.engines import union_arms
 from harness.engines.duckdb import lowering, scans
-from harness.engines.oracle import read_apart
 from harness.engines.registry import find_engine
+from harness.suite.oracle_engine import read_apart
 
 # A drawn history may drop every column that an old file has.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import ScanPlan, open_plan, open_table
-from harness.differ.compare import compare
-from harness.engines.oracle import read_apart
+from harness.diff.compare import compare
+from harness.suite.oracle_engine import read_apart
 
 # A drawn history may drop every column that an old file has.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import harness
 from harness.engines.duckdb.instance import cursor
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def written(place: Path, name: str, drawn: list[dict[str, object]], size: int) -> harness.Table:

@@ -15,9 +15,9 @@ from test_metamorphic import assert_same
 
 from harness import MissingFileError, RequestError, UnsupportedError, open_table, pull
 from harness.engines.duckdb.instance import connect
-from harness.engines.oracle import read_apart
-from harness.testing.scenarios.model import Selector
-from harness.tools.anonymising.pseudonyms import Pseudonyms
+from harness.slices.anonymising.pseudonyms import Pseudonyms
+from harness.suite.oracle_engine import read_apart
+from harness.suite.scenarios.model import Selector
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning"),

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 DAY = 86_400_000_000
 

@@ -22,7 +22,7 @@ from harness.engines.spark.transpile.functions.table import NAMES
 from harness.errors import UnsupportedError
 from harness.queries.allowances import allowances
 from harness.queries.rewrite import has_older_parser
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 ULPS = 2
 SCALAR_KINDS = [

@@ -15,8 +15,8 @@ from harness.cli import main
 from harness.errors import EngineError, RequestError, TableNotFoundError, UnsupportedError
 from harness.queries.parameters import by_name, numbered
 from harness.queries.rewrite import rewrite
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from harness.errors import MissingFileError
 from harness.metadata.model.schema import Field, IntegerType, ListType, Schema, StringType
 from harness.queries.inputs import planned
 from harness.queries.rewrite import rewrite
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 SCHEMA = Schema(
     fields=(

@@ -11,7 +11,7 @@ import pytest
 import harness
 from harness.engines.duckdb.instance import connect
 from harness.errors import EngineError, RequestError, TableNotFoundError, UnsupportedError
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 T = {
     "id": "int",

@@ -17,7 +17,7 @@ from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
 from harness.queries.inputs import planned
 from harness.queries.plain import KEYWORDS, Rewritten, rewrite_plain
 from harness.queries.rewrite import parse_statement, rewrite, rewrite_statement
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 ALIKE = [
     ("FROM t", "SELECT * FROM t"),

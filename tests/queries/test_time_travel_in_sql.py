@@ -13,8 +13,8 @@ from harness.errors import RequestError, SnapshotNotFoundError
 from harness.metadata.model.schema import DateType, Field, Schema, TimestampType
 from harness.queries.rewrite import parse_statement, rewrite
 from harness.queries.time_travel import pin
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 ORDERS = ("orders",)
 

@@ -10,7 +10,7 @@ import pytest
 from reference_session import QUICK, QUICK_DELTA, start
 
 import harness
-from harness.testing.conformance.readers import PINNED
+from harness.suite.readers import PINNED
 
 COUNTED = pytest.StashKey[Counter[str]]()
 

@@ -22,8 +22,8 @@ from iceberg_histories import ON_READ
 from reference_session import QUICK_DELTA, start
 from written_tables import histories
 
-from harness.testing.conformance.readers import PINNED
-from harness.testing.scenarios.loading import fixtures_directory
+from harness.suite.readers import PINNED
+from harness.suite.scenarios.loading import fixtures_directory
 
 PLACE = fixtures_directory() / "reference"
 

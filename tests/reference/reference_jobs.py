@@ -8,8 +8,8 @@ from typing import Any
 
 import harness
 from harness.testing.jobs.job import SparkJob
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 def registered(spark: Any, place: Path) -> SparkJob:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from harness.testing.scenarios.model import Scenario
+from harness.suite.scenarios.model import Scenario
 
 
 def drawn(examples: int) -> settings:

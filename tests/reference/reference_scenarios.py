@@ -13,11 +13,11 @@ from drawn.agreement import scenario_of
 from drawn.reads import Read
 from drawn.strategies import DrawnHistory
 
-from harness.testing.conformance.judging import Strictness, described, judge
-from harness.testing.conformance.results import Check, Outcome
-from harness.testing.conformance.runner import table_at
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
+from harness.suite.judging import Strictness, described, judge
+from harness.suite.results import Check, Outcome
+from harness.suite.runner import table_at
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
 
 
 def differences(format: str) -> dict[str, str]:
@@ -31,7 +31,7 @@ def differences(format: str) -> dict[str, str]:
 class Reference:
     """A reference implementation, and what is known of it.
 
-    reader: a `SparkReference` of `harness.testing.conformance.other_readers`. declines: what it raises when it has no
+    reader: a `SparkReference` of `harness.suite.other_readers`. declines: what it raises when it has no
         way to ask.
     feed: reads the changes of a table from a version to another; None: it has none.
     not_asked: metadata columns of harness that it has not, or holds in another form.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import harness
-from harness.testing.conformance.readers import PINNED
+from harness.suite.readers import PINNED
 
 # What runs once is interpreted: compiling it costs more.
 QUICK = {

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.loading import find
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.loading import find
 
 WAYS: dict[str, dict[str, Any]] = {"whole": {"last": 3}, "sample": {"sample_rows": 2}, "compact": {"compact": True}}
 

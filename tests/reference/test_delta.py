@@ -13,7 +13,7 @@ from reference_scenarios import Reference, differences
 from reference_slices import check
 from written_tables import DeltaWritten
 
-from harness.testing.scenarios.loading import find
+from harness.suite.scenarios.loading import find
 
 pytestmark = pytest.mark.interop
 BEFORE_A_MERGE = ("deletion-vectors", "change-data-feed", "log-compaction", "mapped-by-name", "partitions", "types")
@@ -53,7 +53,7 @@ def test_delta_writes_drawn_histories_and_harness_reads(steps, delta_spark, tmp_
 @pytest.fixture(scope="module")
 def delta(delta_spark: Any) -> Reference:
     """The suite's reader of Delta Lake, in a session beside the tests' own."""
-    from harness.testing.conformance import other_readers as readers
+    from harness.suite import other_readers as readers
 
     session = delta_spark.newSession()
 

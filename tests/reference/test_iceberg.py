@@ -15,7 +15,7 @@ from reference_scenarios import Reference, differences
 from reference_slices import check
 from written_tables import IcebergWritten
 
-from harness.testing.scenarios.loading import find
+from harness.suite.scenarios.loading import find
 
 pytestmark = pytest.mark.interop
 BEFORE_A_MERGE = (
@@ -67,7 +67,7 @@ def test_iceberg_writes_drawn_histories(steps, iceberg_spark, warehouse, counted
 @pytest.fixture(scope="module")
 def iceberg(iceberg_spark: Any) -> Reference:
     """The suite's reader of Apache Iceberg, in a session beside the tests' own."""
-    from harness.testing.conformance import other_readers as readers
+    from harness.suite import other_readers as readers
 
     session = iceberg_spark.newSession()
     session.conf.set("spark.sql.caseSensitive", "true")  # some scenarios have names that differ in case alone

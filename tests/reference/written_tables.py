@@ -22,9 +22,9 @@ import pyarrow as pa
 from hypothesis import currently_in_test_context, note
 
 import harness
-from harness.engines.oracle import read_apart
-from harness.testing.conformance.judging import recoded
-from harness.tools.check.rules import Severity
+from harness.check.rules import Severity
+from harness.suite.judging import recoded
+from harness.suite.oracle_engine import read_apart
 
 ENGINES = ("duckdb", "oracle", "spark")
 Step: TypeAlias = str | tuple[str, ...] | Callable[[Any, str], None]

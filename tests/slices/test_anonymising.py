@@ -12,10 +12,10 @@ import pytest
 import harness
 from harness.cli import main
 from harness.errors import RequestError, UnsupportedError
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.tools.anonymising.pseudonyms import Pseudonyms
-from harness.tools.slices.request import SliceRequest
+from harness.slices.anonymising.pseudonyms import Pseudonyms
+from harness.slices.request import SliceRequest
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.filterwarnings("ignore:Slice :harness.errors.HarnessWarning")
 

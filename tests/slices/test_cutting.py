@@ -8,8 +8,8 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 ROWS = [{"id": i, "name": f"n{i}"} for i in range(6)]
 

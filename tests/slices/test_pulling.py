@@ -15,9 +15,9 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.tools.slices import place as copying
+from harness.slices import place as copying
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 EU, US = [{"id": i, "region": "eu"} for i in range(4)], [{"id": i + 10, "region": "us"} for i in range(4)]
 
@@ -224,7 +224,7 @@ def test_a_full_disk_is_named_whatever_is_written(make, tmp_path, monkeypatch):
 def test_a_file_that_changed_since_it_was_fetched_is_fetched_again(tmp_path, monkeypatch):
     delta(tmp_path / "source")
     with monkeypatch.context() as patch:
-        patch.setattr("harness.tools.slices.place.SlicePlace.publish", _interrupt)
+        patch.setattr("harness.slices.place.SlicePlace.publish", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             harness.pull(tmp_path / "source", tmp_path / "slice")
     damaged = next((tmp_path / "slice").glob("*.parquet"))

@@ -6,7 +6,7 @@ import pytest
 
 import harness
 from harness.storage.stores import Storage
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 
 def last_line(data: bytes) -> bytes:

@@ -16,10 +16,10 @@ import fsspec
 import pytest
 
 import harness
-from harness.differ import opening
+from harness.diff import opening
 from harness.errors import HarnessError
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @dataclass

@@ -16,8 +16,8 @@ from harness.errors import HarnessError, StorageError
 from harness.storage.object_client import told
 from harness.storage.option_names import StoreKind
 from harness.storage.stores import Storage
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 class ClientError(Exception):

@@ -13,14 +13,14 @@ import pytest
 from leaving_tables import KINDS, iceberg
 
 import harness
-from harness.engines import oracle
 from harness.errors import HarnessError, MissingFileError
 from harness.storage import gate
 from harness.storage.gate import Roots, Verdict
 from harness.storage.stores import Storage
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.tools.contained.bounds import directories_of
+from harness.suite import oracle_engine as oracle
+from harness.untrusted.bounds import directories_of
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 FAULTS = {
     "none": "does not exist",

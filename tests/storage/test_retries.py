@@ -16,7 +16,7 @@ from harness.storage import clients, configuration
 from harness.storage.clients import Traffic
 from harness.storage.configuration import Renewal
 from harness.storage.stores import Storage
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 
 @dataclass

@@ -10,7 +10,7 @@ from buckets import s3_store, upload
 
 import harness
 from harness.cli import main
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 pytest.importorskip("pyspark")
 pytestmark = pytest.mark.external

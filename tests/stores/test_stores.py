@@ -13,8 +13,8 @@ from buckets import AZURE_ACCOUNT, AZURE_KEY, BUCKET, s3_store, upload, upload_t
 
 import harness
 from harness.storage.stores import Storage
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.external
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pytest
 
 from harness.errors import RequestError
+from harness.suite.scenarios.loading import find
 from harness.testing.lake import make_table
 from harness.testing.plugin import spark_master_of
 from harness.testing.same_rows import assert_same_rows, rows_like
-from harness.testing.scenarios.loading import find
 from harness.testing.session import HarnessSession
 
 pytest_plugins = ["pytester"]
@@ -157,7 +157,7 @@ def test_tables_may_read_what_the_settings_allow(run, pytester):
     result = run(
         """
 import harness, pytest
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 def test_roots(harness_session, pytestconfig, tmp_path):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})

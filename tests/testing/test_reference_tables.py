@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import harness
-from harness.testing.scenarios.loading import fixtures_directory
+from harness.suite.scenarios.loading import fixtures_directory
 
 PLACE = fixtures_directory() / "reference"
 TABLES = sorted(path.parent.relative_to(PLACE).as_posix() for path in PLACE.glob("*/*/expected.json"))

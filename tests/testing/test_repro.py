@@ -10,9 +10,9 @@ from drawn.strategies import histories
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from harness.metadata.iceberg import deletes
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.loading import load
-from harness.testing.scenarios.verifying import read_with, verify
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.loading import load
+from harness.suite.scenarios.verifying import read_with, verify
 
 TABLE = {"schema": {"id": "long"}}
 SETTINGS = settings(

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from harness.testing.scenarios.loading import find
-from harness.testing.scenarios.rules import rules
+from harness.rules import rules
+from harness.suite.scenarios.loading import find
 
 RULES = {rule.name for rule in rules()}
 # What no scenario has to show: a format version that is not adopted, what engines do with a plan, the newest features.

@@ -1,7 +1,7 @@
 """Every scenario of fixtures/ on every engine, a test each: its reads give the rows, or the error, that it expects.
 
 The oracle plans by itself, without skipping a file. A scenario that an engine is known to fail stands in
-tests/conformance/expected-failures.txt with the reason, and a line there that no longer holds fails too.
+tests/suite/expected-failures.txt with the reason, and a line there that no longer holds fails too.
 """
 
 import operator
@@ -13,18 +13,18 @@ import pytest
 from scenario_text import dump
 
 from harness.engines import union_arms
-from harness.engines.oracle import read_apart
 from harness.engines.registry import find_engine
-from harness.testing.conformance.results import first_match, read_list
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.evidence import evidence_of
-from harness.testing.scenarios.features import missing_features
-from harness.testing.scenarios.loading import find, parse
-from harness.testing.scenarios.model import ExpectedError
-from harness.testing.scenarios.verifying import verify
+from harness.suite.oracle_engine import read_apart
+from harness.suite.results import first_match, read_list
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.evidence import evidence_of
+from harness.suite.scenarios.features import missing_features
+from harness.suite.scenarios.loading import find, parse
+from harness.suite.scenarios.model import ExpectedError
+from harness.suite.scenarios.verifying import verify
 
 SCENARIOS = find()
-EXPECTED_FAILURES = read_list(Path(__file__).parents[1] / "conformance/expected-failures.txt")
+EXPECTED_FAILURES = read_list(Path(__file__).parents[1] / "suite/expected-failures.txt")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning"),  # what is odd about a table is its point

@@ -4,9 +4,9 @@ import pytest
 
 from harness.cli import main
 from harness.errors import RequestError
-from harness.testing.scenarios import loading
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.loading import from_mapping
+from harness.suite.scenarios import loading
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.loading import from_mapping
 
 SCHEMA = {"schema": {"id": "long", "p": "string"}}
 ROWS = {"rows": [[1, "x"]]}

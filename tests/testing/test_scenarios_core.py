@@ -21,16 +21,16 @@ from harness.metadata.model.schema import (
     TimeType,
     UuidType,
 )
-from harness.testing.scenarios import loading
-from harness.testing.scenarios.building import build
-from harness.testing.scenarios.delta.features import DELTA_FEATURES
-from harness.testing.scenarios.delta.history import DeltaHistory
-from harness.testing.scenarios.evidence import evidence_of
-from harness.testing.scenarios.iceberg.history import IcebergHistory
-from harness.testing.scenarios.loading import from_mapping, load, parse
-from harness.testing.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector, Selector
-from harness.testing.scenarios.values import expanded, stored_value
-from harness.testing.scenarios.verifying import verify
+from harness.suite.scenarios import loading
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.delta.features import DELTA_FEATURES
+from harness.suite.scenarios.delta.history import DeltaHistory
+from harness.suite.scenarios.evidence import evidence_of
+from harness.suite.scenarios.iceberg.history import IcebergHistory
+from harness.suite.scenarios.loading import from_mapping, load, parse
+from harness.suite.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector, Selector
+from harness.suite.scenarios.values import expanded, stored_value
+from harness.suite.scenarios.verifying import verify
 
 _TEXT = """
 title: A position delete

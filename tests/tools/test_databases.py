@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.external
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.testing.writing.delta.builder import DeltaTable
+from harness.writing.delta.builder import DeltaTable
 
 pty = pytest.importorskip("pty", reason="there are no such terminals on this system")
 pytestmark = pytest.mark.external

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import RequestError
-from harness.testing.writing.delta.builder import DeltaTable
-from harness.testing.writing.iceberg.builder import IcebergTable
+from harness.writing.delta.builder import DeltaTable
+from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.mark.parametrize("builder", [DeltaTable, IcebergTable])

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from harness.errors import RequestError
-from harness.testing.writing.delta.builder import DeltaTable, edited_schema
-from harness.testing.writing.delta.files import upper_bound
-from harness.testing.writing.delta.types import schema_json, schema_of
-from harness.testing.writing.places import FIRST_TIMESTAMP_MS
+from harness.writing.delta.builder import DeltaTable, edited_schema
+from harness.writing.delta.files import upper_bound
+from harness.writing.delta.types import schema_json, schema_of
+from harness.writing.places import FIRST_TIMESTAMP_MS
 
 
 def commit(table, version=None):

@@ -11,8 +11,8 @@ import pytest
 
 from harness.errors import RequestError
 from harness.testing import demo
-from harness.testing.writing.iceberg.builder import IcebergTable
-from harness.testing.writing.iceberg.types import parse_type, stored, type_json
+from harness.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.types import parse_type, stored, type_json
 
 
 def small(directory, version=2, **more):

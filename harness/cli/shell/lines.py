@@ -14,10 +14,10 @@ import harness
 from harness.cli import interruption, terminal
 from harness.cli.formats import RowFormat
 from harness.cli.shell.session import COMMANDS, InputLines, Session
+from harness.connections.connection import Connection
+from harness.connections.tables import in_sql
 from harness.errors import HarnessError, HarnessWarning
 from harness.metadata.catalogs.catalog import Name
-from harness.tools.connections.connection import Connection
-from harness.tools.connections.tables import in_sql
 
 
 def converse(session: Session) -> None:

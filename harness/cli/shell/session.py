@@ -13,12 +13,12 @@ from harness.cli import interruption, results, terminal
 from harness.cli.formats import RowFormat, number_of_rows
 from harness.cli.looking import explained
 from harness.cli.writers import QueryRows, engine_error, write_rows
+from harness.connections.connection import Connection
+from harness.connections.statements import finished, statements
+from harness.connections.tables import in_sql
 from harness.errors import RequestError, visible
 from harness.metadata.catalogs.catalog import nearest
 from harness.metadata.model.text_tables import aligned
-from harness.tools.connections.connection import Connection
-from harness.tools.connections.statements import finished, statements
-from harness.tools.connections.tables import in_sql
 
 _BARE_WORDS = ("help", "quit", "exit")
 """Commands that need no dot: no statement of SQL consists of such a word."""

@@ -105,16 +105,16 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "engines": ("an engine's name, or two", lambda value: _is_text(value) or _are(_is_text)(value)),
     "allowed_roots": ("a list of directories", _are(_is_path)),
     "path_map": ("a mapping of paths to paths", _is_path_map),
-    "types": ("a set of TypeRule", _are(_is_a("harness.differ.relaxations.TypeRule"))),
+    "types": ("a set of TypeRule", _are(_is_a("harness.diff.relaxations.TypeRule"))),
     "amount": ("a Decimal; Tolerance.parse takes text", lambda value: isinstance(value, Decimal)),
     "where": ("a condition as SQL text, such as \"region = 'eu'\"", _is_condition),
     "connection": ("a connection of DuckDB", _is_connection),
     "ratified": ("a list of staged commits", lambda value: isinstance(value, Iterable)),
     "names": ("a list of names", _are(lambda value: value is None or _is_text(value))),
     "limits": ("harness.Limits(…)", _is_a("harness.storage.limits.Limits")),
-    "bounds": ("harness.Bounds(…)", _is_a("harness.tools.contained.bounds.Bounds")),
-    "relaxations": ("harness.Relaxations(…)", _is_a("harness.differ.relaxations.Relaxations")),
-    "request": ("harness.SliceRequest(…)", _is_a("harness.tools.slices.request.SliceRequest")),
+    "bounds": ("harness.Bounds(…)", _is_a("harness.untrusted.bounds.Bounds")),
+    "relaxations": ("harness.Relaxations(…)", _is_a("harness.diff.relaxations.Relaxations")),
+    "request": ("harness.SliceRequest(…)", _is_a("harness.slices.request.SliceRequest")),
 }
 """By name of the argument, which means the same in every function: words for its values, and their test."""
 

@@ -61,7 +61,7 @@ def test_asking_writes_nothing(prod):
 
 
 def test_a_path_goes_before_a_name(prod):
-    from harness.testing.writing.delta.builder import DeltaTable
+    from harness.writing.delta.builder import DeltaTable
 
     table = DeltaTable.create(prod / "prod.sales.orders", {"id": "long"})
     table.append(table.write_data([{"id": 7}]))

@@ -10,8 +10,8 @@ from typing import Any
 
 from drawn.models.model import Columns, DeleteKind, ModelFile, Row, TableModel, column_at, shown, written
 from harness.metadata.model.schema import Type
-from harness.testing.scenarios.model import Selector
-from harness.testing.writing.delta.types import schema_json, schema_of
+from harness.suite.scenarios.model import Selector
+from harness.writing.delta.types import schema_json, schema_of
 
 EMPTY = ("", b"")
 """Partition values that the log's texts cannot tell from null."""

@@ -23,10 +23,10 @@ from drawn.models.model import (
     written,
 )
 from harness.metadata.model.schema import Field, Type
-from harness.testing.scenarios.model import Selector
-from harness.testing.scenarios.values import stored_value
-from harness.testing.writing.iceberg.document import result_type, transform_value
-from harness.testing.writing.iceberg.types import parse_type
+from harness.suite.scenarios.model import Selector
+from harness.suite.scenarios.values import stored_value
+from harness.writing.iceberg.document import result_type, transform_value
+from harness.writing.iceberg.types import parse_type
 
 
 @dataclass(frozen=True, slots=True)

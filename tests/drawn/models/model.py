@@ -22,9 +22,9 @@ import pyarrow as pa
 
 from harness.errors import RequestError
 from harness.metadata.model import schema as dt
-from harness.testing.scenarios.building import expected_table
-from harness.testing.scenarios.model import Selector, TableFormat
-from harness.testing.scenarios.values import scenario_value, stored_struct, stored_value
+from harness.suite.scenarios.building import expected_table
+from harness.suite.scenarios.model import Selector, TableFormat
+from harness.suite.scenarios.values import scenario_value, stored_struct, stored_value
 
 Columns: TypeAlias = tuple[dt.Field, ...]
 TableKind: TypeAlias = Literal["iceberg-1", "iceberg-2", "iceberg-3", "delta"]

@@ -11,7 +11,7 @@ from drawn.strategies import delta_operations, iceberg_operations
 from drawn.strategies.columns import Operation
 from drawn.strategies.settings import tables
 from drawn.strategies.types import Draw, TableKind
-from harness.testing.scenarios.model import Selector, TableFormat
+from harness.suite.scenarios.model import Selector, TableFormat
 
 OPERATIONS: Final[Mapping[TableFormat, Mapping[str, Any]]] = {
     "iceberg": iceberg_operations.OPERATIONS,

@@ -14,7 +14,7 @@ from drawn.models.model import Columns, ModelFile, identities, scenario_rows, sh
 from drawn.strategies.columns import Draw, Kind, Operation, column_operations, fresh, paths
 from drawn.strategies.values import field_values, rows
 from harness.metadata.model import schema as dt
-from harness.testing.scenarios.values import scenario_value
+from harness.suite.scenarios.values import scenario_value
 
 File: TypeAlias = dict[str, Any]
 Scope: TypeAlias = tuple[Any, ...]

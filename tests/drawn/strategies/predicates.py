@@ -10,7 +10,7 @@ from drawn.predicates import OPERATORS, Compare, In, IsNull, Join, Not, Predicat
 from drawn.strategies.types import Draw
 from drawn.strategies.values import USUAL_FLOATS, pool
 from harness.metadata.model import schema as dt
-from harness.testing.scenarios.values import stored_value
+from harness.suite.scenarios.values import stored_value
 
 _YEARS = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
 

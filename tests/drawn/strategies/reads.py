@@ -11,7 +11,7 @@ from drawn.reads import Bound, First, Groups, Measure, Order, Pairs, Read, Shape
 from drawn.strategies.predicates import predicates
 from drawn.strategies.types import Draw
 from harness.metadata.model import schema as dt
-from harness.testing.scenarios.model import Selector
+from harness.suite.scenarios.model import Selector
 
 
 @st.composite

@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from harness.engines.registry import registered_engines
-from harness.testing.conformance.own import OwnReader
-from harness.testing.conformance.results import Outcome
-from harness.testing.conformance.runner import UnderTest, run
-from harness.testing.scenarios.loading import find
+from harness.suite.own import OwnReader
+from harness.suite.results import Outcome
+from harness.suite.runner import UnderTest, run
+from harness.suite.scenarios.loading import find
 
 pytestmark = [
     pytest.mark.external,

@@ -26,7 +26,7 @@ from harness.metadata.iceberg.transforms import Identity
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
 from harness.storage.decoded import DECODED, Cache
 from harness.storage.stores import FileVersion
-from harness.testing.writing.iceberg.avro import write_avro
+from harness.writing.iceberg.avro import write_avro
 
 SPEC = PartitionSpec(
     3,

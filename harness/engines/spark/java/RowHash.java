@@ -19,7 +19,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * The hash of a row that comparisons use, equal to DuckDB's. The definition, and why it is so, is the docstring of
- * `harness.differ.hashing`.
+ * `harness.diff.hashing`.
  *
  * Plain columns have methods of their own. Whatever is more than that is described by a text, the JSON of its type, a
  * line feed, and then one letter per part:

@@ -1,0 +1,250 @@
+"""A Delta table as the rules of `harness check` read it: commits, versions, checkpoints, by the decoders of reads."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from harness.check.files import Statements
+from harness.check.rules import Found, Place, Reads, Thing
+from harness.errors import CorruptFileError, HarnessError
+from harness.metadata.delta.actions import DELETION_VECTOR, AddCdc, Commit, DeletionVectorDescriptor, State
+from harness.metadata.delta.checkpoints import CheckpointContent, read_checkpoint
+from harness.metadata.delta.commits import ids_of, parse_commit, read_log_file
+from harness.metadata.delta.log_files import Checkpoint, Compaction, LogFile, LogListing
+from harness.metadata.delta.replay import load_state
+from harness.metadata.delta.scan import DeltaSnapshot
+from harness.metadata.delta.segment import choose_segment
+from harness.metadata.delta.table import DeltaTable
+from harness.metadata.delta.types import constraints, materialized_columns
+from harness.metadata.delta.vectors import vector_path
+from harness.storage.limits import contained
+from harness.storage.records import dataclass
+from harness.storage.stores import Storage
+from harness.storage.threads import cached_property
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version that is checked, with its live files."""
+
+    table: CheckedDelta
+    snapshot: DeltaSnapshot
+
+    @property
+    def state(self) -> State:
+        """The result of replaying the log."""
+        return self.snapshot.state
+
+    def rows(self, *columns: str) -> Iterator[tuple[Any, ...]]:
+        """Path and columns of each live file."""
+        files = self.state.files
+        return zip(*(files.column(name).to_pylist() for name in ("path", *columns)), strict=True)
+
+    def statements(self) -> Statements:
+        """The words of the log on files; a checkpoint may have files whose commits are gone."""
+        metadata = self.state.metadata
+        return Statements(
+            says=self.table.named_up_to(self.snapshot.id),
+            stats={path: text for path, text in self.rows("stats") if text is not None},
+            constraints=constraints(metadata),
+            materialized=materialized_columns(metadata.configuration),
+        )
+
+    def place(self, entry: str | None = None, field: str | None = None, column: str | None = None) -> Place:
+        """A place in the log up to the version: in the commit that adds the file `entry`, or has the last protocol."""
+        file = self.table.named_up_to(self.snapshot.id).get(entry or "")
+        if file is None and (field or "").startswith("protocol."):
+            version = self.snapshot.id
+            file = next((each.file for each in self.table.protocols if each.version <= version), None)
+        return Place(file=file or self.table.name(self.snapshot.id), entry=entry, field=field, column=column)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFile:
+    """A file of changes that a commit names."""
+
+    action: AddCdc
+    storage: Storage
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCheckpoint:
+    """A checkpoint. content: None, where it cannot be read, for the reason `fault`.
+
+    state: by the commits up to it alone; None: the log has too few of them.
+    """
+
+    table: CheckedDelta
+    place: Place
+    content: CheckpointContent | None
+    fault: HarnessError | None
+    state: State | None
+
+
+class CheckedDelta:
+    """A table, and the versions of it that are checked, ascending."""
+
+    def __init__(self, table: DeltaTable, versions: Sequence[int]) -> None:
+        self.table, self.versions = table, tuple(versions)
+        self.commits: dict[int, Commit] = {}
+        self._named: dict[str, str] = {}
+        self._in_checkpoints: dict[str, str] = {}
+        self._named_to = -1
+        self.judged: set[tuple[str, str | None]] = set()
+        """Paths and statistics of files that a rule has looked at, in a version before."""
+
+    @property
+    def log(self) -> LogListing:
+        """The files of the log."""
+        return self.table.log
+
+    @cached_property
+    def protocols(self) -> Sequence[Commit]:
+        """The commits with a protocol action, the newest first."""
+        found = (commit for commit in self.commits.values() if commit.protocol is not None)
+        return sorted(found, key=lambda commit: commit.version, reverse=True)
+
+    def name(self, version: int) -> str:
+        """The path of a commit; where the log has it no more, the path that it had."""
+        file = self.log.commits.get(version)
+        return f"{self.log.directory}/{version:020}.json" if file is None else file.path
+
+    def named_up_to(self, version: int) -> Mapping[str, str]:
+        """The last commit up to a version that adds a file, by the file's path; a checkpoint where no commit is left.
+
+        Each version carries the mapping of the one before on, so that no commit is walked twice.
+        """
+        if version < self._named_to:
+            self._named, self._named_to = {}, -1
+        for number in range(self._named_to + 1, version + 1):
+            if (commit := self.commits.get(number)) is not None:
+                self._named.update(dict.fromkeys(commit.adds.column("path").to_pylist(), commit.file))
+        self._named_to = version
+        return ChainMap(self._named, self._in_checkpoints)
+
+    def found(
+        self, commit: Commit, field: str, recorded: str | None, actual: str | None, entry: str | None = None
+    ) -> Found:
+        """The breach by a statement of a commit."""
+        return Found(Place(file=commit.file, field=field, entry=entry), recorded, actual, self.writer(commit.version))
+
+    def writer(self, version: int) -> str | None:
+        """The program that wrote a commit, as its commitInfo says."""
+        commit = self.commits.get(version)
+        values = {} if commit is None or commit.info is None else commit.info.values
+        said = values.get("engineInfo") or values.get("clientVersion")
+        return said if isinstance(said, str) else None
+
+    def things(self) -> Iterator[Thing]:
+        """The things that rules read, in turn: the log with its commits, its checkpoints, then the versions."""
+        for version, file in self.log.commits.items():
+            try:
+                self.commits[version] = self._commit(file)
+            except HarnessError as error:
+                yield Reads.ERROR, error, version
+        yield Reads.TABLE, self, None
+        for checkpoint in self.log.checkpoints:
+            yield Reads.CHECKPOINT, self._checked(checkpoint), checkpoint.version
+        before: DeltaSnapshot | HarnessError | None = None
+        for last, version in zip((None, *self.versions), self.versions, strict=False):
+            follows = last == version - 1 and self.table.follows(version)
+            before = self._read(version, before if follows else None)
+            if isinstance(before, HarnessError):
+                yield Reads.ERROR, before, version
+            else:
+                yield Reads.SNAPSHOT, Version(self, before), version
+            commit = self.commits.get(version)
+            for action in () if commit is None else commit.cdc:
+                place = Place(file=self.name(version), field="cdc", entry=action.path)
+                yield Reads.CHANGES, ChangeFile(action, self.table.storage, place), version
+
+    def _read(self, version: int, before: DeltaSnapshot | HarnessError | None) -> DeltaSnapshot | HarnessError:
+        """Return the snapshot of a version, or the error of reading it.
+
+        before: those of the version before, if a read of `version` begins with the same files; else None.
+        """
+        if isinstance(before, CorruptFileError):
+            return before
+        try:
+            if isinstance(before, DeltaSnapshot):
+                return self.table.following(before)
+            return self.table.select(version, None, None).snapshot
+        except HarnessError as error:
+            return error
+
+    def named_files(self) -> tuple[str, str, frozenset[str]]:
+        """The table's root, the directory of its log, and the paths that the log names: of data, changes and vectors.
+
+        Raises HarnessError: a commit cannot be read, so that nobody knows which files it names.
+        """
+        named = set[str]()
+        commits = [self.commits.get(v) or self.table.commits.read_commit(file) for v, file in self.log.commits.items()]
+        files = [self.table.latest.state.files, *(each for commit in commits for each in (commit.adds, commit.removes))]
+        for table in files:
+            named.update(self.table.locator.physical(table.column("key")).to_pylist())
+            for row in table.select([f.name for f in DELETION_VECTOR]).to_pylist():
+                vector = DeletionVectorDescriptor.of(row)
+                if vector is not None:
+                    path = vector_path(vector.storage_type, vector.path_or_inline, self.table.root)
+                    named.update(() if path is None else (path,))
+        named.update(each.physical for commit in commits for each in commit.cdc)
+        return self.table.root.path, self.log.directory, frozenset(named)
+
+    def _checked(self, checkpoint: Checkpoint) -> CheckedCheckpoint:
+        content, fault = None, None
+        try:
+            content = self.checkpoint(checkpoint)
+            for adds in content.adds:
+                self._in_checkpoints.update(dict.fromkeys(adds.column("path").to_pylist(), checkpoint.files[0].path))
+        except HarnessError as error:
+            fault = error
+        try:
+            state = None if content is None else self.replayed(checkpoint.version, without=checkpoint)
+        except HarnessError:
+            state = None  # the commit that is damaged is a finding of its own
+        return CheckedCheckpoint(self, Place(file=checkpoint.files[0].path), content, fault, state)
+
+    def _commit(self, file: LogFile | Compaction) -> Commit:
+        at = file.file if isinstance(file, Compaction) else file
+        version = file.last if isinstance(file, Compaction) else file.version
+        storage = self.table.storage
+        data = read_log_file(at, storage)
+        with contained(file=at.path):
+            return parse_commit(data, file=at.path, version=version, locator=self.table.locator, limits=storage.limits)
+
+    def compacted(self, compaction: Compaction) -> Commit:
+        """The content of a compacted log file. Raises as `CommitReader.read_commit`."""
+        return self._commit(compaction)
+
+    def checkpoint(self, checkpoint: Checkpoint) -> CheckpointContent:
+        """The content of a checkpoint. Raises as `read_checkpoint`."""
+        with contained(file=checkpoint.files[0].path):
+            return read_checkpoint(checkpoint, self.table.storage, self.table.locator)
+
+    def replayed(self, version: int, *, without: Checkpoint | None = None) -> State | None:
+        """The state at a version by commits after an older checkpoint alone; None: the log has too few of them.
+
+        Raises as `load_state`.
+        """
+        checkpoints = tuple(c for c in self.log.checkpoints if c != without and c.version < version)
+        listing = replace(self.log, checkpoints=checkpoints, compactions=(), checksums={}, hint=None, hinted=False)
+        first = checkpoints[-1].version + 1 if checkpoints else 0
+        if any(each not in listing.commits for each in range(first, version + 1)):
+            return None
+        return load_state(choose_segment(listing, version), self.table.storage, self.table.locator)
+
+
+def identities(tables: Sequence[pa.Table]) -> Mapping[str, str]:
+    """The logical files of tables of file actions (delta R1): the recorded path by identity."""
+    found: dict[str, str] = {}
+    for table in tables:
+        if table.num_rows:
+            paths = table.column("path").to_pylist()
+            found.update(zip(ids_of(table).to_pylist(), paths, strict=True))
+    return found

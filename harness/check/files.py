@@ -1,0 +1,404 @@
+"""Rules about the files of a snapshot, of both formats: existence, size, footer, columns (iceberg 5, 7; delta T).
+
+The plan of a read without skipping names the files, so that the rules are those that reads keep.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import field, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from harness.check.rules import Found, Place, Reads, Severity, refused, rule
+from harness.engines.data_files import FileName, check_file, look_at
+from harness.engines.duckdb.instance import DuckDBFiles, cursor
+from harness.engines.duckdb.relations import about, relation
+from harness.engines.footers import Footer, footers_and_faults
+from harness.engines.row_groups import ColumnChunk, column_chunks
+from harness.errors import HarnessError, UnsupportedError, counted
+from harness.metadata.iceberg.manifests import DataFile
+from harness.metadata.iceberg.model import PartitionSpec, SortOrder
+from harness.metadata.model.arrow_values import to_numpy
+from harness.metadata.plan.deletes import PositionDeleteFile
+from harness.metadata.plan.projection import is_positional, resolver
+from harness.metadata.planned_scan import PlannedScan
+from harness.storage.paths import PhysicalPath, join
+from harness.storage.records import dataclass
+from harness.storage.stores import UNREADABLE, Storage
+from harness.storage.threads import phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements:
+    """The words of the metadata on files that a plan does not carry, by recorded path.
+
+    says: the manifest or commit that names the file. entries, specs, orders: of Iceberg. next_row_id: of Iceberg; None:
+    not recorded. stats, constraints, materialized: of Delta, the JSON of a file's statistics, SQL of Spark by its
+    place, and the columns of stored row ids as in `ScanPlan`.
+    """
+
+    says: Mapping[str, str]
+    entries: Mapping[str, DataFile] = field(default_factory=dict)
+    specs: Mapping[int, PartitionSpec] = field(default_factory=dict)
+    orders: Mapping[int, SortOrder] = field(default_factory=dict)
+    next_row_id: int | None = None
+    stats: Mapping[str, str] = field(default_factory=dict)
+    constraints: Mapping[str, str] = field(default_factory=dict)
+    materialized: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The rows of some files of a plan, with the words of the metadata on the files.
+
+    paths: as recorded. deletes: sources of deleted positions that were not looked at before.
+    """
+
+    plan: PlannedScan
+    statements: Statements
+    paths: Sequence[str] = ()
+    deletes: Sequence[PositionDeleteFile] = ()
+
+    def found(self, path: str, field: str, recorded: str, actual: str, column: str | None = None) -> Found:
+        """The breach by a statement about a file."""
+        file = self.statements.says.get(path, self.plan.table)
+        return Found(Place(file=file, entry=path, field=field, column=column), recorded, actual)
+
+    def by(self, number: Callable[[DataFile], int | None]) -> Mapping[int, list[str]]:
+        """The paths by a number that their entries have, such as a spec's; those without are left out."""
+        found: dict[int, list[str]] = {}
+        for path in self.paths:
+            entry = self.statements.entries.get(path)
+            if entry is not None and (of := number(entry)) is not None:
+                found.setdefault(of, []).append(path)
+        return found
+
+
+_AT_ONCE = 500  # footers that are read in one go
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedFile:
+    """A data or delete file of a plan.
+
+    recorded_size, recorded_rows: None: not recorded. partition_ids: source ids of the identity fields of its partition.
+    says: the manifest or commit that names the file. entry: of Iceberg. size: in bytes; None: the file cannot be found.
+    fault: the reason why the file cannot be read. footer, chunks: of a Parquet file that can be read; chunks: where
+    Iceberg records such.
+    """
+
+    plan: PlannedScan
+    name: FileName
+    format: str
+    is_data: bool
+    recorded_size: int | None
+    recorded_rows: int | None
+    partition_ids: frozenset[int]
+    says: str
+    entry: DataFile | None
+    size: int | None = None
+    fault: HarnessError | None = None
+    footer: Footer | None = None
+    chunks: Sequence[ColumnChunk] = ()
+
+    def place(self, field: str | None = None, column: str | None = None) -> Place:
+        """The place of a statement about the file."""
+        return Place(file=self.says, entry=self.name.recorded, field=field, column=column)
+
+
+Said: TypeAlias = tuple[str, str, int | None, int | None, str | None]
+"""A file as a snapshot states it: path, the columns of the table, size, rows, and the JSON of its statistics."""
+
+
+def checked_files(plan: PlannedScan, statements: Statements, seen: set[Said]) -> Iterator[CheckedFile]:
+    """The files of a plan that were not `seen` before as they are stated, looked at together; in stores in parallel.
+
+    A file that the statements do not name is said to be named at the table's location.
+    """
+    schema, stats = str(plan.schema), statements.stats
+
+    def said(file: CheckedFile) -> Said:
+        path = file.name.recorded
+        if not file.is_data:  # each snapshot states a delete file the same
+            return path, "", None, None, None
+        return path, schema, file.recorded_size, file.recorded_rows, stats.get(path)
+
+    stated = [(file, said(file)) for file in _stated(plan, statements)]
+    files = [file for file, own in stated if own not in seen]
+    seen.update(own for _, own in stated)
+    with phase("looking at files", len(files), "files") as advance:
+        for start in range(0, len(files), _AT_ONCE):
+            part = files[start : start + _AT_ONCE]
+            sizes = look_at(lambda file: _size(file.name, plan), part, [file.name.physical for file in part])
+            looked = list(zip(part, sizes, strict=True))
+            names = [file.name for file, size in looked if file.format == "parquet" and size]
+            footers, faults = footers_and_faults(DuckDBFiles(cursor(), plan.storage), names, table=plan.table)
+            telling = [e.name.physical for e in part if e.entry and (e.entry.split_offsets or e.entry.column_sizes)]
+            chunks = column_chunks(plan, [path for path in telling if path in footers])
+            for file, size in looked:
+                at = file.name.physical
+                fault = faults.get(at) or _fault(file.name, size, plan)
+                yield replace(file, size=size, fault=fault, footer=footers.get(at), chunks=chunks.get(at, ()))
+                advance(1)
+
+
+def _stated(plan: PlannedScan, statements: Statements) -> Iterator[CheckedFile]:
+    """The data files of a plan in its order, then its delete files, not looked at."""
+    ids = [frozenset(partition.constants) for partition in plan.partitions]
+    names = ("path", "physical", "format", "size", "record_count", "partition")
+    rows = zip(*(plan.files.column(name).to_pylist() for name in names), strict=True)
+    data = [(path, at, format_, size, count, ids[partition]) for path, at, format_, size, count, partition in rows]
+    deletes = [(d.path, d.physical, d.format, None, d.record_count, frozenset[int]()) for d in plan.equality_deletes]
+    deletes += [
+        (d.path, d.physical, d.format, None, d.record_count, frozenset[int]()) for d in plan.position_deletes.files
+    ]
+    for number, (path, at, format_, size, count, own) in enumerate([*data, *dict.fromkeys(deletes)]):
+        entry = statements.entries.get(path)
+        yield CheckedFile(
+            plan=plan,
+            name=FileName(path, at),
+            format=format_,
+            is_data=number < len(data),
+            recorded_size=size if entry is None else entry.size,
+            recorded_rows=count,
+            partition_ids=own,
+            says=statements.says.get(path, plan.table),
+            entry=entry,
+        )
+
+
+def _size(name: FileName, plan: PlannedScan) -> int | None:
+    try:
+        return plan.storage.size(name.physical)
+    except HarnessError:  # `_fault` says which
+        return None
+
+
+def _fault(name: FileName, size: int | None, plan: PlannedScan) -> HarnessError | None:
+    if size:
+        return None
+    try:
+        check_file(name, plan.storage, table=plan.table)
+    except HarnessError as error:
+        return error
+    return None
+
+
+@rule("ICE-401", Severity.ERROR, Reads.FILE, "iceberg 7.6", "iceberg 2.19")
+@rule("DEL-401", Severity.ERROR, Reads.FILE, "delta E9")
+def readable(file: CheckedFile) -> Iterator[Found]:
+    """A data or delete file is there, and its footer can be read.
+
+    Hurts: All readers: they fail; those that pass over missing files lose rows.
+    Mends: the file; or remove its entry, and its rows, by a new snapshot or commit
+    """
+    if file.fault is not None:
+        yield Found(place=file.place("file_path"), detail=f"{file.fault.message} [{file.fault.cause}]")
+
+
+@rule("ICE-402", Severity.ERROR, Reads.FILE, "iceberg 2.7")
+@rule("DEL-402", Severity.ERROR, Reads.FILE, "delta R12")
+def size(file: CheckedFile) -> Iterator[Found]:
+    """A file has the size that is recorded.
+
+    Hurts: Readers that look for the footer where the recorded size says: they fail. The file may be another one.
+    Mends: manifest: file_size_in_bytes; log: size of the add
+    """
+    if file.size is not None and file.recorded_size is not None and file.size != file.recorded_size:
+        yield Found(file.place("file_size_in_bytes"), f"{file.recorded_size:,} bytes", f"{file.size:,} bytes")
+
+
+@rule("ICE-403", Severity.ERROR, Reads.FILE, "iceberg 2.7", "iceberg 2.11")
+@rule("DEL-403", Severity.ERROR, Reads.FILE, "delta E9", "delta F15")
+def rows(file: CheckedFile) -> Iterator[Found]:
+    """A file has as many rows as is recorded.
+
+    Hurts: Readers that count by metadata, and those of row ids: they give wrong numbers.
+    Mends: manifest: record_count; log: numRecords in the statistics of the add
+    """
+    if file.footer is not None and file.recorded_rows is not None and file.footer.rows != file.recorded_rows:
+        yield Found(file.place("record_count"), f"{file.recorded_rows:,}", f"{file.footer.rows:,}")
+
+
+@rule("ICE-404", Severity.ERROR, Reads.FILE, "iceberg 5.1", "iceberg 5.2", "iceberg 5.12")
+@rule("DEL-404", Severity.ERROR, Reads.FILE, "delta T11", "delta T16", "delta T22")
+def columns(file: CheckedFile) -> Iterator[Found]:
+    """The columns of a data file can be read as the table's.
+
+    Hurts: All readers: they fail, or give the values of another type or column.
+    Mends: the file: rewrite it with the table's columns
+    """
+    if file.footer is None or not file.is_data or not file.footer.schema:
+        return
+    plan = file.plan
+    source_of = resolver(
+        plan.schema.fields,
+        file.footer.schema,
+        name_mapping=plan.name_mapping,
+        partition_ids=file.partition_ids,
+        file_path=str(file.name),
+        table=plan.table,
+        lookup=plan.lookup,
+    )
+    for wanted in plan.schema.fields:
+        try:
+            source_of(wanted)
+        except HarnessError as error:
+            yield refused(file.place(column=wanted.name), error)
+
+
+@rule("ICE-405", Severity.WARNING, Reads.FILE, "iceberg 5.6")
+def field_ids(file: CheckedFile) -> Iterator[Found]:
+    """A data file has field ids, or the table has a name mapping.
+
+    Hurts: Readers that go by field id: they fail, or give null for every column.
+    Mends: table property schema.name-mapping.default; or rewrite the file
+    """
+    if (
+        file.footer is not None
+        and file.is_data
+        and is_positional(file.footer.schema, name_mapping=file.plan.name_mapping)
+    ):
+        yield Found(file.place(), actual="no field ids: columns are taken by position")
+
+
+@rule("ICE-409", Severity.WARNING, Reads.FILE, "iceberg 3.26")
+def split_offsets(file: CheckedFile) -> Iterator[Found]:
+    """Split offsets are starts of row groups, and column sizes the stored bytes of the columns.
+
+    Hurts: Engines that split files by these offsets: tasks of no rows, or of too many; sizes mislead optimisers.
+    Mends: manifest: split_offsets, column_sizes of the entry
+    """
+    if not file.chunks or file.entry is None or file.footer is None:
+        return
+    groups: dict[int, int] = {}
+    sizes: Counter[str] = Counter()
+    for chunk in file.chunks:
+        groups[chunk.group] = min(chunk.start, groups.get(chunk.group, chunk.start))
+        sizes[chunk.column.partition(", ")[0]] += chunk.size
+    offsets, starts = file.entry.split_offsets or (), set(groups.values())
+    if not starts.issuperset(offsets) or list(offsets) != sorted(set(offsets)):
+        yield Found(file.place("split_offsets"), str(list(offsets)[:5]), f"row groups start at {sorted(starts)[:5]}")
+    names = {stored.id: stored.name for stored in file.footer.schema if not stored.children}
+    for id_, recorded in (file.entry.column_sizes or {}).items():
+        actual_size = sizes.get(names.get(id_, ""))
+        if actual_size is not None and recorded != actual_size:
+            yield Found(file.place("column_sizes", names[id_]), f"{recorded:,} bytes", f"{actual_size:,} bytes")
+
+
+@rule("ICE-406", Severity.ERROR, Reads.DELETES, "iceberg 4.11", "iceberg 4.19")
+def positions(rows: FileRows) -> Iterator[Found]:
+    """The deleted positions of a data file can be read, and lie within the file.
+
+    Hurts: All readers: they fail; those that pass over the delete give deleted rows.
+    Mends: the delete file or deletion vector: rewrite it
+    """
+    plan = rows.plan
+    for ordinal in np.flatnonzero(to_numpy(plan.files.column("positions").is_valid())).tolist():
+        path, count = (plan.files.column(name)[ordinal].as_py() for name in ("path", "record_count"))
+        place = Place(file=rows.statements.says.get(path, plan.table), entry=path)
+        try:
+            deleted = plan.load_positions([ordinal]).get(ordinal)
+        except HarnessError as error:
+            yield refused(place, error)
+            continue
+        if deleted and count is not None and deleted.max() >= count:
+            yield Found(place, f"position {deleted.max()} deleted", f"the file has {count} rows")
+
+
+@rule("ICE-407", Severity.ERROR, Reads.DELETES, "iceberg 4.23", "iceberg 4.25")
+def equality_keys(rows: FileRows) -> Iterator[Found]:
+    """The keys of equality deletes can be read, as the columns that they name.
+
+    Hurts: All readers: they fail; those that pass over the delete give deleted rows.
+    Mends: the equality delete file: rewrite it
+    """
+    if rows.plan.equality_deletes:
+        try:
+            with about(rows.plan):
+                relation(rows.plan).aggregate("count(*)").fetchall()
+        except HarnessError as error:
+            yield refused(Place(file=error.file or rows.plan.table), error)
+
+
+def row_id_ranges(ranges: Iterable[tuple[int, int, Place]], given_out: int | None, said: str) -> Iterator[Found]:
+    """The files whose row ids overlap those of a file before, or were never given out.
+
+    ranges: the first id, the number of rows and the place of each file, by ascending ids. given_out: the ids below it;
+    None: not recorded. said: that record in words.
+    """
+    end, owner = 0, None
+    for first, rows, place in ranges:
+        if first < end and rows:
+            yield Found(place, str(first), f"{owner} has ids up to {end - 1}")
+        if given_out is not None and first + rows > given_out:
+            yield Found(place, f"{first} and {rows} rows", said)
+        if first + rows > end:
+            end, owner = first + rows, place.entry
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A file below the table's location that nothing names. age_ms: since its last change; None: nobody knows."""
+
+    path: str
+    size: int
+    age_ms: int | None
+
+
+def unnamed(storage: Storage, root: PhysicalPath, log: PhysicalPath | None, named: Set[str]) -> Iterator[Orphan]:
+    """Yield the files below a directory, without those of the log, that are not among the named ones.
+
+    Hadoop's local file system keeps a checksum, `.NAME.crc`, beside each file; that of a named file is not yielded.
+
+    Args:
+        storage: the store of the table.
+        root: the directory.
+        log: a directory below it that is left out.
+        named: physical paths.
+
+    Raises:
+        UnsupportedError: at the end, if there are symbolic links. What they lead to may be outside of the table, or be
+            the table again, so no link is followed.
+    """
+    now = time.time_ns() // 1_000_000
+    waiting, links = [root], list[str]()
+    while waiting:
+        directory = waiting.pop()
+        entries = {entry.name: entry for entry in storage.entries(directory)}
+        paths = (join(directory, entry.name) for entry in entries.values() if entry.is_link)
+        links += [path for path in paths if path not in named]
+        for entry in (entry for entry in entries.values() if not entry.is_link):
+            path, about = join(directory, entry.name), entry.name.removeprefix(".").removesuffix(".crc")
+            is_checksum = entry.name == f".{about}.crc" and join(directory, about) in named
+            if entry.size != UNREADABLE and path not in named and not is_checksum:
+                age = None if entry.modified_ms is None else now - entry.modified_ms
+                yield Orphan(path, entry.size, age)
+        inside = (name for name in storage.directories(directory) if name not in entries or not entries[name].is_link)
+        waiting += [path for name in inside if (path := join(directory, name)) != log]
+    if links:
+        listed = ", ".join(sorted(links)[:_SHOWN_LINKS])
+        more = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
+        raise UnsupportedError(
+            f"Cannot tell which files below {counted(len(links), 'link')} nothing names: links are not followed. They "
+            f"are {listed}{more}; remove them, or check what they lead to by itself"
+        )
+
+
+_SHOWN_LINKS = 5
+
+
+@rule("ICE-408", Severity.NOTE, Reads.ORPHAN, "iceberg 1.1")
+@rule("DEL-408", Severity.NOTE, Reads.ORPHAN, "delta U5")
+def orphan(file: Orphan) -> Iterator[Found]:
+    """A file below the table's location is named by a snapshot, a version or the log.
+
+    Hurts: Nobody; they take room. A file that is younger than a commit takes may belong to one on its way.
+    Mends: the store: delete the file, once it is old enough to be of no commit on its way
+    """
+    days = "unknown" if file.age_ms is None else f"{file.age_ms / 86_400_000:.1f} days"
+    yield Found(Place(file=file.path), actual=f"{file.size:,} bytes, age {days}")

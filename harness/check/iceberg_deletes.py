@@ -1,0 +1,144 @@
+"""Rules about the deletes of a snapshot: entries, deletion vectors, scope (iceberg 4.1 to 4.24)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from harness.check.iceberg import SnapshotFiles
+from harness.check.rules import Found, Reads, Severity, refused, rule
+from harness.errors import HarnessError
+from harness.metadata.deletes.puffin import PuffinFile, open_puffin, read_deletion_vector
+from harness.metadata.iceberg.deletes import DeleteScope, check_entry, path_bounds, vector_of
+from harness.metadata.iceberg.manifests import Content, ManifestEntry
+from harness.metadata.iceberg.planned_deletes import key_columns
+from harness.storage.paths import RecordedPath
+
+
+@rule("ICE-301", Severity.ERROR, Reads.SNAPSHOT, "iceberg 4.16", "iceberg 4.17", "iceberg 4.23")
+def complete_entries(files: SnapshotFiles) -> Iterator[Found]:
+    """The entry of a delete says all that its kind needs, and its keys are columns.
+
+    Hurts: All readers: they fail, or the deleted rows come back.
+    Mends: manifest: the entry of the delete file; or rewrite the delete
+    """
+    for entry in _deletes(files):
+        try:
+            check_entry(entry, files.table.metadata.format_version)
+            if entry.file.content is Content.EQUALITY_DELETES:
+                key_columns(
+                    entry.file.equality_ids or (), files.table.columns_of(files.snapshot).schemas, file=entry.file.path
+                )
+        except HarnessError as error:
+            yield _refused(files, entry, error)
+
+
+@rule("ICE-302", Severity.ERROR, Reads.SNAPSHOT, "iceberg 4.21")
+def one_vector(files: SnapshotFiles) -> Iterator[Found]:
+    """A data file has at most one deletion vector.
+
+    Hurts: All readers: which rows are deleted is not defined.
+    Mends: manifests: all vectors of the data file but one
+    """
+    seen: dict[str, ManifestEntry] = {}
+    for entry in _vectors(files):
+        target = str(entry.file.referenced_data_file)
+        first = seen.setdefault(target, entry)
+        if first is not entry:
+            actual = f"{first.file.path} at {first.file.content_offset} too"
+            yield files.found(entry, "referenced_data_file", target, actual)
+
+
+@rule("ICE-303", Severity.ERROR, Reads.SNAPSHOT, "iceberg 4.3", "iceberg 4.4")
+def scope(files: SnapshotFiles) -> Iterator[Found]:
+    """A delete of one data file has the partition of that file, and is not older.
+
+    Hurts: Readers disagree: some apply the delete, some pass over it, some fail.
+    Mends: manifest: sequence_number, partition and spec of the delete's entry; or rewrite the delete
+    """
+    rules = DeleteScope(partition_of=lambda file: (file.spec_id, *_tuple(file.partition)), specs=files.specs)
+    data = {entry.file.path: entry for entry in files.live if entry.file.content is Content.DATA}
+    for entry in _deletes(files):
+        named = entry.file.referenced_data_file
+        target = None if named is None else data.get(named)
+        if target is None or entry.file.content is Content.EQUALITY_DELETES:
+            continue
+        try:
+            if entry.file.format == "puffin":
+                rules.check_vector(entry, target)
+            else:
+                rules.check_target(entry, target)
+        except HarnessError as error:
+            yield _refused(files, entry, error)
+
+
+@rule("ICE-304", Severity.ERROR, Reads.SNAPSHOT, "iceberg 4.17", "iceberg 4.18", "iceberg 4.19", "iceberg 4.22")
+def vectors(files: SnapshotFiles) -> Iterator[Found]:
+    """A deletion vector has the length, checksum and number of positions that are recorded, all within its file.
+
+    Hurts: All readers: they fail; those that check no sums delete other rows.
+    Mends: Puffin file: rewrite the vector; manifest: record_count, content_offset, content_size_in_bytes
+    """
+    rows = {entry.file.path: entry.file.record_count for entry in files.live if entry.file.content is Content.DATA}
+    opened: dict[str, PuffinFile] = {}
+    for entry in _vectors(files):
+        if entry.file.content_offset is None or entry.file.content_size is None:
+            continue  # ICE-301
+        try:
+            puffin = opened.get(entry.file.path)
+            if puffin is None:
+                puffin = open_puffin(files.table.storage, files.table.physical(entry.file.path), file=entry.file.path)
+                opened[entry.file.path] = puffin
+                if entry.file.size not in (None, puffin.size):
+                    recorded, actual = f"{entry.file.size:,} bytes", f"{puffin.size:,} bytes"
+                    yield files.found(entry, "file_size_in_bytes", recorded, actual)
+            vector, target = vector_of(entry, puffin.physical), entry.file.referenced_data_file
+            count = None if target is None else rows.get(target)
+            read_deletion_vector(puffin, vector, target=target, data_record_count=count)
+        except HarnessError as error:
+            yield _refused(files, entry, error)
+
+
+@rule("ICE-305", Severity.NOTE, Reads.SNAPSHOT, "iceberg 4.7", "iceberg 4.8")
+def dangling(files: SnapshotFiles) -> Iterator[Found]:
+    """A delete can hit a live data file.
+
+    Hurts: Nobody; readers read it for nothing.
+    Mends: manifests: remove the delete
+    """
+    data = [entry for entry in files.live if entry.file.content is Content.DATA]
+    paths = {entry.file.path for entry in data}
+    oldest: dict[object, int] = {}
+    for entry in data:
+        key = (entry.file.spec_id, *_tuple(entry.file.partition))
+        for each in (key, None):
+            oldest[each] = min(oldest.get(each, entry.sequence_number), entry.sequence_number)
+    for entry in _deletes(files):
+        file, target = entry.file, entry.file.referenced_data_file
+        if file.content is Content.EQUALITY_DELETES:
+            spec = files.specs.get(file.spec_id)
+            scope_ = None if spec and spec.is_unpartitioned else (file.spec_id, *_tuple(file.partition))
+            if oldest.get(scope_, entry.sequence_number) >= entry.sequence_number:
+                yield files.found(entry, None, None, "no older data file in its partition")
+            continue
+        bounds = path_bounds(file)
+        if target is None and bounds is not None and bounds[0] == bounds[1]:
+            is_cut = any(path.startswith(bounds[0]) for path in paths)
+            target = None if is_cut else RecordedPath(bounds[0])
+        if target is not None and target not in paths:
+            yield files.found(entry, "referenced_data_file", target, "not live")
+
+
+def _deletes(files: SnapshotFiles) -> Iterator[ManifestEntry]:
+    return (entry for entry in files.live if entry.file.content is not Content.DATA)
+
+
+def _vectors(files: SnapshotFiles) -> Iterator[ManifestEntry]:
+    return (e for e in _deletes(files) if e.file.format == "puffin" and e.file.referenced_data_file is not None)
+
+
+def _tuple(partition: Mapping[int, object]) -> tuple[object, ...]:
+    return tuple(sorted(partition.items()))
+
+
+def _refused(files: SnapshotFiles, entry: ManifestEntry, error: HarnessError) -> Found:
+    return refused(files.place(entry, error.field), error, files.table.writer(entry.snapshot_id))

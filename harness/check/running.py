@@ -1,0 +1,339 @@
+"""Checks a table: opens it, and asks each rule about the things that the rule reads."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from harness.check.rules import RULES, UNREAD, Finding, Found, Level, Place, Reads, Rule, Severity, Thing, chosen
+from harness.errors import (
+    CorruptFileError,
+    HarnessError,
+    HarnessWarning,
+    InvalidTableError,
+    MissingFileError,
+    OutsideTableWarning,
+    RequestError,
+    counted,
+)
+from harness.metadata.model.times import When, parse_moment
+from harness.storage.records import dataclass
+from harness.storage.threads import phase
+
+if TYPE_CHECKING:
+    from harness.check.delta import CheckedDelta
+    from harness.check.files import Said
+    from harness.check.iceberg import CheckedIceberg
+    from harness.table import Table
+
+    Checked: TypeAlias = CheckedDelta | CheckedIceberg
+
+_TOPICS = {
+    "iceberg": (
+        *("iceberg_metadata", "iceberg_statistics", "iceberg_manifests", "iceberg_deletes"),
+        *("files", "data", "rows"),
+    ),
+    "delta": ("delta_log", "delta_state", "files", "data", "rows"),
+}
+"""The modules of rules, by format."""
+MOST = 1_000
+"""Findings of one rule that are kept; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """The findings in a table, heaviest first.
+
+    counts: of all findings, by id of the rule, also of those that are not kept. rules: those that were asked.
+    read: things that were read, by name, such as manifests. unchecked: what could not be checked, and why; a sentence
+    each. seconds: that the check took.
+    """
+
+    table: str
+    format: str
+    level: Level
+    findings: tuple[Finding, ...]
+    counts: Mapping[str, int]
+    rules: tuple[Rule, ...]
+    read: Mapping[str, int]
+    unchecked: tuple[str, ...]
+    seconds: float
+
+    def __repr__(self) -> str:
+        return f"CheckReport({self.table!r}: {self.sentence})"
+
+    def number(self, severity: Severity) -> int:
+        """The number of findings of a severity."""
+        ids = {rule.id for rule in self.rules if rule.severity is severity}
+        return sum(number for id_, number in self.counts.items() if id_ in ids)
+
+    def fails(self, at: Severity) -> bool:
+        """True if there is a finding as heavy as `at`."""
+        return any(self.number(severity) for severity in Severity if severity.rank <= at.rank)
+
+    @property
+    def sentence(self) -> str:
+        """The outcome in a sentence, without a full stop."""
+        numbers = [counted(number, each.value) for each in Severity if (number := self.number(each))]
+        found = ", ".join(numbers) or ("nothing found" if self.unchecked else "no findings")
+        unchecked = f"; {counted(len(self.unchecked), 'thing')} not checked" if self.unchecked else ""
+        return f"{found} by {counted(len(self.rules), 'rule')}{unchecked}"
+
+
+def check(
+    open_table: Callable[[], Table],
+    *,
+    location: str,
+    at: When = None,
+    all_snapshots: bool = False,
+    level: Level | str = Level.FILES,
+    rules: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    sample_files: int | None = None,
+    seed: int = 0,
+    orphans: bool = False,
+) -> CheckReport:
+    """Checks a table, see `harness.Table.check` for the arguments.
+
+    open_table: opens the table; an InvalidTableError of it is a finding.
+
+    Raises:
+        RequestError: there is no such rule or snapshot. UnsupportedError, StorageError, LimitError, TableNotFoundError:
+        as opening the table raises.
+    """
+    started = time.perf_counter()
+    level = _level(level)
+    run = _Run(location, level, rules, ignore)
+    try:
+        table = open_table()
+    except (InvalidTableError, MissingFileError) as error:
+        is_delta = (error.rule or "").startswith(("delta", "frontier")) or "/_delta_log/" in (error.file or "")
+        run.format = "delta" if is_delta else "iceberg"
+        run.ask((Reads.ERROR, error, None))
+        return run.report(time.perf_counter() - started)
+    run.format = table.format
+    seen: set[Said] = set()
+    sample = partial(_sample, number=sample_files, seed=seed) if level is Level.DATA else None
+    with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:
+        warnings.simplefilter("ignore", HarnessWarning)  # each of them is a finding
+        warnings.simplefilter("default", OutsideTableWarning)  # but for this one, which is about the read
+        checked = _checked(table, at, all_snapshots)
+        for thing in checked.things():
+            run.ask(thing)
+            advance(1)
+            if thing[0] is Reads.SNAPSHOT and level is not Level.METADATA:
+                for other in _of_files(table, thing, sample, columns, seen):
+                    run.ask(other)
+        if orphans:
+            for other in _orphans(checked):
+                run.ask(other)
+    return run.report(time.perf_counter() - started)
+
+
+def _level(level: Level | str) -> Level:
+    try:
+        return Level(level)
+    except ValueError:
+        known = ", ".join(each.value for each in Level)
+        raise RequestError(f"Invalid level: got {level!r:.40}, there are {known}", options=("level",)) from None
+
+
+def _sample(paths: Sequence[str], number: int | None, seed: int) -> Sequence[str]:
+    """So many of the data files, whose values are read, by seed; None: all."""
+    if number is None or number >= len(paths):
+        return paths
+    return random.Random(seed).sample(sorted(paths), number)
+
+
+def _of_files(
+    table: Table,
+    thing: Thing,
+    sample: Callable[[Sequence[str]], Sequence[str]] | None,
+    columns: Sequence[str] | None,
+    seen: set[Said],
+) -> Iterator[Thing]:
+    """The files of a snapshot that were not seen before as it states them, and their values, if `sample` is given."""
+    from harness.check.files import FileRows, checked_files
+    from harness.check.values import column_values
+
+    _, checked, id_ = thing
+    statements = checked.statements()
+    try:
+        plan = table.snapshot(**parse_moment(id_)).plan()
+        readable: list[str] = []
+        others: set[str] = set()
+        for file in checked_files(plan, statements, seen):
+            if isinstance(file.fault, UNREAD):
+                yield Reads.ERROR, file.fault, id_
+                continue
+            yield Reads.FILE, file, id_
+            if not file.is_data:
+                others.add(file.name.recorded)
+            elif file.fault is None:
+                readable.append(file.name.recorded)
+        yield Reads.DELETES, FileRows(plan, statements), id_
+        if sample is None:
+            return
+        read, deletes = sample(readable), [each for each in plan.position_deletes.files if each.path in others]
+        try:
+            for column in column_values(plan, statements, read, columns) if read else ():
+                yield Reads.COLUMN, column, id_
+        except CorruptFileError as error:  # whose pages may have checksums
+            yield Reads.ERROR, error, id_
+        if read or deletes:
+            yield Reads.ROWS, FileRows(plan, statements, read, deletes), id_
+    except HarnessError as error:
+        yield Reads.ERROR, error, id_
+
+
+def _orphans(checked: Checked) -> Iterator[Thing]:
+    """The files below the table's location that nothing names."""
+    from harness.check.files import unnamed
+
+    try:
+        for orphan in unnamed(checked.table.storage, *checked.named_files()):
+            yield Reads.ORPHAN, orphan, None
+    except HarnessError as error:
+        yield Reads.ERROR, error, None
+
+
+def _checked(table: Table, at: When, all_snapshots: bool) -> Checked:
+    source: Any = table.source
+    moment = parse_moment(at)
+    selected = source.select(moment.get("snapshot_id"), moment.get("timestamp"), moment.get("ref")).snapshot
+    if table.format == "iceberg":
+        from harness.check.iceberg import CheckedIceberg
+
+        every = sorted(source.metadata.snapshots.values(), key=lambda each: (each.timestamp_ms, each.sequence_number))
+        return CheckedIceberg(source, every if all_snapshots else [selected] if selected is not None else [])
+    from harness.check.delta import CheckedDelta
+
+    versions = [version for each in source.readable() for version in each] if all_snapshots else [selected.id]
+    return CheckedDelta(source, versions)
+
+
+_SHOWN_AT_ONCE = "iceberg 5.21"
+"""The rule on names that differ by case alone: such tables are sound, and DuckDB cannot show all their columns."""
+_COUNTED = (Reads.MANIFEST, Reads.SNAPSHOT, Reads.FILE, Reads.COLUMN)
+"""Things whose number says how much was read."""
+_OF_FILES = (Reads.FILE, Reads.DELETES, Reads.COLUMN, Reads.ROWS)
+"""Things that are data files of a plan, or parts of them."""
+
+
+def every_rule() -> list[Rule]:
+    """All rules, in the order of their ids."""
+    for topic in dict.fromkeys(topic for topics in _TOPICS.values() for topic in topics):
+        importlib.import_module(f"harness.check.{topic}")
+    return [RULES[id_] for id_ in sorted(RULES)]
+
+
+_LONGEST = 1_100
+"""Characters of a text of a report, as many as a path in an object store has. In a table with a name of a megabyte each
+of 1,000 findings may have the name."""
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
+
+
+def _short(found: Found) -> Found:
+    """Return the breach with its long texts cut."""
+
+    def cut(of: Place | Found, *names: str) -> dict[str, Any]:
+        texts = {name: text for name in names if (text := getattr(of, name)) is not None and len(text) > _LONGEST}
+        return {name: _clipped(text) for name, text in texts.items()}
+
+    place = cut(found.place, "file", "field", "entry", "column")
+    own = cut(found, "recorded", "actual", "writer", "detail")
+    return replace(found, place=replace(found.place, **place), **own) if place or own else found
+
+
+class _Run:
+    """The findings so far."""
+
+    def __init__(self, location: str, level: Level, rules: Sequence[str], ignored: Sequence[str]) -> None:
+        self.format, self._location, self._level = "iceberg", location, level
+        every_rule()
+        self._asked = {format: chosen(format, level, rules, ignored) for format in _TOPICS}
+        self._about: dict[tuple[str, Reads], list[Rule]] = {}
+        for rule in (rule for rules in self._asked.values() for rule in rules):
+            self._about.setdefault((rule.format, rule.reads), []).append(rule)
+        self._findings: list[Finding] = []
+        self._counts: Counter[str] = Counter()
+        self._known: set[tuple[str, Found]] = set()
+        self._read: Counter[str] = Counter()
+        self._unchecked: list[str] = []
+        self._left_out = 0
+        self._writers: dict[str, str | None] = {}
+
+    def ask(self, thing: Thing) -> None:
+        """Asks the rules about a thing. An error is a breach of the rule that files can be decoded.
+
+        Raises RequestError: the thing is one.
+        """
+        reads, value, snapshot = thing
+        if isinstance(value, RequestError):
+            raise value
+        is_fault = isinstance(value, InvalidTableError | MissingFileError) and value.rule != _SHOWN_AT_ONCE
+        if reads is Reads.ERROR and not is_fault:
+            self._leave_out(str(value))
+            return
+        if reads in _COUNTED:
+            self._read[reads.name.lower()] += 1
+        for rule in self._about.get((self.format, reads), ()):
+            try:
+                for found in rule.find(value):
+                    self._add(rule, self._signed(found, value) if reads in _OF_FILES else found, snapshot)
+            except HarnessError as error:
+                self._leave_out(f"{rule.id} was not asked: {error}")
+
+    def _leave_out(self, sentence: str) -> None:
+        """Note what was not checked, and why, at most `MOST` times."""
+        self._left_out += 1
+        if self._left_out <= MOST:
+            self._unchecked.append(_clipped(sentence))
+
+    def _signed(self, found: Found, value: Any) -> Found:
+        """The breach with the program that wrote the data file, as its footer says, where nobody else is named."""
+        from harness.engines.row_groups import created_by
+
+        entry = found.place.entry
+        if found.writer is not None or entry is None:
+            return found
+        if entry not in self._writers:
+            self._writers[entry] = created_by(value.plan, entry)
+        return replace(found, writer=self._writers[entry])
+
+    def _add(self, rule: Rule, found: Found, snapshot: int | None) -> None:
+        """Keeps a finding, once for all snapshots in which it is met."""
+        found = _short(found)
+        if (rule.id, found) in self._known:
+            return
+        self._counts[rule.id] += 1
+        if self._counts[rule.id] <= MOST:
+            self._known.add((rule.id, found))
+            self._findings.append(Finding(rule=rule, found=found, snapshot=snapshot))
+
+    def report(self, seconds: float) -> CheckReport:
+        """The report, heaviest findings first."""
+        more = self._left_out - len(self._unchecked)
+        unchecked = [*self._unchecked, *([f"{counted(more, 'more thing')}"] if more else ())]
+        return CheckReport(
+            table=self._location,
+            format=self.format,
+            level=self._level,
+            findings=tuple(sorted(self._findings, key=lambda each: (each.rule.severity.rank, each.rule.id))),
+            counts=dict(self._counts),
+            rules=tuple(self._asked[self.format]),
+            read=dict(self._read),
+            unchecked=tuple(unchecked),
+            seconds=seconds,
+        )

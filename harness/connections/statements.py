@@ -1,0 +1,414 @@
+"""Statements of a connection: its names that are tables of the catalog, and the statement that DuckDB runs.
+
+DuckDB tells the kind of a statement, and sqlglot its names. Statements without a table of the catalog go to DuckDB as
+they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from harness.connections.tables import Tables
+from harness.engines.duckdb import relations
+from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
+from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, written
+from harness.metadata.catalogs.resolving import Together
+from harness.metadata.filters.sqltext import quoted, refuse_half_characters
+from harness.metadata.filters.sqltext import text as literal
+from harness.metadata.planned_scan import PlannedScan
+from harness.metadata.tables.reading import NAMES, is_metadata_table
+from harness.queries import rewrite
+from harness.queries.inputs import MetadataTables, planned
+from harness.queries.plain import TableReference, may_name_moments
+from harness.queries.time_travel import Pinned, pin
+from harness.snapshot import Snapshot
+from harness.table import Table
+
+# A text as statements, each with a semicolon at its end that is in no quotes and no comment. DuckDB splits texts too,
+# but 1.5 takes a PIVOT apart into statements without a text, and no version tells whether the last statement is
+# finished, which a shell must know.
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<end>;)
+    | --[^\n]*(?:\n|\Z)
+    | /\*.*?(?:\*/|(?P<open_comment>\Z))
+    | (?<![\w])[eE]'(?:[^'\\]|\\.|'')*(?:'|(?P<open_escaped>\Z))
+    | '(?:[^']|'')*(?:'|(?P<open_text>\Z))
+    | "(?:[^"]|"")*(?:"|(?P<open_name>\Z))
+    | (?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|(?P<open_dollar>\Z))
+    | (?P<other>[^\s])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPEN = ("open_comment", "open_escaped", "open_text", "open_name", "open_dollar")
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a text, without their semicolons; space and comments are no statement."""
+    return [part for part, _ in _parts(text)]
+
+
+def finished(text: str) -> bool:
+    """Tells whether the text ends behind a statement's semicolon."""
+    *_, last = ((None, True), *_parts(text))
+    return last[1]
+
+
+def _parts(text: str) -> Iterator[tuple[str, bool]]:
+    """Statements, each with a sign that its semicolon is there."""
+    start, has_content, is_open = 0, False, False
+    for token in _TOKEN.finditer(text):
+        if token["end"] is not None:
+            if has_content:
+                yield text[start : token.start()].strip(), True
+            start, has_content = token.end(), False
+        elif not token[0].startswith(("--", "/*")):
+            has_content = True
+        is_open = is_open or any(token[kind] is not None for kind in _OPEN)
+    if has_content or is_open:
+        yield text[start:].strip(), False
+
+
+# `USE sales` and `SHOW TABLES` on a connection, whose namespaces are a catalog's beside DuckDB's own schemas.
+
+
+_SPACE = r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*"
+_NAME = r"""(?P<name>(?:"(?:[^"]|"")+"|[^\s".]+)(?:\.(?:"(?:[^"]|"")+"|[^\s".]+))*)"""
+_USE = re.compile(rf"{_SPACE}USE\s+{_NAME}{_SPACE}", re.IGNORECASE | re.DOTALL)
+_SHOW = re.compile(
+    rf"{_SPACE}SHOW\s+(?:(?P<what>TABLES|SCHEMAS|NAMESPACES)(?:\s+(?:FROM|IN)\s+{_NAME})?|DATABASES|CATALOGS){_SPACE}",
+    re.IGNORECASE | re.DOTALL,
+)
+_SHOW_TABLE = re.compile(rf"{_SPACE}SHOW\s+{_NAME}{_SPACE}", re.IGNORECASE | re.DOTALL)
+_SHOWN = ("TABLES", "SCHEMAS", "NAMESPACES", "DATABASES", "CATALOGS", "VARIABLES")
+"""Words behind SHOW that list; other words are tables to describe."""
+
+
+def _used(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Prepared | None:
+    """A USE statement, and the tables with the chosen namespace; None: another statement. Raises as `_chosen`."""
+    found = _USE.fullmatch(text)
+    if found is None or tables.catalog is None:
+        return None
+    chosen = _chosen(parse_name(found["name"]), tables, connection)
+    if chosen is None:
+        return Prepared(text=text, gives_rows=False, chosen=replace(tables, within=()))
+    # To choose the schema that DuckDB is in changes nothing, and answers as USE does.
+    (row,) = connection.execute("SELECT current_database(), current_schema()").fetchall()
+    return Prepared(text=f"USE {'.'.join(map(quoted, row))}", gives_rows=False, chosen=chosen)
+
+
+def _shown(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> str | None:
+    """The query in place of SHOW TABLES, SCHEMAS or DATABASES, which lists the catalog's too; None: another statement.
+
+    Raises as `_chosen`.
+    """
+    found = _SHOW.fullmatch(text)
+    if found is None or tables.catalog is None:
+        return None
+    name = None if found["name"] is None else parse_name(found["name"])
+    if found["what"] is None:
+        own = "SELECT database_name FROM duckdb_databases() WHERE NOT internal"
+        catalogs = sorted(tables.catalog.configured) if isinstance(tables.catalog, Together) else [tables.catalog.name]
+        return _listing(own, ((each,) for each in catalogs), "database_name")
+    inside = None if name is None else _chosen(name, tables, connection)
+    if found["what"].upper() == "TABLES":
+        if name is None:
+            names = (written(each) for each in tables.names(everywhere=False))
+            return _listing("SELECT name FROM (SHOW TABLES)", ((each,) for each in names), "name")
+        if inside is None:
+            return text
+        return _listing(None, (each[-1:] for each in tables.catalog.tables(inside.within)), "name")
+    if name is not None and inside is None:
+        return f"SELECT * FROM (SHOW SCHEMAS) WHERE lower(database_name) = {literal(name[0].lower())}"
+    schemas = None if name is not None else "SELECT database_name, schema_name FROM (SHOW SCHEMAS)"
+    return _listing(schemas, _namespaces(tables.catalog, tables, inside), "database_name, schema_name")
+
+
+def _chosen(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Tables | None:
+    """The tables with names in that namespace; None: the namespace is one of DuckDB's own.
+
+    Raises:
+        TableNotFoundError: neither the catalog nor DuckDB has such a namespace; the message has the nearest names.
+        AmbiguousTableError: there are several.
+        StorageError: the catalog does not answer.
+    """
+    rows = connection.execute("SELECT lower(database_name), lower(schema_name) FROM duckdb_schemas()").fetchall()
+    folded = tuple(part.lower() for part in name)
+    is_own = any(folded in ((database,), (schema,), (database, schema)) for database, schema in rows)
+    try:
+        chosen = tables.inside(name, is_taken=is_own)
+    except TableNotFoundError as error:
+        if is_own and error.cause == "NoSuchNamespace":
+            return None
+        raise
+    if is_own:
+        raise AmbiguousTableError(
+            f"Namespace {written(name)} is both {tables.qualified(chosen.within)} and a schema of this connection: "
+            "write the catalog or the database before it",
+            cause="AmbiguousName",
+        )
+    return chosen
+
+
+def _namespaces(catalog: Catalog, tables: Tables, inside: Tables | None) -> Iterable[tuple[str, str]]:
+    """Catalogs and namespaces: those directly in the chosen namespace, or directly in the catalogs."""
+    outer = [()] if inside is None else [inside.within]
+    if inside is None and isinstance(catalog, Together):
+        outer = [tables.within[:1]] if tables.within else list(catalog.namespaces())
+    for each in (inner for namespace in outer for inner in catalog.namespaces(namespace)):
+        whole = (catalog.name, *each) if catalog.name else each
+        yield whole[0], written(whole[1:])
+
+
+def _listing(own: str | None, rows: Iterable[tuple[str, ...]], columns: str) -> str:
+    """A query for rows of names besides those of `own`."""
+    values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows)
+    parts = [own] if own is not None else []
+    parts += [f"VALUES {values}"] if values else []
+    if not parts:
+        empty = ", ".join("''" for _ in columns.split(","))
+        return f"SELECT * FROM (VALUES ({empty})) AS t({columns}) WHERE false"
+    return f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS t({columns}) ORDER BY ALL"
+
+
+_QUERIES = {"SELECT", "MULTI"}
+"""Kinds of statements that give rows; MULTI: with a PIVOT, on DuckDB 2.0."""
+_OTHERS = {"EXPLAIN", "CREATE", "INSERT", "COPY", "UPDATE", "DELETE", "MERGE_INTO", "DROP", "ALTER"}
+"""Kinds of others that may name a table of a catalog."""
+_calls = itertools.count()
+_token = secrets.token_hex(8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A statement that is ready to run.
+
+    text: with views in place of the tables that it reads from the catalog.
+    gives_rows: whether it is a query.
+    reads: places that read a table of the catalog, in the order of the text, and the content of their views.
+    tables: the tables of the catalog that it reads, by whole name.
+    unknown: names that are no table of the catalog, nor the connection's.
+    unparsed: the reason why its names are not known; None: they are.
+    chosen: the tables with the namespace that it chooses; None: it chooses none.
+    """
+
+    text: str
+    gives_rows: bool
+    reads: tuple[tuple[TableReference, PlannedScan | pa.Table], ...] = ()
+    tables: Mapping[str, Snapshot] = field(default_factory=dict)
+    unknown: tuple[Name, ...] = ()
+    unparsed: RequestError | None = None
+    chosen: Tables | None = None
+
+    def runnable(self, connection: duckdb.DuckDBPyConnection, parameters: object = None) -> str:
+        """The statement for DuckDB. Raises as `harness.sql`."""
+        plans = {reference.view: plan for reference, plan in self.reads}
+        aliased = {reference.view for reference, _ in self.reads if reference.aliased}
+        if self.gives_rows:
+            originals = {reference.put: reference.original for reference, _ in self.reads}
+            return relations.query_text(
+                self.text, plans, connection, aliased=aliased, originals=originals, parameters=parameters
+            )
+        return relations.filled(self.text, plans, connection, aliased=aliased)
+
+
+def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Prepared:
+    """A statement, with the tables of the catalog that it reads planned as they are now.
+
+    Raises:
+        RequestError: it cannot be parsed, writes a table of the catalog, or keeps a view over one.
+        AmbiguousTableError: a name may be more than one table.
+        HarnessError: a table cannot be opened or planned.
+    """
+    if (use := _used(text, tables, connection)) is not None:
+        return use
+    if (listing := _shown(text, tables, connection)) is not None:
+        return Prepared(text=listing, gives_rows=True)
+    described = _SHOW_TABLE.fullmatch(text)
+    if described is not None and described["name"].upper() not in _SHOWN:
+        text = f"DESCRIBE {described['name']}"  # the same to DuckDB, and can be parsed
+    pinned = _pinned(text, tables, connection)
+    text = pinned.query
+    kind = _kind(text, connection)
+    as_it_is = Prepared(text=text, gives_rows=kind in _QUERIES)
+    if kind not in _QUERIES and kind not in _OTHERS:
+        return as_it_is
+    try:
+        parsed = rewrite.parse_statement(text)
+    except RequestError as error:  # DuckDB's own syntax, and maybe without any table of the catalog
+        return replace(as_it_is, unparsed=error)
+    names = dict.fromkeys(reference.name for reference in rewrite.references(parsed))
+    found = {name: _found(name, tables, connection, pinned) for name in names}
+    bound = {name: table for name, table in found.items() if table is not None}
+    others = [name for name in names if name not in bound and not _is_own(name, connection)]
+    about = {name: table for name in others if (table := _owner(name, tables, connection)) is not None}
+    target = _target(parsed)
+    unknown = tuple(name for name in others if name != target and name not in about)
+    if not bound and not about:
+        return replace(as_it_is, unknown=unknown)
+    wholes = {name: whole for name, (whole, _) in bound.items()}
+    _refuse(parsed, target, wholes)
+    snapshots: dict[str, Snapshot] = {}
+    for whole, snapshot in (*bound.values(), *about.values()):  # two names of one table are one version
+        snapshots.setdefault(whole, snapshot)
+    schemas = {whole: snapshot.schema for whole, snapshot in snapshots.items()}
+    metadata = MetadataTables(snapshots)
+    rewritten = rewrite.rewrite_statement(
+        parsed,
+        wholes,
+        schemas,
+        prefix=f"_harness_{_token}_{next(_calls)}",
+        now=partial(relations.moment, connection),
+        metadata={
+            name: rewrite.MetadataReference(whole, name[-1], columns)
+            for name, (whole, _) in about.items()
+            if (columns := metadata.columns(whole, name[-1])) is not None
+        },
+    )
+    reads = tuple(
+        (
+            reference,
+            planned(reference, snapshots[reference.table], connection)
+            if reference.metadata is None
+            else metadata.read(reference),
+        )
+        for reference in rewritten.references
+    )
+    return replace(as_it_is, text=rewritten.sql, reads=reads, tables=snapshots, unknown=unknown)
+
+
+def _pinned(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Pinned:
+    """The statement with tables of the catalog at moments under names of their own."""
+    as_it_is = Pinned(text, {})
+    if not may_name_moments(text):
+        return as_it_is
+    try:
+        statement = rewrite.parse_statement(text)
+    except RequestError:  # DuckDB's own syntax; `prepare` keeps the reason
+        return as_it_is
+    return pin(statement, lambda name: tables.open(name, is_taken=_is_own(name, connection)) is not None) or as_it_is
+
+
+def absent(error: duckdb.Error, prepared: Prepared, tables: Tables) -> HarnessError | None:
+    """The error about a name that stands for nothing; None: DuckDB complains of something else."""
+    said = str(error).casefold()
+    if isinstance(error, duckdb.BinderException):  # DuckDB 1.5 on a name of three parts, of which it says the first
+        names = (name for name in prepared.unknown if f'catalog "{name[0].casefold()}" does not exist' in said)
+    elif prepared.unparsed is not None:
+        return prepared.unparsed
+    else:
+        names = (name for name in prepared.unknown if name[-1].casefold() in said)
+    return next((tables.absent(name) for name in names), None)
+
+
+def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
+    """DuckDB's type of the statement, or of the last of its parts."""
+    refuse_half_characters(text, "query")
+    try:
+        parts = connection.extract_statements(text)
+    except duckdb.ParserException as error:
+        if "NameListToString" in str(error):
+            parsed = rewrite.parse_statement(text)  # names of four parts, such as a.b.c.orders, are not for DuckDB 1.5
+            try:
+                rewrite.refuse_writes(parsed)
+            except RequestError:
+                return "CREATE"
+            return "EXPLAIN" if parsed.explain else "SELECT"
+        raise (relations.misparsed(text) or RequestError(f"Cannot parse the statement: {error}")) from error
+    return parts[-1].type.name if parts else "NONE"
+
+
+def _target(statement: rewrite.SqlStatement) -> Name | None:
+    """The table that a statement writes or makes; None: the statement only reads."""
+    tree = statement.tree
+    if not isinstance(tree, exp.Create | exp.Insert | exp.Update | exp.Delete | exp.Drop | exp.Alter | exp.Merge):
+        return None
+    place = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    return tuple(part.name for part in place.parts) if isinstance(place, exp.Table) else None
+
+
+def _refuse(statement: rewrite.SqlStatement, target: Name | None, bound: Mapping[Name, str]) -> None:
+    """Tables of a catalog are read: by queries, and to fill tables and files of the user's."""
+    match statement.tree:
+        case exp.Create(kind="VIEW"):
+            raise RequestError(
+                f"Cannot keep a view over {next(iter(bound.values()))}: it would stay at one version of the table; "
+                "write the query with WITH, copy its rows with CREATE TEMP TABLE … AS, or use harness.attach"
+            )
+        case exp.Create(kind="TABLE", expression=source) | exp.Insert(expression=source):
+            is_read = isinstance(source, exp.Query)
+        case exp.Copy(this=source):
+            is_read = isinstance(source, exp.Query)
+        case _ if target is None:
+            rewrite.refuse_writes(statement)
+            return
+        case _:
+            is_read = False
+    if not is_read or target in bound:
+        table = next(iter(bound.values())) if target is None or target not in bound else bound[target]
+        raise RequestError(
+            f"Cannot run {statement.tree.key.upper()} with {table}: tables of a catalog are only read, by queries, "
+            "CREATE TABLE … AS, INSERT INTO … SELECT and COPY (SELECT …) TO"
+        )
+
+
+def _found(
+    name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection, pinned: Pinned
+) -> tuple[str, Snapshot] | None:
+    """The whole name of a table of the catalog, and its snapshot; None: the connection's table, or none at all."""
+    if len(name) == 1 and name[0] in pinned.moments:
+        name, moment = pinned.moments[name[0]]
+        found = _found(name, tables, connection, pinned)
+        if found is None:
+            return None
+        source = found[1].source
+        return f"{found[0]} at {moment}", Table(source).snapshot(**moment.selector(source.format))
+    is_own = _is_own(name, connection)
+    opened = tables.open(name, is_taken=is_own)
+    if opened is None:
+        return None
+    whole, table = opened
+    if is_own:
+        raise AmbiguousTableError(
+            f"Table {written(name)} is both one of this connection and {whole}: drop the former, or write more of its "
+            "name",
+            cause="AmbiguousName",
+        )
+    return whole, table.snapshot() if isinstance(table, Table) else table
+
+
+def _owner(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) -> tuple[str, Snapshot] | None:
+    """The table of the catalog whose metadata table a name is, `sales.orders.files`; None: the name is none's."""
+    if len(name) < 2 or not any(is_metadata_table(f, name[-1]) for f in NAMES):
+        return None
+    owner = _found(name[:-1], tables, connection, Pinned("", {}))
+    return owner if owner is not None and is_metadata_table(owner[1].source.format, name[-1]) else None
+
+
+def _is_own(name: Name, connection: duckdb.DuckDBPyConnection) -> bool:
+    """Tells whether the DuckDB connection has a table or view of that name."""
+    rows = connection.execute(
+        """
+        SELECT lower(database_name), lower(schema_name), schema_name IN ('main', current_schema())
+        FROM (FROM duckdb_tables() SELECT database_name, schema_name, table_name AS name
+              UNION ALL FROM duckdb_views() SELECT database_name, schema_name, view_name)
+        WHERE lower(name) = lower(?)
+        """,
+        [name[-1]],
+    ).fetchall()
+    front = tuple(part.lower() for part in name[:-1])
+    return any(
+        is_near if not front else front in ((database,), (schema,), (database, schema))
+        for database, schema, is_near in rows
+    )

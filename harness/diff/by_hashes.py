@@ -1,0 +1,427 @@
+"""The difference of large sides: of hashes that the engines sum, then of the rows to show.
+
+`harness.diff.buckets` finds the differing hashes, `harness.diff.by_hashes` looks at the rows behind them, and
+`harness.diff.exact` compares the rows to show.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from harness.diff.buckets import Groups, Hash, HashTally, Load, passes, total, turns
+from harness.diff.canonical import canonical_values
+from harness.diff.closeness import ColumnTolerances, Line, alike
+from harness.diff.exact import MOST_EXAMPLES, Difference, Rules, distance, distance_text, examples
+from harness.diff.hashing import INCOMPARABLE, DuckDBValue, carried, form, hash_of, storage_type
+from harness.diff.printing import show
+from harness.diff.result import ColumnDifference, GroupDifference
+from harness.diff.schemas import plain
+from harness.diff.sides import (
+    HASH_PREFIX,
+    ArrowSide,
+    Buckets,
+    DuckDBSide,
+    HashedSide,
+    Hashing,
+    Side,
+    Some,
+    in_engine,
+    recorded_rows,
+)
+from harness.errors import EngineError, HarnessError, RequestError
+from harness.storage.threads import phase
+
+LABELS = ("left", "right")
+HashedSides: TypeAlias = tuple[HashedSide, HashedSide]
+_S = TypeVar("_S", bound=Side)
+_T = TypeVar("_T")
+
+
+class SideFailedError(Exception):
+    """The failure of a side. number: 0 is the left side, 1 the right side."""
+
+    def __init__(self, number: int, error: HarnessError) -> None:
+        super().__init__(number, error)
+        self.number = number
+        self.error = error
+
+
+@contextmanager
+def asking(number: int, doing: str, total: int | None = None, unit: str = "rows") -> Iterator[Callable[[int], None]]:
+    """A phase with a side alone. An error is the side's failure, but for wrong requests and incomparable values.
+
+    number: 0 for the left side, 1 for the right one. doing: in words, such as `hashing the {} side`.
+    """
+    try:
+        with phase(doing.format(LABELS[number]), total, unit) as advance:
+            yield advance
+    except HarnessError as error:
+        if isinstance(error, RequestError) or error.cause == INCOMPARABLE:
+            raise
+        raise SideFailedError(number, error) from error
+
+
+def both(sides: tuple[_S, _S], doing: str, ask: Callable[[_S], _T]) -> tuple[_T, _T]:
+    """The answers of both sides, each in a phase. Raises SideFailedError: a side fails."""
+    found = []
+    for number, side in enumerate(sides):
+        with asking(number, doing, recorded_rows(side)):
+            found.append(ask(side))
+    return found[0], found[1]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRows:
+    """The differences of rows, and how many rows each side has.
+
+    shown: the rows that the difference was made from. by_group: the groups with most differences, of `groups` in all.
+    """
+
+    rows: tuple[int, int]
+    difference: Difference
+    shown: tuple[pa.Table, pa.Table]
+    by_group: tuple[GroupDifference, ...] = ()
+    groups: int = 0
+
+
+def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
+    """The difference of sides of any size.
+
+    Raises SideFailedError: a side fails; RequestError: several rows of a side have one key; UnsupportedError: values of
+    a column are compared in small numbers only.
+    """
+    sides = both(given, "taking over the {} side", in_engine)
+    hashing = hashing_of(sides, columns, rules)
+    buckets = both(sides, "hashing the {} side", lambda side: side.buckets(hashing))
+    if hashing.keys:
+        _refuse_repeated(sides, hashing, buckets)
+    tally = HashTally(rules.max_rows)
+    groups = Groups(rules.group_by, (sides[0].schema, sides[1].schema)) if rules.group_by else None
+    review = Review(hashing, sides, buckets, rules.tolerances, groups)
+    parts = list(passes(*buckets))
+    with phase("differing buckets", len(parts), "parts") as advance:
+        for some in parts:
+            hashes = both(sides, "fetching hashes of the {} side", partial(_hashes_in, some, hashing))
+            tally.count(*hashes, partial(review.judge, some))
+            advance(1)
+    further = review.example_keys()
+    alone, changed = (tally.shown["left"], tally.shown["right"]), tally.shown["both"]
+    fetched = [
+        _fetched(number, side, hashing, [*dict.fromkeys([*changed, *alone[number], *further])])
+        for number, side in enumerate(sides)
+    ]
+    left, right = (_only(rows, hashing, {*changed, *own}) for rows, own in zip(fetched, alone, strict=True))
+    difference = rules.difference(left, right, columns)
+    by_value = (difference.only_left, difference.only_right, difference.changed)
+    by_hash = (len(alone[0]), len(alone[1]), len(changed))
+    assert by_value == by_hash, f"rows differ by hash but not by value: {by_hash} by hash, {by_value} by value"
+    difference = _counted(difference, tally, (left, right), hashing)
+    if hashing.keys:
+        by_column = review.columns(fetched[0], fetched[1], rules)
+        difference = replace(difference, by_column=by_column, allowed=review.allowed)
+    rows = (total(buckets[0]), total(buckets[1]))
+    if groups is None:
+        return FoundRows(rows, difference, (left, right))
+    return FoundRows(rows, difference, (left, right), groups.found(), len(groups.counts))
+
+
+def _hashes_in(some: Sequence[int], hashing: Hashing, side: HashedSide) -> pa.Table:
+    return side.hashes(hashing, some)
+
+
+def hashing_of(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Hashing:
+    """The hashes to make of rows of both sides."""
+    left, right = (side.schema for side in sides)
+    zeros = rules.signed_zeros
+    forms = tuple(form(left.field(c).type, right.field(c).type, signed_zeros=zeros) for c in columns)
+    return Hashing(columns=columns, forms=forms, keys=rules.keys)
+
+
+def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
+    """The numbers of the sides, the faster engine's first."""
+    costs = [(not isinstance(side, ArrowSide | DuckDBSide), side.plan is not None) for side in sides]
+    return sorted((0, 1), key=costs.__getitem__)
+
+
+def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
+    """Asks the cheaper engine about all keys, the other engine only where the sides differ."""
+    cheap, other = cheaper_first(sides)
+    differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
+    for number, asked in ((cheap, buckets[cheap]), (other, differing)):
+        parts = list(turns((b, sums.rows) for b, sums in sorted(asked.items())))
+        with asking(number, "looking for repeated keys on the {} side", len(parts), "parts") as advance:
+            for some in parts:
+                repeated = sides[number].repeated(hashing, some)
+                if repeated.num_rows:
+                    first = sides[number].rows(hashing, repeated.column("k1").slice(0, 1))
+                    break
+                advance(1)
+            else:
+                continue
+        text = ", ".join(f"{name} = {show(first.column(name), 0)}" for name in hashing.keys)
+        raise RequestError(
+            f"Cannot pair rows by {', '.join(map(repr, hashing.keys))}: the {LABELS[number]} side has "
+            f"{repeated.column('n')[0]} rows with {text}; add columns to the key, or compare without keys"
+        )
+
+
+def _fetched(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
+    """A row of each of the wanted hashes, with its hashes."""
+    if not wanted:
+        return _empty(side, hashing, hashing.names)
+    with asking(number, "fetching rows of the {} side to show", recorded_rows(side)):
+        found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()))
+        rows = _only(found, hashing, set(wanted))
+        if rows.num_rows != len(wanted):
+            raise EngineError(
+                f"The {LABELS[number]} side gave other rows when it was read again: compare a result that stays the "
+                "same"
+            )
+    return rows
+
+
+def _only(rows: pa.Table, hashing: Hashing, wanted: set[Hash]) -> pa.Table:
+    """The rows whose hashes are wanted."""
+    places = [i for i, pair in enumerate(_hashes(rows, hashing)) if pair in wanted]
+    return rows if len(places) == rows.num_rows else rows.take(pa.array(places, pa.int64()))
+
+
+def _hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
+    first, second = (table.column(f"{HASH_PREFIX}{name}").to_pylist() for name in hashing.grouped_by)
+    return list(zip(first, second, strict=True))
+
+
+def _counted(
+    difference: Difference, tally: HashTally, shown: tuple[pa.Table, pa.Table], hashing: Hashing
+) -> Difference:
+    """The difference of a row of each hash, as that of all rows of these hashes."""
+    rows, differing = difference.rows, difference.differing
+    if not hashing.keys:
+        hashes = [_hashes(table, hashing) for table in shown]
+        counts = [
+            tally.shown["right"][hashes[1][row.right or 0]]
+            if row.left is None
+            else tally.shown["left"][hashes[0][row.left]]
+            for row in differing
+        ]
+        differing = tuple(replace(row, count=count) for row, count in zip(differing, counts, strict=True))
+        rows = tuple(replace(row, count=count) for row, count in zip(rows, counts, strict=False))
+    return replace(
+        difference,
+        rows=rows,
+        differing=differing,
+        only_left=tally.rows["left"],
+        only_right=tally.rows["right"],
+        changed=tally.rows["both"],
+        truncated=len(difference.rows) < tally.kinds,
+    )
+
+
+# Samples of rows by the hashes of their keys: the same keys on both sides, and in every run.
+
+
+_BITS = 20
+_MARGIN = 1.3
+
+
+def sampled(
+    given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, number: int, resources: ExitStack
+) -> tuple[Side, Side]:
+    """The rows of at most `number` keys that either side has, in memory. Raises SideFailedError: a side fails."""
+    sides = both(given, "taking over the {} side", in_engine)
+    hashing = hashing_of(sides, columns, rules)
+    place = cheaper_first(sides)[0]
+    with asking(place, "hashing keys of the {} side", recorded_rows(sides[place])):
+        keys = replace(hashing, columns=hashing.keys, forms=tuple(map(hashing.form_of, hashing.keys)))
+        rows = total(sides[place].buckets(keys))
+    share = min(1.0, (_MARGIN * number + 100) / max(1, rows))
+    wanted, finer = Some(None, range(int(share * (1 << _BITS))), 0), replace(hashing, bits=_BITS)
+
+    def draw(side: HashedSide) -> pa.Table:
+        parts = list(side.matching(finer, wanted, hashing.columns))
+        return pa.concat_tables(parts) if parts else _empty(side, hashing, hashing.grouped_by)
+
+    drawn = both(sides, "fetching a sample of the {} side", draw)
+    chosen = set(sorted({key for rows in drawn for key in _hashes(rows, hashing)})[:number])
+    left, right = (_only(rows, hashing, chosen).select(list(hashing.columns)) for rows in drawn)
+    return (
+        ArrowSide(info=sides[0].info, whole=left, resources=resources),
+        ArrowSide(info=sides[1].info, whole=right, resources=resources),
+    )
+
+
+def _empty(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
+    hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in names]
+    return pa.schema([*(side.schema.field(name) for name in hashing.columns), *hashes]).empty_table()
+
+
+# The rows that differ by hash, judged in a database of their own: by column, by group, within tolerances. Rows of some
+# buckets are fetched from both sides, joined by their keys' hashes, and summed up, so only totals stay in memory.
+
+
+@dataclass(slots=True)
+class ColumnTotals:
+    """The differences in a column so far. counts: by field of `ColumnDifference`. keys: of some rows, by hashes."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    furthest: float = -1.0
+    furthest_key: Hash | None = None
+    keys: list[Hash] = field(default_factory=list)
+
+    def add(self, counts: Sequence[int], furthest: float | None, key: Any, keys: Any) -> None:
+        """Adds the sums of some buckets, as `_SUMS` gives them."""
+        self.counts.update(dict(zip(_COUNTS, counts, strict=True)))
+        if furthest is not None and furthest > self.furthest:
+            self.furthest, self.furthest_key = furthest, (key["a"], key["b"])
+        self.keys = [*self.keys, *((each["a"], each["b"]) for each in keys or ())][:MOST_EXAMPLES]
+
+    def examples(self) -> list[Hash]:
+        """The keys of rows to show; the row whose values lie furthest apart comes first."""
+        first = [] if self.furthest_key is None else [self.furthest_key]
+        return list(dict.fromkeys([*first, *self.keys]))[:MOST_EXAMPLES]
+
+
+@dataclass(slots=True)
+class Review:
+    """Adds up differences by column and group, and lets pass values within tolerances."""
+
+    hashing: Hashing
+    sides: HashedSides
+    buckets: tuple[Buckets, Buckets]
+    tolerances: ColumnTolerances
+    groups: Groups | None
+    totals: dict[str, ColumnTotals] = field(default_factory=dict)
+    allowed: int = 0
+
+    def judge(self, some: Sequence[int], connection: duckdb.DuckDBPyConnection) -> None:
+        """Looks at the table `d` of differing hashes of some buckets, and deletes the rows within tolerances."""
+        load = partial(self._load, some, connection)
+        if self.hashing.keys:
+            self._by_column(connection, load)
+        if self.groups is not None:
+            self.groups.count(connection, load)
+
+    def example_keys(self) -> list[Hash]:
+        """The keys whose rows `columns` wants."""
+        return list(dict.fromkeys(key for totals in self.totals.values() for key in totals.examples()))
+
+    def columns(self, left: pa.Table, right: pa.Table, rules: Rules) -> tuple[ColumnDifference, ...]:
+        """The columns that differ, with examples from rows of both sides, which have their hashes."""
+        places = [{key: i for i, key in enumerate(_hashes(rows, self.hashing))} for rows in (left, right)]
+        found = []
+        for name, totals in self.totals.items():
+            pairs = [(places[0][key], places[1][key]) for key in totals.examples()]
+            largest = None
+            if pairs and totals.furthest_key is not None:
+                values = zip((left.column(name), right.column(name)), pairs[0], strict=True)
+                apart = distance(*(canonical_values(column.slice(place, 1))[0] for column, place in values))
+                line = Line.of(left.schema.field(name).type, right.schema.field(name).type)
+                largest = None if line is None or apart is None else distance_text(line, apart)
+            texts, paths = examples(left, right, name, pairs, rules)
+            found.append(ColumnDifference(column=name, largest=largest, examples=texts, paths=paths, **totals.counts))
+        places_of = {name: place for place, name in enumerate(self.hashing.columns)}
+        return tuple(sorted(found, key=lambda each: places_of[each.column]))
+
+    def _by_column(self, connection: duckdb.DuckDBPyConnection, load: Load) -> None:
+        names = [name for name in self.hashing.columns if name not in self.hashing.keys]
+        wanted = pa.table(connection.sql("SELECT a, b FROM d WHERE kind = 'both'"))
+        if not wanted.num_rows or not names:
+            return
+        for number, label in enumerate("lr"):
+            load(label, number, wanted, names)
+        types = [connection.table(label).types[2:] for label in "lr"]
+        columns = [self._column(i, name, (types[0][i], types[1][i])) for i, name in enumerate(names)]
+        parts = [range(len(names))[start : start + _MOST_COLUMNS] for start in range(0, len(names), _MOST_COLUMNS)]
+        judged = [
+            f"SELECT l.k1 AS a, l.k2 AS b, {', '.join(columns[part.start : part.stop])} "
+            "FROM l JOIN r ON l.k1 = r.k1 AND l.k2 = r.k2"
+            for part in parts
+        ]
+        if self.tolerances:
+            # A row passes if some column does, and no column differs or cannot be compared.
+            seen = [
+                f"SELECT a, b, coalesce({' OR '.join(f'd{i}' for i in part)}, TRUE) AS d, "
+                f"{' OR '.join(f'p{i}' for i in part)} AS p FROM ({text})"
+                for part, text in zip(parts, judged, strict=True)
+            ]
+            connection.execute(
+                f"CREATE TEMPORARY TABLE passed AS SELECT a, b FROM ({' UNION ALL '.join(seen)}) GROUP BY a, b "
+                "HAVING bool_or(p) AND NOT bool_or(d)"
+            )
+            connection.execute("DELETE FROM d USING passed p WHERE d.kind = 'both' AND d.a = p.a AND d.b = p.b")
+            self.allowed += connection.execute("SELECT count(*) FROM passed").fetchall()[0][0]
+        for part, text in zip(parts, judged, strict=True):
+            sums = ", ".join(_SUMS.format(i=i, most=MOST_EXAMPLES) for i in part)
+            (found,) = connection.execute(f"SELECT {sums} FROM ({text})").fetchall()
+            width = len(found) // len(part)
+            for place, name in enumerate(names[part.start : part.stop]):
+                *counts, furthest, key, keys = found[place * width : (place + 1) * width]
+                if counts[0] or counts[1]:
+                    self.totals.setdefault(name, ColumnTotals()).add(counts, furthest, key, keys)
+
+    def _column(self, i: int, name: str, stored: tuple[object, object]) -> str:
+        """SQL: the column differs (`d`), or would but for its tolerance (`p`), is null left or right; the distance."""
+        types = [side.schema.field(name).type for side in self.sides]
+        texts = [f"{label}.c{i}" for label in "lr"]
+        form = self.hashing.form_of(name)
+        values = [
+            DuckDBValue(text, own, plain(type_), form) for text, own, type_ in zip(texts, stored, types, strict=True)
+        ]
+        unequal = f"({hash_of(values[0], 0)} <> {hash_of(values[1], 0)})"
+        passed = f"({alike(values[0], values[1], self.tolerances[name])})" if name in self.tolerances else "FALSE"
+        line = Line.of(types[0], types[1])
+        apart = "NULL::DOUBLE" if line is None else line.distance(*texts)
+        differs = f"{unequal} AND NOT {passed}"
+        return (
+            f"{differs} AS d{i}, {unequal} AND {passed} AS p{i}, {differs} AND {texts[0]} IS NULL AS m{i}, "
+            f"{differs} AND {texts[1]} IS NULL AS n{i}, CASE WHEN {differs} THEN {apart} END AS x{i}"
+        )
+
+    def _load(
+        self,
+        some: Sequence[int],
+        connection: duckdb.DuckDBPyConnection,
+        label: str,
+        number: int,
+        wanted: pa.Table,
+        names: Sequence[str],
+    ) -> None:
+        """A table `label` of the rows of a side that have wanted hashes: both hashes, then the columns as c0, c1, …"""
+        side, counts = self.sides[number], self.buckets[number]
+        types = [(f"c{i}", storage_type(side.schema.field(name).type)) for i, name in enumerate(names)]
+        sought = Some(wanted.column("a"), some, sum(counts[b].rows for b in some if b in counts))
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with asking(number, "fetching differing rows of the {} side", recorded_rows(side)):
+                for rows in side.matching(self.hashing, sought, names):
+                    held = carried(rows.select(list(names)))
+                    hashes = [rows.column(f"{HASH_PREFIX}{name}") for name in self.hashing.grouped_by]
+                    yield from pa.table([*hashes, *held.columns], schema=whole).to_batches()
+
+        whole = pa.schema([("k1", pa.uint64()), ("k2", pa.uint64()), *types])
+        connection.register("stream", pa.RecordBatchReader.from_batches(whole, batches()))
+        connection.register("wanted", wanted)
+        # Behind an expression: DuckDB 1.5 gives a join's bounds to pyarrow, for which words of 64 bits are too large.
+        connection.execute(
+            f"CREATE OR REPLACE TEMPORARY TABLE {label} AS SELECT s.* FROM stream s SEMI JOIN wanted w "
+            "ON xor(s.k1, 0) = w.a AND xor(s.k2, 0) = w.b"
+        )
+        connection.unregister("stream")
+        connection.unregister("wanted")
+
+
+_MOST_COLUMNS = 32
+"""Columns that one query judges: DuckDB's planning takes the square of their number (2.0.1)."""
+_COUNTS = ("rows", "allowed", "left_nulls", "right_nulls")
+_SUMS = (
+    "count(*) FILTER (d{i}), count(*) FILTER (p{i}), count(*) FILTER (m{i}), count(*) FILTER (n{i}), max(x{i}), "
+    "arg_max({{'a': a, 'b': b}}, x{i}), arg_min({{'a': a, 'b': b}}, a, {most}) FILTER (d{i})"
+)

@@ -1,0 +1,253 @@
+"""Distances of two values, as DuckDB expressions over Arrow data that `harness.diff.hashing` carries.
+
+Numbers are subtracted exactly as decimals, floats as doubles, times as whole nanoseconds. Relative tolerances are
+judged in doubles. Neither null, NaN nor an infinity is close to another value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal, localcontext
+from enum import Enum
+from typing import TypeAlias
+
+import duckdb
+import pyarrow as pa
+
+from harness.diff.canonical import SignedZeros
+from harness.diff.hashing import (
+    DAYS,
+    DuckDBValue,
+    Entries,
+    Items,
+    StructFields,
+    carried,
+    digits_of,
+    element_value,
+    entry_values,
+    field_values,
+    form,
+    hash_of,
+)
+from harness.diff.paths import ColumnPath
+from harness.diff.relaxations import Measure, Tolerance
+from harness.diff.schemas import is_ticks, nanos, normal_type, plain
+from harness.errors import RequestError
+from harness.storage.threads import tracked
+
+_MOST_DIGITS = 37
+"""The digits of numbers whose difference surely fits 38 digits."""
+_NANOS_PER_SECOND = 1_000_000_000
+
+
+class LineKind(Enum):
+    """The ways to subtract values."""
+
+    NUMBER = "number"
+    WIDE = "wide"  # numbers of too many digits to be subtracted but as doubles
+    FLOAT = "float"
+    TICKS = "ticks"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The number line of a column's values. left, right: their types. scale: of numbers, digits after the point."""
+
+    kind: LineKind
+    left: pa.DataType
+    right: pa.DataType
+    scale: int = 0
+
+    @staticmethod
+    def of(left: pa.DataType, right: pa.DataType) -> Line | None:
+        """The line of two types that are comparable; None: their values cannot be subtracted."""
+        a, b = normal_type(left), normal_type(right)
+        kind = pa.types
+        if kind.is_floating(a) and kind.is_floating(b):
+            return Line(LineKind.FLOAT, a, b)
+        if all(kind.is_integer(type_) or kind.is_decimal(type_) for type_ in (a, b)):
+            wholes, scales = zip(digits_of(a), digits_of(b), strict=True)
+            wide = max(wholes) + max(scales) > _MOST_DIGITS
+            return Line(LineKind.WIDE if wide else LineKind.NUMBER, a, b, max(scales))
+        if is_ticks(a) and is_ticks(b):
+            return Line(LineKind.TICKS, a, b)
+        return None
+
+    def distance(self, left: str, right: str) -> str:
+        """The distance of two values, a DOUBLE; null beside a null or a value that is not finite."""
+        a, b = self._value(left, self.left), self._value(right, self.right)
+        apart = f"CAST(abs({a} - {b}) AS DOUBLE)"
+        return f"CASE WHEN isfinite({a}) AND isfinite({b}) THEN {apart} END" if self._is_double else apart
+
+    def within(self, tolerance: Tolerance, left: str, right: str) -> str:
+        """The condition that two values are within a checked tolerance; false beside a null or infinity."""
+        a, b = self._value(left, self.left), self._value(right, self.right)
+        amount = tolerance.amount
+        match tolerance.measure:
+            case Measure.ABSOLUTE if self.kind is LineKind.NUMBER:
+                close = f"abs({a} - {b}) <= {_decimal(amount, self.scale)}"
+            case Measure.ABSOLUTE:
+                close = f"abs({a} - {b}) <= {_double(amount)}"
+            case Measure.RELATIVE:
+                most = f"greatest(CAST(abs({a}) AS DOUBLE), CAST(abs({b}) AS DOUBLE))"
+                close = f"CAST(abs({a} - {b}) AS DOUBLE) <= {_double(amount)} * {most}"
+            case Measure.ULPS:
+                steps = [self._step(text) for text in (left, right)]
+                close = f"abs({steps[0]} - {steps[1]}) <= {int(amount)}::HUGEINT"
+            case Measure.SECONDS:
+                close = f"abs({a} - {b}) <= {int(amount * _NANOS_PER_SECOND)}::HUGEINT"
+        if self._is_double:
+            close = f"isfinite({a}) AND isfinite({b}) AND {close}"
+        return f"coalesce({close}, FALSE)"
+
+    @property
+    def _is_double(self) -> bool:
+        return self.kind in (LineKind.FLOAT, LineKind.WIDE)
+
+    def _value(self, text: str, type_: pa.DataType) -> str:
+        match self.kind:
+            case LineKind.NUMBER:
+                return f"CAST({text} AS DECIMAL(38, {self.scale}))"
+            case LineKind.FLOAT | LineKind.WIDE:
+                return f"CAST({text} AS DOUBLE)"
+            case LineKind.TICKS:
+                count = DAYS.format(text) if pa.types.is_date32(type_) else text
+                return f"(CAST({count} AS HUGEINT) * {nanos(type_)}::HUGEINT)"
+
+    def _step(self, text: str) -> str:
+        """The place of a float among all floats of its width; of both zeros the same."""
+        single = self.left.bit_width <= 32 and self.right.bit_width <= 32
+        float_, integer, highest = ("FLOAT", "INTEGER", 2**31) if single else ("DOUBLE", "BIGINT", 2**63)
+        bits = f"CAST(CAST(CAST(CAST({text} AS {float_}) AS BIT) AS {integer}) AS HUGEINT)"
+        return f"(CASE WHEN {bits} < 0 THEN -({bits} + {highest}::HUGEINT) ELSE {bits} END)"
+
+
+_FITS = {
+    LineKind.NUMBER: (Measure.ABSOLUTE, Measure.RELATIVE),
+    LineKind.WIDE: (Measure.ABSOLUTE, Measure.RELATIVE),
+    LineKind.FLOAT: (Measure.ABSOLUTE, Measure.RELATIVE, Measure.ULPS),
+    LineKind.TICKS: (Measure.SECONDS,),
+}
+_EXAMPLES = {
+    Measure.ABSOLUTE: "an amount such as 0.01",
+    Measure.RELATIVE: "0.1%",
+    Measure.ULPS: "4 ulps",
+    Measure.SECONDS: "500 ms",
+}
+
+
+ColumnTolerances: TypeAlias = Mapping[str, Mapping[ColumnPath, Tolerance]]
+"""By column, the tolerances of its parts by their paths inside the column; that of the whole column has no names."""
+
+
+def alike(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[ColumnPath, Tolerance]) -> str:
+    """Return the condition that two values are equal but for tolerances of some parts, which the values are within.
+
+    Args:
+        tolerances: by path inside the values.
+    """
+    equal = f"{hash_of(left, 0)} = {hash_of(right, 0)}"
+    if not tolerances:
+        return equal
+    if () in tolerances:
+        close = line_of("", left.logical, right.logical, tolerances[()]).within(tolerances[()], left.text, right.text)
+        return f"({equal} OR {close})"
+    is_null = f"{left.text} IS NULL OR {right.text} IS NULL"
+    inside = _alike_parts(left, right, tolerances)
+    return f"CASE WHEN {is_null} THEN {left.text} IS NULL AND {right.text} IS NULL ELSE {inside} END"
+
+
+def _alike_parts(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[ColumnPath, Tolerance]) -> str:
+    def below(name: str) -> dict[ColumnPath, Tolerance]:
+        return {path[1:]: each for path, each in tolerances.items() if path[0] == name}
+
+    item = f"p{left.depth}"
+    match left.form:
+        case StructFields():
+            fields = field_values(left), field_values(right)
+            return " AND ".join(f"({alike(part, fields[1][name], below(name))})" for name, part in fields[0].items())
+        case Items():
+            lists = (left.text, right.text)
+            parts = element_value(left, f"{item}[1]"), element_value(right, f"{item}[2]")
+            same = alike(*parts, below("element"))
+        case Entries():
+            # Keys are equal by their hashes alone, so entries in the order of these face each other.
+            lists = (_sorted_entries(left), _sorted_entries(right))
+            entries = entry_values(left, "", f"{item}[1].v")[1], entry_values(right, "", f"{item}[2].v")[1]
+            same = f"{item}[1].h = {item}[2].h AND {alike(*entries, below('value'))}"
+        case other:
+            raise AssertionError(f"{other} has no parts")
+    unlike = f"list_filter(list_zip({lists[0]}, {lists[1]}), lambda {item}: NOT ({same}))"
+    return f"(len({lists[0]}) = len({lists[1]}) AND len({unlike}) = 0)"
+
+
+def _sorted_entries(map_: DuckDBValue) -> str:
+    item = f"e{map_.depth}"
+    key = hash_of(entry_values(map_, f"{item}.key", "")[0], 0)
+    return f"list_sort(list_transform(map_entries({map_.text}), lambda {item}: {{'h': {key}, 'v': {item}.value}}))"
+
+
+def close_pairs(
+    left: pa.Table,
+    right: pa.Table,
+    pairs: Sequence[tuple[int, int]],
+    tolerances: ColumnTolerances,
+    *,
+    signed_zeros: SignedZeros,
+) -> dict[str, list[bool]]:
+    """Return by column whether the values of each pair of rows are equal but for tolerances, which they are within."""
+    if not tolerances or not pairs:
+        return {column: [] for column in tolerances}
+    names = list(tolerances)
+    sides = [
+        carried(table.select(names).take(pa.array(places, pa.int64())))
+        for table, places in zip((left, right), zip(*pairs, strict=True), strict=True)
+    ]
+    both = pa.table(
+        [*sides[0].columns, *sides[1].columns, pa.array(range(len(pairs)), pa.int64())],
+        names=[*(f"l{i}" for i in range(len(names))), *(f"r{i}" for i in range(len(names))), "place"],
+    )
+    with closing(tracked(duckdb.connect())) as connection:
+        connection.register("pairs", both)
+        stored, texts = connection.table("pairs").types, []
+        for i, name in enumerate(names):
+            types = [table.schema.field(name).type for table in (left, right)]
+            as_hashed = form(*types, signed_zeros=signed_zeros)
+            values = [
+                DuckDBValue(f"{label}{i}", stored[place], plain(type_), as_hashed)
+                for label, place, type_ in zip("lr", (i, len(names) + i), types, strict=True)
+            ]
+            texts.append(alike(values[0], values[1], tolerances[name]))
+        found = pa.table(connection.sql(f"SELECT {', '.join(texts)} FROM pairs ORDER BY place"))
+    return {name: found.column(i).to_pylist() for i, name in enumerate(names)}
+
+
+def line_of(column: str, left: pa.DataType, right: pa.DataType, tolerance: Tolerance) -> Line:
+    """The line of a column with a tolerance. Raises RequestError: the tolerance does not fit the column's values."""
+    line = Line.of(left, right)
+    if line is None:
+        raise RequestError(
+            f"Cannot use a tolerance of {column!r}: its types {left} and {right} are no numbers or times", field=column
+        )
+    if tolerance.measure not in _FITS[line.kind]:
+        raise RequestError(
+            f"Invalid tolerance {tolerance} of {column!r}, of type {line.left}: expected "
+            f"{' or '.join(_EXAMPLES[measure] for measure in _FITS[line.kind])}",
+            field=column,
+        )
+    return line
+
+
+def _decimal(amount: Decimal, scale: int) -> str:
+    """The largest number of a scale that is not above the amount."""
+    with localcontext() as context:
+        context.prec = 400
+        floor = amount.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_FLOOR)
+        most = Decimal(10) ** (38 - scale) - Decimal(1).scaleb(-scale)
+        return f"CAST('{min(floor, most):f}' AS DECIMAL(38, {scale}))"
+
+
+def _double(amount: Decimal) -> str:
+    return f"CAST('{amount:e}' AS DOUBLE)"

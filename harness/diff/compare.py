@@ -1,0 +1,521 @@
+"""`compare`: whether two results are the same rows, and where they are not.
+
+    harness.compare("warehouse/orders", "staging/orders", keys=["id"])
+    harness.compare("warehouse/orders", at=(4, 5))
+    harness.compare(connection.sql("..."), spark.sql("..."))
+
+Small sides are compared as they are, by `harness.diff.exact`. Engines sum hashes of large ones, which find the
+differing rows (`harness.diff.buckets`). Only rows to show are fetched, and compared in the same way.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from harness.diff.buckets import partition_columns, total
+from harness.diff.by_hashes import LABELS, FoundRows, SideFailedError, asking, both, by_hashes, cheaper_first, sampled
+from harness.diff.canonical import SignedZeros
+from harness.diff.exact import FINDINGS, Rules
+from harness.diff.hashing import form
+from harness.diff.opening import Query, SideOpening, opened
+from harness.diff.origins import with_origins
+from harness.diff.paths import ColumnPath, find, is_inside, narrowed, suggestion
+from harness.diff.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
+from harness.diff.relaxed import MOST_ROWS, paired, reconciled, relaxed
+from harness.diff.result import ComparisonResult, SideInfo
+from harness.diff.schemas import compare_schemas
+from harness.diff.sides import ArrowSide, Hashing, Side, in_engine, narrowed_side, recorded_rows
+from harness.diff.sources import usual_engines
+from harness.diff.spread import by_key
+from harness.errors import RequestError, UnknownColumnError, UnsupportedError
+from harness.metadata.model.arguments import checked
+from harness.metadata.model.times import When
+from harness.snapshot import Changes, Snapshot
+from harness.storage.threads import phase
+from harness.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_T = TypeVar("_T")
+FEW = 50_000
+"""Rows of a side up to which it is compared as it is."""
+_LEFT = object()
+"""The right side that nobody gives."""
+
+
+@checked
+def compare(
+    left: object,
+    right: object = _LEFT,
+    *,
+    keys: Sequence[str] = (),
+    at: When | Sequence[When] = None,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    engines: Sequence[str] | str | None = None,
+    spark: SparkSession | None = None,
+    max_rows: int = 100,
+    names: Sequence[str] | None = None,
+    signed_zeros: SignedZeros = "distinct",
+    few: int = FEW,
+    relaxations: Relaxations = NOTHING,
+    group_by: Sequence[str] = (),
+    sample_keys: int | None = None,
+    schema_only: bool = False,
+    allowances: Mapping[str, Tolerance] | None = None,
+    **relaxed: Any,
+) -> ComparisonResult:
+    """All differences of two sides: of schemas, of rows as multisets, and of outcomes, where only one side fails.
+
+    A side is a table, read by the engine named in `engines`: its location or name, as for `harness.open_table`, a
+    `Table`, `Snapshot` or `Changes`, a table of PyIceberg or of deltalake, or a `Query` over some; one of these with an
+    engine's name, `(table, "spark")`; a DuckDB relation; a Spark DataFrame; an object with an Arrow stream, read once;
+    or a text that names a file or a table of another database, as `harness.diff.sources` says. Without a right side,
+    the left one is read twice. A user's connection or session is not changed.
+
+    Rows are equal where all values are: null equals null and NaN equals NaN, instants are compared in UTC and to the
+    nanosecond, decimals by value, text by bytes, maps without order, struct fields by name. Values of columns whose
+    types differ are compared by value too, where that can be; the type is then a difference of the schema. A side may
+    be read several times, and must give the same rows each time.
+
+    Args:
+        keys: columns that tell rows apart on either side, null like any value. Rows of one key are paired, and show as
+            changed; without keys, rows are counted.
+        at: reads the tables at this moment: an id or version, a time, a branch or a tag, as `--at` takes it. Two: the
+            left and the right side's.
+        columns: the columns, or fields of structs such as `s.x`, to compare, of both sides; None: all columns.
+        where: a boolean SQL expression in DuckDB's dialect; only for tables and snapshots, on both sides.
+        engines: `duckdb`, `spark` or `oracle`, for the left and the right side, where it is a planned table; one is for
+            both. None: DuckDB and Spark for a table that is compared with itself, DuckDB for two sides, which two
+            moments of `at` are too.
+        spark: the session for planned tables on Spark; None: `harness.spark_session()`.
+        max_rows: how many differing rows to show at most. All are counted.
+        names: what to call the sides in reports.
+        signed_zeros: whether -0.0 is another value than 0.0, `distinct`, or not, `equal`.
+        few: sides of at most so many rows are fetched and compared as they are; of larger ones, only rows that differ
+            are, found by hashes of 128 bits that the engines compute.
+        relaxations: what is let pass; the result names all of it.
+        group_by: columns to count differing rows by; none: the partition columns of a table that is compared.
+        sample_keys: compare the rows of so many keys alone, which are chosen by their hashes: the same in every run.
+        schema_only: compare names and types of columns, and read no rows.
+        allowances: as tolerances, and without keys too: rows are then paired by all other columns, and among rows that
+            agree in these in the order of their values. A `Query` brings those that follow from its text. Sides of more
+            than 2 million rows without keys have none.
+        relaxed: fields of `Relaxations`, such as `tolerance={"floats": 1e-9}` or `ignore_name_case=True`.
+
+    Raises:
+        RequestError: a side is nothing that can be compared, a column is missing, several rows have one key, or an
+            argument has no such value.
+        UnsupportedError: a column has a type that cannot be compared.
+    """
+    for name in relaxed.keys() - {each.name for each in fields(Relaxations)}:
+        known = [*inspect.signature(compare).parameters, *(each.name for each in fields(Relaxations))]
+        known.remove("relaxed")
+        raise RequestError(f"Unknown argument {name!r} of compare: {suggestion(name, [known])}", options=(name,))
+    relaxations = replace(relaxations, **relaxed)
+    rules = Rules(
+        keys=tuple(keys),
+        max_rows=max_rows,
+        signed_zeros=signed_zeros,
+        few=few,
+        relaxations=relaxations,
+        group_by=tuple(group_by),
+        sample_keys=sample_keys,
+        schema_only=schema_only,
+    )
+    rules.check()
+    openings = _openings(left, right, at, columns, where, engines, spark, names, relaxations)
+    for opening in openings:
+        opening.check()
+    with ExitStack() as resources:
+        return _Run(openings, rules, resources, columns, allowances or {}).comparison()
+
+
+@dataclass(slots=True)
+class _Run:
+    """A comparison, which keeps what it learns when the sides are opened."""
+
+    openings: tuple[SideOpening, SideOpening]
+    rules: Rules
+    resources: ExitStack
+    columns: Sequence[str] | None
+    allowances: Mapping[str, Tolerance] = field(default_factory=dict)
+    _partitions: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """The partition columns of each side that is a planned table, as the left side calls them."""
+    _names: dict[int, list[str]] = field(default_factory=lambda: {0: [], 1: []})
+    """The names of all columns of each side, as the side calls them."""
+
+    def comparison(self) -> ComparisonResult:
+        sides = None
+        try:
+            left, right = self._opened()
+            run = self._resolved(left.schema.names, right.schema.names)
+            relaxations = run.rules.relaxations
+            sides = run._narrowed(relaxed((left, right), relaxations, self.resources))
+            found = run._compared(*sides, run.rules)
+            if found.equal and not self.allowances:
+                return found
+            allowed = run._allowed(sides, found.columns)
+            return found if found.equal or not allowed else run._within(allowed, sides, found)
+        except SideFailedError as failed:
+            return self._outcome(failed, sides)
+
+    def _opened(self) -> tuple[Side, Side]:
+        """Both sides; one without types of its own is opened once the other's are known."""
+        first = 1 if self.openings[1].has_types and not self.openings[0].has_types else 0
+        typed = self._open(first)
+        relaxations = self.rules.relaxations
+        cast = set(map(relaxations.fold, relaxations.cast))
+        like = None
+        if self.openings[first].has_types:
+            shown = [relaxations.shown_name(name, first) for name in typed.schema.names]
+            known = zip(shown, typed.schema.types, strict=True)
+            like = {relaxations.own_name(n, 1 - first): t for n, t in known if relaxations.fold(n) not in cast}
+        other = self._open(1 - first, like)
+        return (other, typed) if first else (typed, other)
+
+    def _open(self, number: int, like: Mapping[str, pa.DataType] | None = None) -> Side:
+        with asking(number, "opening the {} side"):
+            side = self.openings[number].open(self.rules.few, self.resources, like, self._names[number])
+        if side.plan is not None:
+            self._partitions[number] = partition_columns(side.plan)
+        return side
+
+    def _resolved(self, left: Sequence[str], right: Sequence[str]) -> _Run:
+        """This comparison in the left side's own names of columns."""
+        rules = self.rules
+        relaxations = rules.relaxations.resolved(left, right)
+        own = {relaxations.fold(name): name for name in left}
+        keys, groups = (tuple(own.get(relaxations.fold(n), n) for n in names) for names in (rules.keys, rules.group_by))
+        shown = relaxations.shown_name
+        partitions = {side: tuple(shown(name, side) for name in names) for side, names in self._partitions.items()}
+        rules = replace(rules, relaxations=relaxations, keys=keys, group_by=groups)
+        return replace(self, rules=rules, _partitions=partitions)
+
+    def _narrowed(self, sides: tuple[Side, Side]) -> tuple[Side, Side]:
+        """Return the sides without the fields of structs that are excluded or, if some are chosen, not chosen.
+
+        Raises:
+            RequestError: neither side has an excluded column or field, or a side has not a chosen one.
+        """
+        relaxations = self.rules.relaxations
+        fold, schemas = relaxations.fold, [side.schema for side in sides]
+        chosen: list[list[ColumnPath]] = [[], []]
+        for text in self.columns or ():
+            for number, schema in enumerate(schemas):
+                path = find(text, schema, fold)
+                if path is not None:
+                    chosen[number].append(path)
+                elif fold(text) not in map(fold, relaxations.exclude):
+                    raise UnknownColumnError(
+                        f"Cannot compare {text!r}: the {LABELS[number]} side has no such column or field; "
+                        f"{suggestion(text, [schema])}",
+                        field=text,
+                    )
+        names = {fold(name) for number in (0, 1) for name in self._names[number]}
+        excluded: list[list[ColumnPath]] = [[], []]
+        for text in relaxations.exclude:
+            if fold(text) in names:
+                continue
+            paths = [find(text, schema, fold) for schema in schemas]
+            if paths == [None, None]:
+                raise UnknownColumnError(
+                    f"Cannot leave out {text!r}: neither side has such a column or field to compare; "
+                    f"{suggestion(text, [*schemas, *self._names.values()])}",
+                    field=text,
+                )
+            for number, path in enumerate(paths):
+                if path is not None:
+                    excluded[number].append(path)
+        found = [
+            narrowed_side(side, narrowed(schema, None if self.columns is None else chosen[i], excluded[i]))
+            for i, (side, schema) in enumerate(zip(sides, schemas, strict=True))
+        ]
+        return found[0], found[1]
+
+    def _described(self, relaxations: Relaxations, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return a line for each relaxation, and for the columns of which only some fields are compared."""
+        known = set(map(relaxations.fold, columns))
+        inside = [
+            (column, text)
+            for text in self.columns or ()
+            if relaxations.fold(text) not in known
+            for column in columns
+            if is_inside(text, column, relaxations.fold)
+        ]
+        lines = [
+            f"compared of {column}: {', '.join(text for name, text in inside if name == column)}"
+            for column in dict.fromkeys(name for name, _ in inside)
+        ]
+        return (*relaxations.described(columns), *lines)
+
+    def _compared(self, left: Side, right: Side, rules: Rules) -> ComparisonResult:
+        schema, columns = compare_schemas(left.schema, right.schema, self._type_rules())
+        _check_keys(rules.keys, columns, (left, right))
+        whole = ComparisonResult(
+            left=left.info,
+            right=right.info,
+            columns=columns,
+            keys=rules.keys,
+            schema=schema,
+            relaxations=self._described(rules.relaxations, columns),
+            schema_only=rules.schema_only,
+        )
+        sides = reconciled((left, right), columns)
+        rules = rules.resolved(columns, sides[0].schema, sides[1].schema)
+        if rules.schema_only:
+            return whole
+        if rules.sample_keys is not None:
+            sides = sampled(sides, columns, rules, rules.sample_keys, self.resources)
+        partitions = self._partitions.get(0) or self._partitions.get(1, ())
+        grouped = replace(rules, group_by=rules.group_by or tuple(name for name in partitions if name in columns))
+        small = self._small(sides, columns)
+        if small is None:
+            found = by_hashes(sides, columns, grouped)
+        else:
+            with phase("comparing rows"):
+                found = FoundRows((small[0].num_rows, small[1].num_rows), rules.difference(*small, columns), small)
+            if grouped.group_by and found.difference.differing:
+                found = self._grouped(found, sides, columns, grouped)
+        difference, shown, keys = found.difference, found.shown, rules.keys
+        infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
+        plans, rows, files = (sides[0].plan, sides[1].plan), difference.rows, None
+        if rows and plans != (None, None):
+            zeros = rules.signed_zeros
+            with phase("finding the files of differing rows"):
+                rows, files = with_origins(difference, shown, columns, plans, keys=keys, signed_zeros=zeros)
+        is_known = bool(keys and difference.differing)
+        return replace(
+            whole,
+            left=infos[0],
+            right=infos[1],
+            rows=rows,
+            grouped_by=grouped.group_by if found.by_group else rules.group_by,
+            by_group=found.by_group,
+            groups=found.groups,
+            by_key=by_key(difference, shown, keys[0], is_whole=small is not None) if is_known else None,
+            by_file=files,
+            sampled=rules.sample_keys,
+            **{name: getattr(difference, name) for name in FINDINGS},
+        )
+
+    def _grouped(self, found: FoundRows, sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
+        """The differences of rows in memory, and how many rows differ in each group."""
+        first, second = (
+            ArrowSide(info=side.info, whole=rows, resources=self.resources)
+            for side, rows in zip(sides, found.shown, strict=True)
+        )
+        try:
+            counted = by_hashes((first, second), columns, rules)
+        except UnsupportedError:
+            if self.rules.group_by:
+                raise
+            return found
+        return replace(found, by_group=counted.by_group, groups=counted.groups)
+
+    def _allowed(self, sides: tuple[Side, Side], columns: Sequence[str]) -> dict[str, Tolerance]:
+        """The allowances by the left side's name of a column that has no tolerance and is no key."""
+        shown = self.rules.relaxations.shown_name
+        queries = {
+            shown(name, side): each for side in (1, 0) for name, each in self.openings[side].allowances().items()
+        }
+        floats = _floats(sides, columns)
+        found = {name: each for name, each in queries.items() if name in floats} | dict(self.allowances)
+        tolerances = self.rules.resolved(columns, sides[0].schema, sides[1].schema).tolerances
+        taken = {*self.rules.keys, *(name for name, parts in tolerances.items() if () in parts)}
+        allowed = {name: each for name, each in found.items() if name not in taken}
+        self._widened(allowed).resolved(columns, sides[0].schema, sides[1].schema)
+        return allowed
+
+    def _widened(self, allowed: Mapping[str, Tolerance]) -> Rules:
+        """Return the rules with allowances as tolerances."""
+        relaxations = self.rules.relaxations
+        return replace(self.rules, relaxations=replace(relaxations, tolerance={**relaxations.tolerance, **allowed}))
+
+    def _within(
+        self, allowed: Mapping[str, Tolerance], sides: tuple[Side, Side], found: ComparisonResult
+    ) -> ComparisonResult:
+        """The comparison within allowances; the one that was found where rows cannot be paired."""
+        rules = self.rules
+        widened = self._widened(allowed)
+        if rules.keys:
+            return self._compared(*sides, widened)
+        close = widened.resolved(found.columns, sides[0].schema, sides[1].schema).tolerances
+        if found.left.rows != found.right.rows or (found.left.rows or 0) > MOST_ROWS:
+            return found
+        heads = both(sides, "fetching rows of the {} side", lambda side: side.head(found.columns, MOST_ROWS))
+        pairs = paired(*heads, close)
+        if pairs is None:
+            return found
+        (left, right), keys = pairs
+        second = compare(
+            left,
+            right,
+            keys=keys,
+            max_rows=rules.max_rows,
+            signed_zeros=rules.signed_zeros,
+            few=rules.few,
+            relaxations=Relaxations(tolerance=allowed, types=self._type_rules()),
+            group_by=rules.group_by,
+        )
+        return replace(
+            second,
+            left=found.left,
+            right=found.right,
+            schema=found.schema,
+            relaxations=self._described(widened.relaxations, found.columns),
+        )
+
+    def _type_rules(self) -> frozenset[TypeRule]:
+        """The rules asked for; else all of them beside rows of another project."""
+        if self.rules.relaxations.types is not None:
+            return self.rules.relaxations.types
+        return ALL_TYPE_RULES if any(each.is_foreign for each in self.openings) else frozenset()
+
+    def _small(self, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[pa.Table, pa.Table] | None:
+        """All rows of both sides, if these are few; the cheaper engine is asked first."""
+        heads: dict[int, pa.Table] = {}
+        for number in cheaper_first(sides):
+            side = sides[number]
+            if side.plan is not None and side.plan.filter is None and _many(side, self.rules.few):
+                return None
+            with asking(number, "fetching rows of the {} side"):
+                heads[number] = side.head(columns, self.rules.few + 1)
+            if heads[number].num_rows > self.rules.few:
+                return None
+        return heads[0], heads[1]
+
+    def _outcome(self, failed: SideFailedError, sides: tuple[Side, Side] | None) -> ComparisonResult:
+        """The other side is read too, to say whether it fails as well. sides: None: one could not be opened."""
+        infos: dict[int, SideInfo] = {}
+        infos[failed.number] = replace(self.openings[failed.number].info, error=failed.error)
+        number = 1 - failed.number
+        try:
+            side = self._open(number) if sides is None else sides[number]
+            with asking(number, "counting rows of the {} side", recorded_rows(side)):
+                infos[number] = replace(side.info, rows=_count(side, self.rules.few))
+        except SideFailedError as other:
+            infos[number] = replace(self.openings[number].info, error=other.error)
+        return ComparisonResult(left=infos[0], right=infos[1], keys=self.rules.keys)
+
+
+def _openings(
+    left: object,
+    right: object,
+    at: When | Sequence[When],
+    columns: Sequence[str] | None,
+    where: str | None,
+    engines: Sequence[str] | str | None,
+    spark: SparkSession | None,
+    names: Sequence[str] | None,
+    relaxations: Relaxations,
+) -> tuple[SideOpening, SideOpening]:
+    chosen = None if columns is None else tuple(columns)
+    if chosen is not None and len(set(chosen)) < len(chosen):
+        raise RequestError(f"Invalid columns {list(chosen)}: a name is there twice")
+    moments = _two(at if isinstance(at, list | tuple) else (at, at), "at")
+    if right is _LEFT:
+        left = right = opened(left)
+        if not isinstance(left, Table | Snapshot | Changes | Query | tuple):
+            raise RequestError("Cannot compare the left side with nothing: it is no table, so a right side is needed")
+        engines = usual_engines(is_one_table=not isinstance(at, list | tuple)) if engines is None else engines
+    if engines is None:
+        engines = usual_engines(is_one_table=False)
+    if isinstance(engines, str):
+        engines = [name.strip() for name in engines.split(",")]
+        engines = engines * 2 if len(engines) == 1 else engines
+    readers = _two(engines, "engines")
+    called = (None, None) if names is None else _two(names, "names")
+    pairs = (_with_engine(left, readers[0], spark, moments[0]), _with_engine(right, readers[1], spark, moments[1]))
+    first, second = (
+        SideOpening(
+            data=data,
+            label=LABELS[i],
+            name=called[i] if query is None or called[i] is not None else query.name,
+            engine=engine,
+            columns=None if chosen is None else tuple(_own_path(name, i, relaxations) for name in chosen),
+            where=where,
+            spark=spark,
+            exclude=frozenset(map(relaxations.fold, relaxations.exclude)),
+            fold=relaxations.fold,
+            query=query,
+        )
+        for i, (data, engine, query) in enumerate(pairs)
+    )
+    return first, second
+
+
+def _own_path(text: str, side: int, relaxations: Relaxations) -> str:
+    """Return a side's name of a column, or of a part of one, that reports call `text`."""
+    own = relaxations.own_name(text, side)
+    if own != text or not side:
+        return own
+    renamed = relaxations.rename.items()
+    return next((f"{b}{text[len(a) :]}" for a, b in renamed if is_inside(text, a, relaxations.fold)), text)
+
+
+def _two(values: Sequence[_T], what: str) -> tuple[_T, _T]:
+    if isinstance(values, str) or len(values) != 2:
+        raise RequestError(f"Invalid {what} {values!r}: expected two, for the left and the right side")
+    return values[0], values[1]
+
+
+def _with_engine(side: object, engine: str, spark: SparkSession | None, at: When) -> tuple[object, str, Query | None]:
+    """The data to read, its engine, and the query whose result it is, if any."""
+    match side:
+        case (Query() as query, str(own)):
+            return _with_engine(query, own, spark, at)
+        case Query() if at is None:
+            return side.run(engine, spark), engine, side
+        case (data, str(own)):
+            return opened(data, at), own, None
+        case _:
+            return opened(side, at), engine, None
+
+
+def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, Side]) -> None:
+    for key in keys:
+        for label, side in zip(LABELS, sides, strict=True):
+            if key not in side.schema.names:
+                raise UnknownColumnError(
+                    f"Cannot pair rows by {key!r}: the {label} side has no such column; "
+                    f"{suggestion(key, [side.schema.names])}",
+                    field=key,
+                )
+        if key not in columns:
+            types = " and ".join(str(side.schema.field(key).type) for side in sides)
+            raise RequestError(f"Cannot pair rows by {key!r}: its types {types} cannot be compared", field=key)
+
+
+def _many(side: Side, few: int) -> bool:
+    """Tells whether a planned table surely has too many rows to fetch, whatever its deletes."""
+    assert side.plan is not None
+    if side.plan.equality_deletes or side.plan.position_deletes:
+        return False
+    return (recorded_rows(side) or 0) > few
+
+
+def _floats(sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns that hold floats on both sides."""
+    return tuple(n for n in columns if all(pa.types.is_floating(side.schema.field(n).type) for side in sides))
+
+
+def _count(side: Side, few: int) -> int:
+    """The number of a side's rows; all of its values are read, as far as they can be compared."""
+    head = side.head(side.schema.names, few + 1)
+    if head.num_rows <= few:
+        return int(head.num_rows)
+    forms = {}
+    for name, type_ in zip(side.schema.names, side.schema.types, strict=True):
+        try:
+            forms[name] = form(type_, type_)
+        except UnsupportedError:
+            continue
+    return total(in_engine(side).buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))

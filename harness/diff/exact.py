@@ -1,0 +1,426 @@
+"""The exact differences of two tables that fit in memory: as multisets of rows, or as rows paired by keys.
+
+Counts are exact; rows are shown up to a number. Which rows are shown, and in which order, depends on the values alone.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, localcontext
+from typing import Any, get_args
+
+import pyarrow as pa
+
+from harness.diff.canonical import CanonicalRow, SignedZeros, canonical_rows, order_key
+from harness.diff.closeness import ColumnTolerances, Line, LineKind, close_pairs, line_of
+from harness.diff.parts import differing_parts, is_nested
+from harness.diff.paths import ColumnPath, find, float_texts, is_in_key, suggestion, type_at
+from harness.diff.printing import show, show_pair
+from harness.diff.relaxations import FLOATS, NOTHING, Relaxations, Tolerance
+from harness.diff.result import ColumnDifference, PartDifference, RowDifference, RowKind
+from harness.diff.schemas import normal_type
+from harness.errors import RequestError
+
+MOST_EXAMPLES = 3
+"""Pairs of values that are shown of a column."""
+
+
+def examples(
+    left: pa.Table, right: pa.Table, column: str, pairs: Iterable[tuple[int, int]], rules: Rules
+) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Return the first different pairs of values, printed, and of nested values the path of the part of each pair."""
+    found: dict[tuple[str, str], str] = {}
+    a, b = left.column(column), right.column(column)
+    are_nested = is_nested(a.type) and is_nested(b.type)
+    for i, j in pairs:
+        if are_nested:
+            (part, *_), _ = rules.parts(column, a, i, b, j)
+            found.setdefault(part.values, part.path)
+        else:
+            found[show_pair(a, i, b, j)] = column
+        if len(found) == MOST_EXAMPLES:
+            break
+    return tuple(found), tuple(found.values()) if are_nested else ()
+
+
+def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
+    """The distance of two canonical values; None beside a null or a value that is not finite."""
+    match left, right:
+        case ((float() | "-0.0"), (float() | "-0.0")):
+            apart = abs(float(left) - float(right))
+            return apart if apart < float("inf") else None
+        case ((int() | Decimal()), (int() | Decimal())):
+            with localcontext() as context:
+                context.prec = 80
+                return abs(Decimal(left) - Decimal(right))
+        case _:
+            return None
+
+
+def distance_text(line: Line, apart: Decimal | float) -> str:
+    """A distance of values on a line, as reports say it."""
+    if line.kind is not LineKind.TICKS:
+        return format(apart, "f") if isinstance(apart, Decimal) else repr(apart)
+    dates = pa.types.is_date(line.left) and pa.types.is_date(line.right)
+    seconds = Decimal(apart) * Decimal("1e-9")
+    if dates and seconds % 86_400 == 0:
+        return f"{seconds / 86_400:f} d"
+    return f"{seconds.normalize():f} s"
+
+
+_MOST_PAIRS = 250_000
+"""The most pairs of rows that are searched for alike rows; rows of more pairs have no partners."""
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingRow:
+    """A differing row: its index in the left and the right table, None: it has no such row; how often it is too many.
+
+    Of a row that occurs several times the index is that of the first.
+    """
+
+    kind: RowKind
+    left: int | None
+    right: int | None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The differences of the rows of two tables.
+
+    The fields of `ComparisonResult` of the same names; rows of a kind are in the order of their values. differing: all
+    rows that differ, those of `rows` first and in their order.
+    """
+
+    rows: tuple[RowDifference, ...] = ()
+    differing: tuple[DifferingRow, ...] = ()
+    only_left: int = 0
+    only_right: int = 0
+    changed: int = 0
+    truncated: bool = False
+    allowed: int = 0
+    by_column: tuple[ColumnDifference, ...] = ()
+
+
+FINDINGS = ("only_left", "only_right", "changed", "truncated", "allowed", "by_column")
+"""The fields that `Difference` and `ComparisonResult` share, but for the rows."""
+
+
+def _counted(sides: _Sides) -> Difference:
+    """Rows that a table has more often than the other table. They may have partners there, which are alike."""
+    surplus = Counter(sides.left_rows)
+    surplus.subtract(sides.right_rows)
+    lefts = {row: count for row, count in surplus.items() if count > 0}
+    rights = {row: -count for row, count in surplus.items() if count < 0}
+    shares = _shares([len(lefts), len(rights)], sides.rules.max_rows)
+    first_left = {row: i for i, row in reversed([*enumerate(sides.left_rows)]) if row in lefts}
+    first_right = {row: i for i, row in reversed([*enumerate(sides.right_rows)]) if row in rights}
+    found = [
+        [DifferingRow(RowKind.ONLY_LEFT, first_left[row], None, lefts[row]) for row in _shown_first(lefts, shares[0])],
+        [
+            DifferingRow(RowKind.ONLY_RIGHT, None, first_right[row], rights[row])
+            for row in _shown_first(rights, shares[1])
+        ],
+    ]
+    shown = ([each.left or 0 for each in found[0][: shares[0]]], [each.right or 0 for each in found[1][: shares[1]]])
+    partners = sides.partners(*shown)
+    alike = [(shown[0][a], shown[1][b - shares[0]]) for a, b in partners.items() if a < b]
+    counts = {"only_left": sum(lefts.values()), "only_right": sum(rights.values())}
+    return sides.difference(found, shares, alike, partners, counts)
+
+
+def _paired(sides: _Sides) -> Difference:
+    """Keys of a single table, and rows whose other columns differ. A null in a key equals a null."""
+    rules = sides.rules
+    left_keys = _by_key("left", sides.left, rules)
+    right_keys = _by_key("right", sides.right, rules)
+    unequal = {
+        key: (i, right_keys[key])
+        for key, i in left_keys.items()
+        if key in right_keys and sides.left_rows[i] != sides.right_rows[right_keys[key]]
+    }
+    pairs = list(unequal.values())
+    if rules.tolerances:
+        close = close_pairs(sides.left, sides.right, pairs, rules.tolerances, signed_zeros=rules.signed_zeros)
+        never = [False] * len(pairs)
+        passed = zip(*(close.get(name, never) for name in sides.columns), strict=True)
+        sides = replace(sides, passed=dict(zip(pairs, passed, strict=True)))
+    changed = [key for key, pair in unequal.items() if any(sides.differs(*pair))]
+    only_left = [key for key in left_keys if key not in right_keys]
+    only_right = [key for key in right_keys if key not in left_keys]
+    kinds = {RowKind.CHANGED: changed, RowKind.ONLY_LEFT: only_left, RowKind.ONLY_RIGHT: only_right}
+    shares = _shares([*map(len, kinds.values())], rules.max_rows)
+    found = [
+        [DifferingRow(kind, left_keys.get(key), right_keys.get(key)) for key in _shown_first(keys, share)]
+        for (kind, keys), share in zip(kinds.items(), shares, strict=True)
+    ]
+    counts = {"only_left": len(only_left), "only_right": len(only_right), "changed": len(changed)}
+    return sides.difference(found, shares, pairs, {}, counts | {"allowed": len(unequal) - len(changed)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """Both tables, their canonical rows, and by pair of rows the columns that are let pass."""
+
+    rules: Rules
+    left: pa.Table
+    right: pa.Table
+    columns: tuple[str, ...]
+    left_rows: Sequence[CanonicalRow]
+    right_rows: Sequence[CanonicalRow]
+    passed: Mapping[tuple[int, int], tuple[bool, ...]] = field(default_factory=dict)
+
+    def difference(
+        self,
+        found: Sequence[Sequence[DifferingRow]],
+        shares: Sequence[int],
+        pairs: Sequence[tuple[int, int]],
+        partners: Mapping[int, int],
+        counts: Mapping[str, int],
+    ) -> Difference:
+        """The difference that shows so many of the rows of each kind. pairs: those whose columns are compared."""
+        shown = [row for rows, share in zip(found, shares, strict=True) for row in rows[:share]]
+        rest = [row for rows, share in zip(found, shares, strict=True) for row in rows[share:]]
+        return Difference(
+            rows=tuple(self.row(one, shown, partners.get(number)) for number, one in enumerate(shown)),
+            differing=(*shown, *rest),
+            truncated=bool(rest),
+            by_column=self.by_column(pairs),
+            **counts,
+        )
+
+    def by_column(self, pairs: Sequence[tuple[int, int]]) -> tuple[ColumnDifference, ...]:
+        """The columns in which some pair of rows differs."""
+        found = []
+        for number, column in enumerate(self.columns):
+            unequal = [(i, j) for i, j in pairs if self.left_rows[i][number] != self.right_rows[j][number]]
+            if not unequal:
+                continue
+            differing = [pair for pair in unequal if not (pair in self.passed and self.passed[pair][number])]
+            values = {(i, j): (self.left_rows[i][number], self.right_rows[j][number]) for i, j in differing}
+            line = Line.of(self.left.schema.field(column).type, self.right.schema.field(column).type)
+            distances = {} if line is None else {pair: distance(*both) for pair, both in values.items()}
+            known = {pair: apart for pair, apart in distances.items() if apart is not None}
+            furthest = max(known, key=known.__getitem__, default=None)
+            first = [] if furthest is None else [furthest]
+            texts, paths = examples(self.left, self.right, column, first + differing, self.rules)
+            found.append(
+                ColumnDifference(
+                    column=column,
+                    rows=len(differing),
+                    allowed=len(unequal) - len(differing),
+                    left_nulls=sum(value is None for value, _ in values.values()),
+                    right_nulls=sum(value is None for _, value in values.values()),
+                    largest=None if line is None or furthest is None else distance_text(line, known[furthest]),
+                    examples=texts,
+                    paths=paths,
+                )
+            )
+        return tuple(found)
+
+    def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
+        """The place of the most alike row of the other side, by place in `lefts` followed by `rights`.
+
+        Of equally alike rows, those that share columns further left come first: keys tend to be there. Fields of
+        structs count like columns. Rows that print alike face each other too, so that their difference is shown.
+        """
+        if len(lefts) * len(rights) > _MOST_PAIRS:
+            return {}
+        candidates = []
+        types = [[table.schema.field(name).type for name in self.columns] for table in (self.left, self.right)]
+        others = [_leaves(self.right_rows[j], types[1]) for j in rights]
+        for a, i in enumerate(lefts):
+            own = _leaves(self.left_rows[i], types[0])
+            for b, other in enumerate(others, len(lefts)):
+                differs = tuple(x != y for x, y in zip(own, other, strict=True))
+                shared = len(differs) - sum(differs)
+                if shared > 0 and 2 * shared >= len(differs):
+                    candidates.append((-shared, differs, a, b))
+        partners: dict[int, int] = {}
+        for _, _, a, b in sorted(candidates):
+            if a not in partners and b not in partners:
+                partners[a], partners[b] = b, a
+        printed = {self.printed(self.left, i): a for a, i in enumerate(lefts) if a not in partners}
+        for b, j in enumerate(rights, len(lefts)):
+            if b not in partners and (same := printed.pop(self.printed(self.right, j), None)) is not None:
+                partners[same], partners[b] = b, same
+        return partners
+
+    def printed(self, table: pa.Table, place: int) -> tuple[str, ...]:
+        """Return the values of a row as they are shown without regard to another row."""
+        return tuple(show(table.column(name), place) for name in self.columns)
+
+    def row(self, one: DifferingRow, found: Sequence[DifferingRow], partner: int | None) -> RowDifference:
+        """The row, printed so that its differences from the other half, or from the partner, are seen."""
+        left, right = one.left, one.right
+        if partner is not None:
+            left = found[partner].left if left is None else left
+            right = found[partner].right if right is None else right
+        differs = (False,) * len(self.columns)
+        if left is not None and right is not None:
+            differs = self.differs(left, right)
+        texts, parts, has_more = [], list[PartDifference](), False
+        for name, is_other in zip(self.columns, differs, strict=True):
+            a, b = self.left.column(name), self.right.column(name)
+            if is_other and left is not None and right is not None:
+                texts.append(show_pair(a, left, b, right))
+                if is_nested(a.type) and is_nested(b.type):
+                    found_parts, is_cut = self.rules.parts(name, a, left, b, right)
+                    parts += found_parts
+                    has_more |= is_cut
+            else:
+                texts.append(("" if left is None else show(a, left), "" if right is None else show(b, right)))
+        return RowDifference(
+            kind=one.kind,
+            left=None if one.left is None else tuple(text for text, _ in texts),
+            right=None if one.right is None else tuple(text for _, text in texts),
+            count=one.count,
+            differing=tuple(name for name, d in zip(self.columns, differs, strict=True) if d),
+            partner=partner,
+            parts=tuple(parts),
+            has_more_parts=has_more,
+        )
+
+    def differs(self, left: int, right: int) -> tuple[bool, ...]:
+        """Tells by column whether two rows differ there, and not within its tolerance."""
+        unequal = tuple(a != b for a, b in zip(self.left_rows[left], self.right_rows[right], strict=True))
+        passed = self.passed.get((left, right))
+        return unequal if passed is None else tuple(u and not p for u, p in zip(unequal, passed, strict=True))
+
+
+def _uncompared(what: str, name: str, schemas: Sequence[pa.Schema]) -> RequestError:
+    return RequestError(
+        f"Cannot use {what} {name!r}: both sides must have it, in comparable types, among the compared columns; "
+        f"{suggestion(name, schemas)}",
+        field=name,
+    )
+
+
+def _leaves(row: Sequence[Hashable], types: Sequence[pa.DataType]) -> list[Hashable]:
+    """Return the values of a row with the fields of structs in place of the structs."""
+    return [leaf for value, type_ in zip(row, types, strict=True) for leaf in _fields(value, type_)]
+
+
+def _fields(value: Any, type_: pa.DataType) -> list[Hashable]:
+    type_ = normal_type(type_)
+    if not pa.types.is_struct(type_):
+        return [value]
+    types = [field.type for field in sorted(type_, key=lambda field: field.name)]
+    values = [None] * len(types) if value is None else value
+    return [leaf for each, own in zip(values, types, strict=True) for leaf in _fields(each, own)]
+
+
+def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
+    """The index of each key's row. Raises RequestError: several rows have a key."""
+    rows = canonical_rows(table, rules.keys, signed_zeros=rules.signed_zeros)
+    places = {row: i for i, row in enumerate(rows)}
+    if len(places) < len(rows):
+        several = {row: count for row, count in Counter(rows).items() if count > 1}
+        (worst,) = _first(several, 1)
+        text = ", ".join(f"{name} = {show(table.column(name), places[worst])}" for name in rules.keys)
+        raise RequestError(
+            f"Cannot pair rows by {', '.join(map(repr, rules.keys))}: the {side} side has {several[worst]} rows with "
+            f"{text}, and {len(several)} such keys in all; add columns to the key, or compare without keys"
+        )
+    return places
+
+
+def _shares(numbers: Sequence[int], most: int) -> list[int]:
+    """The number of each kind to show: alike if there are so many, and at most `most` in all."""
+    shares = [0] * len(numbers)
+    for left, i in enumerate(sorted(range(len(numbers)), key=numbers.__getitem__)):
+        shares[i] = min(numbers[i], (most - sum(shares)) // (len(numbers) - left))
+    return shares
+
+
+def _first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
+    """The first rows by value."""
+    return heapq.nsmallest(most, rows, key=order_key)
+
+
+def _shown_first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
+    """All rows, the first ones by value before the others."""
+    return list(dict.fromkeys([*_first(rows, most), *rows]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The rules of a comparison of rows; `harness.compare` explains each."""
+
+    keys: tuple[str, ...]
+    max_rows: int
+    signed_zeros: SignedZeros
+    few: int
+    relaxations: Relaxations = NOTHING
+    group_by: tuple[str, ...] = ()
+    sample_keys: int | None = None
+    schema_only: bool = False
+    tolerances: ColumnTolerances = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Refuses rules that contradict each other: a negative number, or something that needs keys."""
+        if self.max_rows < 0 or self.few < 0:
+            raise RequestError(f"Invalid max_rows {self.max_rows} or few {self.few}: expected no negative number")
+        if self.sample_keys is not None and (self.sample_keys < 1 or not self.keys):
+            raise RequestError(
+                f"Invalid sample_keys {self.sample_keys}: expected a positive number, and keys",
+                options=("sample_keys",),
+            )
+        if self.signed_zeros not in get_args(SignedZeros):
+            raise RequestError(
+                f"Invalid signed_zeros {self.signed_zeros!r}: expected {' or '.join(get_args(SignedZeros))}",
+                options=("signed_zeros",),
+            )
+        self.relaxations.check(self.keys)
+
+    def resolved(self, columns: Sequence[str], left: pa.Schema, right: pa.Schema) -> Rules:
+        """Return these rules with the tolerances of each compared column and its parts.
+
+        Raises:
+            RequestError: a tolerance or group is of a column or part that is not compared, or the tolerance does not
+                fit the values.
+        """
+        schemas = [pa.schema([schema.field(name) for name in columns]) for schema in (left, right)]
+        for name in self.group_by:
+            if name not in columns:
+                raise _uncompared("groups by", name, schemas)
+        found: dict[str, dict[ColumnPath, Tolerance]] = {}
+        given = self.relaxations.tolerances
+        if FLOATS not in columns:
+            other = float_texts(schemas[1])
+            given = self.relaxations.each_float([text for text in float_texts(schemas[0], self.keys) if text in other])
+        for text, tolerance in given.items():
+            paths = {find(text, schema, self.relaxations.fold) for schema in schemas}
+            path = paths.pop()
+            if path is None or paths:
+                raise _uncompared("a tolerance of", text, schemas)
+            if path[0] in self.keys or is_in_key(path, schemas[0]):
+                raise RequestError(f"Cannot use a tolerance of {text!r}: it is part of a key", field=text)
+            line_of(text, type_at(path, schemas[0]), type_at(path, schemas[1]), tolerance)
+            found.setdefault(path[0], {})[path[1:]] = tolerance
+        return replace(self, tolerances=found)
+
+    def parts(
+        self, column: str, left: pa.ChunkedArray, i: int, right: pa.ChunkedArray, j: int
+    ) -> tuple[tuple[PartDifference, ...], bool]:
+        """Return the first parts in which two nested values of a column differ, and whether there are more."""
+        return differing_parts(
+            column,
+            left.slice(i, 1).combine_chunks(),
+            right.slice(j, 1).combine_chunks(),
+            self.tolerances.get(column, {}),
+            signed_zeros=self.signed_zeros,
+        )
+
+    def difference(self, left: pa.Table, right: pa.Table, columns: Sequence[str]) -> Difference:
+        """The differences of rows in memory: of multisets or, with keys, of rows that are paired by these.
+
+        Raises RequestError: several rows have one key; UnsupportedError: a column's type cannot be compared.
+        """
+        lefts, rights = (canonical_rows(table, columns, signed_zeros=self.signed_zeros) for table in (left, right))
+        sides = _Sides(self, left, right, tuple(columns), lefts, rights)
+        return _paired(sides) if self.keys else _counted(sides)

@@ -1,0 +1,458 @@
+"""Forms of columns, which say the part of a value that is hashed, and hashes as DuckDB expressions.
+
+A form is made from the types of both sides, and stands for the values that `harness.diff.canonical` gives: integers
+and decimals by value, times in the coarser unit and the rest, floats by the bits of the double, text and bytes by
+bytes. So both sides hash equal values alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache, partial
+from typing import Any, Literal, TypeAlias, TypeVar, assert_never
+
+import pyarrow as pa
+
+from harness.diff.canonical import SignedZeros, unwrapped
+from harness.diff.schemas import is_binary, is_hugeint, is_text, is_ticks, nanos, normal_type, plain, remade
+from harness.engines.duckdb.instance import cursor
+from harness.errors import UnsupportedError
+from harness.metadata.model.arrow_values import children_of, is_rebuilt, with_children
+
+
+class Simple(Enum):
+    """Forms without parameters."""
+
+    NOTHING = "all values are null on both sides"
+    WHOLE = "an integer or boolean, by its 64 bits"
+    BYTES = "text, bytes or a UUID, by bytes"
+
+
+class Digits(Enum):
+    """The number of words that the digits of a number take."""
+
+    NARROW = "narrow"  # up to 18 digits at the common scale: 64 bits
+    WIDE = "wide"  # up to 38 digits at the common scale: 128 bits
+    SPLIT = "split"  # more: the integer part, and the rest at the common scale, 128 bits each
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An integer or decimal, unscaled at the larger scale of both sides."""
+
+    scale: int
+    digits: Digits
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """A date, time, timestamp or duration.
+
+    base: the coarser unit of both sides, in nanoseconds. split: the units differ, so that the count of base units and
+    the rest are hashed: no count of a finer unit could overflow.
+    """
+
+    base: int
+    split: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Float:
+    """A float, by the bits of the double of the same value; all NaNs are equal."""
+
+    signed_zeros: SignedZeros
+
+
+@dataclass(frozen=True, slots=True)
+class StructFields:
+    """A struct, by the names of its fields, sorted."""
+
+    fields: tuple[tuple[str, HashForm], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list."""
+
+    element: HashForm
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A map, whose order means nothing."""
+
+    key: HashForm
+    value: HashForm
+
+
+HashForm: TypeAlias = Simple | Number | Ticks | Float | StructFields | Items | Entries
+
+_INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+INCOMPARABLE = "IncomparableType"
+"""The cause of errors that are no failure of the side that has such a column."""
+
+
+def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "distinct") -> HashForm:
+    """The form of a column with these types, which `harness.diff.schemas` found comparable.
+
+    Raises UnsupportedError: values of the type can be compared in small numbers only.
+    """
+    a, b = (normal_type(plain(normal_type(type_))) for type_ in (left, right))
+    kind = pa.types
+    a, b = (b if kind.is_null(a) else a), (a if kind.is_null(b) else b)
+    if kind.is_null(a):
+        return Simple.NOTHING
+    if kind.is_boolean(a):
+        return Simple.WHOLE
+    if kind.is_integer(a) or kind.is_decimal(a):
+        return _number(a, b)
+    if kind.is_floating(a):
+        return Float(signed_zeros)
+    if is_text(a) or is_binary(a):
+        return Simple.BYTES
+    if is_ticks(a):
+        units = nanos(a), nanos(b)
+        return Ticks(max(units), units[0] != units[1])
+    both = partial(form, signed_zeros=signed_zeros)
+    if kind.is_struct(a):
+        names = sorted(field.name for field in a)
+        return StructFields(tuple((name, both(a.field(name).type, b.field(name).type)) for name in names))
+    if kind.is_map(a):
+        return Entries(both(a.key_type, b.key_type), both(a.item_type, b.item_type))
+    if kind.is_list(a):
+        return Items(both(a.value_type, b.value_type))
+    raise large(a)
+
+
+def incomparable(what: str, type_: object, *, column: str | None = None) -> UnsupportedError:
+    """The error for a type whose values cannot be compared: no failure of the side that has it."""
+    return UnsupportedError(
+        f"Cannot compare {what} of type {type_}: cast it, or leave it out with columns=",
+        cause=INCOMPARABLE,
+        field=column,
+        options=("columns",),
+    )
+
+
+def large(type_: pa.DataType) -> UnsupportedError:
+    """The error for a type whose values no engine hashes."""
+    return incomparable("large inputs by values", type_)
+
+
+def _number(a: pa.DataType, b: pa.DataType) -> HashForm:
+    if pa.types.is_integer(a) and pa.types.is_integer(b) and (pa.types.is_uint64(a) == pa.types.is_uint64(b)):
+        return Simple.WHOLE
+    sizes = [digits_of(type_) for type_ in (a, b)]
+    scale = max(scale for _, scale in sizes)
+    width = max(whole for whole, _ in sizes) + scale
+    digits = Digits.NARROW if width <= 18 else Digits.WIDE if width <= 38 else Digits.SPLIT
+    return Number(scale, digits)
+
+
+def digits_of(type_: pa.DataType) -> tuple[int, int]:
+    """Digits before the point, and after it."""
+    if pa.types.is_decimal(type_):
+        return type_.precision - type_.scale, max(type_.scale, 0)
+    return _INTEGER_DIGITS[type_.bit_width], 0
+
+
+# Arrow data in types that DuckDB takes without rounding. Instants in nanoseconds, durations and dates in milliseconds
+# go in as integers, whose hashes are those of the times, and halves as the next wider float. Encodings (dictionaries,
+# run ends, views) and extension types are taken off.
+
+
+_INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.types.is_duration)
+
+
+def storage_type(type_: pa.DataType) -> pa.DataType:
+    """The type in which DuckDB gets values of `type_`. Raises UnsupportedError: it has none."""
+    return remade(type_, _storage)
+
+
+def _storage(type_: pa.DataType) -> pa.DataType:
+    kind = pa.types
+    if kind.is_union(type_) or kind.is_interval(type_) or is_hugeint(type_):
+        raise large(type_)
+    if isinstance(type_, pa.BaseExtensionType):
+        return storage_type(type_.storage_type)
+    if any(test(type_) for test in _INTEGERS):
+        return pa.int64()
+    if kind.is_time32(type_):
+        return pa.int32()
+    if kind.is_float16(type_):
+        return pa.float32()
+    if is_binary(type_):
+        return pa.binary()
+    if kind.is_decimal(type_):
+        precision = type_.precision - min(type_.scale, 0)
+        if precision > 38:
+            raise large(type_)
+        return pa.decimal128(precision, max(type_.scale, 0))
+    return pa.string() if is_text(type_) else type_
+
+
+def carried(rows: pa.Table) -> pa.Table:
+    """The same rows in types that DuckDB takes. Raises UnsupportedError: a column has none."""
+    columns = [
+        pa.chunked_array([_carried(chunk) for chunk in column.chunks], storage_type(column.type))
+        for column in rows.columns
+    ]
+    return pa.table(columns, schema=pa.schema([(f"c{i}", column.type) for i, column in enumerate(columns)]))
+
+
+def _carried(array: pa.Array) -> pa.Array:
+    array, wanted = unwrapped(array), storage_type(array.type)
+    if array.type.equals(wanted):
+        return array
+    if isinstance(array.type, pa.BaseExtensionType):
+        return _carried(array.storage)
+    if is_rebuilt(wanted):
+        return with_children(array, [_carried(child) for child in children_of(array)], wanted)
+    return array.cast(wanted)
+
+
+# The hash of a row: two lanes of 64 bits, the same in every engine.
+#
+#     mix(x)       x ^= x >> 32; x *= 0xD6E8FEB86659FD93; x ^= x >> 32; x *= 0xD6E8FEB86659FD93; x ^= x >> 32
+#     link(a, h)   mix(a ^ h)
+#     chain(h...)  link(... link(link(seed of the lane, h0), h1) ...)
+#
+#     null         NULL
+#     64 bits      mix(bits)
+#     128 bits     mix(low) ^ mix(high); in the second lane of the negated number: swapped words, such as those of 0 and
+#                  -1, would be equal in both
+#     bytes        folded in words of 8; in the second lane with PREFIX before them: two flips of a word's highest bit
+#                  would go unseen
+#     several      chain: two numbers of a time or decimal, fields of a struct, elements of a list and their count
+#     map          chain: the sum of the entries' chains, and their count
+#     row          chain of the columns, by blocks of BLOCK columns where there are more
+#
+# The function is DuckDB's `hash`, the cheapest that DuckDB has; `is_known` verifies it before it is relied on.
+# `harness/engines/spark/java/RowHash.java` says the same in Java. Both lanes are summed as whole numbers per bucket:
+# unlike with XOR, a row twice is not a row less.
+
+
+NULL = 0xBF58476D1CE4E5B9
+SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+PREFIX = "x"
+BLOCK = 48
+
+_T = TypeVar("_T")
+Lane: TypeAlias = Literal[0, 1]
+LANES: tuple[Lane, Lane] = (0, 1)
+
+_WHOLE = (0, 1, -1, 42, 2**63 - 1, -(2**63))
+_TEXTS = ["0123456789abcdef0123456789abcdef-é漢"[:length] for length in (*range(18), 24, 31, 35)]
+SAMPLES = (
+    *(f"hash(NULL::{type_})" for type_ in ("BIGINT", "VARCHAR", "DECIMAL(38, 2)")),
+    *(f"hash(CAST('{number}' AS BIGINT))" for number in _WHOLE),
+    *(f"hash(CAST('{number & (1 << 64) - 1}' AS UBIGINT))" for number in _WHOLE),
+    *(f"hash(CAST('{number}' AS HUGEINT))" for number in (0, -1, 12345678901234567890123, -(10**30))),
+    *(f"hash(CAST('-1.25' AS DECIMAL({precision}, 2)))" for precision in (18, 38)),
+    *(f"hash({time})" for time in ("make_timestamp(-77)", "make_timestamp_ns(-77)", "TIME '00:00:01'")),
+    *(f"hash({text})" for value in _TEXTS for text in (f"'{value}'", f"encode('{value}')")),
+)
+_DIGEST = "c84a6f740bae65ad259a060317ec7cc2"
+"""The digest of the hashes of `SAMPLES` as defined above."""
+
+
+@cache
+def is_known() -> bool:
+    """Tells whether this DuckDB hashes as defined above."""
+    connection = cursor()
+    ((answers,),) = connection.sql(f"SELECT [{', '.join(SAMPLES)}]").fetchall()
+    connection.close()
+    return hashlib.blake2b(repr(answers).encode(), digest_size=16).hexdigest() == _DIGEST
+
+
+_NULL = f"{NULL}::UBIGINT"
+_LEAST = "CAST('-170141183460469231731687303715884105728' AS HUGEINT)"
+_NAN = "9221120237041090560"
+_LOW = "18446744073709551615::HUGEINT"
+DAYS = "({} - DATE '1970-01-01')"
+"""The days of a date, in DuckDB."""
+
+
+@dataclass(frozen=True, slots=True)
+class DuckDBValue:
+    """A value to hash.
+
+    text: its expression. stored: its DuckDB type. logical: its meaning, where an integer counts a unit of time.
+    """
+
+    text: str
+    stored: Any
+    logical: pa.DataType
+    form: HashForm
+    depth: int = field(default=0, compare=False)
+
+
+def row_hashes(values: Sequence[DuckDBValue]) -> tuple[str, str]:
+    """Both lanes of the hash of a row, as unsigned 64-bit expressions."""
+    return both_lanes(lambda lane: [hash_of(value, lane) for value in values], _chain)
+
+
+def both_lanes(hashes_of: Callable[[Lane], Sequence[_T]], chain: Callable[[Sequence[_T], Lane], _T]) -> tuple[_T, _T]:
+    """Both lanes of the hash of a row, in an engine's own expressions: the chain of its columns, by blocks if many."""
+    lanes = []
+    for lane in LANES:
+        hashes = hashes_of(lane)
+        blocks = [chain(hashes[i : i + BLOCK], lane) for i in range(0, len(hashes), BLOCK)]
+        lanes.append(chain(blocks if len(blocks) > 1 else hashes, lane))
+    return lanes[0], lanes[1]
+
+
+def _chain(hashes: Sequence[str], lane: Lane) -> str:
+    linked = f"{SEEDS[lane]}::UBIGINT"
+    for value in hashes:
+        linked = f"hash(xor({linked}, {value}))"
+    return linked
+
+
+def hash_of(value: DuckDBValue, lane: Lane) -> str:
+    """A lane of the hash of a value."""
+    if value.stored.id == "null":
+        return _NULL
+    text = value.text
+    match value.form:
+        case Simple.NOTHING:
+            return _NULL
+        case Simple.WHOLE:
+            return f"hash({text})" if value.stored.id in ("bigint", "ubigint") else f"hash(CAST({text} AS BIGINT))"
+        case Number(scale=scale, digits=digits):
+            return _hash_of_number(value, scale, digits, lane)
+        case Ticks(split=False):
+            counts = {"date": DAYS.format(text), "integer": f"CAST({text} AS BIGINT)"}  # whose hash is that of 64 bits
+            return f"hash({counts.get(value.stored.id, text)})"
+        case Ticks(base=base):
+            return _split_ticks(value, base, lane)
+        case Float(signed_zeros=zeros):
+            number = f"CAST({text} AS DOUBLE)"
+            zero = f"WHEN {number} = 0 THEN 0 " if zeros == "equal" else ""
+            return f"hash(CASE WHEN isnan({number}) THEN {_NAN} {zero}ELSE CAST(CAST({number} AS BIT) AS BIGINT) END)"
+        case Simple.BYTES:
+            return _bytes(value, lane)
+        case StructFields() | Items() | Entries():
+            return f"CASE WHEN {text} IS NULL THEN {_NULL} ELSE {_nested(value, lane)} END"
+        case other:
+            assert_never(other)
+
+
+def _hash_of_number(value: DuckDBValue, scale: int, digits: Digits, lane: Lane) -> str:
+    match digits:
+        case Digits.NARROW:
+            return f"hash(CAST({value.text} AS DECIMAL(18, {scale})))"
+        case Digits.WIDE:
+            return _wide(f"CAST({value.text} AS DECIMAL(38, {scale}))", lane)
+        case Digits.SPLIT:
+            if value.stored.id == "decimal":
+                whole = f"CAST(trunc({value.text}) AS HUGEINT)"
+                rest = f"CAST({value.text} - trunc({value.text}) AS DECIMAL(38, {scale}))"
+            else:
+                whole, rest = f"CAST({value.text} AS HUGEINT)", f"CAST(0 AS DECIMAL(38, {scale}))"
+            signed = f"CASE WHEN {whole} = {_LEAST} THEN {_LEAST} ELSE -{whole} END" if lane else whole
+            chain = _chain([f"hash({signed})", _wide(rest, lane)], lane)
+            return f"CASE WHEN {value.text} IS NULL THEN {_NULL} ELSE {chain} END"
+        case other:
+            assert_never(other)
+
+
+def _wide(text: str, lane: Lane) -> str:
+    return f"hash(-{text})" if lane else f"hash({text})"
+
+
+def _split_ticks(value: DuckDBValue, base: int, lane: Lane) -> str:
+    own = nanos(value.logical)
+    count, per_base = _count(value, own), base // own
+    rest = f"({count} % {per_base})"
+    if per_base == 1:
+        parts = [f"hash({count})", "hash(0::BIGINT)"]
+    else:
+        parts = [
+            f"hash({count} // {per_base} - CASE WHEN {rest} < 0 THEN 1 ELSE 0 END)",
+            f"hash({rest} + CASE WHEN {rest} < 0 THEN {per_base} ELSE 0 END)",
+        ]
+    return f"CASE WHEN {value.text} IS NULL THEN {_NULL} ELSE {_chain(parts, lane)} END"
+
+
+def _count(value: DuckDBValue, own: int) -> str:
+    """The 64-bit integer that DuckDB stores; infinite times have no epoch, but the integer that Arrow shows."""
+    text, stored = value.text, value.stored.id
+    if stored in ("bigint", "integer"):
+        return f"CAST({text} AS BIGINT)"
+    if stored == "date":
+        return f"CAST({DAYS.format(text)} AS BIGINT)"
+    unit = {1_000_000_000: "us", 1_000_000: "ms", 1_000: "us", 1: "ns"}[own]
+    finite = f"epoch_{unit}({text})" + (" // 1000000" if own == 1_000_000_000 else "")
+    if stored in ("time", "time_ns"):
+        return finite
+    past = f"{text} < CAST('1970-01-01' AS {value.stored})"
+    most = 2**63 - 1
+    return f"CASE WHEN isfinite({text}) THEN {finite} WHEN {past} THEN -{most} ELSE {most} END"
+
+
+def _bytes(value: DuckDBValue, lane: Lane) -> str:
+    match value.stored.id:
+        case "blob":
+            text = value.text
+        case "uuid":
+            text = f"CAST({value.text} AS BLOB)"
+        case "varchar" if isinstance(value.logical, pa.UuidType):
+            text = f"CAST(CAST({value.text} AS UUID) AS BLOB)"
+        case _:
+            text = f"CAST({value.text} AS VARCHAR)"
+            return f"hash('{PREFIX}' || {text})" if lane else f"hash({text})"
+    return f"hash('{PREFIX}'::BLOB || {text})" if lane else f"hash({text})"
+
+
+def field_values(value: DuckDBValue) -> dict[str, DuckDBValue]:
+    """Return the fields of a struct, by name, that its form has."""
+    assert isinstance(value.form, StructFields)
+    found = {}
+    for name, form in value.form.fields:
+        place = value.logical.get_field_index(name)
+        access, type_ = f"struct_extract_at({value.text}, {place + 1})", value.logical.field(place).type
+        found[name] = DuckDBValue(access, child(value.stored, place), type_, form, value.depth)
+    return found
+
+
+def element_value(value: DuckDBValue, text: str) -> DuckDBValue:
+    """Return an element of a list. text: its expression."""
+    assert isinstance(value.form, Items)
+    return DuckDBValue(text, child(value.stored, 0), value.logical.value_type, value.form.element, value.depth + 1)
+
+
+def entry_values(value: DuckDBValue, key: str, held: str) -> tuple[DuckDBValue, DuckDBValue]:
+    """Return the key and the value of an entry of a map. key, held: their expressions."""
+    form, depth = value.form, value.depth + 1
+    assert isinstance(form, Entries)
+    return (
+        DuckDBValue(key, child(value.stored, 0), value.logical.key_type, form.key, depth),
+        DuckDBValue(held, child(value.stored, 1), value.logical.item_type, form.value, depth),
+    )
+
+
+def _nested(value: DuckDBValue, lane: Lane) -> str:
+    text, item = value.text, f"x{value.depth}"
+    match value.form:
+        case StructFields():
+            return _chain([hash_of(part, lane) for part in field_values(value).values()], lane)
+        case Items():
+            each = f"list_transform({text}, lambda {item}: {hash_of(element_value(value, item), lane)})"
+            folded = f"list_reduce({each}, lambda a, b: hash(xor(a, b)), {SEEDS[lane]}::UBIGINT)"
+            return f"hash(xor({folded}, hash(CAST(len({text}) AS BIGINT))))"
+        case Entries():
+            entry = _chain([hash_of(part, lane) for part in entry_values(value, f"{item}.key", f"{item}.value")], lane)
+            summed = f"list_sum(list_transform(map_entries({text}), lambda {item}: {entry}))"
+            low = f"CAST(coalesce({summed}, 0) & {_LOW} AS UBIGINT)"
+            return _chain([f"hash({low})", f"hash(CAST(cardinality({text}) AS BIGINT))"], lane)
+        case other:
+            raise AssertionError(f"{other} is not nested")
+
+
+def child(stored: Any, place: int) -> object:
+    """The type of a part of a nested DuckDB type: an element, a map's key (0) or value (1), a field by place."""
+    return stored.children[place][1]

@@ -1,0 +1,336 @@
+"""Makes sides of a comparison from the objects that a user hands in.
+
+Accepted are planned tables (`Table`, `Snapshot`, `Changes`), a `Query`, a DuckDB relation, a Spark DataFrame, and Arrow
+streams of pyarrow, polars or pandas. No setting of a user's connection or session changes, or has a say in the result.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, TypeGuard
+
+import duckdb
+import pyarrow as pa
+
+import harness.queries.sql
+from harness.diff.paths import is_inside, suggestion
+from harness.diff.relaxations import Measure, Tolerance
+from harness.diff.result import SideInfo
+from harness.diff.sides import DuckDBSide, Side, logical, open_arrow
+from harness.diff.sides import failing as failing_duckdb
+from harness.diff.source_reading import check_there, rows_of
+from harness.diff.sources import RowSource
+from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.engines.duckdb.relations import registrar
+from harness.engines.registry import engine_names, find_engine
+from harness.errors import HarnessError, RequestError, UnknownColumnError, UnsupportedError
+from harness.metadata.catalogs.resolving import is_table
+from harness.metadata.model.arguments import check
+from harness.metadata.model.schema import METADATA, arrow_field
+from harness.metadata.model.times import When, parse_moment
+from harness.metadata.planned_scan import PlannedScan
+from harness.snapshot import Changes, Snapshot, called
+from harness.storage.paths import shown
+from harness.table import Table, open_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query over tables, for `harness.compare`, which runs it on the engine of its side.
+
+        harness.compare(query, query, engines=("duckdb", "spark"))
+
+    Columns whose last bits depend on the engine, such as averages, are compared within the allowance that follows from
+    the text (`docs/reference/allowances.md`); the report says which, and why.
+
+    text: a statement that only reads. tables: by the names in the text; a location is opened. dialect: as for
+    `harness.sql`.
+    """
+
+    text: str
+    tables: Mapping[str, Table | Snapshot | str] = field(default_factory=dict)
+    dialect: str = "duckdb"
+
+    def __post_init__(self) -> None:
+        check({"text": self.text, "tables": self.tables, "dialect": self.dialect})
+
+    @property
+    def name(self) -> str:
+        """The name in reports."""
+        return f"query on {', '.join(self.tables)}" if self.tables else "query"
+
+    def run(self, engine: str, spark: SparkSession | None) -> object:
+        """The result, not read yet; or the error of the engine, which is the side's outcome.
+
+        Raises RequestError, UnsupportedError: the query is refused, which is no difference.
+        """
+        try:
+            session = spark if engine == "spark" else None
+            return harness.queries.sql.run_query(
+                self.text, self.tables, engine=engine, dialect=self.dialect, spark=session
+            )
+        except (RequestError, UnsupportedError):
+            raise
+        except HarnessError as error:
+            return error
+
+    def allowances(self, columns: list[str]) -> dict[str, Tolerance]:
+        """The tolerances of the last bits of the result's columns; names that two columns have, have none.
+
+        columns: the result's names, in its order.
+        """
+        from harness.queries.allowances import allowances
+
+        tables = {name: open_table(each) if isinstance(each, str) else each for name, each in self.tables.items()}
+        snapshots = {name: each.snapshot() if isinstance(each, Table) else each for name, each in tables.items()}
+        schemas = {name: each.schema for name, each in snapshots.items()}
+        counts = Counter(columns)
+        return {
+            columns[place]: Tolerance(Decimal(each.ulps), Measure.ULPS, each.reason)
+            for place, each in allowances(self.text, schemas, self.dialect).items()
+            if place < len(columns) and counts[columns[place]] == 1
+        }
+
+
+def engine_version(engine: str) -> str:
+    """The name of an engine and its version."""
+    found = find_engine(engine)
+    return f"{found.name} {found.version()}"
+
+
+_ACCEPTED = (
+    "a table or its location or name, a Snapshot, a Query, a DuckDB relation, a Spark DataFrame, an object with an "
+    "Arrow stream, a file such as rows.csv, or duckdb:old.duckdb#orders"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideOpening:
+    """The data of a side, and how it is read.
+
+    data: the user's object. label: `left` or `right`, for messages. name: the user's. engine, where, spark: of a
+    planned table: its reader, its filter, and the session on Spark. columns: paths to columns and their parts, whose
+    columns are read whole; None: all. exclude: folded names, of which those of columns are left out. fold: gives equal
+    names one form. query: `data` is its result, or its error.
+    """
+
+    data: object
+    label: str
+    name: str | None
+    engine: str
+    columns: tuple[str, ...] | None
+    where: str | None
+    spark: SparkSession | None
+    exclude: frozenset[str] = frozenset()
+    fold: Callable[[str], str] = str
+    query: Query | None = None
+
+    def check(self) -> None:
+        """Refuses objects that no side can be made of, and files that are not there."""
+        is_planned = isinstance(self.data, Table | Snapshot | Changes)
+        find_engine(self.engine)
+        if self.where is not None and not isinstance(self.data, Table | Snapshot):
+            message = f"Cannot filter the {self.label} side: where= is for tables and snapshots"
+            raise RequestError(message, options=("where",))
+        if isinstance(self.data, RowSource):
+            check_there(self.data)
+        elif not is_planned and self._unplanned() is None:
+            raise RequestError(
+                f"Cannot compare the {self.label} side, of type {type(self.data).__name__}: expected {_ACCEPTED}"
+            )
+
+    @property
+    def has_types(self) -> bool:
+        """Tells whether the side's columns have types; else it is opened once the other side's are known."""
+        return not isinstance(self.data, RowSource) or self.data.has_types
+
+    @property
+    def is_foreign(self) -> bool:
+        """Tells whether another project gives the rows, in types of its own: a file, a database, or a reader."""
+        planned = isinstance(self.data, Table | Snapshot | Changes)
+        return isinstance(self.data, RowSource) or (planned and self.engine not in engine_names())
+
+    @property
+    def info(self) -> SideInfo:
+        """The side, before anything was read."""
+        data = self.data
+        format_: str
+        if isinstance(data, Changes):
+            table, snapshot, own, format_ = data.plan.table, data.plan.snapshot, None, data.plan.format
+        elif isinstance(data, Table | Snapshot):
+            read = data.snapshot() if isinstance(data, Table) else data
+            table, snapshot, own, format_ = read.source.location, read.id, data.name, read.source.format
+        else:
+            name, engine = self._unplanned() or ("", "")
+            return SideInfo(name=self.name or name, engine=engine)
+        name, engine = self.name or called(table, own), engine_version(self.engine)
+        return SideInfo(name=name, engine=engine, table=shown(table), snapshot=snapshot, format=format_)
+
+    def _unplanned(self) -> tuple[str, str] | None:
+        """Name and engine of an object that is no planned table; None: no side can be made of it."""
+        data, kind = self.data, type(self.data)
+        if isinstance(data, HarnessError):
+            return "query", engine_version(self.engine)
+        if isinstance(data, RowSource):
+            return data.name, f"duckdb {duckdb.__version__}, {data.kind.value}"
+        if isinstance(data, duckdb.DuckDBPyRelation):
+            return "DuckDB relation", f"duckdb {duckdb.__version__}"
+        if is_frame(data):
+            return "Spark DataFrame", engine_version("spark")
+        if self.query is None and not hasattr(data, "__arrow_c_stream__"):
+            return None
+        return f"{kind.__module__.partition('.')[0]} {kind.__name__}", f"arrow {pa.__version__}"
+
+    def open(
+        self,
+        limit: int,
+        resources: ExitStack,
+        like: Mapping[str, pa.DataType] | None = None,
+        names: list[str] | None = None,
+    ) -> Side:
+        """The side. Reads metadata only, but all of an Arrow stream.
+
+        limit: rows of a stream to hold in memory; more are put aside on disk. resources: closed after the comparison.
+        like: types of the other side's columns by name, for a source whose columns are text. names: gets the names of
+        all columns, of which `columns` and `exclude` choose.
+
+        Raises RequestError: a column is missing, or there twice; HarnessError: the side fails.
+        """
+        data, info = self.data, self.info
+
+        def places(all_names: Sequence[str]) -> list[int]:
+            if names is not None:
+                names[:] = all_names
+            return self.places(all_names)
+
+        if isinstance(data, HarnessError):
+            raise data
+        if isinstance(data, RowSource):
+            data = rows_of(data, like, resources, self.fold)
+        if isinstance(data, Table | Snapshot | Changes):
+            plan = self._plan(data, places)
+            try:
+                if self.engine == "duckdb":
+                    connection = cursor()
+                    query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
+                    with failing_duckdb(info, plan):
+                        relation = connection.sql(query)
+                    schema = pa.schema([arrow_field(f) for f in plan.columns])
+                    return DuckDBSide(info=info, relation=relation, schema=schema, plan=plan, keep=connection)
+                if self.engine == "spark":
+                    from harness.diff import spark_side
+
+                    return spark_side.of_plan(plan, info, self.spark)
+                rows = find_engine(self.engine).to_arrow(plan)
+                side = open_arrow(rows, info, lambda names: list(range(len(names))), limit, resources)
+                return replace(side, plan=plan)
+            except HarnessError as error:
+                raise error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) from None
+        if isinstance(data, duckdb.DuckDBPyRelation):
+            return self._relation(data, info, places)
+        if is_frame(data):
+            from harness.diff import spark_side
+
+            return spark_side.of_frame(data, info, places)
+        return open_arrow(data, info, places, limit, resources)
+
+    def allowances(self) -> Mapping[str, Tolerance]:
+        """The tolerances of the last bits of a query's columns."""
+        if self.query is None or not (isinstance(self.data, duckdb.DuckDBPyRelation) or is_frame(self.data)):
+            return {}
+        return self.query.allowances(list(self.data.columns))
+
+    def places(self, names: Sequence[str]) -> list[int]:
+        """Return the places of the wanted columns among `names`.
+
+        Raises:
+            RequestError: a column is missing or there twice, or no column is left to compare.
+        """
+        folded = list(map(self.fold, names))
+        wanted: Iterable[int] = range(len(names))
+        if self.columns is not None:
+            by_name: dict[str, list[int]] = {}
+            for place, name in enumerate(folded):
+                by_name.setdefault(name, []).append(place)
+            wanted = dict.fromkeys(place for column in self.columns for place in self._places(column, names, by_name))
+        kept = [place for place in wanted if folded[place] not in self.exclude]
+        if names and not kept:
+            raise RequestError(
+                f"Cannot compare: all columns of the {self.label} side are left out; "
+                f"it has {', '.join(map(repr, names))}",
+                options=("exclude",) if self.exclude else ("columns",),
+            )
+        return kept
+
+    def _places(self, column: str, names: Sequence[str], by_name: Mapping[str, list[int]]) -> list[int]:
+        """Return the place of the column of that name or, if there is none, of those that may have a part of it."""
+        places = by_name.get(self.fold(column), [])
+        if len(places) > 1:
+            raise RequestError(
+                f"Cannot compare {column!r}: the {self.label} side has {len(places)} columns of that name", field=column
+            )
+        found = places or [place for place, name in enumerate(names) if is_inside(column, name, self.fold)]
+        if not found:
+            raise UnknownColumnError(
+                f"Cannot compare {column!r}: the {self.label} side has no column of that name; "
+                f"{suggestion(column, [names])}",
+                field=column,
+            )
+        return found
+
+    def _plan(self, data: Table | Snapshot | Changes, places: Callable[[Sequence[str]], list[int]]) -> PlannedScan:
+        if isinstance(data, Changes):
+            if self.columns is None and not self.exclude:
+                return data.plan
+            message = "Cannot choose columns of changes here: pass columns= to Table.changes"
+            raise RequestError(message, options=("columns",))
+        snapshot = data.snapshot() if isinstance(data, Table) else data
+        names = [field.name for field in snapshot.schema.fields]
+        names += [name for name in METADATA if name in (self.columns or ()) and name not in names]
+        columns = tuple(names[place] for place in places(names))
+        return snapshot.plan(None if self.columns is None and not self.exclude else columns, self.where)
+
+    def _relation(
+        self, relation: duckdb.DuckDBPyRelation, info: SideInfo, places: Callable[[Sequence[str]], list[int]]
+    ) -> Side:
+        with failing_duckdb(info):
+            wanted = places(relation.columns)
+            chosen = relation.project(", ".join(f"#{i + 1} AS c{n}" for n, i in enumerate(wanted)) or "NULL AS c0")
+            names = [relation.columns[i] for i in wanted]
+            types = [logical(type_, name) for name, type_ in zip(names, chosen.types, strict=False)]
+        schema = pa.schema([pa.field(name, type_) for name, type_ in zip(names, types, strict=True)])
+        return DuckDBSide(info=info, relation=chosen, schema=schema)
+
+
+def opened(data: object, at: When = None) -> object:
+    """The file, database or table of a location or name, at a moment; other objects as they are.
+
+    A table of another library becomes a table at its version. Raises RequestError: a moment of anything but a table;
+    other HarnessErrors: as `open_table`.
+    """
+    if isinstance(data, str | os.PathLike):
+        data = RowSource.parse(str(data)) or open_table(data)
+    elif is_table(data):
+        data = open_table(data)
+    if at is None:
+        return data
+    if not isinstance(data, Table):
+        name = data.name if isinstance(data, RowSource) else f"an object of type {type(data).__name__}"
+        raise RequestError(f"Cannot take at={at!r}: it is for tables, and {name} has no snapshots", options=("at",))
+    return data.snapshot(**parse_moment(at))
+
+
+def is_frame(data: object) -> TypeGuard[DataFrame]:
+    """Tells whether it is a Spark DataFrame, of a session with a JVM or of Spark Connect; loads no Spark to see it."""
+    return any(
+        kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(data).__mro__
+    )

@@ -1,0 +1,283 @@
+"""The origins of differing rows of planned tables, and the deletes that hide them on the other side.
+
+DuckDB looks the rows of a difference up in the table's files, deleted rows included; canonical values decide, so that a
+NaN, -0.0 or nested value finds its own row. Then each place, a file and a position, is looked for in the plan of the
+other side. Costs a read of the compared columns per side, whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import duckdb
+import pyarrow as pa
+
+from harness.diff.canonical import CanonicalRow, SignedZeros, canonical_rows
+from harness.diff.exact import Difference, DifferingRow
+from harness.diff.paths import narrow
+from harness.diff.result import Origin, RowDifference, Spread
+from harness.diff.schemas import normal_type
+from harness.diff.spread import by_file, evenly
+from harness.engines.column_values import conform
+from harness.engines.duckdb.failures import engine_error
+from harness.engines.duckdb.instance import cursor
+from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.engines.duckdb.relations import registrar
+from harness.errors import HarnessWarning
+from harness.metadata.model.schema import (
+    METADATA,
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    StringType,
+    TimestampType,
+    arrow_field,
+)
+from harness.metadata.plan.deletes import PositionDeletes
+from harness.metadata.plan.scan_plan import files_without_deletes
+from harness.metadata.planned_scan import PlannedScan
+
+RowPlace: TypeAlias = tuple[str, int]
+"""A data file, as recorded, and a physical position in it."""
+
+MOST_ORIGINS = 10
+"""The most origins that a row names; a row may occur a million times."""
+_MOST_CANDIDATES = 100_000
+"""The most rows that are looked at by value; where more are alike, rows stay without origins."""
+_MOST_LOCATED, _MOST_VALUES = 5_000, 500_000
+"""The most rows whose files are counted, and the most values that these rows may have."""
+_MOST_PROBES = 300
+"""The most reads that find out which equality deletes hide rows; beyond that, some are not named."""
+_PLACE = ("_file", "_pos", "_deleted")
+
+
+def with_origins(
+    difference: Difference,
+    rows: tuple[pa.Table, pa.Table],
+    columns: Sequence[str],
+    plans: tuple[PlannedScan | None, PlannedScan | None],
+    *,
+    keys: Sequence[str] = (),
+    signed_zeros: SignedZeros = "distinct",
+) -> tuple[tuple[RowDifference, ...], Spread | None]:
+    """The rows of a difference, with origins for each side that is a planned table; and how many rows each file holds.
+
+    A row that no file holds, because an engine read its values wrong, has none or, with keys, that of the row of its
+    key. Files are counted of some thousand rows. difference: of these rows in these columns. plans: None: a side is no
+    planned table.
+
+    Raises HarnessError: DuckDB cannot read the files of a plan.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HarnessWarning)  # the comparison has read the tables, and warned
+        lookup = _Lookup(tuple(columns), tuple(keys), signed_zeros, len(difference.rows))
+        counted = evenly(difference, min(_MOST_LOCATED, _MOST_VALUES // max(1, len(columns))))
+        located = {i: difference.differing[i] for i in sorted({*range(len(difference.rows)), *counted})}
+        lefts = lookup.origins(located, rows[0], {i: row.left for i, row in located.items()}, plans)
+        rights = lookup.origins(located, rows[1], {i: row.right for i, row in located.items()}, plans[::-1])
+    found = tuple(
+        replace(row, left_origins=lefts.get(i, ()), right_origins=rights.get(i, ()))
+        for i, row in enumerate(difference.rows)
+    )
+    return found, by_file({i: located[i] for i in counted}, lefts, rights)
+
+
+def hidden_places(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
+    """The delete files that hide each place whose file is in a plan, as recorded; empty: the row is read."""
+    ordinals = {path: i for i, path in reversed(list(enumerate(plan.files.column("path").to_pylist())))}
+    wanted: dict[int, list[int]] = {}
+    for path, position in places:
+        if path in ordinals:
+            wanted.setdefault(ordinals[path], []).append(position)
+    deleted = plan.load_positions(wanted)
+    positional = plan.position_hits()
+    found = {}
+    for ordinal, positions in wanted.items():
+        sources = [source.path for source, files in positional if ordinal in files]
+        for position in positions:
+            found[ordinal, position] = sources[:] if position in deleted.get(ordinal, ()) else []
+    by_scope: dict[int, list[int]] = {}
+    scopes = plan.files.column("delete_set").to_pylist()
+    for ordinal in wanted:
+        by_scope.setdefault(scopes[ordinal], []).append(ordinal)
+    probe = _Probe(plan, wanted)
+    for scope, members in by_scope.items():
+        for place, delete in probe.hits(members, plan.delete_sets[scope]):
+            found[place].append(plan.equality_deletes[delete].path)
+    paths = plan.files.column("path")
+    return {(paths[o].as_py(), position): tuple(dict.fromkeys(by)) for (o, position), by in found.items()}
+
+
+@dataclass(slots=True)
+class _Probe:
+    """Finds which equality deletes hit rows, by reading the rows' files with fewer and fewer of the deletes."""
+
+    plan: PlannedScan
+    wanted: Mapping[int, Sequence[int]]
+    made: int = 0
+
+    def hits(self, ordinals: Sequence[int], deletes: Sequence[int]) -> list[tuple[tuple[int, int], int]]:
+        """Ordinal and position of each wanted row of some files that one of `deletes` hits, with that delete."""
+        if not deletes or not ordinals or self.made >= _MOST_PROBES:
+            return []
+        self.made += 1
+        struck = self._struck(ordinals, deletes)
+        if len(deletes) == 1 or not struck:
+            return [(place, deletes[0]) for place in struck]
+        files = sorted({ordinal for ordinal, _ in struck})
+        half = len(deletes) // 2
+        return self.hits(files, deletes[:half]) + self.hits(files, deletes[half:])
+
+    def _struck(self, ordinals: Sequence[int], deletes: Sequence[int]) -> list[tuple[int, int]]:
+        files = files_without_deletes(self.plan.files.take(pa.array(ordinals, pa.int64())))
+        plan = replace(
+            self.plan,
+            columns=tuple(METADATA[name] for name in _PLACE),
+            filter=None,
+            files=files,
+            equality_deletes=tuple(self.plan.equality_deletes[d] for d in deletes),
+            delete_sets=(tuple(range(len(deletes))),),
+            position_deletes=PositionDeletes(),
+        )
+        numbers = dict(zip(files.column("path").to_pylist(), ordinals, strict=True))
+        rows = pa.table(
+            {
+                "_file": [path for path, ordinal in numbers.items() for _ in self.wanted[ordinal]],
+                "_pos": [position for ordinal in numbers.values() for position in self.wanted[ordinal]],
+            }
+        )
+        read = _matching(plan, rows, ("_file", "_pos"))
+        return [
+            (numbers[path], position)
+            for path, position, deleted in zip(*(read.column(i).to_pylist() for i in range(3)), strict=True)
+            if deleted
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A physical row that has the values, or only the key, of a differing row."""
+
+    place: RowPlace
+    only_key: bool
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """Looks differing rows up in planned tables."""
+
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+    signed_zeros: SignedZeros
+    shown: int
+    """Rows with lower numbers are looked for in the deletes of the other side, which costs reads."""
+
+    def origins(
+        self,
+        differing: Mapping[int, DifferingRow],
+        rows: pa.Table,
+        places: Mapping[int, int | None],
+        plans: tuple[PlannedScan | None, PlannedScan | None],
+    ) -> dict[int, tuple[Origin, ...]]:
+        """The origins of differing rows of a side, by number of the row. plans: of the side, and of the other one.
+
+        places: the index of each differing row in `rows`, or None.
+        """
+        own, other = plans
+        wanted = {number: index for number, index in places.items() if index is not None}
+        if own is None or not wanted:
+            return {}
+        candidates = self._candidates(own, rows.take(pa.array(list(wanted.values()), pa.int64())))
+        if candidates is None:
+            fewer = {number: index for number, index in wanted.items() if number < self.shown}
+            return {} if len(fewer) == len(wanted) else self.origins(differing, rows, fewer, plans)
+        by_number = dict(zip(wanted, candidates, strict=True))
+        elsewhere: dict[RowPlace, tuple[str, ...]] = {}
+        whole = set[str]()
+        if other is not None:
+            held = {each.place for number, found in by_number.items() if number < self.shown for each in found}
+            elsewhere = hidden_places(other, sorted(held))
+            files = zip(*(other.files.column(n).to_pylist() for n in ("path", "positions", "delete_set")), strict=True)
+            whole = {path for path, positions, scope in files if positions is None and not other.delete_sets[scope]}
+
+        def rank(candidate: _Candidate) -> tuple[bool, bool, bool, RowPlace]:
+            """Best first: the very row, a row that is read, one that the other side does not read, then by place."""
+            place = candidate.place
+            is_read = elsewhere.get(place) == () or place[0] in whole
+            return candidate.only_key, candidate.deleted, is_read, place
+
+        return {
+            number: tuple(
+                Origin(file=c.place[0], position=c.place[1], hidden_by=elsewhere.get(c.place, ()))
+                for c in sorted(found, key=rank)[: min(differing[number].count, MOST_ORIGINS)]
+            )
+            for number, found in by_number.items()
+        }
+
+    def _candidates(self, plan: PlannedScan, wanted: pa.Table) -> list[list[_Candidate]] | None:
+        """The physical rows that may be each row of `wanted`; None: too many to look at."""
+        known = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
+        plan = replace(plan, columns=tuple(known[name] for name in dict.fromkeys([*self.columns, *_PLACE])))
+        read = _matching(plan, wanted, self.keys or self.columns)
+        read = narrow(read, dict(zip(wanted.column_names, wanted.schema.types, strict=True)))
+        if read.num_rows > _MOST_CANDIDATES:
+            return None
+        matched = self.keys or self.columns
+        by_match: dict[CanonicalRow, list[tuple[CanonicalRow, RowPlace, bool]]] = {}
+        places = zip(*(read.column(name).to_pylist() for name in _PLACE), strict=True)
+        for key, row, (file, position, deleted) in zip(
+            self._rows(read, matched), self._rows(read, self.columns), places, strict=True
+        ):
+            by_match.setdefault(key, []).append((row, (file, position), deleted))
+        return [
+            [_Candidate(where, found != row, deleted) for found, where, deleted in by_match.get(key, ())]
+            for key, row in zip(self._rows(wanted, matched), self._rows(wanted, self.columns), strict=True)
+        ]
+
+    def _rows(self, table: pa.Table, columns: Sequence[str]) -> list[CanonicalRow]:
+        return canonical_rows(table, columns, signed_zeros=self.signed_zeros)
+
+
+def _matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """Rows of a plan that may equal one of `wanted` in `columns`: all that do, and some more."""
+    connection = cursor()
+    add = registrar(connection)
+    query = numbered(lower(plan, connection, add, Use.VIEW), plan)
+    safe = _searchable(plan, wanted, columns)
+    if safe:
+        keys = add(pa.table({f"w{i}": wanted.column(name).cast(arrow_field(f).type) for i, (name, f) in safe.items()}))
+        same = " AND ".join(f"d.r{i} IS NOT DISTINCT FROM w.w{i}" for i in safe)
+        query = f"SELECT d.* FROM ({query}) AS d SEMI JOIN {keys} AS w ON {same}"
+    try:
+        read = pa.table(connection.sql(f"{query} LIMIT {_MOST_CANDIDATES + 1}"))
+        return conform(read, pa.schema([arrow_field(f) for f in plan.columns]))
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        raise engine_error(error, plan).within(format=plan.format) from error
+
+
+def _searchable(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:
+    """The columns whose values DuckDB finds as they are, by place in the plan: plain types, floats only if need be."""
+    plain, floats = {}, {}
+    for i, f in enumerate(plan.columns):
+        if f.name not in columns or not normal_type(arrow_field(f).type).equals(
+            normal_type(wanted.schema.field(f.name).type)
+        ):
+            continue
+        match f.type:
+            case FloatType():
+                floats[i] = (f.name, f)
+            case BooleanType() | IntegerType() | DecimalType() | StringType() | BinaryType() | DateType():
+                plain[i] = (f.name, f)
+            case TimestampType(unit="us"):
+                plain[i] = (f.name, f)
+            case _:
+                pass
+    return plain or floats

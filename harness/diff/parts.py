@@ -1,0 +1,139 @@
+"""The parts in which two nested values differ: fields of structs, elements of lists, and entries of maps.
+
+A part is named as DuckDB's SQL names it: `s.x`, `l[1]` for the first element, `m['k']` for the value of a key. Lists of
+different lengths, and values of which one is null, differ as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import pyarrow as pa
+
+from harness.diff.canonical import SignedZeros, canonical_values, unwrapped
+from harness.diff.closeness import close_pairs
+from harness.diff.paths import ELEMENT, VALUE, ColumnPath, child_names
+from harness.diff.printing import show, show_pair, show_values
+from harness.diff.relaxations import Tolerance
+from harness.diff.result import PartDifference
+from harness.metadata.model.arrow_values import children_of, elements_of, is_list
+
+MOST_PARTS = 20
+"""The most parts of a column that are shown of a row."""
+_MOST_SEARCHED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A differing part. path: as tolerances name it, inside the column. text: as reports name it, with the column.
+
+    left, right: arrays of one value; None: this side has no such entry.
+    """
+
+    path: ColumnPath
+    text: str
+    left: pa.Array | None
+    right: pa.Array | None
+
+
+def is_nested(type_: pa.DataType) -> bool:
+    """Return whether values of a type have parts."""
+    if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
+        return is_nested(type_.value_type)
+    return bool(child_names(type_))
+
+
+def differing_parts(
+    column: str,
+    left: pa.Array,
+    right: pa.Array,
+    tolerances: Mapping[ColumnPath, Tolerance],
+    *,
+    signed_zeros: SignedZeros,
+) -> tuple[tuple[PartDifference, ...], bool]:
+    """Return the first parts in which two values of a column differ beyond tolerances, and whether there are more.
+
+    Args:
+        left: an array of one value, as `right`.
+        tolerances: by path inside the column.
+    """
+    found = list(islice(_parts((), column, left, right, signed_zeros), _MOST_SEARCHED + 1))
+    kept = _beyond(found[:_MOST_SEARCHED], tolerances, signed_zeros) or [_Part((), column, left, right)]
+    shown = tuple(PartDifference(column, part.text, *_texts(part)) for part in kept[:MOST_PARTS])
+    return shown, len(kept) > MOST_PARTS or len(found) > _MOST_SEARCHED
+
+
+def _parts(path: ColumnPath, text: str, left: pa.Array, right: pa.Array, zeros: SignedZeros) -> Iterator[_Part]:
+    left, right = unwrapped(left), unwrapped(right)
+    if _values(left, zeros) == _values(right, zeros):
+        return
+    kinds, both = (left.type, right.type), left.null_count + right.null_count == 0
+    if both and all(map(pa.types.is_struct, kinds)):
+        others = dict(zip(child_names(right.type), children_of(right), strict=True))
+        for name, own in zip(child_names(left.type), children_of(left), strict=True):
+            yield from _parts((*path, name), f"{text}.{name}", own, others[name], zeros)
+        return
+    if both and all(map(is_list, kinds)):
+        elements = elements_of(left), elements_of(right)
+        if len(elements[0]) == len(elements[1]):
+            pairs = zip(*(_values(each, zeros) for each in elements), strict=True)
+            for i in (i for i, (a, b) in enumerate(pairs) if a != b):
+                a, b = (each.slice(i, 1) for each in elements)
+                yield from _parts((*path, ELEMENT), f"{text}[{i + 1}]", a, b, zeros)
+            return
+    if both and all(map(pa.types.is_map, kinds)):
+        lefts, rights = _entries(left, zeros), _entries(right, zeros)
+        if lefts is not None and rights is not None:
+            yield from _entry_parts((*path, VALUE), text, lefts, rights, zeros)
+            return
+    yield _Part(path, text, left, right)
+
+
+def _entries(map_: pa.Array, zeros: SignedZeros) -> dict[object, tuple[str, pa.Array]] | None:
+    """Return the printed key and the value of each entry by the key, or None if entries share a key."""
+    keys, values = children_of(map_)
+    listed = zip(_values(keys, zeros), show_values(keys), (values.slice(i, 1) for i in range(len(keys))), strict=True)
+    found = {key: (text, value) for key, text, value in listed}
+    return found if len(found) == len(keys) else None
+
+
+def _entry_parts(
+    path: ColumnPath,
+    text: str,
+    left: dict[object, tuple[str, pa.Array]],
+    right: dict[object, tuple[str, pa.Array]],
+    zeros: SignedZeros,
+) -> Iterator[_Part]:
+    for key, (shown, _) in sorted({**right, **left}.items(), key=lambda entry: entry[1][0]):
+        name = f"{text}[{shown}]"
+        if key in left and key in right:
+            yield from _parts(path, name, left[key][1], right[key][1], zeros)
+        else:
+            yield _Part(path, name, *(side[key][1] if key in side else None for side in (left, right)))
+
+
+def _values(array: pa.Array, zeros: SignedZeros) -> list[object]:
+    return list(canonical_values(array, signed_zeros=zeros))
+
+
+def _beyond(parts: Sequence[_Part], tolerances: Mapping[ColumnPath, Tolerance], zeros: SignedZeros) -> list[_Part]:
+    """Return the parts whose values are not within the tolerance of their path."""
+    passed = set()
+    for path, tolerance in tolerances.items():
+        judged = [(part, part.left, part.right) for part in parts if part.path == path]
+        pairs = [(part, left, right) for part, left, right in judged if left is not None and right is not None]
+        if pairs:
+            left, right = (pa.table({"v": pa.concat_arrays([each[side] for each in pairs])}) for side in (1, 2))
+            places = [(i, i) for i in range(len(pairs))]
+            close = close_pairs(left, right, places, {"v": {(): tolerance}}, signed_zeros=zeros)["v"]
+            passed |= {part.text for (part, _, _), is_close in zip(pairs, close, strict=True) if is_close}
+    return [part for part in parts if part.text not in passed]
+
+
+def _texts(part: _Part) -> tuple[str | None, str | None]:
+    if part.left is not None and part.right is not None:
+        return show_pair(part.left, 0, part.right, 0)
+    left, right = (None if each is None else show(each, 0) for each in (part.left, part.right))
+    return left, right

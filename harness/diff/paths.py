@@ -1,0 +1,227 @@
+"""Paths to columns and their parts: `s.x` is a field of a struct, `l.element` an element of a list, `m.value` a value
+of a map and `m.key` a key.
+
+A column whose whole name is the text comes first, so `s.x` is the column of this name, if there is one.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from harness.diff.canonical import unwrapped
+from harness.diff.schemas import normal_type
+from harness.errors import RequestError
+from harness.metadata.model.arrow_values import child_types, children_of, is_list, with_children
+
+ColumnPath: TypeAlias = tuple[str, ...]
+"""The name of a column, then the names of its parts, from the outside in."""
+ELEMENT, KEY, VALUE = "element", "key", "value"
+_MOST_NAMES = 20
+_MOST_COMPARED = 10_000
+"""Names that are searched for one like a misspelled name."""
+
+
+def child_names(type_: pa.DataType) -> tuple[str, ...]:
+    """Return the names of the parts of a type without encodings, in the order of `child_types`."""
+    if pa.types.is_struct(type_):
+        return tuple(field.name for field in type_)
+    if pa.types.is_map(type_):
+        return (KEY, VALUE)
+    return (ELEMENT,) if is_list(type_) else ()
+
+
+def _parts(type_: pa.DataType) -> list[tuple[str, pa.DataType]]:
+    names = child_names(type_)
+    return list(zip(names, child_types(type_), strict=True)) if names else []
+
+
+def walk(type_: pa.DataType) -> Iterator[tuple[ColumnPath, pa.DataType]]:
+    """Return all parts of a type at every level, each by its path inside the type; the type itself is first."""
+    own = normal_type(type_)
+    yield (), own
+    for name, part in _parts(own):
+        for path, inner in walk(part):
+            yield (name, *path), inner
+
+
+def find(text: str, schema: pa.Schema, fold: Callable[[str], str] = str) -> ColumnPath | None:
+    """Return the path to the column or part that a text names, or None if the schema has none.
+
+    Args:
+        fold: gives names of the same column one form. Names of parts are compared as they are.
+
+    Raises:
+        RequestError: the text means several parts, because names contain dots.
+    """
+    whole = next((name for name in schema.names if fold(name) == fold(text)), None)
+    if whole is not None:
+        return (whole,)
+    paths = [
+        (field.name, *inner)
+        for field in schema
+        if is_inside(text, field.name, fold)
+        for inner in _inside(text[len(field.name) + 1 :], normal_type(field.type))
+    ]
+    if len(paths) > 1:
+        raise RequestError(f"Cannot tell what {text!r} names: there are {len(paths)} such parts", field=text)
+    return paths[0] if paths else None
+
+
+def is_inside(text: str, column: str, fold: Callable[[str], str] = str) -> bool:
+    """Return whether a text may name a part of a column, whatever the column's type."""
+    return text[len(column) : len(column) + 1] == "." and fold(text[: len(column)]) == fold(column)
+
+
+def _inside(text: str, type_: pa.DataType) -> Iterator[ColumnPath]:
+    for name, part in _parts(type_):
+        if text == name:
+            yield (name,)
+        elif is_inside(text, name):
+            yield from ((name, *inner) for inner in _inside(text[len(name) + 1 :], part))
+
+
+def type_at(path: ColumnPath, schema: pa.Schema) -> pa.DataType:
+    """Return the type of the part at a path that `find` returned for a schema with such a part."""
+    type_ = schema.field(path[0]).type
+    for name in path[1:]:
+        type_ = dict(_parts(normal_type(type_)))[name]
+    return type_
+
+
+def is_in_key(path: ColumnPath, schema: pa.Schema) -> bool:
+    """Return whether a path leads to keys of a map, or into them."""
+    above = (path[:end] for end in range(1, len(path)) if path[end] == KEY)
+    return any(pa.types.is_map(normal_type(type_at(each, schema))) for each in above)
+
+
+def float_texts(schema: pa.Schema, excluded: Collection[str] = ()) -> list[str]:
+    """Return the texts that name the floats of columns, except for those in keys of maps.
+
+    Args:
+        excluded: columns to skip.
+    """
+    paths = [
+        (field.name, *path)
+        for field in schema
+        if field.name not in excluded
+        for path, type_ in walk(field.type)
+        if pa.types.is_floating(type_)
+    ]
+    return [".".join(path) for path in paths if not is_in_key(path, schema)]
+
+
+def suggestion(text: str, schemas: Iterable[pa.Schema | Sequence[str]]) -> str:
+    """Return what to write in place of a misspelled name: the names that are like it, or else the columns.
+
+    Args:
+        schemas: of the sides, or only the names of their columns.
+    """
+    names: dict[str, None] = {}
+    columns: dict[str, None] = {}
+    for schema in schemas:
+        columns |= dict.fromkeys(schema.names if isinstance(schema, pa.Schema) else schema)
+        if isinstance(schema, pa.Schema):
+            names |= dict.fromkeys(islice((".".join(path) for path in _all(schema)), _MOST_COMPARED))
+    names |= columns
+    folded = {name.casefold(): name for name in names}
+    near = [folded[name] for name in difflib.get_close_matches(text.casefold(), folded, n=3)]
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    more = ", …" if len(columns) > _MOST_NAMES else ""
+    return f"there are {', '.join(map(repr, islice(columns, _MOST_NAMES))) or 'no columns'}{more}"
+
+
+def _all(schema: pa.Schema) -> Iterator[ColumnPath]:
+    return ((field.name, *path) for field in schema for path, _ in walk(field.type))
+
+
+# Columns of which only some parts are compared: fields of structs are left out, wherever the structs are.
+
+
+def narrowed(schema: pa.Schema, chosen: Collection[ColumnPath] | None, excluded: Collection[ColumnPath]) -> pa.Schema:
+    """Return the schema without the fields of structs that are excluded or, if some of their column are, not chosen.
+
+    Args:
+        chosen: paths to columns and fields; None stands for all columns.
+        excluded: paths to fields.
+
+    Raises:
+        RequestError: a path leads to another part than a field of a struct, or no field of a struct is left.
+    """
+    for path in (*(chosen or ()), *excluded):
+        is_field = len(path) == 1 or pa.types.is_struct(normal_type(type_at(path[:-1], schema)))
+        if not is_field or is_in_key(path, schema):
+            raise RequestError(
+                f"Cannot choose {'.'.join(path)!r} alone, or leave it out: it is no field of a struct outside of the "
+                f"keys of maps; name a field, or the whole column {path[0]!r}",
+                field=".".join(path),
+            )
+    fields = []
+    for field in schema:
+        kept = [path[1:] for path in chosen or () if path[0] == field.name]
+        gone = [path[1:] for path in excluded if path[0] == field.name]
+        only = None if () in kept or not kept else kept
+        fields.append(field.with_type(_narrowed(field.type, field.name, only, gone)))
+    return pa.schema(fields)
+
+
+def _narrowed(type_: pa.DataType, path: str, kept: list[ColumnPath] | None, gone: list[ColumnPath]) -> pa.DataType:
+    """Return the type without fields. kept: of which these alone stay, by their paths inside the type; None: all."""
+    if kept is None and not gone:
+        return type_
+    if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
+        return _narrowed(type_.value_type, path, kept, gone)
+    parts: dict[str, pa.DataType] = {}
+    for name, part in _parts(type_):
+        own = None if kept is None else [each[1:] for each in kept if each[0] == name]
+        if (name,) in gone or (own == [] and pa.types.is_struct(type_)):
+            continue
+        rest = [each[1:] for each in gone if each[0] == name]
+        parts[name] = _narrowed(part, f"{path}.{name}", None if not own or () in own else own, rest)
+    if not parts:
+        raise RequestError(f"Cannot leave out all fields of {path!r}: leave out {path!r}", field=path)
+    return _with_parts(type_, parts)
+
+
+def _with_parts(type_: pa.DataType, parts: Mapping[str, pa.DataType]) -> pa.DataType:
+    """Return a nested type without encodings that has only these parts, in these types."""
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(parts[field.name]) for field in type_ if field.name in parts])
+    if pa.types.is_map(type_):
+        return pa.map_(type_.key_field.with_type(parts[KEY]), type_.item_field.with_type(parts[VALUE]))
+    element = type_.value_field.with_type(parts[ELEMENT])
+    return pa.large_list(element) if pa.types.is_large_list(type_) else pa.list_(element)
+
+
+def narrow(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """Return the rows with only those fields of structs that the types have, by column; other columns stay."""
+    for name, type_ in types.items():
+        place = rows.schema.get_field_index(name)
+        if place >= 0 and _has_more(rows.schema.field(place).type, type_):
+            column = rows.column(place)
+            chunks = [_narrow(chunk, type_) for chunk in column.chunks]
+            rows = rows.set_column(place, name, pa.chunked_array(chunks, chunks[0].type if chunks else type_))
+    return rows
+
+
+def _has_more(type_: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether structs in a type have fields that they lack in another type."""
+    own, other = normal_type(type_), normal_type(wanted)
+    others = dict(_parts(other))
+    return any(name not in others or _has_more(part, others[name]) for name, part in _parts(own))
+
+
+def _narrow(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if not _has_more(array.type, wanted):
+        return array
+    array = unwrapped(array)
+    wanted = wanted.value_type if pa.types.is_dictionary(wanted) or pa.types.is_run_end_encoded(wanted) else wanted
+    types = dict(_parts(wanted))
+    own = zip(child_names(array.type), children_of(array), strict=True)
+    parts = {name: _narrow(part, types[name]) for name, part in own if name in types}
+    return with_children(array, [*parts.values()], _with_parts(array.type, {n: part.type for n, part in parts.items()}))

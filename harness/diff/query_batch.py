@@ -1,0 +1,105 @@
+"""Many queries, each run on two sides and compared: the check of a migration.
+
+A column whose last bits depend on the engine is compared within its allowance (`harness.queries.allowances`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from harness.diff.compare import compare
+from harness.diff.opening import Query, SideOpening, engine_version
+from harness.diff.paths import float_texts, is_inside
+from harness.diff.relaxations import ALL_TYPE_RULES, FLOATS, Tolerance
+from harness.diff.relaxed import MOST_ROWS
+from harness.diff.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, entry_of
+from harness.engines.spark.transpile.parser import to_duckdb
+from harness.errors import HarnessError, RequestError, UnsupportedError
+from harness.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRun:
+    """The engines, tables and dialect that the queries of a batch share.
+
+    engines, tables: of the left and of the right side. dialect: of the queries; other engines than Spark run Spark's
+    queries in DuckDB's dialect, where their meaning there is certain.
+    """
+
+    engines: tuple[str, str]
+    tables: tuple[Mapping[str, Snapshot], Mapping[str, Snapshot]]
+    dialect: str = "duckdb"
+    max_rows: int = 20
+
+    def entry(self, query: QueryFile) -> BatchEntry:
+        """Runs a query on both sides, and compares. Raises RequestError: its options do not fit its columns."""
+        results: list[pa.Table | HarnessError] = []
+        seconds: list[float] = []
+        try:
+            asked = [
+                Query(to_duckdb(query.text), tables)
+                if self.dialect == "spark" and engine != "spark"
+                else Query(query.text, tables, self.dialect)
+                for tables, engine in zip(self.tables, self.engines, strict=True)
+            ]
+            for each, engine in zip(asked, self.engines, strict=True):
+                start = time.perf_counter()
+                results.append(_rows(each.run(engine, None)))
+                seconds.append(time.perf_counter() - start)
+        except (RequestError, UnsupportedError) as error:
+            return BatchEntry(name=query.name, outcome=BatchOutcome.REFUSED, message=str(error))
+        comparison, reasons = self._compared(query, asked[1], results[0], results[1])
+        return entry_of(query.name, comparison, message=reasons, seconds=(seconds[0], seconds[1]))
+
+    def _compared(
+        self, query: QueryFile, asked: Query, left: pa.Table | HarnessError, right: pa.Table | HarnessError
+    ) -> tuple[ComparisonResult, str | None]:
+        """The comparison, and the allowances where it is equal because of them alone."""
+        own = query.relaxations
+        if self.dialect == "spark" and self.engines[0] != self.engines[1] and own.types is None:
+            own = replace(own, types=ALL_TYPE_RULES)  # each engine gives its own types, as the text is its own
+        exact = own if query.keys else replace(own, tolerance={})
+        allowances: dict[str, Tolerance] = {}
+        if isinstance(left, pa.Table) and isinstance(right, pa.Table):
+            if self.dialect != "duckdb" and len(left.schema) == len(right.schema):
+                right = right.rename_columns(left.column_names)  # columns without a name are called otherwise
+            floats = [field.name for field in left.schema if pa.types.is_floating(field.type)]
+            given = own.each_float(float_texts(left.schema)) if FLOATS not in left.column_names else own.tolerances
+            allowed = asked.allowances(left.column_names)
+            allowances = {n: allowed[n] for n in floats if n in allowed} | ({} if query.keys else given)
+        found = compare(
+            left,
+            right,
+            keys=query.keys,
+            engines=self.engines,
+            relaxations=exact,
+            max_rows=self.max_rows,
+            names=[f"{query.name} on {engine_version(engine)}" for engine in self.engines],
+            allowances=allowances,
+        )
+        columns = [each.column for each in found.by_column if each.allowed]
+        used = sorted(name for name in allowances if any(name == c or is_inside(name, c) for c in columns))
+        return found, "; ".join(f"{name} within {allowances[name]}" for name in used) if found.equal and used else None
+
+
+def _rows(result: object) -> pa.Table | HarnessError:
+    """The rows of a result, or the error that it is or meets."""
+    if isinstance(result, HarnessError):
+        return result
+    opening = SideOpening(data=result, label="", name=None, engine="", columns=None, where=None, spark=None)
+    try:
+        with ExitStack() as resources:
+            opened = opening.open(MOST_ROWS, resources)
+            rows = opened.head(opened.schema.names, MOST_ROWS + 1)
+    except HarnessError as error:
+        if isinstance(error, RequestError | UnsupportedError):
+            raise
+        return error
+    if rows.num_rows > MOST_ROWS:  # a query of more is no check of a query, but of a table
+        raise RequestError(f"A result of more than {MOST_ROWS:,} rows: compare the tables, or aggregate")
+    return rows

@@ -1,0 +1,169 @@
+"""Reports for programs: JSON, JUnit XML and annotations of GitHub.
+
+`docs/reference/json.md` tells what the keys of the JSON report hold. Snapshot ids outside ±2^53 are text, because JSON
+readers would round them. Unprintable characters are escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TypeVar
+from xml.etree import ElementTree
+
+from harness.diff.reports.text import to_text
+from harness.diff.result import ComparisonResult, SideInfo
+from harness.errors import counted, json_text, visible
+
+T = TypeVar("T")
+
+FORMAT = 1
+_EXACT = 2**53
+_MOST = 10
+
+
+def to_json(comparison: ComparisonResult) -> str:
+    """The comparison as one JSON document."""
+    document = {
+        "format": FORMAT,
+        "kind": "comparison",
+        "verdict": comparison.verdict.value,
+        "summary": comparison.sentence,
+        "made": comparison.made and asdict(comparison.made),
+        "left": _side(comparison.left),
+        "right": _side(comparison.right),
+        "columns": comparison.columns,
+        "keys": comparison.keys,
+        "schema": [
+            {**asdict(each), "kind": each.kind.name.lower(), "counts": each.counts} for each in comparison.schema
+        ],
+        "only_left": comparison.only_left,
+        "only_right": comparison.only_right,
+        "changed": comparison.changed,
+        "truncated": comparison.truncated,
+        "allowed": comparison.allowed,
+        "relaxations": comparison.relaxations,
+        "sampled": comparison.sampled,
+        "schema_only": comparison.schema_only,
+        "by_column": [asdict(column) for column in comparison.by_column],
+        "grouped_by": comparison.grouped_by,
+        "groups": comparison.groups,
+        "by_group": [asdict(group) for group in comparison.by_group],
+        "by_key": comparison.by_key and asdict(comparison.by_key),
+        "by_file": comparison.by_file and asdict(comparison.by_file),
+        "rows": [{**asdict(row), "kind": row.kind.name.lower()} for row in comparison.rows],
+    }
+    return json_text(document, indent=2) + "\n"
+
+
+def _side(side: SideInfo) -> dict[str, object]:
+    exact = side.snapshot is None or -_EXACT <= side.snapshot <= _EXACT
+    error = side.error
+    return {
+        "name": side.name,
+        "engine": side.engine,
+        "table": side.table,
+        "snapshot": side.snapshot if exact else str(side.snapshot),
+        "rows": side.rows,
+        "error": error
+        and {"class": type(error).__name__, "cause": error.cause, "rule": error.rule, "message": str(error)},
+    }
+
+
+# The JUnit XML report: one suite, `harness diff`, with the cases `outcome`, `schema` and `rows`. A difference is a
+# failure with the text report. Two failing sides are an error of `outcome`. What could not be compared is skipped.
+
+
+_COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
+
+
+def suite(
+    name: str, properties: Iterable[tuple[str, str]], cases: Sequence[ElementTree.Element]
+) -> ElementTree.Element:
+    """A suite with its numbers; the properties' values may be any text."""
+    element = ElementTree.Element("testsuite", {"name": name})
+    listed = ElementTree.SubElement(element, "properties")
+    for key, value in properties:
+        ElementTree.SubElement(listed, "property", {"name": key, "value": visible(value)})
+    element.extend(cases)
+    element.attrib.update(_numbers(element))
+    return element
+
+
+def document(suites: Sequence[ElementTree.Element]) -> str:
+    """The whole document."""
+    root = ElementTree.Element("testsuites")
+    root.extend(suites)
+    root.attrib.update(_numbers(root))
+    ElementTree.indent(root)
+    # Not as bytes with a declaration of ElementTree's own: that one is written with single quotes.
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _numbers(element: ElementTree.Element) -> dict[str, str]:
+    cases = list(element.iter("testcase"))
+    numbers = {
+        word: str(sum(1 for case in cases if tag == "testcase" or case.find(tag) is not None))
+        for word, tag in _COUNTED.items()
+    }
+    seconds = sum(float(case.get("time", "0")) for case in cases)
+    return {**numbers, "time": f"{seconds:.3f}".rstrip("0").rstrip(".") or "0"}
+
+
+def to_junit(comparison: ComparisonResult) -> str:
+    """The comparison as a JUnit XML document, for CI servers."""
+    outcome = None
+    if comparison.failed:
+        outcome = f"could not compare: {comparison.sentence}"
+    elif comparison.outcomes_differ:
+        outcome = comparison.sentence
+    counting, differing = comparison.counting, comparison.differing
+    schema = f"{counted(counting, 'column')} of different schema" if counting else None
+    rows = f"{counted(differing, 'row')} of different content" if differing else None
+    cases = [
+        _case(name, message, comparison) for name, message in (("outcome", outcome), ("schema", schema), ("rows", rows))
+    ]
+    properties = [
+        (f"{label}.{name}", str(value))
+        for label, side in (("left", comparison.left), ("right", comparison.right))
+        for name, value in {**_side(side), "error": side.error}.items()
+        if value is not None
+    ]
+    return document([suite("harness diff", properties, cases)])
+
+
+def _case(name: str, message: str | None, comparison: ComparisonResult) -> ElementTree.Element:
+    """A case that fails with a message; None: it passes, or is skipped."""
+    case = ElementTree.Element("testcase", {"classname": "harness.diff", "name": name, "time": "0"})
+    if message is not None:
+        said = {"type": comparison.verdict.value, "message": visible(message)}
+        found = ElementTree.SubElement(case, "error" if comparison.failed else "failure", said)
+        found.text = "\n" + to_text(comparison)  # printable characters and line feeds only, all of which XML allows
+    elif name != "outcome" and (comparison.failed or comparison.outcomes_differ):
+        ElementTree.SubElement(case, "skipped", {"message": "a side failed"})
+    elif name == "rows" and comparison.schema_only:
+        ElementTree.SubElement(case, "skipped", {"message": "schemas alone were compared"})
+    return case
+
+
+def annotation(level: str, text: str, **properties: str) -> str:
+    """A command of a GitHub workflow, as a line: an annotation. level: error, warning or notice."""
+    known = ",".join(f"{name}={_escaped(value, ':', ',')}" for name, value in properties.items())
+    return f"::{level} {known}::{_escaped(text)}"
+
+
+def shown_annotations(told: Sequence[T], line: Callable[[T], str], more: Callable[[int], str]) -> Iterator[str]:
+    """The annotations of one level: at most ten, since GitHub shows no more of a level in a step.
+
+    line: of one thing. more: the line that says how many are left, as the tenth.
+    """
+    shown = told if len(told) <= _MOST else told[: _MOST - 1]
+    yield from map(line, shown)
+    if left := len(told) - len(shown):
+        yield more(left)
+
+
+def _escaped(text: str, *more: str) -> str:
+    for mark in ("%", "\r", "\n", *more):
+        text = text.replace(mark, f"%{ord(mark):02X}")
+    return text

@@ -1,0 +1,348 @@
+"""The text report: plain lines for a terminal or the log of a CI job.
+
+    rows (2 of 2 shown)
+          id  region       total
+       ~  7   'eu' → 'us'  1.50
+          left: data/00001.parquet, row 6
+       -  9   'eu'         2.00
+          left: data/00001.parquet, row 8, hidden on the right by data/00003-deletes.parquet
+
+`-` is the left side, `+` the right and `~` a row of one key that changed. Of two rows that are alike but have no key,
+`^` stands under what differs. Rows too wide for that are shown as lists of their columns, left value beside right
+value. Below a row, parts of nested values that differ have a line each: `s.x: 1 → 2`. Long values are cut where they
+agree, and the report says so.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.diff.reports.where import where_lines
+from harness.diff.result import (
+    ColumnDifference,
+    ComparisonResult,
+    Origin,
+    PartDifference,
+    RowDifference,
+    RowKind,
+)
+from harness.errors import counted, visible
+from harness.metadata.model.text_tables import Column, aligned, cell_width, cut, table_lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPairing:
+    """A differing row, or two that are shown beside each other.
+
+    kind: how the row differs; None: two rows, related by no key but by likeness. left, right: printed values by column;
+    None: no such row. left_count, right_count: how many more of it that side has. marked: by column, whether the two
+    rows differ there; all False for one row. parts, has_more_parts: as of `RowDifference`.
+    """
+
+    kind: RowKind | None
+    left: tuple[str, ...] | None
+    right: tuple[str, ...] | None
+    left_count: int
+    right_count: int
+    marked: tuple[bool, ...]
+    left_origins: tuple[Origin, ...]
+    right_origins: tuple[Origin, ...]
+    parts: tuple[PartDifference, ...]
+    has_more_parts: bool
+
+    @property
+    def label(self) -> str:
+        """The kind, in the words of the reports."""
+        return "alike, not equal" if self.kind is None else self.kind.value
+
+    @property
+    def count(self) -> int:
+        """The number of differing rows; a changed row is one on both sides."""
+        return self.left_count if self.kind is RowKind.CHANGED else self.left_count + self.right_count
+
+
+def pair_rows(comparison: ComparisonResult) -> tuple[RowPairing, ...]:
+    """All rows of the comparison, each once: changed ones, alike ones, then those that face nothing."""
+    rows = comparison.rows
+    pairs: list[tuple[RowDifference | None, RowDifference | None]] = []
+    pairs += [(row, row) for row in rows if row.kind is RowKind.CHANGED]
+    pairs += [(row, rows[row.partner]) for row in rows if row.kind is RowKind.ONLY_LEFT and row.partner is not None]
+    alone = [row for row in rows if row.kind is not RowKind.CHANGED and row.partner is None]
+    pairs += [(row, None) if row.kind is RowKind.ONLY_LEFT else (None, row) for row in alone]
+    return tuple(_pairing(left, right, comparison) for left, right in pairs)
+
+
+def _pairing(left: RowDifference | None, right: RowDifference | None, comparison: ComparisonResult) -> RowPairing:
+    some = left or right
+    assert some is not None
+    is_pair = left is not None and right is not None
+    return RowPairing(
+        kind=None if is_pair and left is not right else some.kind,
+        left=None if left is None else left.left,
+        right=None if right is None else right.right,
+        left_count=0 if left is None else left.count,
+        right_count=0 if right is None else right.count,
+        marked=tuple(is_pair and column in some.differing for column in comparison.columns),
+        left_origins=() if left is None else left.left_origins,
+        right_origins=() if right is None else right.right_origins,
+        parts=some.parts,
+        has_more_parts=some.has_more_parts,
+    )
+
+
+_MOST_EXAMPLES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """A heading, names of columns, and lines of cells. numbers: places of columns whose cells are numbers."""
+
+    title: str
+    names: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    numbers: frozenset[int]
+
+
+def relaxation_lines(comparison: ComparisonResult) -> tuple[str, ...]:
+    """A line for each thing that was let pass."""
+    lines = list(comparison.relaxations)
+    if comparison.allowed:
+        lines.append(f"{counted(comparison.allowed, 'row')} within tolerances, which is no difference")
+    if comparison.schema_only:
+        lines.append("rows, which were not compared")
+    if comparison.sampled is not None:
+        lines.append(f"compared the rows of {counted(comparison.sampled, 'key')} at most, chosen by their hashes")
+    return tuple(lines)
+
+
+def column_table(comparison: ComparisonResult, *, most: int | None = None) -> ReportTable | None:
+    """The columns that differ, those first in which most rows do; None: none is known. most: to show; None: all."""
+    found = sorted(comparison.by_column, key=lambda each: (-each.rows, -each.allowed))
+    if not found:
+        return None
+    differing = sum(each.rows > 0 for each in found)
+    scope = "" if comparison.keys else ", of the alike rows below"
+    title = f"columns ({differing:,} of {len(comparison.columns):,} differ{scope})"
+    if most is not None and len(found) > most:
+        title = f"{title[:-1]}; the {most} with most rows)"
+    names = ("column", "rows", "within tolerance", "largest difference", "null left", "null right", "examples")
+    chosen = [0, 1, *(i for i in range(2, 6) if any(_cells_of(each)[i] for each in found)), 6]
+    return ReportTable(
+        title,
+        tuple(names[i] for i in chosen),
+        tuple(tuple(_cells_of(each)[i] for i in chosen) for each in found[:most]),
+        frozenset(place for place, i in enumerate(chosen) if i in (1, 2, 3, 4, 5)),
+    )
+
+
+def _cells_of(column: ColumnDifference) -> tuple[str, ...]:
+    numbers = (column.rows, column.allowed, column.left_nulls, column.right_nulls)
+    rows, allowed, left, right = (f"{number:,}" if number else "" for number in numbers)
+    named = zip(column.paths or itertools.repeat(""), column.examples[:_MOST_EXAMPLES], strict=False)
+    examples = "; ".join(f"{path}{': ' if path else ''}{a} → {b}" for path, (a, b) in named)
+    return (column.column, rows or "0", allowed, column.largest or "", left, right, examples)
+
+
+_WIDEST_VALUE = 60
+_WIDEST_LINE = 140
+_BEFORE_DIFFERENCE = 15
+_WIDEST_CELL = 80
+_NARROWEST = 20
+_MOST_COLUMNS = 40
+
+
+def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE, most: int | None = None) -> str:
+    """The comparison as lines of text; each ends with a line feed, and holds no other control character.
+
+    width: of tables at most, in cells. most: rows, or pairs of alike ones, at most; None: all that it has.
+    """
+    relaxed = relaxation_lines(comparison)
+    parts = [
+        [f"{comparison.verdict.value}: {comparison.sentence}"],
+        [*_sides(comparison)],
+        [
+            f"{word} failed: {type(side.error).__name__}: {visible(str(side.error))}"
+            for word, side in (("left", comparison.left), ("right", comparison.right))
+            if side.error is not None
+        ],
+        ["let pass", *(f"  {visible(line)}" for line in relaxed)] if relaxed else [],
+        [*_schema(comparison)],
+        [*where_lines(comparison, width=width)],
+        [*_totals(column_table(comparison, most=_MOST_COLUMNS), width)],
+        [*_rows(comparison, width, most)],
+    ]
+    text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part)
+    return text + "\n"
+
+
+def _sides(comparison: ComparisonResult) -> Iterator[str]:
+    cells = []
+    for word, side in (("left", comparison.left), ("right", comparison.right)):
+        rows = "" if side.rows is None else counted(side.rows, "row")
+        place = [] if side.table is None else [side.table]
+        place += [] if side.point is None else [side.point]
+        size = rows if side.error is None else "failed"
+        cells.append((word, side.name, ", ".join([side.engine, *place]), size))
+    yield from aligned(cells, (False, False, False, True))
+    if comparison.columns:
+        names = ", ".join(map(visible, comparison.columns[:_MOST_COLUMNS]))
+        more = len(comparison.columns) - _MOST_COLUMNS
+        names += f" and {more:,} more" if more > 0 else ""
+        paired = f"; rows paired by {', '.join(map(visible, comparison.keys))}" if comparison.keys else ""
+        yield f"compared {counted(len(comparison.columns), 'column')}: {names}{paired}"
+
+
+def _schema(comparison: ComparisonResult) -> Iterator[str]:
+    if not comparison.schema:
+        return
+    yield "schema"
+    lines = [("", "column", "left", "right", "")]
+    for difference in comparison.schema:
+        mark, remark = ("!", "") if difference.counts else (" ", " (does not count)")
+        left, right = difference.left or "-", difference.right or "-"
+        lines.append((mark, difference.column, left, right, difference.words + remark))
+    yield from ("  " + line for line in aligned(lines))
+
+
+def _totals(table: ReportTable | None, width: int) -> Iterator[str]:
+    if table is not None:
+        yield visible(table.title)
+        columns = [Column(name, to_right=i in table.numbers) for i, name in enumerate(table.names)]
+        widest = max(_NARROWEST, width - _WIDEST_LINE + _WIDEST_CELL)
+        short = [[cut(visible(cell), widest) for cell in line] for line in table.lines]
+        yield from (f"   {line}" for line in table_lines(columns, [short], width=max(width, _WIDEST_CELL) - 3))
+
+
+def _rows(comparison: ComparisonResult, width: int, most: int | None) -> Iterator[str]:
+    if not comparison.rows and not comparison.truncated:
+        return
+    rows = pair_rows(comparison)[:most]
+    shown, differing = sum(row.count for row in rows), comparison.differing
+    yield f"rows ({shown:,} of {differing:,} shown)"
+    if rows:
+        yield from _shown(rows, comparison, width)
+    if shown < differing:
+        yield f"{counted(differing - shown, 'more differing row')} not shown; the counts above are exact"
+
+
+def _shown(rows: Sequence[RowPairing], comparison: ComparisonResult, width: int) -> Iterator[str]:
+    header = ["", *map(visible, comparison.columns)]
+    longest = min(max(map(cell_width, header)), _NARROWEST)
+    widest = _WIDEST_VALUE if width >= _WIDEST_LINE else max((width - longest - 12) // 2, _NARROWEST)
+    lines = [_lines(row, widest) for row in rows]
+    widths = [max(map(cell_width, column)) for column in zip(header, *itertools.chain(*lines), strict=True)]
+    if sum(widths) + 2 * len(widths) <= width:
+        yield from _grid(rows, header, lines)
+    else:
+        for number, row in enumerate(rows, 1):
+            yield from _record(number, row, comparison, widest)
+    if any(cell_width(visible(value)) > widest for row in rows for value in (*(row.left or ()), *(row.right or ()))):
+        yield f"values longer than {widest} characters are cut (…); the JSON report shows more of them"
+
+
+def _grid(rows: Sequence[RowPairing], header: list[str], lines: list[list[list[str]]]) -> Iterator[str]:
+    """Rows under a common header, the left one above the right one."""
+    for row, own in zip(rows, lines, strict=True):
+        if any(row.marked) and row.kind is not RowKind.CHANGED:
+            carets = ["^" * max(map(cell_width, pair)) for pair in zip(*own, strict=True)][1:]
+            own.append(["", *(c if m else "" for c, m in zip(carets, row.marked, strict=True))])
+    grid = aligned([header, *itertools.chain(*lines)])
+    yield "  " + next(grid)
+    indent = " " * (max(len(line[0]) for own in lines for line in own) + 4)
+    for row, own in zip(rows, lines, strict=True):
+        yield from ("  " + line for line in itertools.islice(grid, len(own)))
+        yield from (f"{indent}{path}: {a} → {b}" for path, a, b in _part_cells(row, _WIDEST_VALUE))
+        if row.has_more_parts:
+            yield f"{indent}{MORE_PARTS}"
+        yield from (f"{indent}{side}: {text}" for side, text in origin_texts(row))
+
+
+def _record(number: int, row: RowPairing, comparison: ComparisonResult, widest: int) -> Iterator[str]:
+    """A row as a list of its columns; of two rows, only the keys and the differing columns."""
+    yield f"  {number}. {row.label}{times(row)}"
+    left, right = _cells(row, widest)
+    columns = [
+        ("!" if marked else "", name, a, b)
+        for name, marked, a, b in zip(comparison.columns, row.marked, left, right, strict=True)
+        if not any(row.marked) or marked or name in comparison.keys
+    ]
+    parts: dict[str, list[tuple[str, ...]]] = {part.column: [] for part in row.parts}
+    for part, cells in zip(row.parts, _part_cells(row, widest), strict=True):
+        parts[part.column].append(("!", *cells))
+    lines = [line for column in columns for line in parts.get(column[1], [column])]
+    there = (True, True, row.left is not None, row.right is not None)
+    shown = [tuple(itertools.compress(line, there)) for line in (("", "column", "- left", "+ right"), *lines)]
+    yield from ("     " + line for line in aligned(shown))
+    if row.has_more_parts:
+        yield f"     {MORE_PARTS}"
+    if len(columns) < len(comparison.columns):
+        yield f"     {counted(len(comparison.columns) - len(columns), 'equal column')} left out"
+    yield from (f"     {side}: {text}" for side, text in origin_texts(row))
+
+
+def _lines(row: RowPairing, widest: int) -> list[list[str]]:
+    """The one or two lines of a row in the grid: mark, then cells. A changed row is one, with both values of a cell."""
+    left, right = _cells(row, widest)
+    if row.kind is RowKind.CHANGED:
+        return [["~", *(f"{a} → {b}" if m else a for a, b, m in zip(left, right, row.marked, strict=True))]]
+    lines = [] if row.left is None else [[f"-{_times(row.left_count)}", *left]]
+    return lines if row.right is None else [*lines, [f"+{_times(row.right_count)}", *right]]
+
+
+def _times(count: int) -> str:
+    return "" if count == 1 else f" {count:,}x"
+
+
+def times(row: RowPairing) -> str:
+    """The count of a row on its side, as a phrase to append; empty for once."""
+    if row.left_count and row.right_count and row.left_count != row.right_count:
+        return f", {row.left_count:,} times on the left, {row.right_count:,} times on the right"
+    count = max(row.left_count, row.right_count)
+    return "" if count == 1 else f", {count:,} times"
+
+
+def _cells(row: RowPairing, widest: int) -> tuple[list[str], list[str]]:
+    """The values of both sides, cut; empty texts for a side that has no such row."""
+    nothing = ("",) * len(row.marked)
+    lefts = row.left if row.left is not None else nothing
+    rights = row.right if row.right is not None else nothing
+    cells = zip(lefts, rights, row.marked, strict=True)
+    found = [_excerpts(a, b, widest, is_pair=marked) for a, b, marked in cells]
+    return [a for a, _ in found], [b for _, b in found]
+
+
+MORE_PARTS = "further parts differ"
+
+
+def _part_cells(row: RowPairing, widest: int) -> Iterator[tuple[str, str, str]]:
+    """Return the path and both values of each differing part of a row, the values cut."""
+    for part in row.parts:
+        yield visible(part.path), *_excerpts(*part.values, widest, is_pair=True)
+
+
+def _excerpts(left: str, right: str, widest: int, *, is_pair: bool) -> tuple[str, str]:
+    """Return two values, cut; those of a pair so that the first difference is seen."""
+    a, b = visible(left), visible(right)
+    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False))
+    start = len(list(pairs)) if is_pair else 0
+    return _excerpt(a, start, widest), _excerpt(b, start, widest)
+
+
+def _excerpt(text: str, difference: int, widest: int) -> str:
+    """At most so many cells of `text`, with those at `difference` among them."""
+    if (cells := cell_width(text)) <= widest:
+        return text
+    widest = widest if cells == len(text) else widest // 2
+    start = max(0, min(difference - _BEFORE_DIFFERENCE, len(text) - widest))
+    before, after = ("…" if start else ""), ("…" if start + widest < len(text) else "")
+    return before + text[start + len(before) : start + widest - len(after)] + after
+
+
+def origin_texts(row: RowPairing) -> Iterator[tuple[str, str]]:
+    """Each side of a place of a row, and the place with the deletes that hide it on the other side, as one phrase."""
+    for side, other, origins in (("left", "right", row.left_origins), ("right", "left", row.right_origins)):
+        for origin in origins:
+            hidden = f", hidden on the {other} by {', '.join(origin.hidden_by)}" if origin.hidden_by else ""
+            yield side, visible(f"{origin.file}, row {origin.position}{hidden}")

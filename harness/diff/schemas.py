@@ -1,0 +1,274 @@
+"""The differences of two Arrow schemas, and the columns in which rows can be compared.
+
+Types are compared by their values, not by Arrow's layout: a large, viewed, dictionary- or run-end-encoded string is a
+string, a decimal has no width, every list is a list, a time zone only says that values are instants.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from harness.diff.relaxations import TypeRule
+from harness.diff.result import SchemaDifference, SchemaKind
+from harness.errors import RequestError, UnsupportedError
+from harness.metadata.model.arrow_values import is_list
+
+_SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoarrow.wkt")
+"""Extension types that other writers leave off; their values are those of the storage."""
+TypeRules: TypeAlias = frozenset[TypeRule]
+_UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+DAY = 86_400_000_000_000
+_MOST_DIGITS = 38
+"""The most digits of decimals that every engine holds."""
+_EXACT = (SchemaKind.TYPE, SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKind.ORDER)
+
+
+def compare_schemas(
+    left: pa.Schema, right: pa.Schema, rules: Collection[TypeRule] = ()
+) -> tuple[tuple[SchemaDifference, ...], tuple[str, ...]]:
+    """The differences, and the columns in which rows can be compared, both in the left side's order.
+
+    Columns are paired by name, case and all. A column is compared unless a part of it is only on one side, or
+    incomparable. Parts are named by path: fields by name, `element` of a list, `key` and `value` of a map.
+
+    rules: differences of types that do not count; they are reported with the rule's name.
+
+    Raises RequestError: two columns or fields have one name; UnsupportedError: a column holds a union.
+    """
+    for side, schema in (("left", left), ("right", right)):
+        _check(side, "", [field.with_type(plain(field.type)) for field in schema])
+    differences: list[SchemaDifference] = []
+    common = []
+    fields = [{field.name: [field] for field in schema} for schema in (left, right)]
+    for name in dict.fromkeys([*left.names, *right.names]):
+        a, b = (own.get(name, ()) for own in fields)
+        found = list(_parts("", a, b, frozenset(rules)))
+        differences += found
+        if all(difference.kind in _EXACT for difference in found):
+            common.append(name)
+    return (*differences, *_order(left.names, right.names)), tuple(common)
+
+
+def remade(
+    type_: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType], *, keep_required: bool = False
+) -> pa.DataType:
+    """The type without encodings, and with other types of all parts that hold no others.
+
+    keep_required: parts that are not nullable stay so. Else they become nullable: Arrow casts no null struct or list to
+    a type with required parts.
+    """
+    kind = pa.types
+
+    def part(field: pa.Field) -> pa.Field:
+        made = field.with_type(remade(field.type, leaf, keep_required=keep_required))
+        return made if keep_required else made.with_nullable(True)
+
+    if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
+        return remade(type_.value_type, leaf, keep_required=keep_required)
+    if isinstance(type_, pa.BaseExtensionType) and type_.extension_name == "arrow.bool8":
+        return leaf(pa.bool_())
+    if is_list(type_):
+        return pa.list_(part(type_.value_field))
+    if kind.is_map(type_):
+        return pa.map_(part(type_.key_field).type, part(type_.item_field))
+    if kind.is_struct(type_):
+        return pa.struct([part(field) for field in type_])
+    return leaf(type_)
+
+
+def normal_type(type_: pa.DataType) -> pa.DataType:
+    """The Arrow type that stands for all encodings of the same values."""
+    return remade(type_, _normal, keep_required=True)
+
+
+def _normal(type_: pa.DataType) -> pa.DataType:
+    kind = pa.types
+    if isinstance(type_, pa.BaseExtensionType):
+        if is_hugeint(type_):
+            return pa.decimal256(39, 0)
+        return normal_type(type_.storage_type) if type_.extension_name in _SAME_AS_STORAGE else type_
+    if kind.is_decimal(type_):
+        return pa.decimal256(type_.precision, type_.scale)
+    if kind.is_timestamp(type_):
+        return pa.timestamp(type_.unit, None if type_.tz is None else "UTC")
+    return _plain(type_)
+
+
+def plain(type_: pa.DataType) -> pa.DataType:
+    """The type in which values of `type_` are shown: the same values without encoding, and no extension but UUIDs."""
+    return remade(type_, _plain)
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    kind = pa.types
+    if isinstance(type_, pa.BaseExtensionType):
+        return type_ if isinstance(type_, pa.UuidType) else plain(type_.storage_type)
+    if is_text(type_):
+        return pa.string()
+    return pa.binary() if kind.is_large_binary(type_) or kind.is_binary_view(type_) else type_
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Tells whether values are text, in any of Arrow's layouts."""
+    kind = pa.types
+    return bool(kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_))
+
+
+def is_binary(type_: pa.DataType) -> bool:
+    """Tells whether values are bytes, in any of Arrow's layouts."""
+    kind = pa.types
+    is_variable = kind.is_binary(type_) or kind.is_large_binary(type_) or kind.is_binary_view(type_)
+    return bool(is_variable or kind.is_fixed_size_binary(type_))
+
+
+def is_ticks(type_: pa.DataType) -> bool:
+    """Tells whether values count a unit of time."""
+    kind = pa.types
+    return bool(kind.is_date(type_) or kind.is_time(type_) or kind.is_timestamp(type_) or kind.is_duration(type_))
+
+
+def nanos(type_: pa.DataType) -> int:
+    """The unit of a date, time, timestamp or duration, in nanoseconds."""
+    if pa.types.is_date32(type_):
+        return DAY
+    return _UNITS["ms" if pa.types.is_date64(type_) else type_.unit]
+
+
+def is_hugeint(type_: pa.DataType) -> bool:
+    """Tells whether values are DuckDB's 128-bit integers, which Arrow carries as 16 little-endian bytes."""
+    return (
+        isinstance(type_, pa.OpaqueType)
+        and type_.vendor_name == "DuckDB"
+        and type_.type_name in ("hugeint", "uhugeint")
+    )
+
+
+def converted(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The type to which values are converted before a comparison with another type's; None: they stay.
+
+    Numbers that every engine can round become floats beside floats, booleans become integers beside integers.
+    """
+    kind = pa.types
+    own, beside = normal_type(type_), normal_type(other)
+    if is_hugeint(type_) or is_hugeint(other):
+        return None
+    if kind.is_boolean(own) and kind.is_integer(beside):
+        return pa.int32()
+    exact = kind.is_integer(own) or (kind.is_decimal(own) and own.precision <= _MOST_DIGITS)
+    return beside if exact and (kind.is_float32(beside) or kind.is_float64(beside)) else None
+
+
+def _check(side: str, path: str, fields: Sequence[pa.Field]) -> None:
+    """Refuses two columns or fields of one name, and unions. fields: in plain types."""
+    for name, count in Counter(field.name for field in fields).items():
+        if count > 1:
+            what = f"field of {path}" if path else "column"
+            raise RequestError(
+                f"Cannot compare: the {side} side has {count} times a {what} called {name!r}; rename all but one",
+                field=name,
+            )
+    for field in fields:
+        where, type_ = f"{path}.{field.name}" if path else field.name, field.type
+        if pa.types.is_union(type_):
+            raise UnsupportedError(
+                f"Cannot compare {where} on the {side}: it is a union; cast it, or leave the column out", field=where
+            )
+        if pa.types.is_struct(type_):
+            _check(side, where, list(type_))
+        elif pa.types.is_map(type_):
+            _check(side, where, [pa.field("key", type_.key_type), pa.field("value", type_.item_type)])
+        elif pa.types.is_list(type_):
+            _check(side, where, [type_.value_field.with_name("element")])
+
+
+def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iterator[SchemaDifference]:
+    if left.nullable != right.nullable:
+        both = ["nullable" if field.nullable else "not nullable" for field in (left, right)]
+        yield SchemaDifference(path, SchemaKind.NULLABLE, *both)
+    a, b = normal_type(left.type), normal_type(right.type)
+    kind = pa.types
+    inner = rules - {TypeRule.ROUNDING, TypeRule.TRUTH}
+    if kind.is_struct(a) and kind.is_struct(b):
+        yield from _parts(f"{path}.", a, b, inner)
+    elif kind.is_map(a) and kind.is_map(b):
+        yield from _types(f"{path}.key", a.key_field, b.key_field, inner)
+        yield from _types(f"{path}.value", a.item_field, b.item_field, inner)
+    elif kind.is_list(a) and kind.is_list(b):
+        yield from _types(f"{path}.element", a.value_field, b.value_field, inner)
+    elif not a.equals(b):
+        rule = _rule(a, b)
+        if rule is not None and rule in rules:
+            scales = [type_.scale if kind.is_decimal(type_) else 0 for type_ in (a, b)]
+            words = "decimal precision" if rule is TypeRule.DECIMALS and scales[0] == scales[1] else rule.value
+            yield SchemaDifference(path, SchemaKind.RECONCILED, str(left.type), str(right.type), words)
+            return
+        family = _family(a)
+        is_comparable = kind.is_null(a) or kind.is_null(b) or (family is not None and family == _family(b))
+        differs = SchemaKind.TYPE if is_comparable else SchemaKind.INCOMPARABLE
+        yield SchemaDifference(path, differs, str(left.type), str(right.type))
+
+
+def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
+    """The rule by which values of two normal types are compared by value; None: by none."""
+    kind = pa.types
+    if kind.is_integer(left) and kind.is_integer(right):
+        return TypeRule.INTEGERS
+    if all(kind.is_integer(type_) or kind.is_decimal(type_) for type_ in (left, right)):
+        return TypeRule.DECIMALS
+    if kind.is_floating(left) and kind.is_floating(right):
+        return TypeRule.FLOATS
+    conversion = converted(left, right) or converted(right, left)
+    if conversion is not None:
+        return TypeRule.ROUNDING if kind.is_floating(conversion) else TypeRule.TRUTH
+    if kind.is_timestamp(left) and kind.is_timestamp(right):
+        return TypeRule.UNITS if (left.tz is None) == (right.tz is None) else TypeRule.ZONES
+    same = (kind.is_time, kind.is_date, kind.is_duration)
+    return TypeRule.UNITS if any(test(left) and test(right) for test in same) else None
+
+
+def _parts(
+    prefix: str, left: Iterable[pa.Field], right: Iterable[pa.Field], rules: TypeRules
+) -> Iterator[SchemaDifference]:
+    """The differences of columns or fields, in the left side's order, then those that only the right side has."""
+    lefts, rights = ({field.name: field for field in side} for side in (left, right))
+    for name, field in lefts.items():
+        if name in rights:
+            yield from _types(f"{prefix}{name}", field, rights[name], rules)
+        else:
+            yield SchemaDifference(f"{prefix}{name}", SchemaKind.ONLY_LEFT, str(field.type), None)
+    for name, field in rights.items():
+        if name not in lefts:
+            yield SchemaDifference(f"{prefix}{name}", SchemaKind.ONLY_RIGHT, None, str(field.type))
+
+
+def _order(left: Sequence[str], right: Sequence[str]) -> Iterator[SchemaDifference]:
+    """Columns that both have, at places that differ among these; places are shown as from 1 in the whole side."""
+    numbers = [{name: str(number) for number, name in enumerate(side, 1)} for side in (left, right)]
+    shared_left = [name for name in left if name in numbers[1]]
+    shared_right = [name for name in right if name in numbers[0]]
+    for name, other in zip(shared_left, shared_right, strict=True):
+        if name != other:
+            yield SchemaDifference(name, SchemaKind.ORDER, *(own[name] for own in numbers))
+
+
+def _family(type_: pa.DataType) -> str | None:
+    """The family of a type, whose values are compared by value. None: like nothing but its own type."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return _family(normal_type(type_.storage_type))
+    kind = pa.types
+    if kind.is_timestamp(type_):
+        return "wall-clock time" if type_.tz is None else "instant"
+    families = {
+        "number": (kind.is_integer, kind.is_decimal),
+        "float": (kind.is_floating,),
+        "text": (kind.is_string,),
+        "bytes": (kind.is_binary, kind.is_fixed_size_binary),
+        "date": (kind.is_date,),
+        "time": (kind.is_time,),
+        "duration": (kind.is_duration,),
+    }
+    return next((family for family, tests in families.items() if any(test(type_) for test in tests)), None)

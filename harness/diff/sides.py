@@ -1,0 +1,437 @@
+"""The sides of a comparison: rows that DuckDB reads, and Arrow data, in memory or put aside.
+
+A side shows some of its rows exactly, and sums up all of them by their hashes, inside its engine. The methods of
+`DuckDBSide` and `harness.diff.spark_side.SparkSide` have the same names, and give the same. A HarnessError of theirs
+is the side's failure.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.diff.hashing import DuckDBValue, HashForm, carried, child, incomparable, row_hashes, storage_type
+from harness.diff.paths import narrow
+from harness.diff.result import SideInfo
+from harness.diff.schemas import plain
+from harness.engines.column_values import conform
+from harness.engines.duckdb.failures import engine_error
+from harness.errors import EngineError
+from harness.metadata.filters import sqltext
+from harness.metadata.planned_scan import PlannedScan
+from harness.storage.threads import cached_property, phase, tracked
+
+if TYPE_CHECKING:
+    from harness.diff.spark_side import SparkSide
+
+HashedSide: TypeAlias = "DuckDBSide | SparkSide"
+"""A side whose engine hashes its rows."""
+Side: TypeAlias = "ArrowSide | DuckDBSide | SparkSide"
+_T = TypeVar("_T")
+BITS = 12
+"""The bits of a hash that number a row's bucket: few rows share a bucket, and all sums can be fetched."""
+MOST_REPEATED = 5
+"""Repeated keys that an error may name."""
+HASH_PREFIX = "\0"
+"""The prefix of the names of hashes beside the columns of a table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hashing:
+    """The hashes to make, the same for both sides.
+
+    columns: the compared columns. forms: of each column. keys: some of the columns; they number the bucket then, so
+    that both rows of a key share a bucket.
+    """
+
+    columns: tuple[str, ...]
+    forms: tuple[HashForm, ...]
+    keys: tuple[str, ...] = ()
+    bits: int = BITS
+
+    @cached_property
+    def _form_by_column(self) -> Mapping[str, HashForm]:
+        return dict(zip(self.columns, self.forms, strict=True))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of hashes: both lanes of the row's and, with keys, of the keys'."""
+        return ("h1", "h2", "k1", "k2") if self.keys else ("h1", "h2")
+
+    @property
+    def grouped_by(self) -> tuple[str, str]:
+        """The lanes that rows are paired by; the first lane also numbers the bucket."""
+        return ("k1", "k2") if self.keys else ("h1", "h2")
+
+    def lanes(self, row_hashes: Callable[[Sequence[str]], tuple[_T, _T]]) -> dict[str, _T]:
+        """The lanes by `names`. row_hashes: both lanes of some columns."""
+        hashed = (self.columns, self.keys) if self.keys else (self.columns,)
+        return dict(zip(self.names, (lane for columns in hashed for lane in row_hashes(columns)), strict=True))
+
+    @property
+    def bucket(self) -> str:
+        """The number of a row's bucket, in the SQL of either engine."""
+        return f"({self.grouped_by[0]} & {(1 << self.bits) - 1})"
+
+    def is_in(self, buckets: Sequence[int]) -> str:
+        """The condition that a row's bucket is among these, which ascend, in the SQL of either engine."""
+        if buckets[-1] - buckets[0] == len(buckets) - 1:
+            return f"{self.bucket} BETWEEN {buckets[0]} AND {buckets[-1]}"
+        return f"{self.bucket} IN ({', '.join(map(str, buckets))})"
+
+    def form_of(self, column: str) -> HashForm:
+        """The form of a column."""
+        return self._form_by_column[column]
+
+
+class Sums(NamedTuple):
+    """A bucket: how many rows, and the sums of both lanes."""
+
+    rows: int
+    first: int
+    second: int
+
+
+Buckets: TypeAlias = Mapping[int, Sums]
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """Rows to fetch. wanted: values of `Hashing.grouped_by[0]`; None: all. buckets: theirs, ascending.
+
+    rows: the number of the side's rows in the buckets.
+    """
+
+    wanted: pa.ChunkedArray | None
+    buckets: Sequence[int]
+    rows: int
+
+    @property
+    def few(self) -> pa.ChunkedArray | None:
+        """The wanted hashes; None: to fetch all of the buckets is at least as fast."""
+        return None if self.wanted is None or len(self.wanted) * 8 > self.rows else self.wanted
+
+
+def with_hashes(rows: pa.Table, hashes: pa.Table) -> pa.Table:
+    """The rows with their hashes beside them, under `HASH_PREFIX`."""
+    for name in hashes.column_names:
+        rows = rows.append_column(f"{HASH_PREFIX}{name}", hashes.column(name))
+    return rows
+
+
+def retyped(schema: pa.Schema, types: Mapping[int, pa.DataType]) -> pa.Schema:
+    """The schema with other types of columns by place."""
+    return pa.schema([field.with_type(types.get(i, field.type)) for i, field in enumerate(schema)])
+
+
+def narrowed_rows(side: HashedSide, rows: pa.Table) -> pa.Table:
+    """Return rows of a side without the fields that its schema leaves out."""
+    return rows if side.stored is None else narrow(rows, dict(zip(side.schema.names, side.schema.types, strict=True)))
+
+
+# Rows that DuckDB reads: of a relation, or of a planned table.
+
+
+_PLAIN = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "utinyint": pa.uint8(),
+    "usmallint": pa.uint16(),
+    "uinteger": pa.uint32(),
+    "ubigint": pa.uint64(),
+    "hugeint": pa.decimal128(38, 0),  # as sums of integers are on engines that lack it
+    "uhugeint": pa.decimal256(39, 0),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "varchar": pa.string(),
+    "enum": pa.string(),
+    "blob": pa.binary(),
+    "uuid": pa.uuid(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "time_ns": pa.time64("ns"),
+    "timestamp": pa.timestamp("us"),
+    "timestamp_s": pa.timestamp("s"),
+    "timestamp_ms": pa.timestamp("ms"),
+    "timestamp_ns": pa.timestamp("ns"),
+    "timestamp with time zone": pa.timestamp("us", "UTC"),
+    "interval": pa.month_day_nano_interval(),
+    "null": pa.null(),
+}
+_LOSSY = re.compile(r"UUID|HUGEINT|ENUM|\[\d+\]")
+"""Types that Arrow does not get whole. A field's name may look like one: the cast changes nothing then."""
+
+
+def logical(stored: Any, column: str) -> pa.DataType:
+    """The Arrow type of a DuckDB type's values. Raises UnsupportedError: its values cannot be compared."""
+    match stored.id:
+        case "decimal":
+            parts = dict(stored.children)
+            return pa.decimal128(parts["precision"], parts["scale"])
+        case "list" | "array":
+            return pa.list_(pa.field("element", logical(child(stored, 0), column)))
+        case "map":
+            return pa.map_(logical(child(stored, 0), column), logical(child(stored, 1), column))
+        case "struct":
+            return pa.struct([pa.field(name, logical(part, column)) for name, part in stored.children])
+        case plain if plain in _PLAIN:
+            return _PLAIN[plain]
+        case _:
+            raise incomparable(f"DuckDB's column {column!r}", stored, column=column)
+
+
+def shown(text: str, stored: object) -> str:
+    """An expression for the value that Arrow gets whole whatever the connection's settings."""
+    return f"CAST({text} AS {_shown_type(stored)})" if _LOSSY.search(str(stored)) else text
+
+
+def _shown_type(stored: Any) -> str:
+    match stored.id:
+        case "uuid":
+            return "BLOB"
+        case "hugeint" | "uhugeint" | "enum":
+            return "VARCHAR"
+        case "list" | "array":
+            return f"{_shown_type(child(stored, 0))}[]"
+        case "map":
+            return f"MAP({_shown_type(child(stored, 0))}, {_shown_type(child(stored, 1))})"
+        case "struct":
+            return f"STRUCT({', '.join(f'{sqltext.name(name)} {_shown_type(part)}' for name, part in stored.children)})"
+        case _:
+            return str(stored)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DuckDBSide:
+    """Rows of a relation.
+
+    schema: the columns as the side calls them; a column of integers may stand for times. stored: the same columns with
+    all of their fields, if `schema` leaves out fields of structs. keep: must live as long as the relation.
+    """
+
+    info: SideInfo
+    relation: duckdb.DuckDBPyRelation
+    schema: pa.Schema
+    stored: pa.Schema | None = None
+    plan: PlannedScan | None = None
+    keep: object = field(default=None, compare=False, repr=False)
+
+    def head(self, columns: Sequence[str], limit: int) -> pa.Table:
+        """At most `limit` rows of some columns; all of them, if fewer."""
+        with failing(self.info, self.plan):
+            outputs = self._outputs(self._shown(columns)) or "NULL AS r0"
+            return self._conform(pa.table(_numbered(self.relation).limit(limit).project(outputs)), columns)
+
+    def buckets(self, hashing: Hashing) -> Buckets:
+        """All rows, summed by bucket; empty buckets are left out."""
+        with failing(self.info, self.plan):
+            bucketed = self.hashed(hashing).project(f"{hashing.bucket} AS b, h1, h2")
+            found = bucketed.aggregate("b, count(*) AS n, sum(h1) AS s1, sum(h2) AS s2", "b").fetchall()
+        return {int(b): Sums(int(n), int(s1), int(s2)) for b, n, s1, s2 in found}
+
+    def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
+        """The hashes of the rows of some buckets, ascending, as uint64 columns named `hashing.names`."""
+        with failing(self.info, self.plan):
+            return pa.table(self.hashed(hashing).filter(hashing.is_in(buckets)))
+
+    def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
+        """Rows whose `hashing.grouped_by[0]` is wanted, one of each hash.
+
+        Columns: the compared columns under their names, then the hashes under theirs after `HASH_PREFIX`.
+        """
+        shown = self._shown(hashing.columns)
+        names = ", ".join(hashing.names)
+        with failing(self.info, self.plan):
+            kept = self.hashed(hashing, shown).filter(
+                f"{hashing.grouped_by[0]} IN ({', '.join(map(str, wanted.to_pylist()))})"
+            )
+            counted = kept.project(f"*, row_number() OVER (PARTITION BY {names}) AS n").filter("n = 1")
+            found = pa.table(counted.project(", ".join([*shown, names])))
+            return with_hashes(self._conform(found, hashing.columns), found.select(hashing.names))
+
+    def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """At least the rows whose hashes are wanted, in parts: some of the columns, then hashes, as `rows` has them."""
+        shown = self._shown(columns)
+        with failing(self.info, self.plan):
+            kept = self.hashed(hashing, shown).filter(hashing.is_in(some.buckets))
+            if some.few is not None:
+                # One literal: as many as there are, an IN list would cost more than the read.
+                listed = f"SELECT unnest(CAST('{some.few.to_pylist()}' AS UBIGINT[]))"
+                kept = kept.filter(f"{hashing.grouped_by[0]} IN ({listed})")
+            wanted = kept.project(", ".join([*shown, *hashing.grouped_by]))
+            renamed = hasattr(wanted, "to_arrow_reader")  # in DuckDB 2.0
+            for batch in wanted.to_arrow_reader() if renamed else wanted.fetch_record_batch():
+                found = pa.Table.from_batches([batch])
+                yield with_hashes(self._conform(found, columns), found.select(hashing.grouped_by))
+
+    def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
+        """Some of the keys that several rows of some buckets, ascending, have: `k1`, `k2`, and in `n` how many rows."""
+        with failing(self.info, self.plan):
+            kept = self.hashed(hashing).filter(hashing.is_in(buckets))
+            grouped = kept.aggregate("k1, k2, count(*) AS n", "k1, k2").filter("n > 1")
+            return pa.table(grouped.order("k1, k2").limit(MOST_REPEATED))
+
+    def with_columns(self, texts: Mapping[int, Callable[[str], str]], types: Mapping[int, pa.DataType]) -> DuckDBSide:
+        """The side with other values and types of columns, by place. texts: SQL of a value from the column's."""
+        chosen = ", ".join(f"{texts.get(i, str)(f'#{i + 1}')} AS c{i}" for i in range(len(self.schema)))
+        schema, stored = retyped(self.schema, types), self.stored and retyped(self.stored, types)
+        return replace(self, relation=self.relation.project(chosen), schema=schema, stored=stored, plan=None)
+
+    def hashed(self, hashing: Hashing, further: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
+        """Further expressions by name, and the hashes of each row."""
+        lanes = hashing.lanes(lambda columns: row_hashes([self._value(name, hashing) for name in columns]))
+        return _numbered(self.relation).project(self._outputs({**(further or {}), **lanes}))
+
+    def _outputs(self, texts: Mapping[str, str]) -> str:
+        return ", ".join(f"{text} AS {name}" for name, text in texts.items())
+
+    def _value(self, name: str, hashing: Hashing) -> DuckDBValue:
+        place = self.schema.get_field_index(name)
+        type_ = plain((self.stored or self.schema).field(place).type)
+        return DuckDBValue(f"c{place}", self.relation.types[place], type_, hashing.form_of(name))
+
+    def _shown(self, columns: Sequence[str]) -> dict[str, str]:
+        places = map(self.schema.get_field_index, columns)
+        return {f"r{i}": shown(f"c{place}", self.relation.types[place]) for i, place in enumerate(places)}
+
+    def _conform(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+        schema = pa.schema([(f.name, plain(f.type)) for f in map((self.stored or self.schema).field, columns)])
+        return narrowed_rows(self, conform(rows.select(range(len(columns))), schema))
+
+
+def _numbered(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """Columns named by place: their own names may differ by case only."""
+    return relation.project(", ".join(f"#{i + 1} AS c{i}" for i in range(len(relation.columns))))
+
+
+@contextmanager
+def failing(info: SideInfo, plan: PlannedScan | None = None) -> Iterator[None]:
+    """DuckDB's failures as harness's; with a plan, as those of a read of its files."""
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        if plan is not None:
+            raise engine_error(error, plan).within(snapshot=plan.snapshot, format=plan.format) from error
+        raise EngineError(f"DuckDB failed: {' '.join(str(error).split())}", table=info.table) from error
+
+
+# Arrow data: few rows stay in memory, the rest of a stream is put aside in a DuckDB file.
+
+
+_MEMORY = "512MB"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrowSide:
+    """Rows in memory. plan: of the table that another engine gave the rows of."""
+
+    info: SideInfo
+    whole: pa.Table
+    resources: ExitStack = field(repr=False)
+    plan: PlannedScan | None = field(default=None, repr=False)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+        return self.whole.schema
+
+    def head(self, columns: Sequence[str], limit: int) -> pa.Table:
+        """At most `limit` rows of some columns; all of them, if fewer."""
+        return self.whole.select(list(columns)).slice(0, limit)
+
+    @cached_property
+    def in_duckdb(self) -> DuckDBSide:
+        """The same rows as DuckDB reads them."""
+        with failing(self.info):
+            connection = tracked(duckdb.connect())
+            self.resources.callback(connection.close)
+            connection.register("rows", carried(self.whole))
+        return _side(self.info, self.schema, connection)
+
+
+def narrowed_side(side: Side, schema: pa.Schema) -> Side:
+    """Return the side with the columns of a schema, which leaves out fields of structs."""
+    if schema.equals(side.schema):
+        return side
+    if isinstance(side, ArrowSide):
+        return replace(side, whole=narrow(side.whole, dict(zip(schema.names, schema.types, strict=True))))
+    return replace(side, schema=schema, stored=side.stored or side.schema)
+
+
+def recorded_rows(side: Side) -> int | None:
+    """The rows of the files of a planned side, before deletes; None: the metadata does not tell."""
+    return None if side.plan is None else pc.sum(side.plan.files.column("record_count"), skip_nulls=False).as_py()
+
+
+def in_engine(side: Side) -> HashedSide:
+    """The side in an engine that hashes its rows."""
+    return side.in_duckdb if isinstance(side, ArrowSide) else side
+
+
+def open_arrow(
+    data: object, info: SideInfo, places: Callable[[Sequence[str]], list[int]], limit: int, resources: ExitStack
+) -> ArrowSide | DuckDBSide:
+    """The side of an Arrow stream. A stream of more than `limit` rows that is no table is put aside on disk.
+
+    Raises UnsupportedError: DuckDB cannot hold a type of it; EngineError: the stream breaks; or as `places`.
+    """
+    if isinstance(data, pa.Table):
+        return ArrowSide(info=info, whole=data.select(places(data.column_names)), resources=resources)
+    try:
+        reader = pa.RecordBatchReader.from_stream(data)
+        chosen = places(reader.schema.names)
+        schema = pa.schema([reader.schema.field(i) for i in chosen])
+        batches, rows = [], 0
+        for batch in reader:
+            batches.append(batch.select(chosen))
+            rows += batch.num_rows
+            if rows > limit:
+                break
+        else:
+            return ArrowSide(info=info, whole=pa.Table.from_batches(batches, schema), resources=resources)
+    except (pa.ArrowException, OSError) as error:
+        message = f"Cannot read the Arrow stream of {info.name}: {' '.join(str(error).split())}"
+        raise EngineError(message) from error
+    held = (batches.pop(0) for _ in range(len(batches)))  # so that each is let go
+    return _put_aside(chain(held, (batch.select(chosen) for batch in reader)), info, schema, resources)
+
+
+def _put_aside(
+    batches: Iterator[pa.RecordBatch], info: SideInfo, schema: pa.Schema, resources: ExitStack
+) -> DuckDBSide:
+    """The rows in a database on disk."""
+    folder = Path(resources.enter_context(tempfile.TemporaryDirectory(prefix="harness-compare-")))
+    types = pa.schema([(f"c{i}", storage_type(f.type)) for i, f in enumerate(schema)])
+
+    def stored() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from carried(pa.Table.from_batches([batch])).to_batches()
+            advance(batch.num_rows)
+
+    with failing(info), phase("putting rows aside") as advance:
+        connection = tracked(duckdb.connect(str(folder / "rows.duckdb"), config={"memory_limit": _MEMORY}))
+        resources.callback(connection.close)
+        connection.execute("SET preserve_insertion_order = false")
+        stream = pa.RecordBatchReader.from_batches(types, stored())
+        connection.register("stream", stream)
+        connection.execute("CREATE TABLE rows AS SELECT * FROM stream")
+        connection.unregister("stream")
+    return _side(info, schema, connection)
+
+
+def _side(info: SideInfo, schema: pa.Schema, connection: duckdb.DuckDBPyConnection) -> DuckDBSide:
+    with failing(info):
+        return DuckDBSide(info=info, relation=connection.sql("SELECT * FROM rows"), schema=schema, keep=connection)

@@ -1,0 +1,195 @@
+"""Reads the rows of a `RowSource`, with DuckDB in an instance of its own, or pyarrow."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+
+import duckdb
+import pyarrow as pa
+
+from harness.diff.schemas import normal_type
+from harness.diff.sources import RowSource, SourceKind
+from harness.errors import EngineError, MissingFileError, RequestError
+from harness.metadata.catalogs.catalog import parse_name
+from harness.metadata.filters import sqltext
+from harness.storage.threads import tracked
+
+_INTEGER = r"\s*[-+]?\d+(\.0*)?\s*"
+_FRACTION = r"\.\d{6}\d*[1-9]"
+_MOST_DIGITS = 38
+_SUBTRACTED = 36
+"""The digits of decimals whose difference is exact within 38 digits, as tolerances want it."""
+_KEPT = 10
+"""Further digits after the point than the other side's decimals have: they show as a difference."""
+
+
+def read_as(text: str, column: str, type_: pa.DataType) -> str:
+    """The text as a value of a type. A text of no such value is an error that names the column and the text.
+
+    Text stays text beside types that it does not stand for: nested types and bytes.
+    """
+    type_, kind = normal_type(type_), pa.types
+    if kind.is_integer(type_):
+        name = f"{'U' if kind.is_unsigned_integer(type_) else ''}{_INTEGERS[type_.bit_width]}"
+        return _checked(text, column, name, f"regexp_full_match({text}, {sqltext.text(_INTEGER)})")
+    if kind.is_decimal(type_):
+        kept = min(_KEPT, _MOST_DIGITS - min(type_.precision, _MOST_DIGITS))
+        scale = type_.scale + kept
+        width = _SUBTRACTED if type_.precision + kept <= _SUBTRACTED else _MOST_DIGITS
+        digits = rf"\s*[-+]?\d*\.?\d{{0,{scale}}}0*\s*"
+        return _checked(
+            text, column, f"DECIMAL({width}, {scale})", f"regexp_full_match({text}, {sqltext.text(digits)})"
+        )
+    if kind.is_date(type_):
+        moment = f"CAST({text} AS TIMESTAMP)"
+        return _checked(text, column, "DATE", f"{moment} = date_trunc('day', {moment})")
+    if kind.is_timestamp(type_):
+        name = "TIMESTAMP" if type_.tz is None else "TIMESTAMP WITH TIME ZONE"
+        return _checked(text, column, name, f"NOT regexp_matches({text}, {sqltext.text(_FRACTION)})")
+    name = _PLAIN.get(str(type_), "")
+    return f"CAST({text} AS {name})" if name else text
+
+
+def _checked(text: str, column: str, name: str, holds: str) -> str:
+    wrong = f"error({sqltext.text(f'column {column} has a text that is no {name}: ')} || {text})"
+    return f"CASE WHEN {text} IS NULL THEN NULL WHEN {holds} THEN CAST({text} AS {name}) ELSE {wrong} END"
+
+
+_INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}
+_PLAIN = {
+    "bool": "BOOLEAN",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "time64[us]": "TIME",
+    "time32[ms]": "TIME",
+    "time32[s]": "TIME",
+}
+
+
+_EXTENSIONS = {SourceKind.SQLITE: "sqlite", SourceKind.POSTGRES: "postgres"}
+
+
+def rows_of(
+    source: RowSource, like: Mapping[str, pa.DataType] | None, resources: ExitStack, fold: Callable[[str], str] = str
+) -> object:
+    """The rows: a DuckDB relation, or a stream of Arrow batches.
+
+    like: types of the other side's columns by name, for a source of text. fold: gives equal names one form. resources:
+    closed after the comparison.
+
+    Raises RequestError: the database cannot be attached, has no such table, or the query is wrong; EngineError: the
+    file is not of its name's kind.
+    """
+    if source.kind in _EXTENSIONS or source.kind is SourceKind.DUCKDB:
+        return _of_database(source, _connection(resources))
+    if source.kind is SourceKind.ARROW:
+        rows = _arrow(source.place, resources)
+        if source.query is None:
+            return rows
+        connection = _connection(resources)
+        return _query(connection, connection.from_arrow(rows), source)
+    connection = _connection(resources)
+    try:
+        relation = connection.sql(f"SELECT * FROM {_scan(source, connection)}")
+        if not source.has_types and like is not None:
+            relation = _typed(relation, {fold(name): type_ for name, type_ in like.items()}, fold)
+    except duckdb.Error as error:
+        raise EngineError(f"Cannot read {source.place} as a {source.kind.value}: {_line(error)}") from error
+    return relation if source.query is None else _query(connection, relation, source)
+
+
+def _connection(resources: ExitStack) -> duckdb.DuckDBPyConnection:
+    """An instance that downloads nothing, and reads times without a zone as UTC."""
+    connection = tracked(duckdb.connect(config={"autoinstall_known_extensions": False}))
+    resources.callback(connection.close)
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def check_there(source: RowSource) -> None:
+    """Refuses a file of this machine that is not there: a misspelled name says nothing about rows."""
+    local = source.kind is not SourceKind.POSTGRES and "://" not in source.place
+    if local and source.place and not glob.glob(source.place):
+        raise MissingFileError(f"Cannot find the {source.kind.value} {source.place}")
+
+
+def _scan(source: RowSource, connection: duckdb.DuckDBPyConnection) -> str:
+    place = sqltext.text(source.place)
+    match source.kind:
+        case SourceKind.CSV:
+            tabs = ", delim = '\t'" if ".tsv" in source.place.lower() else ""
+            return f"read_csv({place}, all_varchar = true, header = true, allow_quoted_nulls = false{tabs})"
+        case SourceKind.JSON:
+            found = connection.sql(f"SELECT * FROM read_json({place}, convert_strings_to_integers = false)")
+            columns = {
+                name: str(type_) if type_.id in ("list", "struct", "map") else "VARCHAR"
+                for name, type_ in zip(found.columns, found.types, strict=True)
+            }
+            listed = ", ".join(f"{sqltext.name(name)}: {sqltext.text(type_)}" for name, type_ in columns.items())
+            return f"read_json({place}, columns = {{{listed}}})"
+        case _:
+            return f"read_parquet({place})"
+
+
+def _typed(
+    relation: duckdb.DuckDBPyRelation, types: Mapping[str, pa.DataType], fold: Callable[[str], str]
+) -> duckdb.DuckDBPyRelation:
+    outputs = []
+    for name, type_ in zip(relation.columns, relation.types, strict=True):
+        text = sqltext.name(name)
+        known = types.get(fold(name)) if type_.id == "varchar" else None
+        outputs.append(f"{text if known is None else read_as(text, name, known)} AS {text}")
+    return relation.project(", ".join(outputs))
+
+
+def _arrow(place: str, resources: ExitStack) -> pa.RecordBatchReader:
+    try:
+        opened = resources.enter_context(pa.memory_map(place))
+        try:
+            file = pa.ipc.open_file(opened)
+            batches = (file.get_batch(i) for i in range(file.num_record_batches))
+            return pa.RecordBatchReader.from_batches(file.schema, batches)
+        except pa.ArrowInvalid:
+            opened.seek(0)
+            return pa.ipc.open_stream(opened)
+    except (pa.ArrowException, OSError) as error:
+        raise EngineError(f"Cannot read {place} as an Arrow file: {_line(error)}") from error
+
+
+def _of_database(source: RowSource, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    if source.place:
+        kind = _EXTENSIONS.get(source.kind)
+        how = "READ_ONLY" if kind is None else f"TYPE {kind}, READ_ONLY"
+        try:
+            connection.execute(f"ATTACH {sqltext.text(source.place)} AS side ({how})")
+            connection.execute("USE side")
+        except duckdb.Error as error:
+            advice = f"; install it in DuckDB with INSTALL {kind}" if kind and "xtension" in str(error) else ""
+            first = f"DuckDB has not its extension {kind}" if advice else _line(error, source)
+            raise RequestError(f"Cannot attach the {source.kind.value} {source.name}: {first}{advice}") from error
+    try:
+        if source.table is None:
+            return connection.sql(str(source.query))
+        named = connection.sql(f"SELECT * FROM {'.'.join(map(sqltext.name, parse_name(source.table)))}")
+    except duckdb.Error as error:
+        raise RequestError(f"Cannot read {source.name}: {_line(error, source)}") from error
+    return named if source.query is None else _query(connection, named, source)
+
+
+def _query(
+    connection: duckdb.DuckDBPyConnection, rows: duckdb.DuckDBPyRelation, source: RowSource
+) -> duckdb.DuckDBPyRelation:
+    try:
+        rows.create_view("t", replace=True)
+        return connection.sql(str(source.query))
+    except duckdb.Error as error:
+        raise RequestError(f"Cannot run the {source.name}: {_line(error, source)}") from error
+
+
+def _line(error: Exception, source: RowSource | None = None) -> str:
+    """The error in one line; without the source's place where that may hold a password."""
+    line = " ".join(str(error).split())
+    hides = source is not None and source.kind is SourceKind.POSTGRES and source.place
+    return line.replace(source.place, "...") if source is not None and hides else line

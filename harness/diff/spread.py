@@ -1,0 +1,156 @@
+"""The places of differing rows: ranges of the first key, and data files.
+
+Numbers, dates and times have ranges of equal width. Other keys, such as texts, have ranges of equally many keys, in
+their order. Counts are of the rows that were looked at, which a `Spread` tells beside them.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from decimal import Context, Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from harness.diff.canonical import NEGATIVE_ZERO, canonical_values, order_key
+from harness.diff.closeness import Line, LineKind
+from harness.diff.exact import Difference, DifferingRow
+from harness.diff.hashing import digits_of
+from harness.diff.printing import date_text, show, timestamp_text
+from harness.diff.result import GroupDifference, Origin, RowKind, Spread
+
+MOST_RANGES = 20
+"""Ranges of a key."""
+MOST_FILES = 20
+"""Data files that a report names."""
+_NANOS = 10**9
+_DAY = 86_400
+_Ranges: TypeAlias = tuple[list[str], Callable[[Any], int]]
+"""The names of ranges, and the number of the range that a value lies in."""
+
+
+def evenly(difference: Difference, most: int) -> list[int]:
+    """The numbers of at most about so many of `Difference.differing`, of each kind the same share of all such rows.
+
+    Of large sides some rows of each kind are known. Without this, a rare kind would look like a frequent one.
+    """
+    known = []
+    for kind in RowKind:
+        if rows := [number for number, row in enumerate(difference.differing) if row.kind is kind]:
+            held = sum(difference.differing[number].count for number in rows)
+            known.append((held / getattr(difference, kind.name.lower()), rows))
+    least = min((share for share, _ in known), default=1.0)
+    wanted = sum(least / share * len(rows) for share, rows in known)
+    chosen = []
+    for share, rows in known:
+        number = max(1, round(least / share * len(rows) * min(1.0, most / wanted)))
+        chosen += [rows[i * len(rows) // number] for i in range(number)]
+    return chosen
+
+
+def by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key: str, *, is_whole: bool) -> Spread:
+    """The differing rows by ranges of a key, then by NULL, NaN and infinities.
+
+    tables: the rows of both sides. is_whole: `tables` holds all rows, and the ranges lie between the keys of all.
+    """
+    columns = [[0.0 if v == NEGATIVE_ZERO else v for v in canonical_values(table.column(key))] for table in tables]
+    counts: defaultdict[object, Counter[RowKind]] = defaultdict(Counter)
+    for row in map(difference.differing.__getitem__, evenly(difference, len(difference.differing))):
+        value = columns[1][row.right or 0] if row.left is None else columns[0][row.left]
+        counts[value][row.kind] += row.count
+    spanned = {value for column in columns for value in column} if is_whole else set(counts)
+    line = Line.of(*(table.schema.field(key).type for table in tables))
+    if line is None or pa.types.is_time(line.left) or pa.types.is_duration(line.left):
+        placed = spanned - {None}
+        where = {v: (table, i) for table, column in zip(tables, columns, strict=True) for i, v in enumerate(column)}
+        labels, number = _in_order(placed, lambda value: show(where[value][0].column(key), where[value][1]))
+    else:
+        placed = {value for value in spanned if isinstance(value, int | float | Decimal) and math.isfinite(value)}
+        labels, number = _on_line(placed, line) if placed else ([], lambda _: 0)
+    places = [(label, Counter[RowKind]()) for label in labels]
+    for value, kinds in counts.items():
+        if value in placed:
+            places[number(value)][1].update(kinds)
+        else:
+            places.append(("NULL" if value is None else str(value), kinds))
+    rows = sum(kinds.total() for kinds in counts.values())
+    found = tuple(_place((label,), kinds) for label, kinds in places)
+    return Spread(places=found, rows=rows, total=len(found), is_whole=is_whole)
+
+
+def by_file(
+    differing: Mapping[int, DifferingRow],
+    lefts: Mapping[int, Sequence[Origin]],
+    rights: Mapping[int, Sequence[Origin]],
+) -> Spread | None:
+    """The differing rows by data file; None: of none it is known. A changed row counts once in each of its files.
+
+    differing: by number. lefts, rights: the origins on a side by number of the row.
+    """
+    counts: defaultdict[str, Counter[RowKind]] = defaultdict(Counter)
+    sides: defaultdict[str, set[str]] = defaultdict(set)
+    rows = 0
+    for number, row in differing.items():
+        origins = (("left", lefts.get(number, ())), ("right", rights.get(number, ())))
+        pairs = [(side, origin.file) for side, found in origins for origin in found]
+        files = [file for _, file in pairs]
+        for file in set(files) if row.kind is RowKind.CHANGED else files:
+            counts[file][row.kind] += 1
+        for side, file in pairs:
+            sides[file].add(side)
+        rows += min(len(files), row.count)
+    ranked = sorted(counts, key=lambda file: (-counts[file].total(), file))
+    places = [_place(("both" if len(sides[f]) > 1 else min(sides[f]), f), counts[f]) for f in ranked[:MOST_FILES]]
+    return Spread(places=tuple(places), rows=rows, total=len(ranked)) if ranked else None
+
+
+def _place(values: tuple[str, ...], kinds: Counter[RowKind]) -> GroupDifference:
+    return GroupDifference(values=values, **{kind.name.lower(): number for kind, number in kinds.items()})
+
+
+def _on_line(values: Collection[Any], line: Line) -> _Ranges:
+    """Ranges of equal width between the smallest and the largest number, date or time."""
+    first, last = Fraction(min(values)), Fraction(max(values))
+    if line.kind is LineKind.FLOAT:
+        bins = MOST_RANGES if first < last else 1
+        width = (last - first) / bins or Fraction(1)
+        labels = [f"from {float(first + i * width):.6g}" for i in range(bins)]
+        return labels, lambda value: min(int((Fraction(value) - first) / width), bins - 1)
+    step, write = _steps(line, first, last)
+    low, high = first // step, last // step + 1
+    bins = min(MOST_RANGES, high - low)
+    starts = [low - -i * (high - low) // bins for i in range(bins + 1)]  # rounded up
+    labels = [write(start, end - 1) for start, end in pairwise(starts)]
+    return labels, lambda value: bisect_right(starts, Fraction(value) // step) - 1
+
+
+def _steps(line: Line, first: Fraction, last: Fraction) -> tuple[Fraction, Callable[[int, int], str]]:
+    """The step that ranges consist of, and the words for the range from one step to another."""
+    match line.kind:
+        case LineKind.TICKS if pa.types.is_date(line.left):
+            return Fraction(_DAY * _NANOS), lambda *ends: " to ".join(dict.fromkeys(map(date_text, ends)))
+        case LineKind.TICKS:
+            seconds = next((s for s in (_DAY, 3_600, 60) if last - first >= MOST_RANGES * s * _NANOS), 1)
+            zone = "" if line.left.tz is None else "Z"
+            return Fraction(seconds * _NANOS), lambda start, _: f"from {timestamp_text(start * seconds, 's', zone)}"
+        case _:
+            scale = max(digits_of(type_)[1] for type_ in (line.left, line.right))
+            texts = Context(prec=100)
+            return Fraction(1, 10**scale), lambda *ends: " to ".join(
+                dict.fromkeys(f"{Decimal(end).scaleb(-scale, texts):f}" for end in ends)
+            )
+
+
+def _in_order(values: Collection[object], write: Callable[[Any], str]) -> _Ranges:
+    """Ranges of equally many values, as far as they can be."""
+    ordered = sorted(values, key=order_key)
+    bins = min(MOST_RANGES, len(ordered))
+    firsts = [ordered[i * len(ordered) // bins] for i in range(bins)]
+    starts = [order_key(first) for first in firsts]
+    every = "" if bins == len(ordered) else "from "
+    return [every + write(first) for first in firsts], lambda value: bisect_right(starts, order_key(value)) - 1

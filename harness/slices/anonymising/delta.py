@@ -1,0 +1,120 @@
+"""Other values in the log of a Delta table: partitions, and no text that people or writers left."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import UnsupportedError
+from harness.metadata.delta.actions import Metadata
+from harness.metadata.delta.partition_values import parse_partition_value
+from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType, UuidType
+from harness.slices.anonymising.pseudonyms import Pseudonyms
+from harness.writing.delta.log import LogState
+from harness.writing.delta.types import JsonObject
+from harness.writing.delta.values import json_text, partition_text
+
+_FIELD = ("name", "type", "nullable")
+_FIELD_METADATA = """
+    delta.columnMapping.id delta.columnMapping.physicalName delta.columnMapping.nested.ids
+    delta.typeChanges __CHAR_VARCHAR_TYPE_STRING parquet.field.id parquet.field.nested.ids
+    """.split()  # noqa: SIM905  # a list would take a line for each
+_PROPERTIES = frozenset(
+    """
+    delta.enableDeletionVectors delta.enableChangeDataFeed delta.appendOnly delta.columnMapping.mode
+    delta.columnMapping.maxColumnId delta.checkpointInterval delta.checkpointPolicy delta.enableRowTracking
+    delta.rowTrackingSuspended delta.rowTracking.materializedRowIdColumnName
+    delta.rowTracking.materializedRowCommitVersionColumnName delta.enableInCommitTimestamps
+    delta.inCommitTimestampEnablementVersion delta.inCommitTimestampEnablementTimestamp delta.enableTypeWidening
+    delta.minReaderVersion delta.minWriterVersion delta.logRetentionDuration delta.deletedFileRetentionDuration
+    delta.enableExpiredLogCleanup delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.isolationLevel
+    delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct delta.enableIcebergCompatV1
+    delta.enableIcebergCompatV2 delta.enableIcebergCompatV3 delta.targetFileSize delta.randomizeFilePrefixes
+    delta.setTransactionRetentionDuration delta.tuneFileSizesForRewrites
+    """.split()  # noqa: SIM905  # a list would take a line for each
+)
+"""Properties that are kept: their values are modes and sizes, or names of columns."""
+_DOMAINS = frozenset({"delta.clustering", "delta.rowTracking"})
+_INFO = frozenset({"timestamp", "inCommitTimestamp", "isBlindAppend"})
+_OPERATIONS = frozenset({"WRITE", "DELETE", "UPDATE", "MERGE", "OPTIMIZE", "CREATE TABLE", "STREAMING UPDATE"})
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaMasking:
+    """Anonymises the log. columns: the slice's."""
+
+    metadata: Metadata
+    columns: tuple[Field, ...]
+    pseudonyms: Pseudonyms
+
+    def hide(self, state: LogState) -> list[str]:
+        """Changes the state of the table; a sentence for each lack of it."""
+        assert state.metadata is not None
+        state.metadata = self._metadata(state.metadata)
+        state.transactions = {
+            name: {**txn, "appId": name}
+            for app_id, txn in state.transactions.items()
+            for name in (str(self.pseudonyms.of(StringType(), app_id)),)
+        }
+        state.domains = {name: domain for name, domain in state.domains.items() if name in _DOMAINS}
+        gone = sorted(self.metadata.configuration.keys() - state.metadata["configuration"].keys())
+        told = [f"Left out properties and constraints: {', '.join(gone)}"] if gone else []
+        if "generationExpression" in self.metadata.schema_string:
+            told.append("Left out how columns are generated: the new values do not obey it")
+        return told
+
+    def _metadata(self, action: JsonObject) -> JsonObject:
+        found = {k: v for k, v in action.items() if k in ("format", "partitionColumns", "createdTime")}
+        schema = json.loads(action["schemaString"])
+        kept = {k: v for k, v in action["configuration"].items() if k in _PROPERTIES or k.startswith("delta.feature.")}
+        try:
+            id_ = uuid.UUID(action["id"])
+        except ValueError:
+            id_ = uuid.uuid5(uuid.NAMESPACE_OID, action["id"])
+        found["id"] = str(uuid.UUID(bytes=self.pseudonyms.of(UuidType(), id_.bytes)))
+        return {**found, "schemaString": json_text(_plain(schema)), "configuration": kept}
+
+    def partition_values(self, texts: Mapping[str, str | None]) -> dict[str, str | None]:
+        """The partition of a file. Raises UnsupportedError, InvalidTableError: a value has no other, or is wrong."""
+        own = {name.casefold() for name in self.metadata.partition_columns}
+        columns = {f.physical_name or f.name: f for f in self.columns if f.name.casefold() in own}
+        return {name: self._text(columns[name], text) for name, text in texts.items() if name in columns}
+
+    def _text(self, column: Field, text: str | None) -> str | None:
+        if isinstance(column.type, BinaryType) and text is not None:
+            raise UnsupportedError(
+                "Cannot anonymise a partition by bytes: other bytes are no text, which the log has of them",
+                field=column.name,
+            )
+        value = self.pseudonyms.of(column.type, parse_partition_value(text, column.type, column=column.name))
+        found = partition_text(column.type, value)
+        if found is not None and isinstance(column.type, TimestampType) and column.type.utc:
+            return found.replace(" ", "T") + "Z"
+        return found
+
+
+def commit_info(info: Mapping[str, object]) -> JsonObject:
+    """The time and operation of a commit, without its user, place and condition."""
+    kept = {name: value for name, value in info.items() if name in _INFO and isinstance(value, bool | int)}
+    operation = info.get("operation")
+    return {**kept, "operation": operation} if operation in _OPERATIONS else kept
+
+
+def _plain(type_: object) -> Any:
+    """A type of a schema without comments, defaults and expressions."""
+    if not isinstance(type_, dict):
+        return type_
+    parts = ("elementType", "keyType", "valueType")
+    found = {k: _plain(v) if k in parts else v for k, v in type_.items()}
+    if "fields" in found:
+        found["fields"] = [
+            {
+                **{name: _plain(field[name]) if name == "type" else field[name] for name in _FIELD if name in field},
+                "metadata": {k: v for k, v in (field.get("metadata") or {}).items() if k in _FIELD_METADATA},
+            }
+            for field in found["fields"]
+        ]
+    return found

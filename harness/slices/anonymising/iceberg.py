@@ -1,0 +1,161 @@
+"""Other values in the metadata of an Iceberg table: partitions, defaults and texts that hold values of rows."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.errors import UnsupportedError
+from harness.metadata.files.documents import Json
+from harness.metadata.iceberg.manifests import ManifestEntry
+from harness.metadata.iceberg.model import PartitionField, TableMetadata
+from harness.metadata.iceberg.transforms import Day, Hour, Identity, Month, Truncate, Void, Year, apply, is_defined
+from harness.metadata.iceberg.types import parse_default, parse_type
+from harness.metadata.iceberg.values import source_type
+from harness.metadata.model import schema as dt
+from harness.slices.anonymising.pseudonyms import Pseudonyms
+from harness.writing.iceberg.types import default_json
+
+_DOCUMENT = """
+    format-version table-uuid location last-sequence-number last-updated-ms last-column-id schemas schema
+    current-schema-id partition-specs partition-spec default-spec-id last-partition-id properties current-snapshot-id
+    snapshots snapshot-log metadata-log sort-orders default-sort-order-id refs next-row-id
+    """.split()  # noqa: SIM905  # a list would take a line for each
+_SNAPSHOT = """
+    snapshot-id parent-snapshot-id sequence-number timestamp-ms manifest-list manifests summary schema-id first-row-id
+    added-rows
+    """.split()  # noqa: SIM905  # a list would take a line for each
+_FIELD = ("id", "name", "required", "type", "initial-default", "write-default")
+_COUNTS = ("added-", "deleted-", "removed-", "total-")
+_PROPERTIES = frozenset(
+    """
+    schema.name-mapping.default write.format.default write.delete.format.default write.delete.mode write.update.mode
+    write.merge.mode write.distribution-mode write.target-file-size-bytes write.delete.target-file-size-bytes
+    write.parquet.compression-codec write.parquet.row-group-size-bytes write.parquet.page-size-bytes
+    write.metadata.compression-codec write.metadata.delete-after-commit.enabled write.metadata.previous-versions-max
+    write.metadata.metrics.default write.delete.granularity gc.enabled commit.retry.num-retries
+    history.expire.max-snapshot-age-ms history.expire.min-snapshots-to-keep
+    """.split()  # noqa: SIM905  # a list would take a line for each
+)
+"""Properties that are kept: their values are modes and sizes, or names of columns."""
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergMasking:
+    """Anonymises the metadata of a table: partitions, defaults and texts. schema: of the snapshot that is read."""
+
+    metadata: TableMetadata
+    schema: dt.Schema
+    pseudonyms: Pseudonyms
+
+    def entry(self, entry: ManifestEntry) -> ManifestEntry:
+        """The entry of a file with the partition of its new values; the file is no longer sorted.
+
+        Raises UnsupportedError: rows of one partition would be in several.
+        """
+        spec = self.metadata.specs[entry.file.spec_id]
+        partition = {f.field_id: self._partition(f, entry.file.partition.get(f.field_id)) for f in spec.fields}
+        file = replace(entry.file, partition=partition, sort_order_id=None)
+        return replace(entry, file=replace(file, column_sizes=None, lower_bounds=None, upper_bounds=None))
+
+    def _partition(self, field: PartitionField, value: object) -> object:
+        transform = field.transform
+        if value is None or isinstance(transform, Void):
+            return None
+        source = source_type(field, (self.schema, *self.metadata.schemas.values()))
+        if source is None or not is_defined(transform, source) or not _keeps_partitions(field, source):
+            raise UnsupportedError(
+                f"Cannot anonymise: rows of one partition by {field.name}, which is {transform}, would be in several; "
+                "only identity, times, and texts and powers of ten truncated keep together what was together",
+                table=self.metadata.location,
+                field=field.name,
+            )
+        applied = apply(transform, source)
+        example = _example(field, source, value)
+        if applied(example) != value:
+            return value  # next to the least number, where Java's overflow gives it: these values stay
+        return applied(self.pseudonyms.of(source, example))
+
+    def document(self, source: Mapping[str, Any]) -> dict[str, Any]:
+        """The table's metadata without texts that people or writers left, and with defaults of the new values."""
+        document = {name: copy.deepcopy(value) for name, value in source.items() if name in _DOCUMENT}
+        for schema in (*(document.get("schemas") or ()), *([document["schema"]] if "schema" in document else ())):
+            self._fields(schema)
+        if "table-uuid" in document:
+            own = uuid.UUID(str(document["table-uuid"]))
+            document["table-uuid"] = str(uuid.UUID(bytes=self.pseudonyms.of(dt.UuidType(), own.bytes)))
+        document["properties"] = {k: v for k, v in (document.get("properties") or {}).items() if k in _PROPERTIES}
+        document["snapshots"] = [
+            {name: _summary(value) if name == "summary" else value for name, value in raw.items() if name in _SNAPSHOT}
+            for raw in document.get("snapshots") or ()
+        ]
+        return document
+
+    def _fields(self, struct: dict[str, Any]) -> None:
+        struct["fields"] = [{k: v for k, v in field.items() if k in _FIELD} for field in struct["fields"]]
+        for field in struct["fields"]:
+            for name in ("initial-default", "write-default"):
+                if field.get(name) is not None:
+                    type_ = parse_type(Json(field["type"]))
+                    value = parse_default(Json(field[name]), type_)
+                    field[name] = default_json(type_, self.pseudonyms.of(type_, value))
+            self._nested(field["type"])
+
+    def _nested(self, type_: object) -> None:
+        if isinstance(type_, dict):
+            if "fields" in type_:
+                self._fields(type_)
+            for part in ("element", "key", "value"):
+                self._nested(type_.get(part))
+
+
+def _summary(summary: Mapping[str, str] | None) -> dict[str, str] | None:
+    """The operation and counts, without other words of a writer."""
+    if summary is None:
+        return None
+    operation = summary.get("operation")
+    known = operation if operation in ("append", "replace", "delete") else "overwrite"
+    kept = {k: v for k, v in summary.items() if k.startswith(_COUNTS) and v.isascii() and v.isdigit()}
+    return {"operation": known, **kept}
+
+
+def _keeps_partitions(field: PartitionField, source: dt.Type) -> bool:
+    match field.transform, source:
+        case Identity() | Year() | Month() | Day() | Hour(), _:
+            return True
+        case Truncate(), dt.StringType() | dt.BinaryType():
+            return True
+        case Truncate(width=width), dt.IntegerType() | dt.DecimalType():
+            return set(str(width)[1:]) <= {"0"} and str(width)[0] == "1"
+        case _:
+            return False
+
+
+def _example(field: PartitionField, source: dt.Type, value: dt.CellValue) -> dt.CellValue:
+    """A value of the column in a partition."""
+    match field.transform:
+        case Year():
+            days, hours = _first_day(1970 + value, 1), 0
+        case Month():
+            days, hours = _first_day(1970 + value // 12, value % 12 + 1), 0
+        case Day():
+            days, hours = value, 0
+        case Hour():
+            days, hours = divmod(value, 24)
+        case _:
+            return value
+    if isinstance(source, dt.DateType):
+        return days
+    assert isinstance(source, dt.TimestampType)
+    return (days * 24 + hours) * 3600 * _PER_SECOND[source.unit]
+
+
+def _first_day(year: int, month: int) -> int:
+    if not datetime.MINYEAR <= year <= datetime.MAXYEAR:
+        raise UnsupportedError(f"Cannot anonymise: year {year} is beyond the calendar")
+    return (datetime.date(year, month, 1) - datetime.date(1970, 1, 1)).days

@@ -1,0 +1,173 @@
+"""Actions of a slice as the log spells them: made of the parsed actions, under the slice's paths."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from harness.metadata.delta.actions import DeletionVectorDescriptor, DomainMetadata, Metadata, Protocol, Transaction
+from harness.metadata.model.schema import Field, StructType
+from harness.writing.delta.files import statistics_of, z85
+from harness.writing.delta.types import JsonObject
+from harness.writing.delta.values import encoded_path, json_text
+
+_CATALOG = frozenset({"catalogManaged", "catalogOwned-preview"})
+
+
+def protocol_json(protocol: Protocol) -> JsonObject:
+    """The protocol, without the features of a catalog."""
+    found: JsonObject = {
+        "minReaderVersion": protocol.min_reader_version,
+        "minWriterVersion": protocol.min_writer_version,
+    }
+    for name, features in (("readerFeatures", protocol.reader_features), ("writerFeatures", protocol.writer_features)):
+        if features is not None:
+            found[name] = [feature for feature in features if feature not in _CATALOG]
+    return found
+
+
+def is_managed(protocol: Protocol) -> bool:
+    """Tells whether the protocol names a feature that `protocol_json` leaves out."""
+    return bool(_CATALOG & {*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+
+
+def metadata_json(metadata: Metadata) -> JsonObject:
+    """The metaData action."""
+    found: JsonObject = {
+        "id": metadata.id,
+        "name": metadata.name,
+        "description": metadata.description,
+        "format": {"provider": metadata.provider, "options": {}},
+        "schemaString": metadata.schema_string,
+        "partitionColumns": list(metadata.partition_columns),
+        "configuration": dict(metadata.configuration),
+        "createdTime": metadata.created_time_ms,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def transaction_json(transaction: Transaction) -> JsonObject:
+    """A txn action."""
+    updated = transaction.last_updated_ms
+    told = {} if updated is None else {"lastUpdated": updated}
+    return {"appId": transaction.app_id, "version": transaction.version, **told}
+
+
+def domain_json(domain: DomainMetadata) -> JsonObject:
+    """A domainMetadata action."""
+    return {"domain": domain.domain, "configuration": domain.configuration, "removed": domain.removed}
+
+
+def add_json(
+    row: Mapping[str, Any], target: str, size: int, vector: JsonObject | None, *, data_change: bool
+) -> JsonObject:
+    """The add action of a file.
+
+    row: of `FILES_STATE` or `ADDS`. target: its path in the slice. size: in bytes. vector: its descriptor.
+    """
+    found: JsonObject = {
+        "path": encoded_path(target),
+        "partitionValues": dict(row["partition_values"] or ()),
+        "size": size,
+        "modificationTime": row["modification_time"] or 0,
+        "dataChange": data_change,
+    }
+    parsed = None if row["stats"] is not None else row.get("stats_parsed")
+    if row["stats"] is not None:
+        found["stats"] = row["stats"]
+    elif parsed is not None and (plain := _plain(parsed)).get("numRecords") is not None:
+        found["stats"] = json_text(plain)
+    return found | _known(row, _TRACKED, vector)
+
+
+def without_statistics(add: JsonObject) -> JsonObject:
+    """The add action without statistics; with the number of rows where vectors or ids of rows need it."""
+    found = {name: value for name, value in add.items() if name != "stats"}
+    if "stats" in add and ("deletionVector" in add or "baseRowId" in add):
+        found["stats"] = json_text({"numRecords": json.loads(add["stats"]).get("numRecords")})
+    return found
+
+
+def remove_json(row: Mapping[str, Any], target: str, vector: JsonObject | None) -> JsonObject:
+    """The remove action of a file; `row` is of `REMOVES`."""
+    found: JsonObject = {"path": encoded_path(target), "dataChange": row["data_change"]}
+    if row["partition_values"] is not None:
+        found["partitionValues"] = dict(row["partition_values"])
+    return found | _known(row, _REMOVED | _TRACKED, vector)
+
+
+_REMOVED = {"deletionTimestamp": "deletion_time", "extendedFileMetadata": "extended_file_metadata", "size": "size"}
+_TRACKED = {"baseRowId": "base_row_id", "defaultRowCommitVersion": "default_row_commit_version"}
+
+
+def _known(row: Mapping[str, object], names: Mapping[str, str], vector: JsonObject | None) -> JsonObject:
+    """The columns that are not null, by the names of the log, and the deletion vector."""
+    found: JsonObject = {} if vector is None else {"deletionVector": vector}
+    return found | {name: row[column] for name, column in names.items() if row[column] is not None}
+
+
+def _plain(struct: Mapping[str, object]) -> JsonObject:
+    """The statistics of a checkpoint's struct, without nulls and values that JSON statistics have no form for."""
+    found: JsonObject = {}
+    for name, value in struct.items():
+        if isinstance(value, Mapping):
+            found[name] = _plain(value)
+        elif isinstance(value, dt.datetime):
+            if not value.microsecond % 1000:  # statistics end at milliseconds, and a cut maximum would be below a value
+                found[name] = value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        elif isinstance(value, dt.date):
+            found[name] = value.isoformat()
+        elif isinstance(value, bool | int | str | Decimal) or (isinstance(value, float) and value - value == 0):
+            found[name] = value
+    return found
+
+
+# Statistics of a data file that was written anew, under the names that the file has.
+
+
+_BOUNDS_LENGTH = 32  # characters, as Delta's own writers cut bounds
+_BOUNDS = ("minValues", "maxValues", "nullCount")
+
+
+def file_statistics(values: pa.Table, fields: tuple[Field, ...]) -> JsonObject:
+    """The statistics of a file with these values; `fields` name the columns as the table does."""
+    found = statistics_of(values, fields, _BOUNDS_LENGTH)
+    return {name: _physical(part, fields) if name in _BOUNDS else part for name, part in found.items()}
+
+
+def _physical(level: JsonObject, fields: tuple[Field, ...]) -> JsonObject:
+    found: JsonObject = {}
+    for f in fields:
+        if f.name in level:
+            value, name = level[f.name], f.physical_name or f.name
+            found[name] = _physical(value, f.type.fields) if isinstance(f.type, StructType) else value
+    return found
+
+
+# Deletion vectors of a slice: files of them copied under names that descriptors spell, or written anew.
+
+
+def vector_target(file: str) -> str:
+    """The name in the slice of a file of vectors, by its physical path."""
+    return f"deletion_vector_{vector_name(file)}.bin"
+
+
+def copied_vector(vector: DeletionVectorDescriptor, file: str | None) -> JsonObject:
+    """The descriptor of a vector whose file was copied. file: its physical path; None: the vector is in the log."""
+    found: JsonObject = {"storageType": "i", "pathOrInlineDv": vector.path_or_inline}
+    if file is not None:
+        found = {"storageType": "u", "pathOrInlineDv": z85(vector_name(file).bytes)}
+        if vector.offset is not None:
+            found["offset"] = vector.offset
+    return {**found, "sizeInBytes": vector.size, "cardinality": vector.cardinality}
+
+
+def vector_name(file: str) -> uuid.UUID:
+    """The id in the name of a file of vectors, always the same for one text."""
+    return uuid.uuid5(uuid.NAMESPACE_URL, file)

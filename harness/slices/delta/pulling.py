@@ -1,0 +1,416 @@
+"""A slice of a Delta table: its files, and the log that makes a table of them.
+
+Versions keep their numbers. The root is a commit that says all of its version, and a checkpoint of the same, as in a
+log whose older part was cleaned up. Its files count as no change of data: a change feed of the slice begins after.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.errors import RequestError, UnsupportedError
+from harness.metadata.delta.actions import DELETION_VECTOR, Commit, DeletionVectorDescriptor, Metadata, State
+from harness.metadata.delta.replay import load_state
+from harness.metadata.delta.segment import choose_segment
+from harness.metadata.delta.table import DeltaSelection, DeltaTable
+from harness.metadata.delta.types import materialized_columns
+from harness.metadata.delta.vectors import vector_path
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.model.schema import Field
+from harness.metadata.planned_scan import PlannedScan
+from harness.slices.anonymising.delta import DeltaMasking, commit_info
+from harness.slices.delta import actions
+from harness.slices.delta.actions import copied_vector, file_statistics, vector_name, vector_target
+from harness.slices.place import FetchedFile, Slice, SliceNames, SlicePlace, SourceFile, writing
+from harness.slices.request import KeptRows, SliceRequest, kept_rows
+from harness.slices.rewriting import Rewriter, Settled
+from harness.storage.paths import PhysicalPath
+from harness.writing.delta.checkpoint import CheckpointOptions, hint_text, write_checkpoint
+from harness.writing.delta.files import write_vectors
+from harness.writing.delta.log import LogState
+from harness.writing.delta.types import JsonObject
+from harness.writing.delta.values import encoded_path, json_text
+from harness.writing.places import set_time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaContents:
+    """The contents of a slice.
+
+    table: the source.
+    root: the oldest version, with all that the log says of its files.
+    commits: the versions after the root, ascending.
+    info: the root's commitInfo; None: it has none.
+    times_ms: the time of each version's commit, as far as the log tells.
+    kept: the files that the slice holds, by their physical paths.
+    plans, states: of each version, the filtered read, and the state of the log.
+    """
+
+    table: DeltaTable = field(repr=False)
+    root: State
+    commits: tuple[Commit, ...]
+    info: Mapping[str, Any] | None
+    times_ms: Mapping[int, int]
+    kept: frozenset[str]
+    plans: Mapping[int, PlannedScan]
+    states: Mapping[int, State] = field(repr=False)
+
+    def adds(self) -> Iterator[dict[str, Any]]:
+        """The add actions of files that are kept, the root's first; a file may come with several vectors."""
+        for table in (self.root.files, *(commit.adds for commit in self.commits)):
+            yield from self.rows(table)
+
+    def rows(self, table: pa.Table) -> Iterator[dict[str, Any]]:
+        """The file actions of the table whose files are kept, with their physical path as `physical`."""
+        dropped = ["stats_row"] if "stats_row" in table.column_names else []
+        located = table.append_column("physical", self.table.locator.physical(table.column("key")))
+        for batch in located.drop_columns(dropped).to_batches(max_chunksize=10_000):
+            yield from (row for row in batch.to_pylist() if row["physical"] in self.kept)
+
+    def vectors(self) -> Iterator[tuple[str, DeletionVectorDescriptor]]:
+        """The deletion vectors of files that are kept, with the file's physical path."""
+        for row in self.adds():
+            vector = DeletionVectorDescriptor.of(row)
+            if vector is not None:
+                yield row["physical"], vector
+
+    def live_vectors(self, version: int) -> Iterator[tuple[str, str]]:
+        """The physical paths of files that have a deletion vector at a version, and the vector's id."""
+        files = self.states[version].files
+        with_vector = files.filter(pc.is_valid(files.column("dv_storage_type")))
+        physical = self.table.locator.physical(with_vector.column("key")).to_pylist()
+        rows = with_vector.select([f.name for f in DELETION_VECTOR]).to_pylist()
+        for path, vector in zip(physical, map(DeletionVectorDescriptor.of, rows), strict=True):
+            assert vector is not None, "files without a vector were left out"
+            yield path, vector.unique_id
+
+    def vector_file(self, vector: DeletionVectorDescriptor) -> PhysicalPath | None:
+        """The physical path of the file that holds a vector; None: it is in the log."""
+        path = vector_path(vector.storage_type, vector.path_or_inline, self.table.root)
+        return None if path is None else self.table.path_map.physical(path)
+
+
+def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | Filter | None, last: int) -> DeltaContents:
+    """The contents of a slice of a version and the `last` - 1 before it.
+
+    Raises:
+        UnsupportedError: a version between was redirected, or the versions have a gap.
+        As planning a read of each of them does.
+    """
+    newest = selection.snapshot.id
+    readable = next(part for part in table.readable() if newest in part)
+    versions = range(max(readable.start, newest - last + 1), newest + 1)
+    selections = {v: selection if v == newest else table.select(v, None, None) for v in versions}
+    for version, chosen in selections.items():
+        configuration = chosen.snapshot.state.metadata.configuration
+        name = next((name for name in configuration if name.startswith("delta.redirect")), None)
+        if name is not None:
+            raise UnsupportedError(
+                f"Cannot pull: the table's property {name} leads writers elsewhere; pull the table that it leads to",
+                table=table.location,
+                snapshot=version,
+            )
+    plans = {version: table.plan(chosen, None, where) for version, chosen in selections.items()}
+    root = load_state(choose_segment(table.log, versions[0]), table.storage, table.locator, statistics="any")
+    reader = table.commits
+    kept = {path for plan in plans.values() for path in plan.files.column("physical").to_pylist()}
+    own = table.log.commits.get(versions[0])
+    info = None if own is None else reader.read_info(own)
+    times = {v: time for v, chosen in selections.items() if (time := chosen.snapshot.timestamp_ms) is not None}
+    return DeltaContents(
+        table=table,
+        root=root,
+        commits=tuple(reader.read_commit(table.log.commits[version]) for version in versions[1:]),
+        info=None if info is None else info.values,
+        times_ms=times,
+        kept=frozenset(kept),
+        plans=plans,
+        states={version: chosen.snapshot.state for version, chosen in selections.items()},
+    )
+
+
+# A slice with fewer rows or columns: the columns that it needs, and the metadata without the others.
+
+
+_SKIPPING = "delta.dataSkippingStatsColumns"
+_EXPRESSIONS = ("delta.generationExpression", "delta.invariants")
+_CONSTRAINT = "delta.constraints."
+_CLUSTERING = "delta.clustering"
+
+
+def check_rewritable(contents: DeltaContents, columns: tuple[Field, ...] | None) -> None:
+    """Refuses tables whose files cannot lose rows or columns.
+
+    Raises:
+        UnsupportedError: the versions have files of changes.
+        RequestError: a column is left out that the table needs.
+    """
+    if any(commit.cdc for commit in contents.commits):
+        raise UnsupportedError(
+            "Cannot cut rows or columns: the versions have files of changes, which would still have them; pull one "
+            "version, or whole files",
+            table=contents.table.location,
+        )
+    if columns is None:
+        return
+    for metadata in (contents.root.metadata, *(c.metadata for c in contents.commits if c.metadata is not None)):
+        _check_columns(metadata, columns, contents)
+
+
+def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: DeltaContents) -> None:
+    kept = {f.name for f in columns}
+    schema = json.loads(metadata.schema_string)
+    gone = [f for f in schema["fields"] if f["name"] not in kept]
+    partition = {name.casefold() for name in metadata.partition_columns}
+    needed = {f["name"]: "the table is partitioned by it" for f in gone if f["name"].casefold() in partition}
+    texts = {
+        f"the column {f['name']}": str(f["metadata"][key])
+        for f in schema["fields"]
+        if f["name"] in kept
+        for key in _EXPRESSIONS
+        if key in f.get("metadata", {})
+    }
+    texts |= {
+        f"the constraint {key.removeprefix(_CONSTRAINT)}": text
+        for key, text in metadata.configuration.items()
+        if key.startswith(_CONSTRAINT)
+    }
+    domain = contents.root.domains.get(_CLUSTERING)
+    texts |= {} if domain is None else {"the clustering": domain.configuration}
+    for f in gone:
+        physical = f.get("metadata", {}).get("delta.columnMapping.physicalName", f["name"])
+        for by, text in texts.items():
+            words = "|".join(map(re.escape, (f["name"], physical)))
+            if re.search(rf"(?<![\w])(?:{words})(?![\w])", text, re.IGNORECASE):
+                needed[f["name"]] = f"{by} needs it"
+        if f["name"] in needed:
+            raise RequestError(
+                f"Cannot leave out column {f['name']}: {needed[f['name']]}; name it in columns",
+                table=contents.table.location,
+                field=f["name"],
+                options=("columns",),
+            )
+
+
+def narrowed(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
+    """The metadata with these columns alone; which columns have statistics is no longer said by name."""
+    kept = {f.name for f in columns}
+    schema: dict[str, Any] = json.loads(metadata.schema_string)
+    schema["fields"] = [f for f in schema["fields"] if f["name"] in kept]
+    configuration = {name: text for name, text in metadata.configuration.items() if name != _SKIPPING}
+    return replace(metadata, schema_string=json.dumps(schema), configuration=configuration)
+
+
+def _moved_vectors(
+    contents: DeltaContents, settled: Mapping[str, Settled], place: SlicePlace, refreshed: int
+) -> dict[tuple[str, str], JsonObject]:
+    """Writes the vectors that delete a row of the slice, into one file.
+
+    Returns:
+        Their descriptors, by the physical path of the data file and the id of the old vector.
+    """
+    kept = {(path, vector.unique_id) for path, vector in contents.vectors()}
+    dead = {}
+    for version, plan in contents.plans.items():
+        places = {path: ordinal for ordinal, path in enumerate(plan.files.column("physical").to_pylist())}
+        here = {key[0]: key for key in contents.live_vectors(version) if key in kept and key[0] in places}
+        loaded = plan.load_positions([places[path] for path in here])
+        for path, key in here.items():
+            positions = loaded.get(places[path])
+            if positions and path in settled and (moved := settled[path].moved(positions)):
+                dead[key] = moved
+    if not dead:
+        return {}
+    with writing(place.directory):
+        described = write_vectors(place.directory, vector_name(f"vectors of a slice {refreshed}"), 0, dead.values())
+    return dict(zip(dead, described, strict=True))
+
+
+# The table that is made of the contents.
+
+
+def planned_slice(table: DeltaTable, selection: DeltaSelection, request: SliceRequest, refreshed: int) -> Slice:
+    """The slice of a table that a request asks for."""
+    columns = request.bound_columns(selection.schema)
+    contents = contents_of(table, selection, request.where, request.last)
+    if request.rewrites:
+        check_rewritable(contents, columns)
+    rows = kept_rows(contents.plans.values(), request)
+    if rows is not None:
+        contents = replace(contents, kept=contents.kept & rows.keys())
+    names = SliceNames(table.root.path, refreshed, numbered=request.anonymise is not None)
+    planned = _DeltaSlice(contents, names, request, columns, rows)
+    return Slice(
+        points=(contents.root.version, *(commit.version for commit in contents.commits)),
+        storage=table.storage.for_read(),
+        files=planned.files(),
+        write=planned.write,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _DeltaSlice:
+    """Makes a slice.
+
+    columns: those that it has; None: all. rows: those that its data files keep; None: all.
+    fetched: files by target. settled: data files written anew, by physical path.
+    vectors: descriptors of vectors written anew, see `_moved_vectors`; None: files of vectors were copied.
+    """
+
+    contents: DeltaContents
+    names: SliceNames
+    request: SliceRequest
+    columns: tuple[Field, ...] | None
+    rows: KeptRows | None = field(repr=False)
+    fetched: Mapping[str, FetchedFile] = field(default_factory=dict)
+    settled: Mapping[str, Settled] = field(default_factory=dict)
+    vectors: Mapping[tuple[str, str], JsonObject] | None = None
+
+    def files(self) -> tuple[SourceFile, ...]:
+        """The files to copy: data files, files of deletion vectors, files of changes."""
+        found: dict[str, SourceFile] = {}
+        for row in self.contents.adds():
+            path = row["physical"]
+            target = self.names.fetched(path, anew=self.request.rewrites)
+            found[path] = SourceFile(physical=path, target=target, size=row["size"])
+        for _, vector in () if self.request.rewrites_vectors else self.contents.vectors():
+            file = self.contents.vector_file(vector)
+            if file is not None:
+                found[file] = SourceFile(physical=file, target=vector_target(file), size=None)
+        for commit in self.contents.commits:
+            for change in commit.cdc:
+                target = self.names.of(change.physical, folder="_change_data")
+                found[change.physical] = SourceFile(physical=change.physical, target=target, size=change.size)
+        return tuple(found.values())
+
+    def write(self, place: SlicePlace, fetched: Mapping[str, FetchedFile]) -> list[str]:
+        """Writes the log, staged; a sentence for each lack of the slice. fetched: by target."""
+        root, request = self.contents.root, self.request
+        lineage = materialized_columns(root.metadata.configuration)
+        rewriter = Rewriter(
+            columns=self.columns,
+            rows=self.rows,
+            row_ids=_named(lineage.get("_row_id")),
+            row_versions=_named(lineage.get("_row_commit_version")),
+            statistics=file_statistics,
+            pseudonyms=request.pseudonyms(),
+        )
+        plans = self.contents.plans.values() if request.rewrites else ()
+        settled = rewriter.settled(plans, "physical", place, self.names)
+        vectors: Mapping[tuple[str, str], JsonObject] | None = {} if request.rewrites_vectors else None
+        if request.rewrites_vectors and not request.compact:
+            vectors = _moved_vectors(self.contents, settled, place, self.names.refreshed)
+        return replace(self, fetched=fetched, settled=settled, vectors=vectors)._write_log(place)
+
+    def _write_log(self, place: SlicePlace) -> list[str]:
+        folder = place.stage()
+        root = self.contents.root
+        state = LogState(
+            protocol=actions.protocol_json(root.protocol),
+            metadata=self._metadata(root.metadata),
+            transactions={t.app_id: actions.transaction_json(t) for t in root.transactions.values()},
+            domains={d.domain: actions.domain_json(d) for d in root.domains.values()},
+        )
+        pseudonyms, masking = self.request.pseudonyms(), None
+        if pseudonyms is not None:
+            masking = DeltaMasking(root.metadata, self.contents.plans[root.version].schema.fields, pseudonyms)
+        told = [] if masking is None else masking.hide(state)
+        for row in self._rows(root.files):
+            add = self._add(row, data_change=False)
+            if masking is not None:
+                add["partitionValues"] = masking.partition_values(add["partitionValues"])
+            state.files[add["path"], None] = {"add": add}
+            _set_time(place.file(self._placed_as(row["physical"])), row["modification_time"])
+        info = [] if self.contents.info is None else [{"commitInfo": dict(self.contents.info)}]
+        if masking is not None:
+            info = [{"commitInfo": commit_info(action["commitInfo"])} for action in info]
+        self._write(folder, root.version, [*info, *state.metadata_actions(), *state.files.values()])
+        for commit in self.contents.commits:
+            self._write(folder, commit.version, list(self._actions(commit)))
+        if root.version > 0:
+            # A log that does not begin at version 0 needs one.
+            time_ms = self.contents.times_ms.get(root.version, 0)
+            with writing(folder):
+                written = write_checkpoint(folder, root.version, state, time_ms, CheckpointOptions())
+                (folder / "_last_checkpoint").write_text(hint_text(written.hint), encoding="utf-8")
+        if actions.is_managed(root.protocol):
+            told.append("Left out that a catalog manages the table: the slice has none")
+        return told
+
+    def _placed_as(self, path: str) -> str:
+        return self.names.written(path, anew=self.request.rewrites)
+
+    def _write(self, folder: Path, version: int, content: list[JsonObject]) -> None:
+        path = folder / f"{version:020d}.json"
+        with writing(path):
+            path.write_text("".join(f"{json_text(action)}\n" for action in content), encoding="utf-8", newline="\n")
+            _set_time(path, self.contents.times_ms.get(version))
+
+    def _actions(self, commit: Commit) -> Iterator[JsonObject]:
+        """The actions of a commit after the root's."""
+        if commit.info is not None:
+            yield {"commitInfo": dict(commit.info.values)}
+        if commit.protocol is not None:
+            yield {"protocol": actions.protocol_json(commit.protocol)}
+        if commit.metadata is not None:
+            yield {"metaData": self._metadata(commit.metadata)}
+        yield from ({"txn": actions.transaction_json(t)} for t in commit.transactions)
+        yield from ({"domainMetadata": actions.domain_json(d)} for d in commit.domains)
+        for row in self._rows(commit.removes):
+            yield {"remove": actions.remove_json(row, self._placed_as(row["physical"]), self._vector(row))}
+        for row in self._rows(commit.adds):
+            yield {"add": self._add(row, data_change=row["data_change"])}
+        for change in commit.cdc:
+            target = self.fetched[self.names.of(change.physical, folder="_change_data")]
+            yield {
+                "cdc": {
+                    "path": encoded_path(target.target),
+                    "partitionValues": dict(change.partition_values),
+                    "size": target.size,
+                    "dataChange": False,
+                }
+            }
+
+    def _rows(self, table: pa.Table) -> list[dict[str, Any]]:
+        rows = list(self.contents.rows(table))
+        return rows[::-1] if self.request.reverse else rows
+
+    def _metadata(self, metadata: Metadata) -> JsonObject:
+        return actions.metadata_json(metadata if self.columns is None else narrowed(metadata, self.columns))
+
+    def _add(self, row: Mapping[str, Any], *, data_change: bool) -> JsonObject:
+        path = row["physical"]
+        settled = self.settled.get(path)
+        target, vector = self._placed_as(path), self._vector(row)
+        size = settled.size if settled is not None else self.fetched[target].size
+        found = actions.add_json(row, target, size, vector, data_change=data_change)
+        if settled is not None and settled.count is not None:
+            found["stats"] = json_text({**settled.said, "tightBounds": vector is None})
+        return found if self.request.statistics else actions.without_statistics(found)
+
+    def _vector(self, row: Mapping[str, Any]) -> JsonObject | None:
+        """The descriptor in the slice; None: no row of the file is deleted."""
+        vector = DeletionVectorDescriptor.of(row)
+        if vector is None:
+            return None
+        if self.vectors is not None:
+            return self.vectors.get((row["physical"], vector.unique_id))
+        return copied_vector(vector, self.contents.vector_file(vector))
+
+
+def _named(column: str | None) -> tuple[str, None] | None:
+    return None if column is None else (column, None)
+
+
+def _set_time(path: Path, time_ms: int | None) -> None:
+    """Sets a file's time: of a commit the commit's own, of a data file the time in the log."""
+    if time_ms is not None and 0 <= time_ms < 1 << 53:
+        set_time(path, time_ms)

@@ -1,0 +1,454 @@
+"""The metadata of a slice of an Iceberg table: its contents, manifests and manifest lists, and its document.
+
+Entries are the source's under their new paths. Sequence numbers, snapshot ids and row ids are written out, so that an
+entry means the same however many of its neighbours are gone.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from harness.errors import RequestError
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.iceberg.columns.reading import read_entries
+from harness.metadata.iceberg.manifests import Content, ManifestEntry, ManifestFile, open_manifest
+from harness.metadata.iceberg.metadata import decompress
+from harness.metadata.iceberg.model import PartitionSpec, Snapshot
+from harness.metadata.iceberg.scan import manifests_of, with_specs_of
+from harness.metadata.iceberg.table import IcebergTable
+from harness.metadata.iceberg.time_travel import IcebergSelection
+from harness.metadata.iceberg.transforms import Void
+from harness.metadata.iceberg.values import partition_types
+from harness.metadata.model import schema as dt
+from harness.metadata.planned_scan import PlannedScan
+from harness.storage.limits import contained
+from harness.storage.paths import RecordedPath
+from harness.writing.iceberg.avro import AvroDocument, avro_name, avro_value, int_map, manifest_list_schema
+from harness.writing.iceberg.commit import CommitContext, write_manifest
+
+FileKey: TypeAlias = tuple[str, int | None]
+"""The identity of entries: the recorded path and, of a deletion vector, its place in the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergContents:
+    """The contents of a slice.
+
+    source: the table, with the specs that only its manifests know.
+    selection: the read; the slice's current snapshot and schema.
+    snapshots: oldest first; the last is the selected one. Empty: the table has none.
+    lists: of each snapshot, by its id, the manifests with an entry that the slice holds.
+    entries: of each manifest, by its path, these entries.
+    plans: of each snapshot, by its id, the filtered read.
+    """
+
+    source: IcebergTable = field(repr=False)
+    selection: IcebergSelection
+    snapshots: tuple[Snapshot, ...]
+    lists: Mapping[int, tuple[ManifestFile, ...]]
+    entries: Mapping[RecordedPath, tuple[ManifestEntry, ...]]
+    plans: Mapping[int, PlannedScan]
+
+    def reversed(self) -> IcebergContents:
+        """The same contents, with manifests and their entries in the reverse order."""
+        return replace(
+            self,
+            lists={id_: manifests[::-1] for id_, manifests in self.lists.items()},
+            entries={path: entries[::-1] for path, entries in self.entries.items()},
+        )
+
+    def files(self, *contents: Content) -> Iterator[ManifestEntry]:
+        """Each file of these kinds once, as the first manifest lists it."""
+        seen: set[FileKey] = set()
+        for entries in self.entries.values():
+            for entry in entries:
+                if entry.file.content in contents and key_of(entry) not in seen:
+                    seen.add(key_of(entry))
+                    yield entry
+
+
+def key_of(entry: ManifestEntry) -> FileKey:
+    """The identity of the entry's file."""
+    return entry.file.path, entry.file.content_offset
+
+
+def contents_of(
+    table: IcebergTable, selection: IcebergSelection, where: str | Filter | None, last: int
+) -> IcebergContents:
+    """The contents of a slice of a snapshot and the `last` - 1 before it.
+
+    Raises:
+        As planning a read of each of them does.
+    """
+    newest: list[Snapshot] = []
+    snapshot = selection.snapshot
+    while snapshot is not None and len(newest) < last and snapshot not in newest:  # fewer, where they have expired
+        newest.append(snapshot)
+        snapshot = None if snapshot.parent_id is None else table.metadata.snapshots.get(snapshot.parent_id)
+    snapshots = tuple(reversed(newest))
+    selections = {s.id: table.select(s.id, None, None) for s in snapshots[:-1]}
+    if selection.snapshot is not None:
+        selections[selection.snapshot.id] = selection
+    plans = {id_: table.plan(chosen, None, where) for id_, chosen in selections.items()}
+    kept: set[FileKey] = set()
+    for plan in plans.values():
+        kept.update((path, None) for path in plan.files.column("path").to_pylist())
+        kept.update((delete.path, None) for delete in plan.equality_deletes)
+        kept.update((delete.path, getattr(delete, "offset", None)) for delete, _ in plan.position_hits())
+    listed = {snapshot.id: manifests_of(table, snapshot) for snapshot in snapshots}
+    every = {m.path: m for manifests in listed.values() for m in manifests}
+    source = with_specs_of(every.values(), replace(table, storage=table.storage.for_read()))
+    entries = _entries(source, selection, every, kept)
+    return IcebergContents(
+        source=source,
+        selection=selection,
+        snapshots=snapshots,
+        lists={id_: tuple(m for m in manifests if m.path in entries) for id_, manifests in listed.items()},
+        entries=entries,
+        plans=plans,
+    )
+
+
+def _entries(
+    source: IcebergTable,
+    selection: IcebergSelection,
+    manifests: Mapping[RecordedPath, ManifestFile],
+    kept: set[FileKey],
+) -> dict[RecordedPath, tuple[ManifestEntry, ...]]:
+    """The entries of kept files, by manifest, with all that the metadata says of them."""
+    metadata, storage = source.metadata, source.storage
+    schemas = [selection.schema, *metadata.schemas.values()]
+    found = {}
+    with source.reading(list(manifests.values())) as read:
+        for manifest in manifests.values():
+            with contained(file=manifest.path):
+                reader = open_manifest(
+                    read(manifest), manifest, specs=metadata.specs, schemas=schemas, limits=storage.limits
+                )
+                chosen = tuple(entry for entry in read_entries(reader) if key_of(entry) in kept)
+            if chosen:
+                found[manifest.path] = chosen
+    return found
+
+
+# A slice with fewer columns: the columns that it needs, and the metadata without the others.
+
+
+_NAME_MAPPING = "schema.name-mapping.default"
+
+
+def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...], *, compact: bool) -> None:
+    """Raises RequestError: a partition or an equality delete needs another column."""
+    ids = {f.id for _, f in dt.walk(columns)}
+    specs = contents.source.metadata.specs
+    known = contents.selection.schema.by_id()
+    used = {entry.file.spec_id for entry in contents.files(*Content)} | {contents.source.metadata.default_spec_id}
+    # The source of a partition field may be a column that the table has dropped; the slice need not have it.
+    needed = [
+        (id_, f"the partition field {f.name}")
+        for spec_id in sorted(used & specs.keys())
+        for f in specs[spec_id].fields
+        if not isinstance(f.transform, Void)
+        for id_ in f.source_ids
+        if id_ in known
+    ]
+    deletes = () if compact else contents.files(Content.EQUALITY_DELETES)
+    needed += [(id_, "an equality delete") for entry in deletes for id_ in entry.file.equality_ids or ()]
+    for id_, by in needed:
+        if id_ not in ids:
+            name = known[id_][0][0] if id_ in known else f"of id {id_}, which the table has dropped"
+            raise RequestError(
+                f"Cannot leave out column {name}: {by} needs it; name it in columns",
+                table=contents.source.metadata.location,
+                field=name,
+                options=("columns", "compact"),
+            )
+
+
+def narrowed(
+    source: Mapping[str, Any], columns: tuple[dt.Field, ...], contents: IcebergContents
+) -> tuple[dict[str, object], list[str]]:
+    """The document with these columns alone, and a sentence for each other lack."""
+    document = copy.deepcopy(dict(source))
+    kept = {f.id for f in columns}
+    ids = {f.id for _, f in dt.walk(columns)}
+    for schema in (*(document.get("schemas") or ()), *([document["schema"]] if "schema" in document else ())):
+        schema["fields"] = [f for f in schema["fields"] if f["id"] in kept]
+        if "identifier-field-ids" in schema:
+            schema["identifier-field-ids"] = [i for i in schema["identifier-field-ids"] if i in ids]
+    orders, told = document.get("sort-orders") or [], []
+    ordered = [order for order in orders if ids.issuperset(_sources(order))]
+    if len(ordered) < len(orders):
+        if not any(order["order-id"] == 0 for order in ordered):
+            ordered.append({"order-id": 0, "fields": []})
+        document["sort-orders"] = ordered
+        if document.get("default-sort-order-id") not in {order["order-id"] for order in ordered}:
+            document["default-sort-order-id"] = 0
+        told = ["Left out sort orders, as they have columns that are left out"]
+    used = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
+    if "partition-specs" in document:
+        specs = document["partition-specs"]
+        document["partition-specs"] = [s for s in specs if s["spec-id"] in used or ids.issuperset(_sources(s))]
+    properties = document.get("properties") or {}
+    gone = {f.name for schema in contents.source.metadata.schemas.values() for f in schema.fields if f.id not in kept}
+    document["properties"] = {
+        name: text
+        for name, text in properties.items()
+        if not any(name.endswith(f".column.{column}") for column in gone)
+    }
+    if _NAME_MAPPING in properties:
+        mapping = [m for m in json.loads(properties[_NAME_MAPPING]) if m.get("field-id") in kept]
+        document["properties"][_NAME_MAPPING] = json.dumps(mapping)
+    return document, told
+
+
+def _sources(order: Mapping[str, Any]) -> list[int]:
+    """The columns of a sort order or a partition spec."""
+    return [
+        source
+        for f in order["fields"]
+        for source in ([f["source-id"]] if "source-id" in f else f.get("source-ids") or ())
+    ]
+
+
+# Manifests and manifest lists.
+
+_MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestWriter:
+    """Writes manifests of the slice's contents into a folder that readers know under another name.
+
+    written: the parts of its files' `data_file` that are new, path and size at least; a file without is gone.
+    folder: of the manifests. recorded: the folder as paths in the metadata begin. schema_json: the current schema.
+    statistics: False: manifests and lists have no bounds, and no counts but those of rows and files.
+    """
+
+    contents: IcebergContents
+    written: Mapping[FileKey, Mapping[str, Any]]
+    folder: Path
+    recorded: str
+    schema_json: Mapping[str, Any]
+    statistics: bool
+
+    def lists(self) -> dict[int, str]:
+        """Writes all manifests and lists; the recorded path of each snapshot's list."""
+        records: dict[str, dict[str, object]] = {}
+        manifests = {m.path: m for listed in self.contents.lists.values() for m in listed}
+        for number, (path, entries) in enumerate(self.contents.entries.items()):
+            live = [entry for entry in entries if key_of(entry) in self.written]
+            if live:
+                records[path] = self._manifest(number, live, manifests[path])
+        found = {}
+        for snapshot in self.contents.snapshots:
+            listed = [
+                {
+                    **records[m.path],
+                    "sequence_number": m.sequence_number,
+                    "added_snapshot_id": _signed(m.added_snapshot_id or 0),
+                    "first_row_id": m.first_row_id,
+                }
+                for m in self.contents.lists[snapshot.id]
+                if m.path in records
+            ]
+            version = self.contents.source.metadata.format_version
+            header = {"snapshot-id": str(snapshot.id), "format-version": str(version)}
+            if version > 1:
+                header["sequence-number"] = str(snapshot.sequence_number)
+            name = f"snap-{snapshot.id}.avro"
+            AvroDocument(manifest_list_schema(version), listed, header).write(self.folder / name)
+            found[snapshot.id] = f"{self.recorded}/{name}"
+        return found
+
+    def _manifest(self, number: int, entries: Sequence[ManifestEntry], manifest: ManifestFile) -> dict[str, object]:
+        version = self.contents.source.metadata.format_version
+        spec = self.contents.source.metadata.specs[entries[0].file.spec_id]
+        schemas = (self.contents.selection.schema, *self.contents.source.metadata.schemas.values())
+        types = partition_types(spec, schemas)
+        tuples = [entry.file.partition for entry in entries]
+        fields = [
+            dt.Field(id=f.field_id, name=f.name, type=_writable(types[f.field_id], [t.get(f.field_id) for t in tuples]))
+            for f in spec.fields
+        ]
+
+        def store(document: AvroDocument) -> tuple[str, int]:
+            name = f"{number:05d}-m0.avro"
+            return f"{self.recorded}/{name}", document.write(self.folder / name)
+
+        context = CommitContext(
+            version=version,
+            snapshot_id=_signed(manifest.added_snapshot_id or 0),
+            parent_id=None,
+            sequence_number=manifest.sequence_number,
+            next_row_id=None,
+            schema_json=dict(self.schema_json),
+            partition_fields={spec.id: fields},
+            spec_json={spec.id: spec_fields(spec)},
+            store=store,
+            load=dict[str, AvroDocument]().__getitem__,
+        )
+        rows = [self._entry(entry, fields, manifest) for entry in entries]
+        record = write_manifest(context, spec.id, int(manifest.is_deletes), rows)
+        return record if self.statistics else {**record, "partitions": None}
+
+    def _entry(self, entry: ManifestEntry, fields: Sequence[dt.Field], manifest: ManifestFile) -> dict[str, object]:
+        file = entry.file
+        data_file = {
+            "content": int(file.content),
+            "file_format": file.format.upper(),
+            "partition": {avro_name(f.name): avro_value(f.type, file.partition.get(f.id)) for f in fields},
+            "record_count": -1 if file.record_count is None else file.record_count,
+            "block_size_in_bytes": 67_108_864,  # v1 requires it, readers ignore it
+            "split_offsets": None if file.split_offsets is None else list(file.split_offsets),
+            "equality_ids": None if file.equality_ids is None else list(file.equality_ids),
+            "sort_order_id": file.sort_order_id,
+            "first_row_id": file.first_row_id,
+            "referenced_data_file": file.referenced_data_file,
+            "content_offset": file.content_offset,
+            "content_size_in_bytes": file.content_size,
+            **{name: int_map(getattr(file, name)) for name in _MAPS},
+            **self.written[key_of(entry)],
+            **({} if self.statistics else dict.fromkeys(_MAPS)),
+        }
+        own = manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id
+        return {
+            "status": int(entry.status),
+            "snapshot_id": _signed(own or 0),
+            "sequence_number": entry.sequence_number,
+            "file_sequence_number": entry.file_sequence_number,
+            "data_file": data_file,
+        }
+
+
+def spec_fields(spec: PartitionSpec) -> list[dict[str, object]]:
+    """The fields of a spec as in metadata and in headers of manifests."""
+    found = []
+    for f in spec.fields:
+        sources = {"source-id": f.source_id} if f.source_id is not None else {"source-ids": list(f.source_ids)}
+        found.append({**sources, "field-id": f.field_id, "name": f.name, "transform": str(f.transform)})
+    return found
+
+
+def _signed(number: int) -> int:
+    """The lower 64 bits of a snapshot id, as readers keep them that have no more."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _writable(type_: dt.Type, values: Iterable[object]) -> dt.Type:
+    """The type; in place of an unknown one, a type that holds the values."""
+    if not isinstance(type_, dt.OpaqueType):
+        return type_
+    value = next((value for value in values if value is not None), None)
+    types = (dt.BooleanType(), dt.IntegerType(64), dt.FloatType(64), dt.BinaryType())
+    known: dict[type, dt.Type] = dict(zip((bool, int, float, bytes), types, strict=True))
+    return known.get(type(value), dt.StringType())
+
+
+# The metadata document of a slice: the source's, without the parts that the slice lacks.
+
+
+# Properties with places for new files, or classes that a writer would ask: not the slice's.
+_LOCATING = (
+    *("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"),
+    *("write.location-provider.impl", "write.object-storage.enabled"),
+)
+
+
+def read_document(table: IcebergTable) -> dict[str, object]:
+    """The table's metadata as it is in its file."""
+    storage = table.storage
+    data = storage.read(table.metadata_path)
+    document: dict[str, object] = json.loads(decompress(data, file=table.metadata_path, limits=storage.limits))
+    return document
+
+
+def schema_json(document: Mapping[str, Any], schema: dt.Schema) -> dict[str, Any]:
+    """A schema of the document, as it is there, with its id."""
+    listed = document.get("schemas") or [document["schema"]]
+    return next({"schema-id": 0, **s} for s in listed if s.get("schema-id", 0) == schema.id)
+
+
+def slice_document(
+    source: Mapping[str, Any],
+    *,
+    location: str,
+    schema: dt.Schema,
+    snapshots: tuple[Snapshot, ...],
+    lists: Mapping[int, str],
+    specs: Mapping[int, PartitionSpec],
+    whole: bool,
+) -> dict[str, object]:
+    """The document of a slice.
+
+    Args:
+        source: the table's, see `read_document`.
+        location, schema: the slice's.
+        snapshots: oldest first; the last is the slice's current one.
+        lists: recorded paths of manifest lists by snapshot id.
+        specs: of the slice's files, some of which only manifests may know.
+        whole: True: the slice has all files of its snapshots, so that their totals are right.
+    """
+    document = copy.deepcopy(dict(source))
+    ids = {snapshot.id for snapshot in snapshots}
+    document["location"] = location
+    document["snapshots"] = [
+        _snapshot(raw, lists[raw["snapshot-id"]], is_root=raw["snapshot-id"] == snapshots[0].id, whole=whole)
+        for raw in source.get("snapshots") or ()
+        if raw["snapshot-id"] in ids
+    ]
+    document["current-snapshot-id"] = snapshots[-1].id if snapshots else -1
+    document["snapshot-log"] = _log(source.get("snapshot-log") or [], ids, snapshots)
+    refs = {name: ref for name, ref in (source.get("refs") or {}).items() if ref["snapshot-id"] in ids}
+    if snapshots:
+        main = {**refs.get("main", {"type": "branch"}), "snapshot-id": snapshots[-1].id}
+        refs = {"main": main, **{name: ref for name, ref in refs.items() if name != "main"}}
+    if document["format-version"] > 1 or "refs" in source:
+        document["refs"] = refs
+    document["metadata-log"] = []
+    for name in ("statistics", "partition-statistics"):
+        document.pop(name, None)
+    known = {spec["spec-id"] for spec in document.get("partition-specs") or ()}
+    if "partition-specs" in document:
+        added = [{"spec-id": s.id, "fields": spec_fields(s)} for s in specs.values() if s.id not in known]
+        document["partition-specs"] = [*document["partition-specs"], *added]
+    if "current-schema-id" in document:
+        document["current-schema-id"] = schema.id
+    if "schema" in document:
+        document["schema"] = schema_json(source, schema)
+    properties = document.get("properties") or {}
+    document["properties"] = {name: text for name, text in properties.items() if name not in _LOCATING}
+    return document
+
+
+def left_out(source: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
+    """A sentence for each kind of metadata that the slice lacks."""
+    told = []
+    for name, what in (("refs", "branches and tags"), ("properties", "properties")):
+        gone = sorted(set(source.get(name) or {}) - set(document.get(name) or {}))
+        if gone:
+            told.append(f"Left out {what}: {', '.join(gone)}")
+    return told
+
+
+def _snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whole: bool) -> dict[str, object]:
+    gone = {"manifests", *(["parent-snapshot-id"] if is_root else [])}
+    found = {**{name: value for name, value in raw.items() if name not in gone}, "manifest-list": manifest_list}
+    if raw.get("summary") is not None and not whole:
+        found["summary"] = {name: text for name, text in raw["summary"].items() if not name.startswith("total-")}
+    return found
+
+
+def _log(log: list[dict[str, Any]], ids: set[int], snapshots: tuple[Snapshot, ...]) -> list[dict[str, object]]:
+    """The history of `main` since it last was at a snapshot that the slice lacks: no time is answered wrongly."""
+    first = max((place + 1 for place, entry in enumerate(log) if entry["snapshot-id"] not in ids), default=0)
+    kept = log[first:]
+    if snapshots and (not kept or kept[-1]["snapshot-id"] != snapshots[-1].id):
+        # An older snapshot, or a branch: it is current in the slice from its own time on, and nothing before it.
+        return [{"timestamp-ms": snapshots[-1].timestamp_ms, "snapshot-id": snapshots[-1].id}]
+    return kept

@@ -1,0 +1,205 @@
+"""A request for a slice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.engines.registry import BATCH_ROWS
+from harness.errors import RequestError, UnsupportedError
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.filters.sqltext import bind_columns
+from harness.metadata.model.arguments import check
+from harness.metadata.model.arrow_values import scalar_of, to_numpy
+from harness.metadata.model.schema import METADATA, Field, Schema
+from harness.metadata.plan.scan_plan import without_deletes
+from harness.metadata.planned_scan import PlannedScan
+from harness.slices.anonymising.pseudonyms import Pseudonyms
+from harness.storage.limits import contained
+from harness.storage.threads import phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceRequest:
+    """A request for a slice.
+
+    where: a boolean SQL expression, or a filter for the snapshot's schema; None: all rows.
+    last: the number of newest snapshots, up to the one that is read.
+    columns: names of the slice's columns; None: all.
+    exact: True: without rows that `where` drops.
+    sample_rows: the number of rows, chosen by `seed`; None: all.
+    compact: True: without deleted rows and without deletes.
+    follows: the steps from other slices of which the filter was made.
+    anonymise: the key that chooses other values; None: values stay.
+    statistics: False: the metadata says no bounds and counts of values, as far as its format lets it.
+    reverse: True: the metadata lists files and manifests in the reverse order.
+    max_bytes: of all fetched files of the source; None: any number.
+    link: True: files of the source that stay as they are become hard links. Nobody may change them then.
+    """
+
+    where: str | Filter | None = None
+    last: int = 1
+    columns: tuple[str, ...] | None = None
+    exact: bool = False
+    sample_rows: int | None = None
+    seed: int = 0
+    compact: bool = False
+    follows: tuple[str, ...] = ()
+    anonymise: str | None = field(default=None, repr=False)
+    statistics: bool = True
+    reverse: bool = False
+    max_bytes: int | None = field(default=None, compare=False)
+    link: bool = field(default=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check(
+            {"where": self.where, "columns": self.columns, "anonymise": self.anonymise},
+            ("where", "columns", "anonymise"),
+        )
+        _check_number(self.last, "last", 1)
+        if self.max_bytes is not None:
+            _check_number(self.max_bytes, "max_bytes", 0)
+        if self.sample_rows is not None:
+            _check_number(self.sample_rows, "sample_rows", 1)
+        _check_number(self.seed, "seed", 0)
+        if self.anonymise is not None and not self.anonymise:
+            raise RequestError("Invalid anonymise='': expected a key", options=("anonymise",))
+        for name in ("sample_rows", "compact", "anonymise"):
+            if self.last > 1 and getattr(self, name) not in (None, False):
+                raise RequestError(
+                    f"Cannot pull {self.last} snapshots with {name}: which rows are there differs between them; "
+                    "leave one of both out",
+                    options=(name,),
+                )
+        if self.columns is not None and not self.columns:
+            raise RequestError("Invalid columns: expected at least one name", options=("columns",))
+
+    @property
+    def cuts_rows(self) -> bool:
+        """Tells whether data files may lose rows."""
+        return self.exact or self.compact or self.sample_rows is not None
+
+    @property
+    def rewrites_vectors(self) -> bool:
+        """Tells whether deletion vectors are written anew."""
+        return self.cuts_rows or self.anonymise is not None
+
+    @property
+    def rewrites(self) -> bool:
+        """Tells whether data files may change."""
+        return self.rewrites_vectors or self.columns is not None
+
+    def bound_columns(self, schema: Schema) -> tuple[Field, ...] | None:
+        """The columns of the slice; None: all that files have. An anonymised slice has those of the schema."""
+        if self.columns is not None:
+            return bind_columns(self.columns, schema)
+        return None if self.anonymise is None else schema.fields
+
+    def pseudonyms(self) -> Pseudonyms | None:
+        """The pseudonyms of values; None: values stay."""
+        return None if self.anonymise is None else Pseudonyms(self.anonymise)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The request as plain values, for the note, without defaults and without values of an anonymised table."""
+        asked = {
+            "where": self.where if isinstance(self.where, str) and self.anonymise is None else None,
+            "last": None if self.last == 1 else self.last,
+            "columns": None if self.columns is None else list(self.columns),
+            "exact": self.exact or None,
+            "sample_rows": self.sample_rows,
+            "seed": None if self.sample_rows is None else self.seed,
+            "compact": self.compact or None,
+            "follows": list(self.follows) or None,
+            "anonymised": self.anonymise is not None or None,
+            "statistics": None if self.statistics else False,
+            "reverse": self.reverse or None,
+        }
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+def _check_number(value: object, name: str, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise RequestError(f"Invalid {name}={value!r}: expected a number from {least} on", options=(name,))
+
+
+# The rows of the source's files that a slice keeps, by their positions, as DuckDB finds them. A deleted row that the
+# filter lets through stays in its file, and its delete with it, unless the slice is compact. A sample takes deleted
+# rows along in the measure of the others.
+
+
+RowPositions: TypeAlias = npt.NDArray[np.int64]
+"""Positions of rows in a file, from 0, ascending."""
+KeptRows: TypeAlias = Mapping[str, RowPositions]
+"""The kept rows by physical path; a file without any is absent."""
+
+
+def kept_rows(plans: Iterable[PlannedScan], request: SliceRequest) -> KeptRows | None:
+    """The rows that the slice keeps of the files of these reads; None: all.
+
+    Raises:
+        UnsupportedError: two snapshots keep other rows of one file.
+        As reading the plans does.
+    """
+    if not request.cuts_rows:
+        return None
+    found: dict[str, RowPositions] = {}
+    for plan in plans:
+        with phase("choosing rows"):
+            kept = _kept(plan, request)
+        for path, rows in kept.items():
+            if not np.array_equal(found.setdefault(path, rows), rows):
+                raise UnsupportedError(
+                    "Cannot cut rows: the filter keeps other rows of this file in another of the snapshots, as a "
+                    "column was renamed; pull one snapshot",
+                    table=plan.table,
+                    file=path,
+                )
+    return found
+
+
+def _kept(plan: PlannedScan, request: SliceRequest) -> dict[str, RowPositions]:
+    filtered = plan if request.exact or request.sample_rows is not None else replace(plan, filter=None)
+    rows = _positions(filtered if request.compact else without_deletes(filtered))
+    if request.sample_rows is None:
+        return rows
+    live = rows if request.compact else _positions(filtered)
+    keys = {path: _keys(path, of_file, request.seed) for path, of_file in live.items()}
+    every = np.concatenate([np.empty(0, np.uint64), *keys.values()])
+    if len(every) <= request.sample_rows:
+        return rows
+    last = np.partition(every, request.sample_rows - 1)[request.sample_rows - 1]
+    chosen = {path: of_file[_keys(path, of_file, request.seed) <= last] for path, of_file in rows.items()}
+    return {path: of_file for path, of_file in chosen.items() if len(of_file)}
+
+
+def _positions(plan: PlannedScan) -> dict[str, RowPositions]:
+    """The rows that a read gives, by the physical path of their files."""
+    physical = dict(zip(*(plan.files.column(name).to_pylist() for name in ("path", "physical")), strict=True))
+    parts: dict[str, list[RowPositions]] = {}
+    asked = replace(plan, columns=(METADATA["_file"], METADATA["_pos"]), statistics=None)
+    from harness.engines.duckdb.engine import batches as read_batches
+
+    with read_batches(asked, rows=BATCH_ROWS, context=lambda: contained(table=plan.table)) as batches:
+        for batch in batches:
+            encoded = pc.dictionary_encode(batch.column(0))
+            for code, path in enumerate(encoded.dictionary.to_pylist()):
+                own = batch.column(1).filter(pc.equal(encoded.indices, scalar_of(code, pa.int32())))
+                parts.setdefault(physical[path], []).append(to_numpy(own))
+    return {path: np.sort(np.concatenate(found)) for path, found in parts.items()}
+
+
+def _keys(path: str, rows: RowPositions, seed: int) -> npt.NDArray[np.uint64]:
+    """A pseudorandom number for each row, the same for one seed (splitmix64)."""
+    start = int.from_bytes(hashlib.sha256(f"{seed} {path}".encode(errors="surrogatepass")).digest()[:8], "big")
+    with np.errstate(over="ignore"):
+        x = np.uint64(start) + (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray(x ^ (x >> np.uint64(31)), dtype=np.uint64)

@@ -1,0 +1,348 @@
+"""Data files of a slice that loses rows or columns: links to their originals, or files written anew."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyroaring import BitMap64
+
+from harness.engines.data_files import FileName
+from harness.engines.duckdb.instance import DuckDBFiles, cursor
+from harness.engines.duckdb.relations import to_arrow
+from harness.engines.footers import Footer, read_footers
+from harness.errors import CorruptFileError, UnsupportedError
+from harness.metadata.files.parquet import open_parquet
+from harness.metadata.files.roaring import from_positions
+from harness.metadata.model.arrow_values import from_numpy, plain_type, scalar_of
+from harness.metadata.model.schema import Field, TimestampType
+from harness.metadata.plan.projection import ColumnLookup, Stored, find_named, find_stored, is_positional, resolve
+from harness.metadata.plan.scan_plan import without_deletes
+from harness.metadata.planned_scan import PlannedScan
+from harness.slices.anonymising.pseudonyms import OLD_INT96, Pseudonyms, check_calendar, check_stored
+from harness.slices.place import SliceNames, SlicePlace, writing
+from harness.slices.request import KeptRows, RowPositions
+from harness.storage.paths import PhysicalPath
+from harness.storage.stores import Storage
+from harness.storage.threads import phase
+from harness.writing.arrow import write_columnless_parquet
+
+# Parquet files without some of their rows or columns; types, field ids, names and footer texts of them stay.
+
+
+_ANNOTATION = re.compile(r"field_id=\d+|\([A-Z]\w+")
+_CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd", "LZ4": "lz4"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """The rows and columns of one file that stay.
+
+    rows: positions that stay, ascending; None: all.
+    places: of the top-level columns that stay, ascending; None: all.
+    instants: places of columns whose values are instants, which INT96 does not say of itself.
+    row_ids: the column that keeps the rows' ids, its place in the file if it is there, and the id of the file's first
+        row, for rows without an id of their own; None: rows have no ids, or stay where they are.
+    masked: columns of the table by place, whose values `pseudonyms` change.
+    """
+
+    rows: npt.NDArray[np.int64] | None = None
+    places: Sequence[int] | None = None
+    instants: frozenset[int] = frozenset()
+    row_ids: tuple[pa.Field, int | None, int] | None = None
+    pseudonyms: Pseudonyms | None = None
+    masked: Mapping[int, Field] = field(default_factory=dict)
+
+
+def cut_file(source: Path, target: Path, cut: Cut, *, name: str) -> int:
+    """Writes the file with the rows and columns that stay; the number of its rows. name: of the source, for messages.
+
+    Raises:
+        UnsupportedError: a column would become one of another type.
+        CorruptFileError: the source cannot be read.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return _cut(source, target, cut, name)
+    except pa.ArrowException as error:
+        raise CorruptFileError(f"Cannot rewrite data file: {error}", cause="CorruptDataFile", file=name) from error
+
+
+def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
+    with open_parquet(source) as file:
+        places = range(len(file.schema_arrow)) if cut.places is None else cut.places
+        count = file.metadata.num_rows if cut.rows is None else len(cut.rows)
+        if not places and cut.row_ids is None:
+            write_columnless_parquet(target, [count] if count else [], {})
+            return count
+        stored = pa.schema([f.with_type(plain_type(f.type)) for f in file.schema_arrow], file.schema_arrow.metadata)
+        schema = _schema(file, stored, places, cut, name)
+        if cut.pseudonyms is not None:
+            check_calendar(stored.metadata, file=name)
+            for place, column in cut.masked.items():
+                check_stored(column, stored.field(place), file=name)
+            schema = schema.remove_metadata()
+        with pq.ParquetWriter(target, schema, store_schema=False, **_settings(file)) as out:
+            start = 0
+            for group in range(file.num_row_groups):
+                rows = file.metadata.row_group(group).num_rows
+                kept = None if cut.rows is None else cut.rows[slice(*np.searchsorted(cut.rows, (start, start + rows)))]
+                if kept is None or len(kept):
+                    table = file.read_row_group(group, use_threads=False)
+                    out.write_table(_chosen(table, kept, start, schema, places, cut))
+                start += rows
+        _check_types(file.schema, target, places, name)
+        return count
+
+
+def _check_types(source: pq.ParquetSchema, target: Path, places: Sequence[int], name: str) -> None:
+    """Refuses a new file in which columns of the old one have other types; but nobody writes INT96 any more."""
+    with open_parquet(target) as new:
+        before = _blocks(source)
+        for place, column, after in zip(places, new.schema_arrow, _blocks(new.schema), strict=False):
+            then = before[place]
+            same = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(after))
+            if then != after and "int96" not in then and not same:
+                raise UnsupportedError(
+                    f"Cannot rewrite column {column.name}: {' '.join(then.split())} would become "
+                    f"{' '.join(after.split())}; pull whole files",
+                    file=name,
+                    field=column.name,
+                )
+
+
+def _chosen(
+    table: pa.Table, kept: npt.NDArray[np.int64] | None, start: int, schema: pa.Schema, places: Sequence[int], cut: Cut
+) -> pa.Table:
+    columns = [table.column(place) for place in places]
+    if cut.row_ids is not None:
+        _, own, first = cut.row_ids
+        ids = from_numpy(np.arange(table.num_rows, dtype=np.int64) + (first + start))
+        columns.append(pa.chunked_array([ids]) if own is None else pc.coalesce(table.column(own), ids))
+    typed = [column.cast(wanted.type) for column, wanted in zip(columns, schema, strict=True)]
+    if cut.pseudonyms is not None:
+        for index, place in enumerate(places):
+            typed[index] = cut.pseudonyms.column(typed[index]) if place in cut.masked else typed[index]
+    chosen = pa.Table.from_arrays(typed, schema=schema)
+    return chosen if kept is None else chosen.take(from_numpy(kept - start))
+
+
+def _schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut: Cut, name: str) -> pa.Schema:
+    """The schema of the new file: the old file's, but for INT96."""
+    leaves = map(file.schema.column, range(len(file.schema.names)))
+    int96 = {column.path.partition(".")[0] for column in leaves if column.physical_type == "INT96"}
+    fields = []
+    for place in places:
+        column = stored.field(place)
+        if column.name in int96:
+            if not pa.types.is_timestamp(column.type) or OLD_INT96 in (stored.metadata or {}):
+                raise UnsupportedError(
+                    f"Cannot rewrite column {column.name}: it holds INT96 in a nested type, or in the old calendar; "
+                    "pull whole files",
+                    file=name,
+                    field=column.name,
+                )
+            column = column.with_type(pa.timestamp("us", "UTC" if place in cut.instants else None))
+        fields.append(column)
+    if cut.row_ids is not None:
+        fields.append(cut.row_ids[0])
+    return pa.schema(fields, metadata=stored.metadata)
+
+
+def _settings(file: pq.ParquetFile) -> dict[str, object]:
+    """Compression, and how decimals are stored, as in the file."""
+    columns = [file.schema.column(i) for i in range(len(file.schema.names))]
+    decimals = [c.physical_type for c in columns if c.logical_type.type == "DECIMAL"]
+    codec = file.metadata.row_group(0).column(0).compression if file.num_row_groups and columns else None
+    return {
+        "compression": _CODECS.get(str(codec), "snappy"),
+        "store_decimal_as_integer": not {"INT32", "INT64"}.isdisjoint(decimals),
+    }
+
+
+def _blocks(schema: pq.ParquetSchema) -> list[str]:
+    """The schema of each top-level column, as text."""
+    blocks: list[str] = []
+    for line in str(schema).splitlines()[2:]:
+        if line.startswith("  ") and not line.startswith(("   ", "  }")):
+            blocks.append(line)
+        elif blocks:
+            blocks[-1] += f"\n{line}"
+    return blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A data file that is in its place.
+
+    size: bytes. count: rows; None: the source's file, whose metadata holds on.
+    rows: positions in the source's file; None: all of them.
+    said: the statistics; empty for the source's file.
+    """
+
+    size: int
+    count: int | None = None
+    rows: RowPositions | None = None
+    said: Mapping[str, Any] = field(default_factory=dict)
+
+    def moved(self, positions: BitMap64) -> BitMap64:
+        """The present positions of rows at positions of the source's file, without rows that are gone."""
+        if self.rows is None:
+            return positions
+        here = np.isin(self.rows, np.fromiter(positions, np.uint64, len(positions)).astype(np.int64))
+        return from_positions(np.flatnonzero(here))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewriter:
+    """Writes the data files of a slice anew.
+
+    columns: those of the slice, of the plans' schemas; None: all. rows: those of the slice; None: all.
+    row_ids: name and id of the column for ids of rows; None: rows have no ids, or no column for them.
+    row_versions: likewise of the column of the version that changed each row last.
+    pseudonyms: other values; None: values stay.
+    """
+
+    columns: tuple[Field, ...] | None
+    rows: KeptRows | None
+    row_ids: tuple[str, int | None] | None
+    row_versions: tuple[str, int | None] | None
+    statistics: Callable[[pa.Table, tuple[Field, ...]], Mapping[str, object]]
+    pseudonyms: Pseudonyms | None
+
+    def settled(
+        self, plans: Iterable[PlannedScan], keys: str, place: SlicePlace, names: SliceNames
+    ) -> dict[str, Settled]:
+        """All data files, in their place. keys: the column of planned files whose paths name them in the result.
+
+        Raises:
+            UnsupportedError: a file cannot be written without the other rows or columns.
+            CorruptFileError: a file cannot be read.
+        """
+        found: dict[str, Settled] = {}
+        for plan in plans:
+            paths = zip(*(plan.files.column(name).to_pylist() for name in (keys, "physical")), strict=True)
+            with phase("rewriting files", plan.files.num_rows, "files") as advance:
+                for ordinal, (path, physical) in enumerate(paths):
+                    advance(1)
+                    if path in found or (self.rows is not None and physical not in self.rows):
+                        continue
+                    original, target = (place.file(name(path, anew=True)) for name in (names.fetched, names.written))
+                    with writing(target):
+                        found[path] = self._settle(plan, ordinal, original, target)
+        return found
+
+    def _settle(self, plan: PlannedScan, ordinal: int, original: Path, target: Path) -> Settled:
+        (row,) = plan.files.slice(ordinal, 1).to_pylist()
+        rows = None if self.rows is None else self.rows[row["physical"]]
+        if row["format"] != "parquet":
+            if self.columns is None and (rows is None or len(rows) == row["record_count"]):
+                return _linked(original, target)
+            raise UnsupportedError(
+                f"Cannot rewrite data file: its format is {row['format']}, and only Parquet is written; "
+                "pull whole files",
+                table=plan.table,
+                file=row["path"],
+            )
+        footer = read_footer(original, row["path"], plan.table)
+        rows = None if rows is None or len(rows) == footer.rows else rows
+        if rows is None and self.columns is None:
+            return _linked(original, target)
+        cut, stored = self._cut(plan, row, footer, rows)
+        count = cut_file(original, target, cut, name=row["path"])
+        return Settled(target.stat().st_size, count, rows, self._said(plan, ordinal, target, count, stored))
+
+    def _cut(
+        self, plan: PlannedScan, row: Mapping[str, Any], footer: Footer, rows: RowPositions | None
+    ) -> tuple[Cut, tuple[Field, ...]]:
+        """The cut of a file, and the columns of the slice that it has."""
+        positional = is_positional(footer.schema, name_mapping=plan.name_mapping)
+        if self.columns is not None and positional and plan.lookup is ColumnLookup.ICEBERG:
+            raise UnsupportedError(
+                "Cannot leave out columns: the file has no field ids, so its columns are found by their places; set "
+                "the table property schema.name-mapping.default, or pull all columns",
+                table=plan.table,
+                file=row["path"],
+            )
+        wanted = plan.schema.fields if self.columns is None else self.columns
+        sources = resolve(
+            wanted,
+            footer.schema,
+            name_mapping=plan.name_mapping,
+            partition_ids=frozenset(plan.partitions[row["partition"]].constants),
+            file_path=row["path"],
+            table=plan.table,
+            lookup=plan.lookup,
+        )
+        stored = {f: source.place for f, source in zip(wanted, sources, strict=True) if isinstance(source, Stored)}
+        version = _place(self.row_versions, footer)
+        places = None if self.columns is None else sorted({*stored.values(), *([] if version is None else [version])})
+        ids, own = None, _place(self.row_ids, footer)
+        if self.row_ids is not None and row["first_row_id"] is not None and not (rows is None and own is None):
+            name, id_ = self.row_ids
+            marks = {} if id_ is None else {"PARQUET:field_id": str(id_)}
+            ids = pa.field(name, pa.int64(), metadata=marks), own, row["first_row_id"]
+            if own is not None:
+                places = [p for p in (range(len(footer.schema)) if places is None else places) if p != own]
+        instants = frozenset(p for f, p in stored.items() if isinstance(f.type, TimestampType) and f.type.utc)
+        masked = {} if self.pseudonyms is None else {place: column for column, place in stored.items()}
+        cut = Cut(rows=rows, places=places, instants=instants, row_ids=ids, pseudonyms=self.pseudonyms, masked=masked)
+        return cut, tuple(stored)
+
+    def _said(
+        self, plan: PlannedScan, ordinal: int, target: Path, count: int, stored: tuple[Field, ...]
+    ) -> Mapping[str, Any]:
+        """The statistics of the new file, by the values that a reader finds in it."""
+        if not stored:
+            return self.statistics(pa.table({"_": pa.nulls(count)}).drop_columns(["_"]), ())
+        files = plan.files.slice(ordinal, 1)
+        for name, value in (("physical", str(target)), ("record_count", count), ("size", target.stat().st_size)):
+            index = files.schema.get_field_index(name)
+            kind = files.schema.types[index]
+            files = files.set_column(index, files.schema.field(index), pa.repeat(scalar_of(value, kind), 1))
+        partitions = plan.partitions
+        if self.pseudonyms is not None:  # the tuples are those of the old values
+            partitions = tuple(replace(partition, constants={}) for partition in partitions)
+        read = replace(
+            without_deletes(replace(plan, files=files, filter=None, partitions=partitions)),
+            columns=stored,
+            storage=Storage(),
+            statistics=None,
+        )
+        return self.statistics(to_arrow(read), stored)
+
+
+def read_footer(original: Path, recorded: str, table: str) -> Footer:
+    """The footer of a file. original: a copy. recorded, table: for messages."""
+    physical = PhysicalPath(str(original))
+    return read_footers(DuckDBFiles(cursor(), Storage()), [FileName(recorded, physical)], table=table)[physical]
+
+
+def _place(column: tuple[str, int | None] | None, footer: Footer) -> int | None:
+    """The place of a column by name and id; None: the file has no such column."""
+    if column is None:
+        return None
+    name, id_ = column
+    found = find_named(name, footer.schema) if id_ is None else find_stored(id_, footer.schema)
+    return None if found is None else found.place
+
+
+def _linked(original: Path, target: Path) -> Settled:
+    """The source's file in its place; the original stays, for a pull that goes on after an interruption."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    try:
+        os.link(original, target)
+    except OSError:
+        shutil.copyfile(original, target)
+    return Settled(target.stat().st_size)

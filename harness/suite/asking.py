@@ -1,0 +1,276 @@
+"""An engine asked for the rows of one table in many ways: columns, conditions, options, moments, and copies of it.
+
+Readers of other projects take options by their protocol. DuckDB and Spark take them as queries of `harness.sql`, and
+by their settings. An engine that has no way to be asked so declines.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from harness.engines.registry import Engine
+from harness.errors import EngineError, HarnessError, HarnessWarning, UnsupportedError, visible
+from harness.metadata.filters.sqltext import quoted
+from harness.metadata.planned_scan import PlannedScan
+from harness.queries.sql import run_query
+from harness.slices.pulling import make
+from harness.slices.request import SliceRequest
+from harness.snapshot import Snapshot, reading
+from harness.storage.gate import Outside
+from harness.storage.paths import shown
+from harness.storage.records import dataclass
+from harness.table import open_table
+
+_QUERIES = frozenset({"parameters", "limit", "union", "threads"})
+"""Options that DuckDB and Spark take as a query."""
+_TAKEN = {
+    "duckdb": frozenset({*_QUERIES, "batch_rows"}),
+    "spark": frozenset({"parameters", "limit", "union", "split_bytes"}),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A read of a table.
+
+    columns: None: all. where: None: every row; `?` in it stand for `parameters`. at: the id of a snapshot or version;
+    None: the one that is asked about. union: reads whose rows come too. settings: `threads`, `batch_rows`,
+    `split_bytes`.
+    """
+
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    parameters: tuple[object, ...] = ()
+    at: int | None = None
+    limit: int | None = None
+    union: tuple[Ask, ...] = ()
+    settings: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def options(self) -> frozenset[str]:
+        """The options that an engine must take."""
+        given = {"parameters": self.parameters, "limit": self.limit is not None, "union": self.union}
+        return frozenset({name for name, value in given.items() if value} | self.settings.keys())
+
+    def sql(self, tables: Mapping[int | None, str] | None = None) -> str:
+        """The read as a query in DuckDB's dialect. tables: names by moments; None: of a table `t`."""
+        name = f"t{'' if self.at is None else f' AT (VERSION => {self.at})'}" if tables is None else tables[self.at]
+        columns = "*" if self.columns is None else ", ".join(map(quoted, self.columns))
+        where = "" if self.where is None else f" WHERE {self.where}"
+        parts = [f"SELECT {columns} FROM {name}{where}", *(each.sql(tables) for each in self.union)]
+        return " UNION ALL ".join(parts) + ("" if self.limit is None else f" LIMIT {self.limit}")
+
+    def __str__(self) -> str:
+        told = [f"{name} = {value:,}" for name, value in self.settings.items()]
+        told += [f"? = {value!r}" for value in self.parameters]
+        return self.sql() + (f"  -- {', '.join(told)}" if told else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Reads of a snapshot by an engine."""
+
+    snapshot: Snapshot
+    engine: Engine
+
+    def takes(self) -> frozenset[str]:
+        """The options that the engine takes."""
+        if self.engine.options is None:
+            return _TAKEN.get(self.engine.name, frozenset())
+        return self.engine.options()
+
+    def rows(self, ask: Ask, *, by_query: bool = False) -> pa.Table:
+        """The rows. by_query: True: DuckDB and Spark run a query, whose types need not be those of a plain read.
+
+        Raises UnsupportedError: the engine declines. Other HarnessErrors: it fails.
+        """
+        missing = sorted(ask.options - self.takes())
+        if missing:
+            raise UnsupportedError(f"{self.engine.name} takes no {missing[0]}")
+        if self.engine.name in _TAKEN and (by_query or ask.options & _QUERIES):
+            return self._queried(ask)
+        plan = self._plan(ask)
+        if self.engine.read is not None:
+            options: dict[str, object] = {**ask.settings, "limit": ask.limit, "union": [*map(self._plan, ask.union)]}
+            rows = self.engine.read(plan, {name: value for name, value in options.items() if value not in (None, [])})
+            if repeated := [name for name, times in Counter(rows.column_names).items() if times > 1]:
+                raise EngineError(f"{self.engine.name} gives column {visible(repeated[0])} twice")
+            return rows
+        if "batch_rows" in ask.settings:
+            size = ask.settings["batch_rows"]
+            with self.snapshot.to_batches(columns=ask.columns, where=ask.where, batch_rows=size) as batches:
+                return pa.Table.from_batches(batches, batches.schema)
+        with _split(ask.settings.get("split_bytes")):
+            return self.engine.to_arrow(plan)
+
+    def count(self, where: str | None) -> int | None:
+        """The number of rows, as the engine counts them; None: it does not."""
+        if self.engine.name == "duckdb":
+            return self.snapshot.count(where=where)
+        return None if self.engine.count is None else self.engine.count(self.snapshot.plan((), where))
+
+    def before(self) -> int | None:
+        """The snapshot or version before, if it has the same columns."""
+        source = self.snapshot.source
+        try:
+            points = {point["id"]: point["parent_id"] for point in source.snapshots()}
+            parent = points.get(self.snapshot.id)
+            same = parent in points and self._at(parent).schema.fields == self.snapshot.schema.fields
+        except HarnessError:
+            return None
+        return parent if same else None
+
+    def _at(self, point: int | None) -> Snapshot:
+        if point is None:
+            return self.snapshot
+        return replace(self.snapshot, selection=self.snapshot.source.select(point, None, None))
+
+    def _plan(self, ask: Ask) -> PlannedScan:
+        return self._at(ask.at).plan(ask.columns, ask.where)
+
+    def _queried(self, ask: Ask) -> pa.Table:
+        moments = {each.at for each in (ask, *ask.union)}
+        names = {at: "t" if at is None else f"t{at}" for at in moments}
+        threads = ask.settings.get("threads")
+        connection = None if threads is None else duckdb.connect(config={"threads": threads})
+        try:
+            found: Any = run_query(
+                ask.sql(names),
+                {name: self._at(at) for at, name in names.items()},
+                params=list(ask.parameters) or None,
+                engine=self.engine.name,
+                connection=connection,
+            )
+            if self.engine.name != "duckdb":
+                return _spark_rows(found, self.snapshot.source.location)
+            rows: pa.Table = found.to_arrow_table()
+        except duckdb.Error as error:
+            raise EngineError(str(error), table=self.snapshot.source.location) from error
+        finally:
+            if connection is not None:
+                connection.close()
+        return rows
+
+
+def _spark_rows(frame: Any, location: str) -> pa.Table:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from harness.engines.spark.executor_python import engine_error
+
+    try:
+        rows: pa.Table = frame.toArrow()
+    except (PySparkException, Py4JError) as error:
+        raise engine_error(error, location) from error
+    return rows
+
+
+@contextmanager
+def _split(size: int | None) -> Iterator[None]:
+    """Has Spark read files in parts of so many bytes; None: as ever."""
+    if size is None:
+        yield
+        return
+    from harness.engines.spark.session import spark_session
+
+    conf, name = spark_session().conf, "spark.sql.files.maxPartitionBytes"
+    before = conf.get(name)
+    conf.set(name, str(size))
+    try:
+        yield
+    finally:
+        conf.set(name, str(before))
+
+
+# Copies of a table that must read alike: a slice of all rows, and slices of this slice with other metadata.
+
+MOST_BYTES = 1 << 30
+"""Bytes of data files that are copied at most."""
+MOVED = "moved"
+COPIES: Mapping[str, tuple[str, SliceRequest]] = {
+    MOVED: ("", SliceRequest(max_bytes=MOST_BYTES)),
+    "order": ("--reverse", SliceRequest(reverse=True, link=True)),
+    "statistics": ("--without-statistics", SliceRequest(statistics=False, link=True)),
+}
+"""The options of `harness pull` that make each copy, and its request."""
+
+
+class Copies:
+    """The copies of a snapshot, each made when it is first asked for, in a directory that goes at the end."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._directory: TemporaryDirectory[str] | None = None
+        self._made: dict[str, Snapshot | UnsupportedError] = {}
+
+    def __enter__(self) -> Copies:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._directory is not None:
+            self._directory.cleanup()
+
+    def of(self, name: str) -> Snapshot:
+        """The copy.
+
+        Raises:
+            UnsupportedError: the table may not be copied, is larger than `MOST_BYTES`, or harness does not read it.
+            EngineError: harness plans other files or deletes of the copy than of the table.
+        """
+        if name not in self._made:
+            try:
+                source = self._snapshot if name == MOVED else self.of(MOVED)
+                self._made[name] = self._copy(name, source)
+            except HarnessError as error:
+                self._made[name] = UnsupportedError(f"Cannot copy the table: {error.message}")
+        found = self._made[name]
+        if isinstance(found, UnsupportedError):
+            raise found
+        request = COPIES[name][1]
+        if _planned(found, counts=request.statistics) != _planned(self._snapshot, counts=request.statistics):
+            location = shown(self._snapshot.source.location)
+            raise EngineError(f"The copy of {location} has other files or deletes than the table, which is our fault")
+        return found
+
+    def _copy(self, name: str, source: Snapshot) -> Snapshot:
+        roots = self._snapshot.plan().storage.roots
+        if roots is not None and roots.outside is Outside.REFUSE:
+            raise UnsupportedError("it is held to its own files")
+        _planned(source, counts=True)  # refuses broken deletes before anything is written
+        if self._directory is None:
+            self._directory = TemporaryDirectory(prefix="harness-copies-", ignore_cleanup_errors=True)
+        place = Path(self._directory.name) / name
+        with warnings.catch_warnings(), reading(source.source, source.selection.snapshot):
+            warnings.simplefilter("ignore", HarnessWarning)
+            make(source, place, COPIES[name][1])
+        return open_table(place).snapshot()
+
+
+def _planned(snapshot: Snapshot, *, counts: bool) -> Counter[tuple[Any, ...]]:
+    """The live files by format, deleted positions, and with counts also by rows and number of equality deletes.
+
+    Without bounds more equality deletes apply, to no row.
+    """
+    plan = snapshot.plan()
+    dead = plan.load_positions(range(plan.files.num_rows))
+    names = ("format", "record_count", "delete_set")
+    files = zip(*(plan.files.column(name).to_pylist() for name in names), strict=True)
+    return Counter(
+        (format_, (rows, len(plan.delete_sets[deletes])) if counts else None, _digest(dead.get(ordinal, ())))
+        for ordinal, (format_, rows, deletes) in enumerate(files)
+    )
+
+
+def _digest(positions: Any) -> bytes:
+    return np.fromiter(positions, np.uint64, len(positions)).tobytes()

@@ -1,0 +1,304 @@
+"""Cases of published suites: tables in a directory, with reads and what these must give.
+
+    suite.json                        a suite that `harness scenarios build` wrote
+    NAME/test_case_info.json          a case of Delta's acceptance tests (DAT): `delta/`, and for each reading
+    NAME/expected/latest, expected/vN `table_content/*.parquet` and `table_version_metadata.json`
+    NAME/specs/CASE.json              a case of the acceptance workloads: `delta/`, and rows of a read in
+    NAME/expected/CASE/expected_data  Parquet files
+
+Names that begin with `.` or `_` are Spark's own and hold no rows. Whatever a case asks that harness does not know is
+counted by kind, and not run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+
+from harness.errors import RequestError, counted
+from harness.metadata.files.parquet import open_parquet
+from harness.suite.foreign_files import MOST_BYTES, MOST_ROWS, path_below, read_below, read_json
+from harness.suite.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector, Scenario, TableCase
+from harness.suite.suite import INDEX, load_case, load_suite
+from harness.table import open_table
+
+_DAT, _WORKLOADS = "test_case_info.json", "specs"
+_SNAPSHOTS = ("snapshot", "snapshotConstruction", "snapshot_construction")
+_KNOWN = {"type", "name", "description", "version", "timestamp", "predicate", "columns", "expected", "error"}
+_SHOWN = ("fileCount", "filesSkipped")
+"""Numbers of files, which bind no reader."""
+_BATCH_ROWS = 1024
+"""Rows of Parquet that are decoded before their size is checked: a long text may be the value of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cases:
+    """The cases of a directory. not_run: by kind of cases, their number in words. features: meanings by name."""
+
+    directory: Path
+    cases: tuple[TableCase, ...]
+    not_run: Mapping[str, str]
+    features: Mapping[str, str]
+
+
+_FACTS: Mapping[str, Callable[[Any], object]] = {
+    "version": lambda state: state.version,
+    "minReaderVersion": lambda state: state.protocol.min_reader_version,
+    "minWriterVersion": lambda state: state.protocol.min_writer_version,
+    "readerFeatures": lambda state: sorted(state.protocol.reader_features or ()),
+    "writerFeatures": lambda state: sorted(state.protocol.writer_features or ()),
+    "id": lambda state: state.metadata.id,
+    "name": lambda state: state.metadata.name,
+    "description": lambda state: state.metadata.description,
+    "provider": lambda state: state.metadata.provider,
+    "schemaString": lambda state: json.loads(state.metadata.schema_string),
+    "partitionColumns": lambda state: list(state.metadata.partition_columns),
+    "configuration": lambda state: dict(state.metadata.configuration),
+}
+"""The facts of a version that cases say, and where harness has them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataRead(ResolvedExpectation):
+    """A read of a version's protocol and metadata in place of its rows, which only harness's own readers do.
+
+    expected: a row of `name` and `value` for each fact, values as JSON.
+    """
+
+    def rows(self, location: str) -> pa.Table:
+        """The facts as harness reads them. Raises as `harness.open_table` and `Table.snapshot`."""
+        snapshot: Any = open_table(location).snapshot(**self.at.arguments())
+        state = snapshot.selection.snapshot.state
+        assert isinstance(self.expected, pa.Table)
+        return _facts({name: _FACTS[name](state) for name in self.expected["name"].to_pylist()})
+
+
+def _facts(known: Mapping[str, object]) -> pa.Table:
+    values = [json.dumps(value, sort_keys=True) for value in known.values()]
+    return pa.table({"name": list(known), "value": values}, pa.schema([("name", pa.string()), ("value", pa.string())]))
+
+
+class _NotKnown(Exception):
+    """The kind of a case that is not run."""
+
+
+def load_cases(directory: Path) -> Cases:
+    """The cases of a directory, by name.
+
+    Raises:
+        RequestError: there is no case, or a file of one cannot be read.
+    """
+    if (directory / INDEX).exists():
+        suite = load_suite(directory)
+        cases = [load_case(path) for path in suite.cases.values()]
+        return Cases(directory=directory, cases=tuple(cases), not_run={}, features=suite.features)
+    found: dict[str, TableCase] = {}
+    not_run: Counter[str] = Counter()
+    for file, load in _files(directory):
+        try:
+            found |= {case.scenario.name: case for case in load(file, directory)}
+        except _NotKnown as kind:
+            not_run[str(kind)] += 1
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+            raise RequestError(f"Cannot read the case: {type(error).__name__}: {error}", file=str(file)) from error
+    if not found and not not_run:
+        raise RequestError(
+            f"No cases: expected {INDEX}, folders with {_DAT}, or folders {_WORKLOADS}", file=str(directory)
+        )
+    told = {kind: f"{counted(number, 'case')} of a kind that is not known" for kind, number in sorted(not_run.items())}
+    return Cases(directory=directory, cases=tuple(found[name] for name in sorted(found)), not_run=told, features={})
+
+
+def _files(directory: Path) -> Iterator[tuple[Path, Any]]:
+    for path in sorted(directory.rglob("*.json")):
+        if path.name == _DAT:
+            yield path, _dat
+        elif path.parent.name == _WORKLOADS:
+            yield path, _workload
+
+
+def _case(name: str, title: str, table: Path, reads: list[ResolvedExpectation]) -> TableCase:
+    told = Scenario(
+        name=name,
+        path=None,
+        title=title,
+        format="delta",
+        clauses=(),
+        features=(),
+        table={},
+        history=(),
+        expectations=(),
+    )
+    return TableCase(scenario=told, location=table, metadata_path=None, expectations=tuple(reads))
+
+
+def _object(path: Path, directory: Path) -> dict[str, Any]:
+    document = read_json(directory, str(path.relative_to(directory)))
+    if not isinstance(document, dict):
+        raise ValueError("not an object")
+    return document
+
+
+# Delta's acceptance tests.
+
+
+def _dat(file: Path, directory: Path) -> Iterator[TableCase]:
+    """A case of the rows, and a case of what the versions' metadata says."""
+    folder, info = file.parent, _object(file, directory)
+    name = folder.name if folder == directory else folder.relative_to(directory).as_posix()
+    rows: list[ResolvedExpectation] = []
+    facts: list[ResolvedExpectation] = []
+    for reading in sorted(path for path in (folder / "expected").iterdir() if path.is_dir()):
+        if reading.name != "latest" and not (reading.name[0] == "v" and reading.name[1:].isdigit()):
+            raise _NotKnown(f"DAT reading {reading.name}")
+        version = None if reading.name == "latest" else int(reading.name[1:])
+        at, number = ResolvedSelector(version=version), len(rows) + 1
+        rows.append(ResolvedExpectation(number=number, at=at, expected=_rows(reading / "table_content", directory)))
+        told = _object(reading / "table_version_metadata.json", directory)
+        said = {
+            "version": told["version"],
+            "minReaderVersion": told["min_reader_version"],
+            "minWriterVersion": told["min_writer_version"],
+            "configuration": told["properties"],
+        }
+        facts.append(MetadataRead(number=number, at=at, expected=_facts(said)))
+    title = str(info.get("description") or info.get("name") or name)
+    table = path_below(directory, str((folder / "delta").relative_to(directory)))
+    yield _case(name, title, table, rows)
+    yield _case(f"{name}/table_version_metadata", f"Metadata of: {title}", table, facts)
+
+
+def _rows(folder: Path, directory: Path) -> pa.Table:
+    """The rows of a folder of Parquet files, below the directory of the cases."""
+    parts = [path.relative_to(folder).parts for path in folder.rglob("*.parquet")]
+    kept = [folder.joinpath(*each) for each in sorted(parts) if not any(part[0] in "._" for part in each)]
+    if not kept:
+        raise _NotKnown("read without a file of expected rows")
+    return pa.concat_tables([_file_rows(path, directory) for path in kept], promote_options="permissive")
+
+
+def _file_rows(path: Path, directory: Path) -> pa.Table:
+    """The rows of a file of Spark's, whose INT96 are instants and lack the mark for it."""
+    data = read_below(directory, str(path.relative_to(directory)))
+    with open_parquet(pa.BufferReader(data)) as file:
+        rows, leaves = _decoded(file, path), [file.schema.column(i) for i in range(len(file.schema))]
+    instants = {leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96"}
+    schema = [field.with_type(_instants(field.type)) if field.name in instants else field for field in rows.schema]
+    return rows.cast(pa.schema(schema)).replace_schema_metadata(None)
+
+
+def _decoded(file: Any, path: Path) -> pa.Table:
+    """The rows of a Parquet file. Raises RequestError: they take more than a limit."""
+    batches, size = [], 0
+    if file.metadata.num_rows > MOST_ROWS:
+        raise RequestError(f"Cannot read file: it has more than {MOST_ROWS:,} rows", file=str(path))
+    for batch in file.iter_batches(_BATCH_ROWS):
+        size += batch.nbytes
+        if size > MOST_BYTES:
+            raise RequestError(f"Cannot read file: its rows take more than {MOST_BYTES:,} bytes", file=str(path))
+        batches.append(batch)
+    return pa.Table.from_batches(batches, batches[0].schema if batches else file.schema_arrow)
+
+
+def _instants(type_: pa.DataType) -> pa.DataType:
+    """The type with its timestamps in UTC."""
+    if pa.types.is_timestamp(type_):
+        return pa.timestamp("us", "UTC")
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_instants(field.type)) for field in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_instants(type_.value_type)))
+    if pa.types.is_map(type_):
+        return pa.map_(_instants(type_.key_type), _instants(type_.item_type))
+    return type_
+
+
+# The acceptance workloads.
+
+
+def _workload(file: Path, directory: Path) -> Iterator[TableCase]:
+    spec, folder = _object(file, directory), file.parent.parent
+    name = file.stem if folder == directory else f"{folder.relative_to(directory).as_posix()}/{file.stem}"
+    kind, expected = str(spec.get("type")), spec.get("expected") or {}
+    if kind not in ("read", *_SNAPSHOTS):
+        raise _NotKnown(kind)
+    if unknown := sorted(spec.keys() - _KNOWN):
+        raise _NotKnown(f"{kind} with {unknown[0]}")
+    at = _moment(spec)
+    columns, where = spec.get("columns"), _condition(spec.get("predicate"))
+    shown = [f"{key} {expected[key]}" for key in _SHOWN if key in expected]
+    title = str(spec.get("description") or spec.get("name") or file.stem) + (f" ({', '.join(shown)})" if shown else "")
+    asked: dict[str, Any] = {"number": 1, "at": at, "where": where}
+    asked["columns"] = None if columns is None else tuple(columns)
+    refusal = _refusal(spec)
+    if refusal is not None:
+        # A version that cannot be had has no rows either, so any reader can be asked.
+        read = ResolvedExpectation(**asked, expected=refusal)
+    elif "expected" not in spec:
+        raise _NotKnown(f"{kind} without an expectation")
+    elif kind == "read":
+        rows = _rows(folder / "expected" / file.stem / "expected_data", directory)
+        if rows.num_rows != expected.get("rowCount", rows.num_rows):
+            raise _NotKnown("read whose rowCount is not that of its expected rows")
+        read = ResolvedExpectation(**asked, expected=rows)
+    else:
+        read = MetadataRead(**asked, expected=_facts(_told(expected)))
+    yield _case(name, title, path_below(directory, str((folder / "delta").relative_to(directory))), [read])
+
+
+def _refusal(spec: Mapping[str, Any]) -> ExpectedError | None:
+    """The error that a case asks for, of whatever class a reader has for it."""
+    version = spec.get("version")
+    if "error" not in spec and not (isinstance(version, int) and version < 0):
+        return None
+    code = str((spec.get("error") or {}).get("errorCode", "a version that cannot be"))
+    # A reader that declines such a table does as it must.
+    declined = any(word in code.upper() for word in ("UNSUPPORTED", "FEATURE", "PROTOCOL"))
+    return ExpectedError("UnsupportedError" if declined else "HarnessError", match=code)
+
+
+def _moment(spec: Mapping[str, Any]) -> ResolvedSelector:
+    text = spec.get("timestamp")
+    if text is None:
+        return ResolvedSelector(version=spec.get("version"))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise _NotKnown("timestamp in another form than ISO 8601") from None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return ResolvedSelector(timestamp_ms=round(moment.timestamp() * 1000))
+
+
+def _condition(predicate: str | None) -> str | None:
+    """A predicate of Spark as DuckDB says it."""
+    if predicate is None:
+        return None
+    try:
+        return sqlglot.transpile(predicate, read="spark", write="duckdb")[0]
+    except sqlglot.errors.SqlglotError:
+        raise _NotKnown("predicate that cannot be parsed") from None
+
+
+def _told(expected: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of a snapshot that a case says. The time of creation is none: a copy has another."""
+    protocol, metadata = expected.get("protocol") or {}, expected.get("metadata") or {}
+    facts = {
+        **protocol,
+        **{name: sorted(protocol[name]) for name in ("readerFeatures", "writerFeatures") if protocol.get(name)},
+        **{name: value for name, value in metadata.items() if name not in ("format", "createdTime")},
+    }
+    if "format" in metadata:
+        facts["provider"] = metadata["format"]["provider"]
+    if "schemaString" in metadata:
+        facts["schemaString"] = json.loads(metadata["schemaString"])
+    if unknown := sorted(facts.keys() - _FACTS.keys()):
+        raise _NotKnown(f"snapshot with {unknown[0]}")
+    return facts

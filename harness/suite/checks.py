@@ -1,0 +1,284 @@
+"""Checks of one engine on one table: two reads that must agree, their outcome, and how to see it again.
+
+`harness.suite.itself` has the table of shapes, which says which reads these are.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import field, replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.diff.compare import compare
+from harness.diff.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations
+from harness.diff.result import BatchEntry, BatchOutcome, entry_of
+from harness.errors import HarnessError, UnsupportedError, counted, visible
+from harness.metadata.filters.sqltext import quoted, text
+from harness.storage.records import dataclass
+from harness.suite.asking import COPIES, Ask, Copies, Reads
+
+MOST_COLUMNS = 12
+"""Columns that are read alone, and whose values make filters: the first ones of a table."""
+_FEW_COLUMNS = 4
+_LONGEST = 40  # characters of a text in a filter
+_TYPES = Relaxations(types=ALL_TYPE_RULES)
+"""Readers of other projects may give one column in two types, whose values are the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnCondition:
+    """A condition on a column. shape: with `{}` for the column and each value. values: in Python, and as SQL literals.
+
+    is_main: also for reads that are made once for a column.
+    """
+
+    column: str
+    shape: str
+    values: tuple[tuple[Any, str], ...] = ()
+    is_main: bool = False
+
+    @property
+    def where(self) -> str:
+        """The condition in DuckDB's SQL."""
+        return self.shape.format(quoted(self.column), *(literal for _, literal in self.values))
+
+    @property
+    def parametrised(self) -> str:
+        """The condition with `?` in place of each value."""
+        return self.shape.format(quoted(self.column), *("?" for _ in self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The rows where a condition holds."""
+
+    condition: ColumnCondition
+    rows: pa.Table
+
+    @property
+    def shown(self) -> str:
+        """The condition in the names of checks."""
+        return self.condition.where.replace('"', "")
+
+
+@dataclass(slots=True, kw_only=True)
+class Checks:
+    """The checks of an engine on a table.
+
+    whole: all rows, as the engine gave them. asked: the engine's name, for commands. filters: more conditions to try.
+    is_short: True: two conditions on each of few columns. declined: by shape, the reads that the engine declined.
+    """
+
+    reads: Reads
+    whole: pa.Table
+    copies: Copies
+    asked: str
+    max_rows: int
+    filters: tuple[str, ...] = ()
+    is_short: bool = False
+    declined: Counter[str] = field(default_factory=Counter)
+    _queried: pa.Table | None = None
+
+    def entries(self, shapes: Sequence[QueryShape]) -> Iterator[tuple[QueryShape, BatchEntry]]:
+        """The checks of these shapes, those of the table first."""
+        for shape in shapes:
+            if shape.of_table is not None:
+                yield from self._entries(shape, shape.of_table(self))
+        by_condition = [(shape, shape.of_condition) for shape in shapes if shape.of_condition is not None]
+        of_filters = next((shape for shape, _ in by_condition if shape.name == "filters"), None)
+        for condition in self._conditions() if by_condition else ():
+            try:
+                kept = Kept(condition, self.reads.rows(Ask(where=condition.where)))
+            except UnsupportedError:
+                self.declined[(of_filters or by_condition[0][0]).name] += 1
+            except HarnessError as error:
+                entry = BatchEntry(
+                    name=f"rows where {condition.where}", outcome=BatchOutcome.FAILED, message=str(error)
+                )
+                yield of_filters or by_condition[0][0], entry
+            else:
+                for shape, of_condition in by_condition:
+                    yield from self._entries(shape, of_condition(self, kept))
+
+    def all_rows(self, *, by_query: bool) -> pa.Table:
+        """All rows. by_query: as a query gives them, in the types of queries."""
+        if not by_query:
+            return self.whole
+        if self._queried is None:
+            self._queried = self.reads.rows(Ask(), by_query=True)
+        return self._queried
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that are read alone, and whose values make filters."""
+        return list(self.whole.column_names[: _FEW_COLUMNS if self.is_short else MOST_COLUMNS])
+
+    def _conditions(self) -> Iterator[ColumnCondition]:
+        for where in self.filters:
+            yield ColumnCondition(column="", shape=where.replace("{", "{{").replace("}", "}}"))
+        for name in self.names:
+            yield from _conditions(name, self.whole.column(name), is_short=self.is_short)
+
+    def _entries(self, shape: QueryShape, checks: Iterable[Check]) -> Iterator[tuple[QueryShape, BatchEntry]]:
+        if shape.needs is not None and shape.needs not in self.reads.takes():
+            self.declined[shape.name] += 1
+            return
+        try:
+            for check in checks:
+                entry = self._tried(shape, check)
+                if entry is not None:
+                    yield shape, entry
+        except UnsupportedError:  # between checks: of a copy that cannot be made
+            self.declined[shape.name] += 1
+        except HarnessError as error:
+            yield shape, BatchEntry(name=shape.name, outcome=BatchOutcome.FAILED, message=str(error))
+
+    def _tried(self, shape: QueryShape, check: Check) -> BatchEntry | None:
+        """The outcome of a check; None: the engine declines it, which is counted."""
+        try:
+            entry = self._entry(shape, check)
+        except UnsupportedError:
+            self.declined[shape.name] += 1
+            return None
+        except (HarnessError, pa.ArrowException) as error:  # of parts whose types have nothing in common
+            return BatchEntry(name=check.name, outcome=BatchOutcome.FAILED, message=str(error))
+        if entry is None:
+            self.declined["counts"] += 1
+        return entry
+
+    def _entry(self, shape: QueryShape, check: Check) -> BatchEntry | None:
+        """The outcome of a check; None: the engine does not count. Raises UnsupportedError: it declines a read."""
+        try:
+            expected = check.expected()
+        except HarnessError as error:  # of the files of an older moment, say
+            raise UnsupportedError(f"The first read fails: {error.message}") from error
+        found = check.found()
+        if found is None:
+            return None
+        if isinstance(found, int):
+            outcome = BatchOutcome.EQUAL if found == expected.num_rows else BatchOutcome.DIFFERENT
+            message = f"counted {found:,}, read {counted(expected.num_rows, 'row')}"
+            entry = BatchEntry(name=check.name, outcome=outcome, message=message, report=message)
+        else:
+            relaxed = _TYPES if self.reads.engine.read is not None else NOTHING
+            names = check.left, check.name
+            compared = compare(expected, found, names=names, max_rows=self.max_rows, relaxations=relaxed)
+            entry = entry_of(check.name, compared)
+            if check.limit is not None:
+                wanted = min(check.limit, expected.num_rows)
+                right = found.num_rows == wanted and not compared.only_right and not compared.counting
+                strange = f", {compared.only_right:,} of them not in {check.left}" if compared.only_right else ""
+                message = f"{counted(found.num_rows, 'row')} of {wanted:,}{strange}"
+                outcome = BatchOutcome.EQUAL if right else BatchOutcome.DIFFERENT
+                entry = replace(entry, outcome=outcome, message=message)
+        if entry.outcome is not BatchOutcome.DIFFERENT:
+            return entry
+        again = self._again(shape)
+        asked = [f"{check.left}:", *map(str, check.of), f"{check.name}:", *map(str, check.asks), "again:", *again]
+        lines = [visible(line if line.endswith(":") else f"  {line}") for line in asked]
+        return replace(entry, asked=tuple(lines), report="\n".join([*lines, "", entry.report or ""]))
+
+    def _again(self, shape: QueryShape) -> list[str]:
+        """The commands that show a difference again."""
+        snapshot = self.reads.snapshot
+        table, engine = shlex.quote(snapshot.source.location), shlex.quote(self.asked)
+        current = snapshot.source.current
+        if current is not None and snapshot.id != current.id:
+            table += f" --at {snapshot.id}"
+        if shape.name in COPIES:
+            options = COPIES[shape.name][0]
+            pull = f"harness pull {table} copy {options}".rstrip()
+            return [pull, f"harness diff {table} copy --engines {engine}"]
+        return [f"harness diff {table} --engines {engine} --against-itself --shapes {shape.name}"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """Two reads that must agree.
+
+    name: of the second read; left: of the first. expected: the rows of the first; found: those of the second, or a
+    number of rows, or None, where the engine has no such read. of, asks: the reads of both, for people.
+    limit: the second gives so many rows of the first; None: all.
+    """
+
+    name: str
+    expected: Callable[[], pa.Table]
+    found: Callable[[], pa.Table | int | None]
+    asks: Sequence[Ask | str]
+    left: str = "all rows"
+    of: Sequence[Ask | str] = (Ask(),)
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryShape:
+    """A way of reading, and the rows that it must give.
+
+    read, holds: in words. needs: the option that an engine must take; None: none.
+    of_table, of_condition: the checks of a table, and those of each condition.
+    """
+
+    name: str
+    read: str
+    holds: str
+    needs: str | None = None
+    of_table: Callable[[Checks], Iterator[Check]] | None = None
+    of_condition: Callable[[Checks, Kept], Iterator[Check]] | None = None
+
+
+# Conditions, by the values that a table has.
+
+
+def _conditions(name: str, column: pa.ChunkedArray, *, is_short: bool) -> Iterator[ColumnCondition]:
+    """Conditions on a column by which a reader may skip files, with the least, middle and greatest value."""
+    values = _values(column)
+    if not is_short or not values:
+        yield ColumnCondition(column=name, shape="{} IS NULL")
+    if not values:
+        return
+    least, middle, greatest = values[0], values[len(values) // 2], values[-1]
+    yield ColumnCondition(column=name, shape="{} = {}", values=(middle,), is_main=True)
+    yield ColumnCondition(column=name, shape="{} IN ({}, {})", values=(least, greatest))
+    if not is_short:
+        for value in {literal: (each, literal) for each, literal in (least, greatest) if literal != middle[1]}.values():
+            yield ColumnCondition(column=name, shape="{} = {}", values=(value,))
+        yield ColumnCondition(column=name, shape="{} < {}", values=(middle,))
+        yield ColumnCondition(column=name, shape="{} <> {}", values=(middle,))
+
+
+def _values(column: pa.ChunkedArray) -> Sequence[tuple[object, str]]:
+    """The distinct values of a column with SQL literals, in ascending order; none where no reader compares the type."""
+    kind = column.type
+    simple = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_date)
+    if not (any(test(kind) for test in (*simple, pa.types.is_string, pa.types.is_large_string))):
+        return ()
+    found = pc.unique(column.combine_chunks()).drop_null()
+    if pa.types.is_date(kind):  # Python's have the years 1 to 9999
+        first, last = (pa.scalar(day, kind) for day in (datetime.date.min, datetime.date.max))
+        found = found.filter(pc.and_(pc.greater_equal(found, first), pc.less_equal(found, last)))
+    literals = {value: literal for value in found.to_pylist() if (literal := _literal(value)) is not None}
+    return [(value, literals[value]) for value in sorted(literals)]
+
+
+def _literal(value: object) -> str | None:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return repr(value) if math.isfinite(value) else None
+        case str():
+            return text(value) if len(value) <= _LONGEST and value.isprintable() else None
+        case datetime.date():
+            return f"DATE '{value.isoformat()}'"
+        case Decimal():
+            return f"{value:f}"
+        case _:
+            return str(value)

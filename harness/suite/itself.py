@@ -1,0 +1,322 @@
+"""A reader against itself: reads of one snapshot that must agree, whatever the right rows are.
+
+All rows are the rows where a condition holds, with those where it does not and those where its column is null. Each
+column alone is the column of all rows. A count is the number of rows. A copy with other metadata gives the same rows.
+A filter skips files and row groups, a projection leaves columns out, a limit ends early, and a count may ask the
+metadata alone: where one of them forgets deletes or trusts a wrong bound, two answers differ. Needs neither a second
+reader nor an oracle. `SHAPES` is the table of all that is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from harness.diff.opening import engine_version
+from harness.diff.result import Batch, BatchEntry
+from harness.engines.registry import find_engine
+from harness.errors import RequestError, counted
+from harness.metadata.filters.sqltext import quoted
+from harness.snapshot import Snapshot
+from harness.storage.threads import phase
+from harness.suite.asking import Ask, Copies, Reads
+from harness.suite.checks import Check, Checks, Kept, QueryShape
+
+
+def against_itself(
+    snapshot: Snapshot, engine: str = "duckdb", *, max_rows: int = 20, shapes: Sequence[str] | None = None
+) -> Batch:
+    """Reads a snapshot in many ways that must agree: whole, by columns, filters, counts and limits, and from copies.
+
+    All rows of the snapshot are held in memory. Filters compare columns with values that the table has. Copies of the
+    table, with other metadata, are made in a temporary directory. A read that the engine declines is left out, and
+    counted in the title.
+
+    Args:
+        engine: an engine, or a reader of another project, as for `harness.compare`.
+        max_rows: differing rows that each report shows.
+        shapes: names of the ways of reading, see `docs/how-to/compare-readers.md`; None: all.
+
+    Raises:
+        RequestError: there is no such engine, or no such shape. Other HarnessErrors: as reading all rows raises.
+    """
+    chosen = shapes_of(shapes)
+    reads = Reads(snapshot, find_engine(engine))
+    with phase("reading all rows"):
+        whole = reads.rows(Ask())
+    entries: list[BatchEntry] = []
+    with Copies(snapshot) as copies, phase("reading in other ways", unit="checks") as advance:
+        checks = Checks(reads=reads, whole=whole, copies=copies, asked=engine, max_rows=max_rows)
+        for _, entry in checks.entries(chosen):
+            entries.append(entry)
+            advance(1)
+    declined = sum(checks.declined.values())
+    numbers = f"{counted(len(entries), 'check')} of {counted(whole.num_rows, 'row')}"
+    told = f", {counted(declined, 'read')} declined ({', '.join(checks.declined)})" if declined else ""
+    title = f"{engine_version(engine)} against itself, {numbers}{told}"
+    return Batch(title=title, sides=("all rows, then", "asked of the reader"), entries=tuple(entries))
+
+
+def shapes_of(names: Sequence[str] | None) -> tuple[QueryShape, ...]:
+    """The shapes of these names; None: all. Raises RequestError: there is no such shape."""
+    known = {shape.name: shape for shape in SHAPES}
+    for name in names or ():
+        if name not in known:
+            raise RequestError(f"Unknown shape {name!r}: there are {', '.join(known)}", options=("shapes",))
+    return tuple(known[name] for name in names or known)
+
+
+def _counts(checks: Checks) -> Iterator[Check]:
+    yield Check(
+        name="count(*)",
+        expected=lambda: checks.whole,
+        found=lambda: checks.reads.count(None),
+        asks=["SELECT count(*) FROM t"],
+    )
+
+
+def _counts_where(checks: Checks, kept: Kept) -> Iterator[Check]:
+    where = kept.condition.where
+    yield Check(
+        name=f"count(*) where {kept.shown}",
+        expected=lambda: kept.rows,
+        found=lambda: checks.reads.count(where),
+        asks=[f"SELECT count(*) FROM t WHERE {where}"],
+        left=f"rows where {kept.shown}",
+        of=[Ask(where=where)],
+    )
+
+
+def _again(checks: Checks) -> Iterator[Check]:
+    yield _read(checks, "all rows again", Ask())
+
+
+def _read(checks: Checks, name: str, ask: Ask, *, by_query: bool = False) -> Check:
+    """The check of a read that must give all rows, or those columns of all rows that it asks for."""
+
+    def expected() -> pa.Table:
+        rows = checks.all_rows(by_query=by_query)
+        return rows if ask.columns is None else rows.select(list(ask.columns))
+
+    return Check(
+        name=name,
+        expected=expected,
+        found=lambda: checks.reads.rows(ask, by_query=by_query),
+        asks=[ask],
+        limit=ask.limit,
+    )
+
+
+def _columns(checks: Checks) -> Iterator[Check]:
+    names = checks.names
+    yield _read(checks, "columns in reverse", Ask(columns=tuple(reversed(names))))
+    for name in names if len(names) > 1 else ():
+        yield _read(checks, f"column {name} alone", Ask(columns=(name,)))
+
+
+def _filters(checks: Checks, kept: Kept) -> Iterator[Check]:
+    """The rows where a condition holds, where it does not, and where it is null, are all rows."""
+    condition = kept.condition
+    rest = [Ask(where=f"NOT ({condition.where})")]
+    if not condition.column:
+        rest.append(Ask(where=f"({condition.where}) IS NULL"))
+    elif condition.values:
+        rest.append(Ask(where=f"{quoted(condition.column)} IS NULL"))
+    yield Check(
+        name=f"{kept.shown}, or not, or null",
+        expected=lambda: checks.whole,
+        found=lambda: _together([kept.rows, *map(checks.reads.rows, rest)]),
+        asks=[Ask(where=condition.where), *rest],
+    )
+
+
+def _together(rows: Iterable[pa.Table]) -> pa.Table:
+    return pa.concat_tables(rows, promote_options="permissive")
+
+
+def _hidden(checks: Checks, kept: Kept) -> Iterator[Check]:
+    condition = kept.condition
+    others = [name for name in checks.names if name != condition.column and name not in condition.where][:1]
+    if others:
+        ask = Ask(columns=tuple(others), where=condition.where)
+        yield Check(
+            name=f"{others[0]} where {kept.shown}",
+            expected=lambda: kept.rows.select(others),
+            found=lambda: checks.reads.rows(ask),
+            asks=[ask],
+            left=f"rows where {kept.shown}",
+            of=[Ask(where=condition.where)],
+        )
+
+
+def _parameters(checks: Checks, kept: Kept) -> Iterator[Check]:
+    condition = kept.condition
+    if condition.values:
+        literal = Ask(where=condition.where)
+        ask = Ask(where=condition.parametrised, parameters=tuple(value for value, _ in condition.values))
+        yield Check(
+            name=f"{condition.parametrised.replace(chr(34), '')} for {kept.shown}",
+            expected=lambda: checks.reads.rows(literal, by_query=True),
+            found=lambda: checks.reads.rows(ask),
+            asks=[ask],
+            left=f"rows where {kept.shown}",
+            of=[literal],
+        )
+
+
+def _limits(checks: Checks) -> Iterator[Check]:
+    count = checks.whole.num_rows
+    for limit in dict.fromkeys((1, max(1, count // 2), count + 1)):
+        yield _read(checks, f"limit {limit:,}", Ask(limit=limit), by_query=True)
+
+
+def _limits_where(checks: Checks, kept: Kept) -> Iterator[Check]:
+    where = kept.condition.where
+    if kept.condition.is_main:
+        yield Check(
+            name=f"limit 1 where {kept.shown}",
+            expected=lambda: checks.reads.rows(Ask(where=where), by_query=True),
+            found=lambda: checks.reads.rows(Ask(where=where, limit=1)),
+            asks=[Ask(where=where, limit=1)],
+            left=f"rows where {kept.shown}",
+            of=[Ask(where=where)],
+            limit=1,
+        )
+
+
+def _twice(checks: Checks) -> Iterator[Check]:
+    before = checks.reads.before()
+    if before is not None:
+        yield _union(checks, f"all rows, and those of {before}", (Ask(), Ask(at=before)))
+
+
+def _twice_where(checks: Checks, kept: Kept) -> Iterator[Check]:
+    where = kept.condition.where
+    if kept.condition.is_main:
+        yield _union(checks, f"{kept.shown}, and not, by one query", (Ask(where=where), Ask(where=f"NOT ({where})")))
+
+
+def _union(checks: Checks, name: str, parts: tuple[Ask, Ask]) -> Check:
+    first, second = parts
+    return Check(
+        name=name,
+        expected=lambda: _together(checks.reads.rows(part, by_query=True) for part in parts),
+        found=lambda: checks.reads.rows(replace(first, union=(second,))),
+        asks=[replace(first, union=(second,))],
+        left="both reads",
+        of=parts,
+    )
+
+
+def _threads(checks: Checks) -> Iterator[Check]:
+    for threads in (1, 4):
+        ask = Ask(settings={"threads": threads})
+        yield _read(checks, f"by {counted(threads, 'thread')}", ask, by_query=True)
+
+
+def _batches(checks: Checks) -> Iterator[Check]:
+    rows = max(1, checks.whole.num_rows // 1000)
+    yield _read(checks, f"by batches of {counted(rows, 'row')}", Ask(settings={"batch_rows": rows}))
+
+
+def _splits(checks: Checks) -> Iterator[Check]:
+    size = max(100, sum(checks.reads.snapshot.plan(()).files.column("size").to_pylist()) // 50)
+    yield _read(checks, f"by splits of {size:,} bytes", Ask(settings={"split_bytes": size}))
+
+
+def _copied(name: str) -> Callable[[Checks], Iterator[Check]]:
+    """The checks of a copy: all rows, and the count."""
+
+    def of_table(checks: Checks) -> Iterator[Check]:
+        copy = replace(checks.reads, snapshot=checks.copies.of(name))
+        yield replace(_read(checks, f"all rows, {name}", Ask()), found=lambda: copy.rows(Ask()))
+        (count,) = _counts(checks)
+        yield replace(count, name=f"count(*), {name}", found=lambda: copy.count(None))
+
+    return of_table
+
+
+def _without_statistics(checks: Checks, kept: Kept) -> Iterator[Check]:
+    if kept.condition.is_main or not kept.condition.column:
+        copy, ask = replace(checks.reads, snapshot=checks.copies.of("statistics")), Ask(where=kept.condition.where)
+        yield Check(
+            name=f"{kept.shown}, statistics",
+            expected=lambda: kept.rows,
+            found=lambda: copy.rows(ask),
+            asks=[ask],
+            left=f"rows where {kept.shown}",
+            of=[ask],
+        )
+
+
+SHAPES: tuple[QueryShape, ...] = (
+    QueryShape(
+        name="counts",
+        read="a count, with a condition and without",
+        holds="the number of rows",
+        of_table=_counts,
+        of_condition=_counts_where,
+    ),
+    QueryShape(name="again", read="all rows again", holds="all rows", of_table=_again),
+    QueryShape(
+        name="columns",
+        read="a column alone, and columns in another order",
+        holds="the same columns of all rows",
+        of_table=_columns,
+    ),
+    QueryShape(
+        name="filters",
+        read="the rows where a condition holds, where it does not, and where it is null",
+        holds="all rows",
+        of_condition=_filters,
+    ),
+    QueryShape(
+        name="hidden",
+        read="a column where a condition on another one holds",
+        holds="the column of the rows where it holds",
+        of_condition=_hidden,
+    ),
+    QueryShape(
+        name="parameters",
+        read="a condition with parameters in place of its values",
+        holds="the rows where it holds",
+        needs="parameters",
+        of_condition=_parameters,
+    ),
+    QueryShape(
+        name="limit",
+        read="`LIMIT n`, with a condition and without",
+        holds="`n` rows of all rows, or of those where the condition holds",
+        needs="limit",
+        of_table=_limits,
+        of_condition=_limits_where,
+    ),
+    QueryShape(
+        name="twice",
+        read="the table twice in one query, by two conditions or of two moments",
+        holds="the rows of both reads",
+        needs="union",
+        of_table=_twice,
+        of_condition=_twice_where,
+    ),
+    QueryShape(name="threads", read="one thread, and four", holds="all rows", needs="threads", of_table=_threads),
+    QueryShape(name="batches", read="batches of few rows", holds="all rows", needs="batch_rows", of_table=_batches),
+    QueryShape(name="splits", read="small parts of files", holds="all rows", needs="split_bytes", of_table=_splits),
+    QueryShape(name="moved", read="a copy in another directory", holds="all rows", of_table=_copied("moved")),
+    QueryShape(
+        name="order",
+        read="a copy whose metadata lists the files in the reverse order",
+        holds="all rows",
+        of_table=_copied("order"),
+    ),
+    QueryShape(
+        name="statistics",
+        read="a copy whose metadata has no bounds and counts of values, with a condition and without",
+        holds="all rows, or those where the condition holds",
+        of_table=_copied("statistics"),
+        of_condition=_without_statistics,
+    ),
+)
+"""All shapes; a new one is one entry here."""

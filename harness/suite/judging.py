@@ -1,0 +1,303 @@
+"""Judges one read by what it must give.
+
+Of harness's own engines, types must agree and an error must be of the class and say the words that the scenario
+demands; of the oracle, whose planner finds faults in its own words, the class. Of other engines only values are asked,
+whatever Arrow type carries them, and any refusal of a broken table will do that is not a crash or a hang.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import re
+import uuid
+from typing import Any
+
+import pyarrow as pa
+
+from harness.diff.compare import compare
+from harness.diff.printing import show
+from harness.diff.result import SchemaKind
+from harness.diff.schemas import normal_type
+from harness.errors import EngineError, HarnessError, UnsupportedError, counted
+from harness.metadata.files.variant import value_text
+from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, plain, with_children
+from harness.metadata.model.schema import METADATA
+from harness.suite.protocol import ERROR_CLASSES, UNSUPPORTED, error_class
+from harness.suite.results import Check, Outcome, ReadInfo
+from harness.suite.scenarios.model import ExpectedError, ResolvedExpectation
+from harness.suite.scenarios.verifying import agrees
+from harness.suite.workers import BROKEN
+
+
+def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
+    """The table of another engine in the wanted types, and a note for each changed column.
+
+    A UUID may be text, in any case, and bytes may be called text, also in maps, lists and structs; a map may be a list
+    of structs of a key and a value, and a variant its two binaries. Anything else is left as it is: `harness.diff`
+    compares by value, and says what it cannot compare.
+    """
+    notes = []
+    for number, field in enumerate(table.schema):
+        if wanted.get_field_index(field.name) < 0 or table.schema.get_field_index(field.name) < 0:
+            continue
+        column = table.column(number)
+        chunks = column.chunks or [pa.array([], column.type)]
+        changed = pa.chunked_array([_array(chunk, wanted.field(field.name).type) for chunk in chunks])
+        if not changed.type.equals(column.type):
+            notes.append(f"{field.name} is {column.type}, read as {changed.type}")
+            table = table.set_column(number, field.with_type(changed.type), changed)
+    return table, tuple(notes)
+
+
+def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    kind, type_ = pa.types, array.type
+    if isinstance(wanted, pa.UuidType) and kind.is_string(normal_type(type_)):
+        return _uuids(array, wanted)
+    if kind.is_binary(wanted) and kind.is_string(normal_type(type_)):
+        return array.cast(pa.binary())  # an engine may have one type for both
+    holds_pairs = is_list(type_) and kind.is_struct(type_.value_type) and type_.value_type.num_fields == 2
+    if kind.is_map(wanted) and (kind.is_map(type_) or holds_pairs):
+        return _map(array, wanted)
+    if kind.is_struct(wanted) and kind.is_struct(type_):
+        return _struct(array, wanted)
+    if kind.is_string(wanted) and kind.is_struct(type_) and {each.name for each in type_} == {"metadata", "value"}:
+        values = array.to_pylist()
+        texts = [None if each is None else value_text(each["metadata"], each["value"]) for each in values]
+        return pa.array(texts, pa.string())
+    if is_list(wanted) and is_list(type_):
+        elements = _array(plain(elements_of(array)), wanted.value_type)
+        return with_children(array, [elements], pa.list_(elements.type))
+    return array
+
+
+def _uuids(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    texts = array.to_pylist()
+    try:
+        values = [None if text is None else uuid.UUID(text).bytes for text in texts]
+    except ValueError:
+        return array  # not the text of a UUID: the comparison will show it
+    return pa.ExtensionArray.from_storage(wanted, pa.array(values, pa.binary(16)))
+
+
+def _map(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    parts = children_of(array)
+    keys, items = map(plain, parts if pa.types.is_map(array.type) else children_of(*parts))
+    if keys.null_count:
+        return array  # no map has such a key
+    changed = [_array(keys, wanted.key_type), _array(items, wanted.item_type)]
+    if pa.types.is_map(array.type) and [part.type for part in changed] == [keys.type, items.type]:
+        return array
+    return with_children(array, changed, pa.map_(*[part.type for part in changed]))
+
+
+def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    places = [wanted.get_field_index(field.name) for field in array.type]
+    parts = [
+        part if place < 0 else _array(part, wanted.field(place).type)
+        for part, place in zip(children_of(array), places, strict=True)
+    ]
+    return with_children(array, parts, nested_type(array.type, [part.type for part in parts]))
+
+
+_DECLINING = re.compile(
+    r"unsupported|not[- ]?implemented|\b(not|never|cannot) (yet |currently )?(be )?support", re.IGNORECASE
+)
+MOST_ROWS = 20
+"""Differing rows that are kept for the reports; all are counted."""
+
+
+_MOST_COUNTED = 2**31
+
+
+class Strictness(enum.Enum):
+    """Measures of an engine, from the strictest on."""
+
+    OWN = "own"
+    ORACLE = "oracle"
+    FOREIGN = "foreign"
+
+
+def judge(
+    expectation: ResolvedExpectation,
+    result: pa.Table | Exception,
+    measure: Strictness,
+    engine: str,
+    seconds: float = 0.0,
+) -> Check:
+    """Judges a read by its rows or its error. seconds: that the read took."""
+    found = _judged(expectation, result, measure, engine)
+    is_broken = isinstance(result, Exception) and _is_broken(result)  # a crash or a hang is no answer
+    is_wrong = is_broken or (measure is not Strictness.FOREIGN and found.outcome in (Outcome.FAIL, Outcome.ERROR))
+    if expectation.open is not None and not is_wrong:
+        words = found.message or ("as harness decided" if found.outcome is Outcome.PASS else found.outcome.value)
+        message = f"open: {expectation.open}; the engine: {words}"
+        found = dataclasses.replace(found, outcome=Outcome.OPEN, message=message)
+    if measure is Strictness.FOREIGN and not is_broken:
+        found = _beside_policy(found, expectation)
+    policy = expectation.policy is not None
+    read = described(expectation)
+    return dataclasses.replace(found, number=expectation.number, read=read, seconds=seconds, policy=policy)
+
+
+def _beside_policy(check: Check, expectation: ResolvedExpectation) -> Check:
+    """The check of another engine, which harness's policy does not bind: another answer is no mistake."""
+    if expectation.policy is None or check.outcome not in (Outcome.FAIL, Outcome.ERROR):
+        return check
+    message = f"{check.message}; harness's policy: {expectation.policy}"
+    return dataclasses.replace(check, outcome=Outcome.POLICY, message=message)
+
+
+def told(expectation: ResolvedExpectation) -> ReadInfo:
+    """The read and what it must give, for reports; at most `MOST_ROWS` of its rows."""
+    expected = expectation.expected
+    info = ReadInfo(
+        number=expectation.number,
+        read=described(expectation),
+        demand=expectation.demand if expectation.open is None else "open",
+        why=expectation.open or expectation.policy,
+        error=_wanted(expected) if isinstance(expected, ExpectedError) else None,
+    )
+    if not isinstance(expected, pa.Table):
+        return info
+    shown = range(min(expected.num_rows, MOST_ROWS))
+    rows = tuple(tuple(show(column, place) for column in expected.columns) for place in shown)
+    return dataclasses.replace(info, columns=tuple(expected.column_names), rows=rows, count=expected.num_rows)
+
+
+def asks_twin(expectation: ResolvedExpectation) -> bool:
+    """Tells whether a refusal counts beside the intact twin alone: a reader that refuses both shows nothing."""
+    expected = expectation.expected
+    return isinstance(expected, ExpectedError) and error_class(expected.kind, expected.cause) != UNSUPPORTED
+
+
+def beside_twin(check: Check, twin: Check) -> Check:
+    """The check of a right refusal, given that of the intact twin; UNSUPPORTED unless that is right too."""
+    if twin.outcome is Outcome.PASS:
+        return check
+    message = f"the intact table is not read rightly either: {twin.message}"
+    return dataclasses.replace(check, outcome=Outcome.UNSUPPORTED, message=message)
+
+
+def judge_count(check: Check | None, expectation: ResolvedExpectation, count: int, engine: str) -> Check:
+    """Judges an engine's own count beside the check of its rows; None: it gave none.
+
+    An engine may count by the metadata alone, and forget deletes that it applies to rows.
+    """
+    shown = pa.table({"": pa.nulls(min(max(count, 0), _MOST_COUNTED))})  # no table has fewer or more rows
+    found = judge(expectation, shown, Strictness.FOREIGN, engine) if check is None else check
+    if not isinstance(expectation.expected, pa.Table) or expectation.open is not None:
+        return found
+    rows = expectation.expected.num_rows
+    if count == rows:
+        message = f"counted {count:,}" if check is None else check.message
+        return dataclasses.replace(found, outcome=Outcome.PASS, message=message, comparison=None, wrong_rows=False)
+    message = f"count(*) is {count:,}, and the rows are {rows:,}"
+    wrong = dataclasses.replace(found, outcome=Outcome.FAIL, message=message, comparison=None, wrong_rows=True)
+    return _beside_policy(wrong, expectation)
+
+
+def described(expectation: ResolvedExpectation) -> str:
+    """The read in words: `columns id, name at version 3 where id > 1`."""
+    columns = "all columns" if expectation.columns is None else f"columns {', '.join(expectation.columns)}"
+    at = [f" at {name} {value}" for name, value in expectation.at.arguments().items()]
+    if expectation.at.changes is not None:
+        at = [" of the changes {} to {}".format(*expectation.at.changes)]
+    where = "".join(f" {name} {value}" for name, value in expectation.asked().items() if name != "columns")
+    opening, catalog = expectation.opening, ""
+    if "max_version" in opening:
+        catalog = f", as the catalog says: {len(opening['ratified'])} ratified up to version {opening['max_version']}"
+    elif opening:
+        catalog = ", of what is published"
+    return f"{columns}{''.join(at)}{where}{catalog}"
+
+
+def _found(outcome: Outcome, message: str | None = None, **more: Any) -> Check:
+    """The check of a read that `judge` names."""
+    return Check(number=0, read="", outcome=outcome, message=message, **more)
+
+
+def _judged(expectation: ResolvedExpectation, result: pa.Table | Exception, measure: Strictness, engine: str) -> Check:
+    expected = expectation.expected
+    if isinstance(result, Exception):
+        if isinstance(expected, ExpectedError):
+            return _refused(expected, result, measure)
+        return _failed(expectation, result, measure)
+    rows = counted(result.num_rows, "row")
+    if isinstance(expected, ExpectedError):
+        return _found(Outcome.FAIL, f"gave {rows}, expected {_wanted(expected)}")
+    return _found(Outcome.PASS, f"gave {rows}") if expected is None else _compared(expected, result, measure, engine)
+
+
+def _wanted(expected: ExpectedError) -> str:
+    return expected.kind if expected.match is None else f"{expected.kind} that says {expected.match!r}"
+
+
+def said(error: Exception) -> str:
+    """An error as one line, with its class; for a worker's engine, the class that was raised there."""
+    name = error.cause if isinstance(error, EngineError) else type(error).__name__
+    text = error.message if isinstance(error, EngineError) else str(error)
+    return " ".join(f"{name}: {text}".split())
+
+
+def _failed(expectation: ResolvedExpectation, error: Exception, measure: Strictness) -> Check:
+    """An error where rows must come."""
+    if _declines(error, measure):
+        return _found(Outcome.UNSUPPORTED, error.message if isinstance(error, HarnessError) else str(error))
+    # No format demands metadata columns of a reader, nor names them.
+    words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
+    if measure is Strictness.FOREIGN and not _is_broken(error) and (names := sorted(words & METADATA.keys())):
+        return _found(Outcome.UNSUPPORTED, f"metadata columns {', '.join(names)}: {said(error)}")
+    return _found(Outcome.ERROR, said(error))
+
+
+def _declines(error: Exception, measure: Strictness) -> bool:
+    """Tells whether the engine declines: by the class of the error, or by another project's words."""
+    if isinstance(error, UnsupportedError | NotImplementedError):
+        return True
+    return measure is Strictness.FOREIGN and not _is_broken(error) and _DECLINING.search(said(error)) is not None
+
+
+def _is_broken(error: Exception) -> bool:
+    return isinstance(error, EngineError) and error.cause in BROKEN
+
+
+def _refused(expected: ExpectedError, error: Exception, measure: Strictness) -> Check:
+    """An error where an error must come."""
+    if measure is not Strictness.FOREIGN:
+        if not isinstance(error, HarnessError):
+            return _found(Outcome.ERROR, said(error))
+        # The oracle plans by itself, and has words of its own.
+        if agrees(error, ExpectedError(expected.kind) if measure is Strictness.ORACLE else expected):
+            return _found(Outcome.PASS)
+        return _found(Outcome.FAIL, f"expected {_wanted(expected)}, got {said(error)}")
+    if _is_broken(error):
+        return _found(Outcome.ERROR, said(error))
+    if _declines(error, measure) and error_class(expected.kind) != UNSUPPORTED:
+        return _found(Outcome.UNSUPPORTED, said(error))
+    wanted = error_class(expected.kind, expected.cause)
+    is_other = isinstance(error, EngineError) and error.cause in ERROR_CLASSES and error.cause != wanted
+    return _found(Outcome.PASS, notes=(f"refused: {said(error)}", *([f"expected {wanted}"] if is_other else [])))
+
+
+def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: str) -> Check:
+    """Rows where rows must come."""
+    notes: tuple[str, ...] = ()
+    try:
+        if measure is Strictness.FOREIGN:
+            got, notes = recoded(got, expected.schema)
+        comparison = compare(expected, got, names=("expected", engine), max_rows=MOST_ROWS)
+    except HarnessError as error:
+        return _found(Outcome.FAIL, f"the rows cannot be compared: {error.message}", wrong_rows=True)
+    except pa.ArrowException as error:  # a type that Arrow itself cannot work with must not end the run
+        return _found(Outcome.ERROR, f"the rows cannot be compared: {said(error)}")
+    if measure is Strictness.FOREIGN:
+        carried = [difference for difference in comparison.schema if difference.kind is SchemaKind.TYPE]
+        notes += tuple(f"{each.column} is {each.right}, not {each.left}" for each in carried)
+        kept = tuple(difference for difference in comparison.schema if difference not in carried)
+        comparison = dataclasses.replace(comparison, schema=kept)
+    if comparison.equal:
+        return _found(Outcome.PASS, notes=notes)
+    text = comparison.sentence.replace("only on the left", "expected and not read")
+    text = text.replace("only on the right", "read and not expected")
+    return _found(Outcome.FAIL, text, comparison=comparison, notes=notes, wrong_rows=True)

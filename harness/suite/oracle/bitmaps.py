@@ -1,0 +1,145 @@
+"""Deletion vectors: roaring bitmaps and the frames around them, of both formats.
+
+Spec: Roaring, https://github.com/RoaringBitmap/RoaringFormatSpec; Iceberg, "Deletion Vectors" and Puffin's
+`deletion-vector-v1` (iceberg 4.18); Delta, "Deletion Vector Format" (delta D5 to D8). All functions raise ValueError
+for bytes that are damaged, or of another form.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Literal
+
+from harness.suite.oracle.documents import MOST_POSITIONS, Source, check
+
+_COOKIE, _COOKIE_WITH_RUNS = 12346, 12347
+_LARGEST_ARRAY = 4096
+_BITSET = 8192  # bytes
+_CHUNK = 1 << 16
+_KEY_LIMITS = {"any": (1 << 31) - 1, "ascending": 1 << 31}  # iceberg 4.18; delta D7
+_PUFFIN_MAGIC = b"\xd1\xd3\x39\x64"
+_PORTABLE, _NATIVE = 1681511377, 1681511376
+
+
+def puffin_vector(blob: bytes) -> set[int]:
+    """The positions of an Iceberg deletion vector: length, magic, bitmap, checksum of both (iceberg 4.18)."""
+    data = Source(blob)
+    length, body = data.number(4, "big"), data.take(len(blob) - 8)
+    if length != len(body) or data.number(4, "big") != zlib.crc32(body):
+        raise ValueError("its length or its checksum is wrong")
+    if body[:4] != _PUFFIN_MAGIC:
+        raise ValueError(f"its magic is {body[:4].hex()}")
+    return decode_portable(body[4:], order="any")
+
+
+def delta_vector(frame: bytes) -> set[int]:
+    """The positions of a Delta deletion vector in a file: length, magic and bitmap, checksum (delta D5 to D8)."""
+    data = Source(frame)
+    body = data.take(data.number(4, "big", signed=True))
+    if data.number(4, "big") != zlib.crc32(body):
+        raise ValueError("its checksum is wrong")
+    data.end()
+    return delta_bitmap(body)
+
+
+def delta_bitmap(blob: bytes) -> set[int]:
+    """The positions of a bitmap behind its magic number (delta D7)."""
+    if blob[:4] == _PORTABLE.to_bytes(4, "little"):
+        return decode_portable(blob[4:], order="ascending")
+    for order in ("little", "big"):  # the sample of the protocol text is big-endian
+        if blob[:4] == _NATIVE.to_bytes(4, "big" if order == "big" else "little"):
+            return decode_native(blob[4:], order)
+    raise ValueError(f"its magic is {blob[:4].hex()}")
+
+
+def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> set[int]:
+    """A 64-bit bitmap: a count, then per bitmap its upper 32 bits and the bitmap (iceberg 4.18, delta D7).
+
+    order: whether the upper halves must ascend (delta D7), or only differ (iceberg 4.20).
+    """
+    source, found, seen = Source(data), set[int](), [-1]
+    for _ in range(source.number(8)):
+        key = source.number(4)
+        if key >= _KEY_LIMITS[order]:
+            raise ValueError(f"key {key} is too large")
+        if key in seen or (order == "ascending" and key < seen[-1]):
+            raise ValueError(f"key {key} comes twice or out of order")
+        seen.append(key)
+        found |= _bitmap(source, key << 32)
+    source.end()
+    return found
+
+
+def decode_native(data: bytes, order: str) -> set[int]:
+    """Delta's older form: a count, then per bitmap its length, both in `order`, and the bitmap (delta D7)."""
+    source, found = Source(data), set[int]()
+    for key in range(source.number(4, order, signed=True)):
+        inner = Source(source.take(source.number(4, order, signed=True)))
+        found |= _bitmap(inner, key << 32)
+        inner.end()
+    source.end()
+    return found
+
+
+def _bitmap(source: Source, base: int) -> set[int]:
+    cookie = source.number(4)
+    has_runs = cookie & 0xFFFF == _COOKIE_WITH_RUNS
+    if not has_runs and cookie != _COOKIE:
+        raise ValueError(f"a bitmap begins with {cookie}")
+    count = (cookie >> 16) + 1 if has_runs else source.number(4)
+    if count > _CHUNK:
+        raise ValueError(f"a bitmap has {count} containers")
+    runs = source.take((count + 7) // 8) if has_runs else bytes((count + 7) // 8)
+    heads = [(source.number(2), source.number(2) + 1) for _ in range(count)]
+    check(sum(cardinality for _, cardinality in heads), MOST_POSITIONS, "positions")
+    if not has_runs or count >= 4:
+        source.take(4 * count)  # offsets, which only seeking needs
+    found, last = set[int](), -1
+    for place, (key, cardinality) in enumerate(heads):
+        if key <= last:
+            raise ValueError("its containers are out of order")
+        last = key
+        is_run = runs[place // 8] >> place % 8 & 1
+        container = _container(source, base + key * _CHUNK, None if is_run else cardinality)
+        if len(container) != cardinality:
+            raise ValueError(f"a container holds {len(container)} values, it says {cardinality}")
+        found |= container
+    return found
+
+
+def _container(source: Source, base: int, cardinality: int | None) -> set[int]:
+    """A container of runs, or of so many values."""
+    if cardinality is None:
+        found, after = set[int](), 0
+        for _ in range(source.number(2)):
+            start, more = source.number(2), source.number(2)
+            if start < after or start + more >= _CHUNK:
+                raise ValueError("a run leaves its container, or goes before the last one's end")
+            after = start + more + 1
+            found.update(range(base + start, base + after))
+        return found
+    if cardinality > _LARGEST_ARRAY:
+        bits = source.take(_BITSET)
+        return {base + value for value in range(_CHUNK) if bits[value >> 3] >> (value & 7) & 1}
+    values = [source.number(2) for _ in range(cardinality)]
+    if sorted(set(values)) != values:
+        raise ValueError("the values of a container are out of order")
+    return {base + value for value in values}
+
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+def z85(text: str) -> bytes:
+    """Bytes of a Z85 text, five characters for four bytes: https://rfc.zeromq.org/spec/32 (delta D4)."""
+    if len(text) % 5 or not set(text) <= set(_Z85):
+        raise ValueError("its text is no Z85")
+    data = b""
+    for start in range(0, len(text), 5):
+        number = 0
+        for character in text[start : start + 5]:
+            number = number * 85 + _Z85.index(character)
+        if number >> 32:
+            raise ValueError("its text is no Z85")
+        data += number.to_bytes(4, "big")
+    return data

@@ -1,0 +1,273 @@
+"""The columns of a table in one file: found by id or by name, converted, or made up.
+
+For every wanted field a function is made, from the values of one level of the file (the row, or a struct in it) to the
+field's value as chapter `types` has it. So a file that cannot give a field is refused before a row is read.
+
+Spec: Iceberg, "Column Projection", "Default values" (5.1 to 5.16); Delta, "Column Mapping", "Schema" (T6 to T11, V1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, TypeAlias
+
+from harness.errors import SchemaMismatchError, UnsupportedError
+from harness.suite.oracle import types as dt
+from harness.suite.oracle.scan import DataFile, Scan
+from harness.suite.oracle.types import CHANGES, Field, MappedName, RawColumn, StoredFile, children, walk
+from harness.suite.oracle.values import Conversion, delta_conversion, iceberg_conversion
+from harness.suite.oracle.variants import is_variant, variant_json
+
+ValueReader: TypeAlias = Callable[[Sequence[Any]], Any]
+"""Reads the value of a field from a level of the file: the values of its columns in the file's order."""
+
+_OLDEST_DAY = -141_427
+"""1582-10-15 in days since 1970: dates from then on are the same in both calendars (delta T20)."""
+_OLDEST_MICROS = -2_208_988_800_000_000
+"""1900-01-01 in micros since 1970: timestamps from then on are the same in all zones (delta T20)."""
+
+
+def refuse_opaque(wanted: Field, path: str, scan: Scan) -> None:
+    """Refuses a column of an unknown type, also if no file has the column (iceberg 1.22, delta T28)."""
+    if isinstance(wanted.type, dt.OpaqueType):
+        message = f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out"
+        rule = "delta T28" if scan.is_delta else "iceberg 1.22"
+        raise UnsupportedError(message, cause="UnsupportedType", field=path, rule=rule)
+
+
+@dataclass(frozen=True)
+class FileColumns:
+    """The columns of one file, as a table's fields see them.
+
+    columns: the file's, with the ids that a name mapping or their places give them.
+    has_ids: whether the file has ids of its own. by_position: whether ids are places.
+    """
+
+    scan: Scan
+    file: DataFile
+    stored: StoredFile
+    columns: tuple[RawColumn, ...]
+    has_ids: bool
+    by_position: bool
+
+    @staticmethod
+    def of(scan: Scan, file: DataFile, stored: StoredFile, wanted: Sequence[Field]) -> FileColumns:
+        """The columns of an opened file; a file without ids gets them here (iceberg 5.6, 5.7)."""
+        columns, by_position = stored.columns, False
+        has_ids = any(map(_has_id, columns))
+        if not has_ids and not scan.is_delta:
+            if scan.name_mapping is not None:
+                columns = tuple(_mapped(c, c.name, scan.name_mapping) for c in columns)
+            elif file.format == "parquet":
+                columns = tuple(replace(c, id=place) for place, c in enumerate(columns, start=1))
+                by_position = True
+            else:
+                columns = _with_ids_by_name(columns, wanted)
+        return FileColumns(scan, file, stored, columns, has_ids, by_position)
+
+    def reader(self, wanted: Field) -> ValueReader:
+        """The function from a row of the file to the value of a top-level field; refuses what the file cannot give."""
+        return self._reader(wanted, self.columns, wanted.name)
+
+    def place_of(self, wanted: Field) -> int | None:
+        """The place of a top-level field in the file; None: the field comes from elsewhere."""
+        if self._is_constant(wanted) or wanted.type == dt.UNKNOWN:
+            return None
+        return self._find(wanted, self.columns, wanted.name)
+
+    def provides(self, wanted: Field, level: tuple[RawColumn, ...] | None = None) -> bool:
+        """Tells whether file, partition or default gives a value to the field at the bottom of `wanted`."""
+        level = self.columns if level is None else level
+        below, constants = children(wanted.type), self.file.constants
+        if wanted.type == dt.UNKNOWN or self._is_constant(wanted):
+            return True
+        place = self._find(wanted, level, wanted.name)
+        if place is not None:
+            return not below or self.provides(below[0], level[place].parts)
+        value = None if wanted.id in constants else self._default(wanted, wanted.name)
+        while value is not None and below:
+            value, below = value[below[0].id], children(below[0].type)
+        return wanted.id in constants or value is not None
+
+    def stored_metadata(self, wanted: Field, name: str | None) -> ValueReader | None:
+        """Reads a metadata column of the file, by its reserved id, in Delta by `name`; None: the file has none."""
+        for place, column in enumerate(self.columns):
+            if column.name == name if self.scan.is_delta else column.id == wanted.id:
+                return self._value(wanted, column, place, wanted.name)
+        return None
+
+    def _is_constant(self, wanted: Field) -> bool:
+        """In Delta the partition comes before the file (V1), in Iceberg only where the file has no ids (5.2)."""
+        return wanted.id in self.file.constants and (self.scan.is_delta or not self.has_ids)
+
+    def _reader(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> ValueReader:
+        if wanted.type == dt.UNKNOWN:
+            return _always(None)
+        refuse_opaque(wanted, path, self.scan)
+        place = None if self._is_constant(wanted) else self._find(wanted, level, path)
+        if place is not None:
+            return self._value(wanted, level[place], place, path)
+        if wanted.id in self.file.constants:
+            return _always(self.file.constants[wanted.id])
+        return _always(None if self.scan.is_delta else self._default(wanted, path))
+
+    def _find(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> int | None:
+        """The place of the field among the columns of its level."""
+        is_change = self.scan.is_delta and wanted.id in (f.id for f in CHANGES.values())
+        if self.scan.lookup in ("delta name", "delta exact name") or is_change:
+            name = wanted.name if wanted.physical_name is None else wanted.physical_name
+            found = [i for i, c in enumerate(level) if c.name == name]
+            if not found and self.scan.lookup != "delta exact name":
+                found = [i for i, c in enumerate(level) if c.name.lower() == name.lower()]
+            cause, rule = "AmbiguousColumn", "delta T10"
+        else:
+            if self.scan.lookup == "delta id" and level and all(c.id is None for c in level):
+                reason = "the table goes by field ids, and the file has none"
+                self._mismatch(reason, "MissingFieldIds", path, "delta T11")
+            found = [i for i, c in enumerate(level) if c.id == wanted.id]
+            cause, rule = "DuplicateFieldId", "delta T11" if self.scan.is_delta else "iceberg 5.1"
+        if len(found) > 1:
+            names = " and ".join(repr(level[i].name) for i in found)
+            self._mismatch(f"it may be any of the file's columns {names}", cause, path, rule)
+        return found[0] if found else None
+
+    def _value(self, wanted: Field, column: RawColumn, place: int, path: str) -> ValueReader:
+        read = self._converted(wanted, column, path)
+        return lambda level: None if level[place] is None else read(level[place])
+
+    def _converted(self, wanted: Field, column: RawColumn, path: str) -> Conversion:
+        """Converts a stored value that is not null to the field's."""
+        if column.type == dt.UNKNOWN:
+            return _always(None)
+        if self.by_position and (children(wanted.type) or column.parts):
+            message = f"Cannot read nested {path} by position: set the table property schema.name-mapping.default"
+            raise UnsupportedError(message, cause="MissingFieldIds", field=path, rule="iceberg 5.6")
+        match wanted.type, column.type:
+            case dt.StructType(fields=fields), "struct":
+                readers = {f.id: self._reader(f, column.parts, f"{path}.{f.name}") for f in fields}
+                return lambda level: {field_id: read(level) for field_id, read in readers.items()}
+            case dt.ListType(element=element), "list":
+                item = self._part(element, column.parts[0], path)
+                return lambda items: [item((x,)) for x in items]
+            case dt.MapType(key=key, value=value), "map":
+                if not self.scan.is_delta and not _is_whole(key, column.parts[0]):
+                    # Fields added to a key could make keys equal (iceberg 5.10).
+                    self._mismatch("the file lacks a part of the map's key", "IncompatibleType", path, "iceberg 5.10")
+                keys, values = (self._part(f, c, path) for f, c in zip((key, value), column.parts, strict=True))
+                return lambda pairs: [(keys((k,)), values((v,))) for k, v in pairs]
+            case dt.VARIANT, "struct" if is_variant(column):
+                return lambda group: variant_json(column, group)
+            case _, "struct" | "list" | "map":
+                self._incompatible(wanted, column, path)
+            case _, stored:
+                return self._single(wanted, column, stored, path)
+
+    def _part(self, wanted: Field, column: RawColumn, path: str) -> ValueReader:
+        """Reads an element, key or value: the file's only candidate, which must not be another field's."""
+        path = f"{path}.{wanted.name}"
+        if wanted.type == dt.UNKNOWN:
+            return _always(None)
+        refuse_opaque(wanted, path, self.scan)
+        if column.id not in (None, wanted.id) and not self.scan.is_delta:
+            reason = f"it has field id {column.id} in the file and {wanted.id} in the table"
+            self._mismatch(reason, "IncompatibleType", path, "iceberg 5.1")
+        return self._value(wanted, column, 0, path)
+
+    def _single(self, wanted: Field, column: RawColumn, stored: dt.ColumnType, path: str) -> Conversion:
+        type_ = wanted.type
+        convert = (delta_conversion if self.scan.is_delta else iceberg_conversion)(stored, type_)
+        zones = isinstance(type_, dt.TimestampType) and isinstance(stored, dt.TimestampType) and type_.utc != stored.utc
+        if convert is None or (zones and self.file.format == "orc"):
+            # ORC's timestamp is a wall clock, its timestamp_instant is none: neither stands for the other (7.4).
+            self._incompatible(wanted, column, path)
+        oldest, final = self._oldest(stored), convert
+
+        def checked(value: Any) -> Any:
+            if oldest is not None and value < oldest:
+                raise ValueError(f"{stored} {value} is in the calendar of an old writer (delta T20)")
+            return final(value)
+
+        return checked
+
+    def _oldest(self, stored: dt.ColumnType) -> int | None:
+        """The least stored value that is right; None: all values are (delta T20)."""
+        old = self.stored.old_calendar if self.scan.is_delta else frozenset[str]()
+        match stored:
+            case dt.DATE if "dates" in old:
+                return _OLDEST_DAY
+            case dt.TimestampType(unit=unit, utc=True) if "dates" in old:
+                return _OLDEST_MICROS // 1000 if unit == "ms" else _OLDEST_MICROS
+            case dt.INT96 if "int96" in old:
+                return _OLDEST_MICROS
+            case _:
+                return None
+
+    def _default(self, wanted: Field, path: str) -> Any:
+        """The value of a field that the file lacks (iceberg 5.2, 5.9)."""
+        if any(f.id in self.file.constants for _, f in walk(children(wanted.type))):
+            message = f"Cannot read column {path}: the file lacks the struct, and its partition tuple has values in it"
+            raise UnsupportedError(message, cause="UnsupportedType", field=path, rule="iceberg 5.2")
+        if wanted.initial_default is None and wanted.required:
+            reason = f"it is required, and the file lacks field id {wanted.id}"
+            self._mismatch(reason, "MissingRequiredField", path, "iceberg 5.2")
+        return self._filled(wanted, wanted.initial_default, path)
+
+    def _filled(self, wanted: Field, value: Any, path: str) -> Any:
+        """A struct's default with the defaults of the fields that it does not name."""
+        if not isinstance(wanted.type, dt.StructType) or value is None:
+            return value
+        places = [(f, f"{path}.{f.name}") for f in wanted.type.fields]
+        return {
+            f.id: self._filled(f, value[f.id], below) if f.id in value else self._default(f, below)
+            for f, below in places
+        }
+
+    def _incompatible(self, wanted: Field, column: RawColumn, path: str) -> NoReturn:
+        rule = "delta T23" if self.scan.is_delta else "iceberg 5.12"
+        reason = f"the file stores {column.type} and the table has {wanted.type}, which it cannot be read as"
+        self._mismatch(reason, "IncompatibleType", path, rule)
+
+    def _mismatch(self, reason: str, cause: str, path: str, rule: str) -> NoReturn:
+        message = f"Cannot read column {path}: {reason}; rewrite the file"
+        raise SchemaMismatchError(message, cause=cause, field=path, rule=rule)
+
+
+def _always(value: object) -> Callable[[Any], object]:
+    return lambda _: value
+
+
+def _has_id(column: RawColumn) -> bool:
+    return column.id is not None or any(map(_has_id, column.parts))
+
+
+def _is_whole(wanted: Field, column: RawColumn) -> bool:
+    """Tells whether a file has a field and everything below the field."""
+    if dt.UNKNOWN in (wanted.type, column.type):
+        return False
+    if isinstance(wanted.type, dt.StructType) and column.type == "struct":
+        below = {c.id: c for c in column.parts}
+        return all(f.id in below and _is_whole(f, below[f.id]) for f in wanted.type.fields)
+    return all(_is_whole(f, c) for f, c in zip(children(wanted.type), column.parts, strict=False))
+
+
+def _mapped(column: RawColumn, name: str, entries: Sequence[MappedName]) -> RawColumn:
+    """The column under the ids that a name mapping gives to `name` and to the columns below (iceberg 5.7)."""
+    entry = next((e for e in entries if name in e.names), None)
+    below = () if entry is None else entry.fields
+    names = {"list": ["element"], "map": ["key", "value"]}.get(str(column.type), [c.name for c in column.parts])
+    parts = tuple(_mapped(c, n, below) for c, n in zip(column.parts, names, strict=True))
+    return replace(column, id=None if entry is None else entry.field_id, parts=parts)
+
+
+def _with_ids_by_name(columns: Sequence[RawColumn], wanted: Sequence[Field]) -> tuple[RawColumn, ...]:
+    """The columns with the ids of the wanted fields of their names, at every level; parts of lists by place."""
+    found = []
+    for column in columns:
+        field = next((f for f in wanted if f.name == column.name), None)
+        below = () if field is None else children(field.type)
+        if column.type in ("list", "map"):
+            below = tuple(replace(f, name=part.name) for f, part in zip(below, column.parts, strict=False))
+        parts = _with_ids_by_name(column.parts, below)
+        found.append(column if field is None else replace(column, id=field.id, parts=parts))
+    return tuple(found)

@@ -1,0 +1,269 @@
+"""The protocol and the schema of a Delta table, and partition values.
+
+Spec: Delta, "Protocol Evolution", "Column Mapping", "Type Widening", "Schema Serialization Format", "Partition Value
+Serialization" (delta P1 to P4, T1 to T28, V1 to V8).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
+from harness.suite.oracle import types as dt
+from harness.suite.oracle.delta_log import ReplayedState, table_root
+from harness.suite.oracle.documents import needed, optional, parse_json
+from harness.suite.oracle.types import Field, Schema, children
+from harness.suite.oracle.values import DELTA, parsed
+
+_READ = re.compile(
+    "catalogmanaged|catalogowned-preview|columnmapping|deletionvectors|geospatial|geospatial-dev|timestampntz|"
+    "timestampwithouttimezone|typewidening|typewidening-preview|v2checkpoint|vacuumprotocolcheck|variantshredding|"
+    "variantshredding-preview|varianttype|varianttype-preview"
+)
+"""The reader features that are read (delta P2)."""
+_REFUSED = re.compile("adaptivemetadata-preview|intervaltype|redirectreaderwriter-preview|timestampnanos")
+"""Writer features without which a table is not read."""
+_PLAIN: dict[str, dt.ColumnType] = {
+    **{name: dt.SimpleType(name) for name in ("boolean", "string", "binary", "date", "variant")},
+    **{
+        "byte": dt.IntegerType(8),
+        "short": dt.IntegerType(16),
+        "integer": dt.IntegerType(32),
+        "long": dt.IntegerType(64),
+    },
+    **{"float": dt.FloatType(32), "double": dt.FloatType(64), "decimal": dt.DecimalType(10, 0)},
+    **{"timestamp": dt.TimestampType(utc=True), "timestamp_ntz": dt.TimestampType()},
+    **{"void": dt.UNKNOWN, "null": dt.UNKNOWN},
+}
+_ID, _NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
+_LARGEST_ID = 2147483447
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A table's columns at one version, and how they are found in data files."""
+
+    schema: Schema
+    partition_columns: tuple[Field, ...]
+    lookup: str
+
+
+def columns_of(state: ReplayedState, table: str) -> Columns:
+    """The columns of a table whose protocol can be read (delta P1 to P4, T1, T13, T23, V7, V8)."""
+    protocol, metadata = state.protocol or {}, state.metadata or {}
+    _check_protocol(protocol)
+    provider = optional(metadata.get("format") or {}, "provider", str) or "parquet"
+    if provider.lower() != "parquet":
+        raise UnsupportedError(f"Cannot read data files of format {provider!r}", rule="delta R12")
+    _check_redirect(state.configuration, table)
+    text = (state.configuration.get("delta.columnMapping.mode") or "none").lower()
+    if text not in ("none", "name", "id"):
+        raise InvalidTableError(f"Column mapping has mode {text!r}", cause="UnsupportedFeature", rule="delta P4")
+    # One list is enough, but writer version 5 meant column mapping without any use of it (delta P4).
+    writers = state.features("writerFeatures") - ({"columnmapping"} if protocol["minReaderVersion"] == 1 else set())
+    features = state.features("readerFeatures") | writers
+    mode = text if protocol["minReaderVersion"] == 2 or "columnmapping" in features else "none"
+    try:
+        document = parse_json(metadata.get("schemaString") or "")
+    except CorruptFileError as error:
+        message = f"The schema string is missing or no JSON: {error.message}"
+        raise InvalidTableError(message, cause="SchemaError", rule="delta T1") from error
+    parser = _Parser(mode != "none", bool(features & {"typewidening", "typewidening-preview"}), document)
+    fields = parser.fields(document, top=True)
+    if not fields:
+        raise parser.invalid("it has no columns")
+    by_name = "delta exact name" if _has_alike(fields) else "delta name"
+    lookup = "delta id" if mode == "id" else by_name
+    return Columns(Schema(fields=fields), _partition_columns(fields, metadata.get("partitionColumns") or []), lookup)
+
+
+def is_catalog_managed(state: ReplayedState) -> bool:
+    """Tells whether only a catalog knows the commits (frontier F4); either list of features says so."""
+    return bool(state.features("readerFeatures", "writerFeatures") & {"catalogmanaged", "catalogowned-preview"})
+
+
+def is_true(state: ReplayedState, key: str) -> bool:
+    """Tells whether a table property is set and true (delta R12)."""
+    text = (state.configuration.get(key) or "false").lower()
+    if text not in ("true", "false"):
+        raise InvalidTableError(f"Property {key} is {text!r}", cause="InvalidProperty", rule="delta R12")
+    return bool(text == "true")
+
+
+def _check_protocol(protocol: Mapping[str, Any]) -> None:
+    version, readers = protocol["minReaderVersion"], protocol.get("readerFeatures")
+    if version > 3:
+        raise UnsupportedError(f"Cannot read reader version {version}", cause="UnsupportedProtocol", rule="delta P1")
+    if version < 1 or (version == 3 and readers is None) or (version < 3 and readers):
+        message = f"Reader version {version} with reader features {readers}"
+        raise InvalidTableError(message, cause="LogCorrupt", rule="delta P1")
+    unknown = [name for name in readers or () if not _READ.fullmatch(name.lower())]
+    unknown += [name for name in protocol.get("writerFeatures") or () if _REFUSED.fullmatch(name.lower())]
+    if unknown:
+        message = f"Cannot read a table with the reader features {', '.join(unknown)}"
+        raise UnsupportedError(message, cause="UnsupportedFeature", rule="delta P2")
+
+
+def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
+    """Refuses a table that redirects, but for the copy that the redirection leads to (frontier F5.3)."""
+    for name in ("delta.redirectReaderWriter", "delta.redirectReaderWriter-preview"):
+        if properties.get(name) is None:
+            continue
+        try:
+            redirect = parse_json(properties[name])
+            state, spec = redirect.get("state"), redirect.get("spec")
+        except (CorruptFileError, AttributeError):
+            state = spec = None
+        place = re.search(r'"destPath"\s*:\s*"([^"]+)"', spec) if isinstance(spec, str) else None
+        is_copy = place is not None and table_root(place[1]) == table_root(table)
+        if state == "REDIRECT-READY" and not is_copy:
+            message = f"Cannot read a redirected table: {properties[name]}"
+            raise UnsupportedError(message, cause="UnsupportedFeature", rule="frontier F5.3")
+        known = ("REDIRECT-READY", "ENABLE-REDIRECT-IN-PROGRESS", "DROP-REDIRECT-IN-PROGRESS", "NO-REDIRECT")
+        if state not in known:
+            message = f"Property {name} is {properties[name]!r}"
+            raise InvalidTableError(message, cause="InvalidProperty", rule="frontier F5.3")
+
+
+class _Parser:
+    """Turns a schema's JSON into fields. Ids are those of column mapping, else numbers in the order of the schema."""
+
+    def __init__(self, is_mapped: bool, checks_changes: bool, document: object) -> None:
+        self.is_mapped, self.checks_changes = is_mapped, checks_changes
+        annotated = list(_annotated(document)) if is_mapped else []
+        self.numbers = itertools.count(max(annotated, default=0) + 1)
+        self.seen: set[int] = set()
+
+    def fields(self, document: object, *, top: bool = False) -> tuple[Field, ...]:
+        if needed(document, "type", str) != "struct":
+            raise self.invalid("the schema is no struct")
+        fields = tuple(self.field(item, top=top) for item in needed(document, "fields", list))
+        for names in ([f.name for f in fields], [f.physical_name.lower() for f in fields if f.physical_name]):
+            if len(set(names)) < len(names):
+                raise self.invalid(f"one of the names {names} is there twice")
+        return fields
+
+    def field(self, document: Any, *, top: bool) -> Field:
+        name = needed(document, "name", str)
+        annotations = optional(document, "metadata", dict) or {}
+        nullable = optional(document, "nullable", bool) is not False
+        id_, physical = self.mapped(annotations) if self.is_mapped else (next(self.numbers), None)
+        type_ = self.type(document.get("type"))
+        if self.checks_changes:
+            self.check_changes(annotations.get("delta.typeChanges"))
+        return Field(id=id_, name=name, type=type_, required=top and not nullable, physical_name=physical)
+
+    def mapped(self, annotations: dict[str, Any]) -> tuple[int, str]:
+        """delta T13."""
+        id_ = needed(annotations, _ID, int)
+        physical = needed(annotations, _NAME, str)
+        if id_ in self.seen or not 0 <= id_ <= _LARGEST_ID or not physical:
+            raise self.invalid(f"column id {id_} is repeated or out of range, or its physical name empty")
+        self.seen.add(id_)
+        return id_, physical
+
+    def type(self, document: Any) -> dt.ColumnType:
+        if isinstance(document, str):
+            return self.named(document)
+        match needed(document, "type", str):
+            case "struct":
+                return dt.StructType(self.fields(document))
+            case "array":
+                return dt.ListType(self.part("element", document.get("elementType")))
+            case "map":
+                key = self.part("key", document.get("keyType"))
+                return dt.MapType(key, self.part("value", document.get("valueType")))
+            case other:
+                return self.named(other)
+
+    def part(self, name: str, document: object) -> Field:
+        id_ = next(self.numbers)
+        return Field(id=id_, name=name, type=self.type(document), required=name == "key")
+
+    def named(self, text: str) -> dt.ColumnType:
+        if text in _PLAIN:
+            return _PLAIN[text]
+        match = re.fullmatch(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)", text)
+        if match and 1 <= int(match[1]) <= 38 and int(match[2]) <= int(match[1]):
+            return dt.DecimalType(int(match[1]), int(match[2]))
+        if re.fullmatch(r"(?:char|varchar)\(\s*[0-9]+\s*\)|string collate [\w.]+", text, re.IGNORECASE):
+            return dt.STRING
+        if re.fullmatch(r"(?:calendar)?\s*interval\b.*|geometry\b.*|geography\b.*", text, re.IGNORECASE):
+            return dt.OpaqueType(text)
+        raise UnsupportedError(f"A column has the unknown type {text!r}", cause="UnsupportedType", rule="delta T1")
+
+    def check_changes(self, changes: object) -> None:
+        """delta T23."""
+        for change in changes if isinstance(changes, list) else [] if changes is None else [changes]:
+            old, new = (needed(change, key, str) for key in ("fromType", "toType"))
+            if not _widens(self.named(old), self.named(new)):
+                reason = f"A column changed from {old} to {new}"
+                raise UnsupportedError(reason, cause="UnsupportedType", rule="delta T23")
+
+    def invalid(self, reason: str) -> InvalidTableError:
+        return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", rule="delta T1")
+
+
+def _widens(old: dt.ColumnType, new: dt.ColumnType) -> bool:
+    """delta T22."""
+    match old, new:
+        case dt.IntegerType(bits=a), dt.IntegerType(bits=b):
+            return a <= b
+        case dt.IntegerType(bits=a), dt.FloatType(bits=64):
+            return a <= 32
+        case dt.IntegerType(bits=a), dt.DecimalType(precision=p, scale=s):
+            return p - s >= {8: 3, 16: 5, 32: 10, 64: 20}[a]
+        case dt.DecimalType(precision=p, scale=s), dt.DecimalType(precision=q, scale=t):
+            return t >= s and q - p >= t - s
+        case dt.DATE, dt.TimestampType(utc=False):
+            return True
+        case dt.FloatType(bits=a), dt.FloatType(bits=b):
+            return a <= b
+        case _:
+            return old == new
+
+
+def _annotated(document: object) -> Iterator[int]:
+    for value in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
+        yield from _annotated(value)
+    if isinstance(document, dict) and isinstance(document.get(_ID), int):
+        yield document[_ID]
+
+
+def _has_alike(fields: tuple[Field, ...]) -> bool:
+    """Tells whether names of one level differ in letter case only (delta T1)."""
+    names = {(f.physical_name or f.name).lower() for f in fields}
+    return len(names) < len(fields) or any(_has_alike(children(f.type)) for f in fields)
+
+
+def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Field, ...]:
+    """delta V7, V8."""
+    any_case = {f.name.lower(): f for f in fields}
+    by_name = {f.name: f for f in fields}
+    found = [by_name.get(name) or any_case.get(name.lower()) for name in names]
+    columns = tuple(f for f in found if f is not None)
+    nested = any(
+        (f.type == dt.VARIANT or isinstance(f.type, dt.StructType | dt.ListType | dt.MapType)) for f in columns
+    )
+    if None in found or nested or len({f.id for f in columns}) < len(names):
+        raise InvalidTableError(f"Invalid partition columns {names}", cause="SchemaError", rule="delta V8")
+    return columns
+
+
+def partition_value(text: str | None, type_: dt.ColumnType, *, column: str) -> object:
+    """The value of a partition column (delta V2 to V7). The empty text is null but for strings and binaries."""
+    if text is None or type_ == dt.UNKNOWN:
+        return None
+    if type_ == dt.BINARY:
+        return text.encode("utf-8", "surrogatepass")
+    if type_ == dt.UUID or isinstance(type_, dt.TimeType | dt.OpaqueType | dt.GeoType):
+        raise UnsupportedError(f"Cannot read partition values of type {type_}", rule="delta V7")
+    try:
+        return None if text == "" and type_ != dt.STRING else parsed(text, type_, DELTA)
+    except (ValueError, ArithmeticError) as error:
+        message = f"Invalid partition value {text!r:.80} of type {type_}: {error}"
+        raise InvalidTableError(message, cause="PartitionValueError", field=column, rule="delta V4") from error

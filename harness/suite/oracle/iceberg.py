@@ -1,0 +1,327 @@
+"""An Iceberg table: its current metadata file, moved paths, the deletes of each data file, and the scan of a read.
+
+Spec: Iceberg, "File System Tables", "Scan Planning", "Delete Formats" (iceberg 1.1 to 1.14, 4.1 to 4.28, 5.7, 5.17).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from harness import errors
+from harness.suite.oracle.bitmaps import puffin_vector
+from harness.suite.oracle.documents import mapping, needed, optional, parse_json
+from harness.suite.oracle.files import position_deletes
+from harness.suite.oracle.iceberg_manifests import DATA, EQUALITY_DELETES, LiveFile, live_files, partition_key
+from harness.suite.oracle.iceberg_metadata import MetadataValues, partition_fields, read_metadata, select
+from harness.suite.oracle.paths import Files, PathMap, directory_of, is_local, join, local_path
+from harness.suite.oracle.scan import EqualityDelete, Request, Scan, asked
+from harness.suite.oracle.types import METADATA, UNKNOWN, Field, FloatType, MappedName, StructType, children
+
+_SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
+_SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.metadata.json", ".zstd.metadata.json")
+_LEFT_OVER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}" + _SUFFIX, re.IGNORECASE)
+
+
+def _current_metadata(location: str, files: Files) -> str:
+    """The current metadata file: `location` itself, or by a version hint or version numbers (iceberg 1.4, 1.5)."""
+    if not files.is_directory(location) and files.has_file(location):
+        return location
+    for directory in (join(location, "metadata"), location.rstrip("/") or "/"):
+        if files.has_file(join(directory, "version-hint.text")):
+            hint = files.read(join(directory, "version-hint.text")).decode("utf-8-sig", "replace").strip()
+            if hint:
+                return _hinted(directory, hint, files)
+        names = [e.name for e in files.entries(directory) if re.fullmatch(f".+?{_SUFFIX}", e.name)]
+        if names:
+            names = [name for name in names if not _LEFT_OVER.fullmatch(name)]
+            numbers = [(re.fullmatch(rf"v([0-9]+){_SUFFIX}", name), name) for name in names]
+            if not names or any(match is None for match, _ in numbers):
+                message = "Cannot tell the current metadata file: there is no version hint; name the file itself"
+                raise errors.AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule="iceberg 1.5")
+            ordered = sorted((-int(match[1]), len(name), name) for match, name in numbers if match is not None)
+            return join(directory, ordered[0][2])
+    raise errors.TableNotFoundError("There is no table metadata", cause="MetadataNotFound", table=location)
+
+
+def path_map(metadata: MetadataValues, files: Files, prefixes: Mapping[str, str]) -> PathMap:
+    """Maps recorded to physical paths: the caller's prefixes, then the table's own move (iceberg 1.12).
+
+    A table stays where its metadata file is in a recorded place. The table moved as a whole where the opened directory
+    ends like the recorded one; a metadata directory elsewhere moved if its manifest list came along.
+    """
+    location = local_path(metadata.location).rstrip("/")
+    opened = directory_of(os.path.abspath(local_path(metadata.file)) if is_local(metadata.file) else metadata.file)
+    current = metadata.current
+    lists: Sequence[str] = (
+        () if current is None else [current.manifest_list] if current.manifest_list else current.manifests
+    )
+    recorded = [directory_of(path) for path in lists[:1]]
+    if "write.metadata.path" in metadata.properties:
+        recorded.append(local_path(metadata.properties["write.metadata.path"]).rstrip("/"))
+    recorded.append(f"{location}/metadata")
+    found = list(prefixes.items())
+    if not location or opened in recorded:
+        return PathMap(tuple(found), files)
+    below = [directory[len(location) :] for directory in recorded if directory.startswith(location + "/")]
+    if lists and not (recorded[0].startswith(location + "/") and opened.endswith(below[0])):
+        name = lists[0].rsplit("/", 1)[-1]
+        if files.has_file(join(opened, name)):
+            found.append((recorded[0], opened))
+    root = next((opened[: -len(end)] for end in below if opened.endswith(end)), None)
+    return PathMap((*found, *([] if root is None else [(location, root or "/")])), files)
+
+
+def _hinted(directory: str, hint: str, files: Files) -> str:
+    """The file of the hinted version or of a later one; or the file that the hint names (iceberg 1.3, 1.6)."""
+    number = re.fullmatch(r"v?([0-9]{1,18})", hint)
+    found = None if number is None else _version(directory, int(number[1]), files)
+    if number is None or found is None:
+        stems = [hint, *(hint + suffix for suffix in _SUFFIXES)] if not {"/", "\\"} & set(hint) else []
+        named = [join(directory, stem) for stem in stems if re.fullmatch(f".+?{_SUFFIX}", stem)]
+        for path in named:
+            if files.has_file(path):
+                return path
+        raise errors.TableNotFoundError(
+            f"There is no metadata of the version hint {hint!r:.80}", cause="MetadataNotFound"
+        )
+    version = int(number[1])
+    while (later := _version(directory, version + 1, files)) is not None:
+        found, version = later, version + 1
+    return found
+
+
+def _version(directory: str, version: int, files: Files) -> str | None:
+    paths = [join(directory, f"v{version}{suffix}") for suffix in _SUFFIXES]
+    return next((path for path in paths if files.has_file(path)), None)
+
+
+def _check_files(live: Sequence[LiveFile], metadata: MetadataValues) -> None:
+    """Checks the entries by themselves (iceberg 2.13, 4.16, 4.17, 4.21, 4.23)."""
+    manifests: dict[str, str] = {}
+    vectors: set[str | None] = set()
+    for file in live:
+        broken = partial(errors.CorruptDeleteError, file=file.path)
+        if file.content == DATA:
+            if file.path in manifests:
+                message = f"A data file is live twice, in {manifests[file.path]} and {file.manifest}"
+                raise errors.InvalidTableError(message, cause="DuplicateDataFile", file=file.path, rule="iceberg 2.13")
+            manifests[file.path] = file.manifest
+        elif metadata.version < 2:
+            raise errors.InvalidTableError("A v1 table has deletes", cause="UnexpectedDeletes", rule="iceberg 4.16")
+        elif file.content == EQUALITY_DELETES and not file.equality_ids:
+            raise broken("An equality delete file has no equality ids", cause="CorruptManifest", rule="iceberg 4.23")
+        elif file.format == "puffin":
+            if None in (file.referenced, file.offset, file.length) or metadata.version < 3:
+                message = "The entry of a deletion vector is incomplete, or its table older than v3"
+                raise broken(message, cause="CorruptDeletionVector", rule="iceberg 4.17")
+            if file.referenced in vectors:
+                message = f"Data file {file.referenced} has two deletion vectors"
+                raise broken(message, cause="MultipleDVs", rule="iceberg 4.21")
+            vectors.add(file.referenced)
+
+
+def _equality_delete(delete: LiveFile, metadata: MetadataValues) -> EqualityDelete:
+    """An equality delete file with its keys by ascending id: the column reduced to the key, and the ids on the way.
+
+    A column counts in the newest schema that has it, since dropped or renamed (iceberg 4.23, 4.28).
+    """
+    schemas = [(schema, f) for schema in metadata.schemas.values() for f in schema.fields]
+    keys: list[tuple[Field, tuple[int, ...]]] = []
+    for key in sorted(set(delete.equality_ids)):
+        found = ((schema, trail) for schema, f in schemas for trail in _trails(f) if trail[-1].id == key)
+        schema, trail = next(found, (None, ()))
+        unknown = partial(errors.InvalidTableError, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
+        if schema is None:
+            raise unknown(f"Cannot apply an equality delete: no schema has field id {key}")
+        *parents, column = trail
+        if children(column.type) or not all(isinstance(parent.type, StructType) for parent in parents):
+            raise unknown(f"Cannot apply an equality delete: field {key} is no single value of a row")
+        if isinstance(column.type, FloatType):
+            message = f"Cannot apply an equality delete by {column.name!r} of type {column.type}"
+            raise errors.UnsupportedError(message, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
+        is_current = schema is metadata.current_schema
+        column = column if is_current else replace(column, required=False)
+        for parent in reversed(parents):
+            column = replace(parent, type=StructType((column,)), required=parent.required and is_current)
+        keys.append((column, tuple(f.id for f in trail)))
+    return EqualityDelete(delete, tuple(column for column, _ in keys), tuple(path for _, path in keys))
+
+
+def _trails(field: Field) -> Iterator[tuple[Field, ...]]:
+    """A field and each field below, with the fields above."""
+    yield (field,)
+    for child in children(field.type):
+        yield from ((field, *trail) for trail in _trails(child))
+
+
+@dataclass(frozen=True)
+class _Applying:
+    """The deletes of a data file; beside a deletion vector no position delete file counts (iceberg 4.5).
+
+    foreign: position delete files that do not apply, and so may not name the data file (iceberg 4.4).
+    """
+
+    vector: LiveFile | None
+    positions: tuple[LiveFile, ...]
+    foreign: tuple[LiveFile, ...]
+    equality: tuple[LiveFile, ...]
+
+
+def _applying(data: LiveFile, deletes: Sequence[LiveFile]) -> _Applying:
+    """Holds every delete file of the snapshot against a data file (iceberg 4.3, 4.4)."""
+    equality = tuple(
+        d
+        for d in deletes
+        if d.content == EQUALITY_DELETES
+        and data.sequence_number < d.sequence_number
+        and (d.spec.is_unpartitioned or partition_key(d) == partition_key(data))  # iceberg 4.6
+    )
+    for vector in (d for d in deletes if d.format == "puffin" and d.referenced == data.path):
+        if vector.sequence_number < data.sequence_number or partition_key(vector) != partition_key(data):
+            raise _mismatch(vector, data, "iceberg 4.3")
+        return _Applying(vector, (), (), equality)
+    positions: list[LiveFile] = []
+    foreign: list[LiveFile] = []
+    for delete in deletes:
+        if delete.content == EQUALITY_DELETES or delete.format == "puffin":
+            continue
+        if delete.sequence_number < data.sequence_number or delete.referenced not in (None, data.path):
+            continue
+        if partition_key(delete) == partition_key(data):
+            positions.append(delete)
+        elif delete.referenced is not None:
+            raise _mismatch(delete, data, "iceberg 4.4")
+        else:
+            foreign.append(delete)
+    return _Applying(None, tuple(positions), tuple(foreign), equality)
+
+
+def _mismatch(delete: LiveFile, data: LiveFile, rule: str) -> errors.CorruptDeleteError:
+    told = [
+        f"spec {f.spec.id}, partition {dict(f.partition)}, sequence number {f.sequence_number}" for f in (delete, data)
+    ]
+    message = f"A delete of {told[0]} names data file {data.path} of {told[1]}"
+    return errors.CorruptDeleteError(message, cause="DeletePartitionMismatch", file=delete.path, rule=rule)
+
+
+@dataclass
+class _Positions:
+    """The deleted positions of a snapshot's data files. read: the rows of position delete files so far."""
+
+    targets: Sequence[tuple[LiveFile, _Applying]]
+    paths: PathMap
+    read: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+
+    def of(self, data: LiveFile, deletes: _Applying) -> set[int]:
+        """The deleted positions of a data file."""
+        if deletes.vector is not None:
+            return _vector(deletes.vector, data, self.paths)
+        for delete in deletes.foreign:
+            if any(path == data.path for path, _ in self._rows(delete)):
+                raise _mismatch(delete, data, "iceberg 4.4")
+        rows = [row for delete in deletes.positions for row in self._rows(delete)]
+        return {position for path, position in rows if path == data.path}
+
+    def _rows(self, delete: LiveFile) -> list[tuple[str, int]]:
+        if delete.path not in self.read:
+            rows = position_deletes(delete, self.paths.files)
+            # A file for one data file may not name another that it would hit (iceberg 4.4).
+            named = set() if delete.referenced is None else {path for path, _ in rows} - {delete.referenced}
+            for data, deletes in self.targets:
+                if data.path in named and deletes.vector is None and delete.sequence_number >= data.sequence_number:
+                    raise _mismatch(delete, data, "iceberg 4.4")
+            self.read[delete.path] = rows
+        return self.read[delete.path]
+
+
+def _vector(vector: LiveFile, data: LiveFile, paths: PathMap) -> set[int]:
+    """A deletion vector (iceberg 4.17 to 4.20)."""
+    length, offset, puffin = vector.length or 0, vector.offset or 0, paths.read(vector.path)
+    if puffin[:4] != b"PFA1" or puffin[-4:] != b"PFA1":
+        message = "Cannot read deletion vector: its file is no Puffin file"
+        raise errors.CorruptFileError(message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.22")
+    blob = puffin[offset : offset + length]
+    try:
+        if len(blob) != length:
+            raise ValueError(f"{len(blob)} of {length} bytes")
+        positions = puffin_vector(blob)
+        if len(positions) != vector.record_count:
+            raise ValueError(f"{len(positions)} positions, its entry says {vector.record_count}")
+        if positions and data.record_count is not None and max(positions) >= data.record_count:
+            raise ValueError(f"position {max(positions)} of {data.record_count} rows")
+    except ValueError as error:
+        message = f"Cannot read deletion vector: {error}"
+        raise errors.CorruptDeleteError(
+            message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.18"
+        ) from error
+    return positions
+
+
+def scan_iceberg(request: Request, files: Files) -> Scan:
+    """The scan of a read, with all live data files in it."""
+    path = _current_metadata(request.location, files)
+    try:
+        metadata = read_metadata(files.read(path), file=path)
+        snapshot, metadata = select(metadata, request)
+        name_mapping = _name_mapping(metadata)
+    except errors.HarnessError as error:
+        raise error.within(file=path) from error.__cause__
+    columns, condition, used = asked(request, metadata.current_schema, lambda field: _typed(field, metadata))
+    if "_row_commit_version" in used:
+        raise errors.UnknownColumnError("Only Delta tables have _row_commit_version", field="_row_commit_version")
+    paths = path_map(metadata, files, request.path_map)
+    live = () if snapshot is None else live_files(metadata, snapshot, paths)
+    _check_files(live, metadata)
+    deletes = [file for file in live if file.content != DATA]
+    targets = [(file, _applying(file, deletes)) for file in live if file.content == DATA]
+    hitting = {id(delete): delete for _, found in targets for delete in found.equality}
+    keys = {key: _equality_delete(delete, metadata) for key, delete in hitting.items()}
+    positions = _Positions(targets, paths)
+    return Scan(
+        table=request.location,
+        format="iceberg",
+        snapshot=None if snapshot is None else snapshot.id,
+        columns=columns,
+        filter=condition,
+        data=tuple(
+            replace(
+                file,
+                equality=tuple(keys[id(delete)] for delete in found.equality),
+                positions=partial(positions.of, file, found),
+            )
+            for file, found in targets
+        ),
+        files=files,
+        name_mapping=name_mapping,
+    )
+
+
+def _typed(column: Field, metadata: MetadataValues) -> Field:
+    """`_partition` gets the struct that this table gives it (iceberg 5.17)."""
+    if column.id != METADATA["_partition"].id:
+        return column
+    fields = partition_fields(metadata)
+    return replace(column, type=StructType(fields) if fields else UNKNOWN)
+
+
+def _name_mapping(metadata: MetadataValues) -> tuple[MappedName, ...] | None:
+    """The property's mapping (iceberg 5.7)."""
+    text = metadata.properties.get("schema.name-mapping.default")
+    return None if text is None else _mapped(needed({"it": parse_json(text)}, "it", list), set())
+
+
+def _mapped(level: list[object], ids: set[int]) -> tuple[MappedName, ...]:
+    entries, seen = [], set[str]()
+    for entry in map(mapping, level):
+        names, field_id = optional(entry, "names", list) or [], optional(entry, "field-id", int)
+        if seen & set(names) or len(set(names)) < len(names) or field_id in ids:
+            raise errors.InvalidTableError(f"The name mapping repeats {names} or {field_id}", rule="iceberg 5.7")
+        seen |= set(names)
+        ids |= set() if field_id is None else {field_id}
+        fields = _mapped(optional(entry, "fields", list) or [], ids)
+        entries.append(MappedName(names=tuple(names), field_id=field_id, fields=fields))
+    return tuple(entries)

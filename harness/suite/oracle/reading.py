@@ -1,0 +1,237 @@
+"""The rows of a scan: file by file and row by row; and the door to all chapters, `read`.
+
+    read(Request(location="warehouse/orders", columns=["region"]))
+
+A row of a data file goes this way: its position in the unfiltered file; is the position deleted; does an equality
+delete match; does the filter hold; what do the wanted columns give (Iceberg, "Scan Planning"; iceberg 4.1 to 4.28).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from harness import errors
+from harness.suite.oracle import types as dt
+from harness.suite.oracle.columns import FileColumns, ValueReader, refuse_opaque
+from harness.suite.oracle.delta import scan_delta
+from harness.suite.oracle.delta_changes import scan_changes
+from harness.suite.oracle.files import check_whole, open_file, wrong_count
+from harness.suite.oracle.iceberg import scan_iceberg
+from harness.suite.oracle.paths import Files, join, shown
+from harness.suite.oracle.scan import DataFile, EqualityDelete, Filter, Request, Scan
+from harness.suite.oracle.types import METADATA, Field, Row, arrow_array, inside, walk
+
+_METADATA_IDS = frozenset(f.id for f in METADATA.values())
+_DELETED, _ROW_ID = METADATA["_deleted"].id, METADATA["_row_id"].id
+
+ValueOf: TypeAlias = Callable[[Row, int, bool], Any]
+"""The value of a column, by a row of the file, its position, and whether it is deleted."""
+EqualityKey: TypeAlias = tuple[Hashable, ...]
+EqualityKeys: TypeAlias = dict[int, frozenset[EqualityKey]]
+"""The keys of equality deletes that were read, by the delete's identity."""
+
+
+def read(request: Request, files: Files | None = None) -> pa.Table:
+    """The rows of a table, in the Arrow types of `types.arrow_type`. files: None opens those of this computer.
+
+    Raises HarnessError: the table or the request is wrong, or has what the oracle does not read.
+    """
+    try:
+        return rows_of(scan_of(request, files or Files()))
+    except errors.HarnessError as error:
+        raise error.within(table=request.location) from error.__cause__
+
+
+def scan_of(request: Request, files: Files) -> Scan:
+    """All that a read has to do. Raises as `read`."""
+    is_delta = files.is_directory(join(request.location, "_delta_log"))
+    if not is_delta and request.version is not None:
+        raise errors.RequestError("Cannot select a version: Iceberg tables have snapshot ids")
+    names = [entry.name for entry in files.entries(join(request.location, "metadata"))] if is_delta else []
+    if any(name == "version-hint.text" or name.endswith(".metadata.json") for name in names):
+        raise errors.AmbiguousTableError("There is both a Delta log and Iceberg metadata", rule="delta U1")
+    if request.changes is not None:
+        if not is_delta:
+            raise errors.UnsupportedError("Cannot read changes: Iceberg tables have no change data feed")
+        return scan_changes(request, files)
+    return scan_delta(request, files) if is_delta else scan_iceberg(request, files)
+
+
+def rows_of(scan: Scan) -> pa.Table:
+    """All rows of a scan. Raises HarnessError: a file cannot be read, or the filter fails on a row."""
+    try:
+        columns = _columns_to_read(scan)
+        places = [next(i for i, f in enumerate(columns) if f.id == wanted.id) for wanted in scan.columns]
+        rows: list[list[object]] = []
+        keys: EqualityKeys = {}
+        deleted = [set[int]() if file.positions is None else set(file.positions()) for file in scan.data]
+        for file, positions in zip(scan.data, deleted, strict=True):
+            try:
+                rows += ([row[place] for place in places] for row in _live_rows(scan, file, columns, positions, keys))
+            except errors.HarnessError as error:
+                raise error.within(file=shown(file.path, file.physical)) from error.__cause__
+            except (ValueError, ArithmeticError) as error:
+                message, name = f"Cannot read a value: {error}; rewrite the file", shown(file.path, file.physical)
+                raise errors.SchemaMismatchError(message, cause="IncompatibleType", file=name) from error
+        if not scan.columns:
+            return pa.table({"rows": pa.nulls(len(rows))}).select([])
+        arrays = [arrow_array([row[i] for row in rows], f.type) for i, f in enumerate(scan.columns)]
+        return pa.Table.from_arrays(arrays, names=[f.name for f in scan.columns])
+    except errors.HarnessError as error:
+        raise error.within(table=scan.table, snapshot=scan.snapshot, format=scan.format) from error.__cause__
+    except (pa.ArrowException, OverflowError) as error:
+        raise errors.EngineError(f"The oracle failed: {error}", table=scan.table) from error
+
+
+def _columns_to_read(scan: Scan) -> tuple[Field, ...]:
+    """The columns of the filter, and after them the others, each once."""
+    of_filter = () if scan.filter is None else scan.filter.columns
+    columns = tuple({f.id: f for f in (*of_filter, *scan.columns)}.values())
+    for path, f in walk(columns):
+        refuse_opaque(f, path, scan)
+        if isinstance(f.type, dt.StructType) and len({p.name.lower() for p in f.type.fields}) < len(f.type.fields):
+            message = "Cannot read a struct: names of its fields differ only by case; leave the column out"
+            raise errors.SchemaMismatchError(message, cause="AmbiguousColumn", field=path, rule="iceberg 5.21")
+    return columns
+
+
+def _live_rows(
+    scan: Scan, file: DataFile, columns: Sequence[Field], positions: set[int], keys: EqualityKeys
+) -> list[list[object]]:
+    """Return the rows of a data file that match the filter, without deleted rows unless `_deleted` is read.
+
+    Only the columns of the filter are read for a row that does not match, so its other values cannot raise an error.
+    """
+    stored = open_file(file, scan.files)
+    for delete in file.equality:
+        if id(delete) not in keys:
+            keys[id(delete)] = _keys_of(scan, delete)
+    wanted = [f for f in columns if f.id not in _METADATA_IDS] + [root for d in file.equality for root in d.keys]
+    found = FileColumns.of(scan, file, stored, wanted)
+    values = [_value_of(scan, file, f, found) for f in columns]
+    filtered = 0 if scan.filter is None else len(scan.filter.columns)
+    deletes = [(_key_reader(delete, found), keys[id(delete)]) for delete in file.equality]
+    watched = _watched(found, wanted)
+    shows_deleted = any(f.id == _DELETED for f in columns)
+    live: list[tuple[Row, int, bool, list[object]]] = []
+    count = 0
+    for position, row in enumerate(stored.rows):
+        count += 1
+        for _, value, held in watched:
+            held.append(value(row))
+        is_dead = position in positions or any(key(row) in killed for key, killed in deletes)
+        if shows_deleted or not is_dead:
+            live.append((row, position, is_dead, [value(row, position, is_dead) for value in values[:filtered]]))
+    matching = range(len(live)) if scan.filter is None else _matching(scan.filter, [named for *_, named in live])
+    kept = [
+        named + [value(row, position, is_dead) for value in values[filtered:]]
+        for row, position, is_dead, named in (live[number] for number in matching)
+    ]
+    for watched_column, _, held in watched:
+        _refuse_conflict(watched_column, held, found)
+    # Positions and row ids are counted, so the count must be right; a cut Avro file may look whole (iceberg 7.2).
+    # Nothing else in a file without columns could show that rows are lost.
+    counts = file.format != "parquet" or not stored.columns or positions or any(f.id == _ROW_ID for f in columns)
+    if counts and file.record_count not in (None, count):
+        raise wrong_count(file, count)
+    return kept
+
+
+def _matching(condition: Filter, rows: Sequence[Sequence[object]]) -> Sequence[int]:
+    """Return the numbers of the rows that match a filter. rows: the values of the filter's columns."""
+    arrays = [arrow_array([row[i] for row in rows], f.type) for i, f in enumerate(condition.columns)]
+    return condition.matches(pa.Table.from_arrays(arrays, names=[f.name for f in condition.columns]))
+
+
+def _value_of(scan: Scan, file: DataFile, column: Field, found: FileColumns) -> ValueOf:
+    """Reads a column of a file, among them metadata columns (iceberg 5.17, 5.18; delta W2, W3)."""
+    if column.id not in _METADATA_IDS:
+        read = found.reader(column)
+        return lambda row, _position, _dead: read(row)
+    stored = found.stored_metadata(column, scan.materialized.get(column.name))
+
+    def own(row: Row, inherited: object) -> Any:
+        """The value of the file itself, or else the inherited one."""
+        value = None if stored is None else stored(row)
+        return inherited if value is None else value
+
+    first = file.first_row_id
+    # The values of the file's own spec, by field id; a table whose specs have no field has no struct.
+    partition = dict(file.partition) if isinstance(column.type, dt.StructType) else None
+    readers: dict[str, ValueOf] = {
+        "_file": lambda _row, _position, _dead: file.path,
+        "_pos": lambda _row, position, _dead: position,
+        "_deleted": lambda _row, _position, is_dead: is_dead,
+        "_spec_id": lambda _row, _position, _dead: file.spec_id,
+        "_partition": lambda _row, _position, _dead: partition,
+        "_row_id": lambda row, position, _: None if first is None else own(row, first + position),
+        "_last_updated_sequence_number": lambda row, _, __: None if first is None else own(row, file.sequence_number),
+        "_row_commit_version": lambda row, _position, _dead: own(row, file.commit_version),
+    }
+    return readers[column.name]
+
+
+def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row], EqualityKey]:
+    """Reads a row's key: values that Python compares as the deletes do, with NaN equal to NaN (iceberg 4.23)."""
+    readers = [columns.reader(root) for root in delete.keys]
+
+    def key(row: Row) -> EqualityKey:
+        parts = zip(readers, delete.paths, strict=True)
+        values = [inside(read(row), path[1:]) for read, path in parts]  # null if a struct on the way is
+        return tuple("NaN" if isinstance(value, float) and math.isnan(value) else value for value in values)
+
+    return key
+
+
+def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[EqualityKey]:
+    """All keys in a delete file."""
+    try:
+        stored = open_file(delete.file, scan.files)
+        columns = FileColumns.of(scan, delete.file, stored, delete.keys)
+        key = _key_reader(delete, columns)
+        for root in delete.keys:
+            if not columns.provides(root):  # null in its place could delete or keep any row (iceberg 4.25)
+                message = f"Cannot apply an equality delete: its file has no column for key {root.name!r}; rewrite it"
+                cause = "UnknownEqualityField"
+                raise errors.CorruptDeleteError(message, cause=cause, field=root.name, rule="iceberg 4.25")
+        keys = [key(row) for row in stored.rows]
+        check_whole(delete.file, len(keys))
+    except ValueError as error:
+        name = shown(delete.file.path, delete.file.physical)
+        raise errors.CorruptDeleteError(f"Cannot read an equality delete: {error}", file=name) from error
+    except errors.HarnessError as error:
+        raise error.within(file=shown(delete.file.path, delete.file.physical)) from error.__cause__
+    return frozenset(keys)
+
+
+# Columns beside their partition value, which may contradict each other (iceberg 5.3): an imported file may have ids
+# that collide with the table's, so that a field id leads to another column.
+
+
+def _watched(columns: FileColumns, wanted: Sequence[Field]) -> list[tuple[Field, ValueReader, list[object]]]:
+    """Such columns of a Parquet file whose values have an order, each with a list for its values."""
+    found = {f.id: f for f in wanted if f.id in columns.file.constants and columns.place_of(f) is not None}
+    ordered = dt.DecimalType | dt.FloatType | dt.IntegerType | dt.TimestampType
+    return [
+        (f, columns.reader(f), [])
+        for f in (found.values() if columns.file.format == "parquet" else ())
+        if f.type in (dt.BOOLEAN, dt.DATE, dt.STRING) or isinstance(f.type, ordered)
+    ]
+
+
+def _refuse_conflict(column: Field, held: list[Any], columns: FileColumns) -> None:
+    """Refuses that no row can be of the partition: all rows null, none, or all on one side of the partition's value."""
+    value, values = columns.file.constants[column.id], [v for v in held if v is not None]
+    if value is None:
+        is_conflict = None not in held
+    else:  # NaN compares with nothing
+        is_conflict = value == value and (
+            not values or all(v < value for v in values) or all(v > value for v in values)
+        )
+    if held and is_conflict:
+        message = f"Cannot read column {column.name!r}: the file's partition says {value!r}, and its rows otherwise"
+        raise errors.SchemaMismatchError(message, cause="PartitionValueConflict", field=column.name, rule="iceberg 5.3")

@@ -1,0 +1,265 @@
+"""The oracle as an engine: what harness asks becomes plain values, and the oracle's rows are the answer.
+
+The oracle (`harness.suite.oracle`) imports nothing of harness but the errors. `read_apart` hands over a location and
+what is asked, and the oracle reads metadata and data for itself. `to_arrow` hands over a plan of harness's, for
+slices, comparisons and plans of tests: files, positions and the scope of deletes are then the plan's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from harness.engines.registry import Engine
+from harness.errors import EngineError, HarnessError, RequestError, warn
+from harness.metadata.filters.parse import text_and_names
+from harness.metadata.model.arrow_values import from_numpy
+from harness.metadata.plan.deletes import EqualityDelete, key_fields
+from harness.metadata.plan.read_options import Ratified, catalog_answer
+from harness.metadata.planned_scan import PlannedScan
+from harness.storage.gate import Outside, Roots
+from harness.storage.paths import PhysicalPath, is_local, shown
+from harness.storage.stores import Storage
+from harness.suite.oracle import scan as oracle
+from harness.suite.oracle import types
+from harness.suite.oracle.paths import Entry, Files
+from harness.suite.oracle.reading import read, rows_of, scan_of
+
+
+def read_apart(
+    location: str,
+    *,
+    snapshot_id: int | None = None,
+    version: int | None = None,
+    timestamp_ms: int | None = None,
+    ref: str | None = None,
+    changes: tuple[int, int] | None = None,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    path_map: Mapping[str, str] | None = None,
+    max_version: int | None = None,
+    ratified: Iterable[Ratified] | None = None,
+    published_only: bool = False,
+    allowed_roots: Sequence[str] = (),
+    outside: Outside | None = None,
+) -> pa.Table:
+    """The rows of a table as the oracle reads them for itself: no file is skipped, and nothing of harness plans.
+
+    Args:
+        location: a table's directory or, for Iceberg, a metadata file.
+        snapshot_id, version: a snapshot of an Iceberg table; a version of a Delta table, which either may name.
+        timestamp_ms: the state at a time, in milliseconds since 1970-01-01 UTC, inclusive.
+        ref: a branch or tag of an Iceberg table.
+        changes: the first and the last version whose changes are read instead of rows, of a Delta table.
+        columns: names in the order wanted; None: all of the schema.
+        where: a boolean SQL expression.
+        path_map: prefixes of recorded paths and where they are now.
+        max_version, ratified, published_only, allowed_roots: as for `harness.open_table`.
+        outside: as for `harness.open_table`; None: files of this computer are opened wherever they are.
+
+    Raises HarnessError: as opening, planning and reading raise; the messages are the oracle's own.
+    """
+    answer = catalog_answer(max_version, ratified, published_only=published_only)
+    commits = () if answer is None else answer.ratified
+    request = oracle.Request(
+        location=location,
+        snapshot_id=snapshot_id,
+        version=version,
+        timestamp_ms=timestamp_ms,
+        ref=ref,
+        changes=changes,
+        columns=columns,
+        where=None if where is None else _condition(where),
+        path_map=path_map or {},
+        max_version=max_version,
+        ratified=[(c.version, c.name or "" if c.content is None else c.content) for c in commits],
+        published_only=published_only,
+    )
+    places = (location, *request.path_map.values(), *allowed_roots)
+    if outside is None and not allowed_roots and all(map(is_local, places)):
+        return read(request)
+    roots = Roots.of(location, places[1:], outside=outside or Outside.WARN)
+    storage = Storage(roots=roots)
+    if storage.exists(PhysicalPath(location)):
+        storage = storage.around(location, location)
+    gate = storage.roots or roots
+    try:
+        scan = scan_of(request, _Stored(storage))
+        for file in scan.data:
+            gate.check(PhysicalPath(file.physical), file.path)
+            for delete in file.equality:
+                gate.check(PhysicalPath(delete.file.physical), delete.file.path)
+        rows = rows_of(scan)
+    except HarnessError as error:
+        raise error.within(table=location) from error.__cause__
+    if (sentence := gate.told()) is not None:
+        warn(f"Table {shown(location)}: {sentence}")
+    return rows
+
+
+def to_arrow(plan: PlannedScan) -> pa.Table:
+    """All rows of a plan of harness's: files, deletes and positions are the plan's, all else is the oracle's.
+
+    Raises:
+        HarnessError: A file cannot be read.
+        EngineError: A value fits no Arrow type, or the filter fails on a row.
+    """
+    try:
+        return rows_of(_scan(plan))
+    except HarnessError as error:
+        raise error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) from error.__cause__
+
+
+ENGINE = Engine(name="oracle", version=lambda: f"Python {platform.python_version()}", to_arrow=to_arrow)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Stored(Files):
+    """The oracle's way to the bytes of a storage, which holds every path against the roots of the table."""
+
+    storage: Storage
+
+    def read(self, path: str) -> bytes:
+        return self.storage.read(PhysicalPath(path))
+
+    def has_file(self, path: str) -> bool:
+        return self.storage.has_file(PhysicalPath(path))
+
+    def is_directory(self, path: str) -> bool:
+        return self.storage.is_directory(PhysicalPath(path))
+
+    def entries(self, directory: str) -> list[Entry]:
+        return [
+            Entry(found.name, found.size, found.modified_ms) for found in self.storage.entries(PhysicalPath(directory))
+        ]
+
+    def opens(self, path: str) -> bool:
+        if path.startswith("/"):
+            return True
+        try:
+            self.storage.client(PhysicalPath(path))
+        except (RequestError, OSError):
+            return False
+        return "://" in path
+
+
+def _scan(plan: PlannedScan) -> oracle.Scan:
+    """A plan in the oracle's own words."""
+    rows = plan.files.to_pylist()
+    loaded = plan.load_positions(range(len(rows)))
+    equality = [_equality_delete(delete, plan) for delete in plan.equality_deletes]
+    data = []
+    for ordinal, row in enumerate(rows):
+        partition, positions = plan.partitions[row["partition"]], loaded.get(ordinal)
+        data.append(
+            oracle.DataFile(
+                **{key: row[key] for key in ("path", "physical", "format", "record_count", "spec_id")},
+                partition=partition.values,
+                constants=partition.constants,
+                sequence_number=row["sequence_number"],
+                first_row_id=row["first_row_id"],
+                commit_version=row["commit_version"],
+                equality=tuple(
+                    equality[index] for index in plan.delete_sets[row["delete_set"]] if _hits(plan, index, row)
+                ),
+                positions=None if positions is None else positions.__iter__,
+            )
+        )
+    return oracle.Scan(
+        table=plan.table,
+        format=plan.format,
+        snapshot=plan.snapshot,
+        columns=_own(plan.columns),
+        filter=_filter(plan),
+        data=tuple(data),
+        files=_Stored(plan.storage),
+        lookup=plan.lookup.value,
+        name_mapping=None if plan.name_mapping is None else _own(plan.name_mapping.fields),
+        materialized=plan.materialized,
+    )
+
+
+def _hits(plan: PlannedScan, index: int, row: Mapping[str, Any]) -> bool:
+    """Tells whether an equality delete of a file's set hits the file (iceberg 4.6)."""
+    delete, sequence_number = plan.equality_deletes[index], row["sequence_number"]
+    is_later = sequence_number is not None and sequence_number < delete.sequence_number
+    return is_later and delete.partition in (None, row["partition"])
+
+
+def _equality_delete(delete: EqualityDelete, plan: PlannedScan) -> oracle.EqualityDelete:
+    partition = None if delete.partition is None else plan.partitions[delete.partition]
+    file = oracle.DataFile(
+        path=delete.path,
+        physical=delete.physical,
+        format=delete.format,
+        record_count=delete.record_count,
+        spec_id=0,
+        partition={},
+        constants={} if partition is None else partition.constants,
+        sequence_number=delete.sequence_number,
+        first_row_id=None,
+    )
+    return oracle.EqualityDelete(
+        file, _own(delete.keys), tuple(tuple(f.id for f in key_fields(key)) for key in delete.keys)
+    )
+
+
+def _filter(plan: PlannedScan) -> oracle.Filter | None:
+    if plan.filter is None:
+        return None
+    return oracle.Filter(_own(plan.filter.columns), partial(_matches, plan.filter.sql))
+
+
+def _condition(where: str) -> oracle.Condition:
+    """Return the function that makes the filter of a table from a text of DuckDB's SQL.
+
+    Raises:
+        RequestError: The text is not a condition on one row.
+    """
+    text, names = text_and_names(where)
+
+    def make(find: Callable[[str], types.Field]) -> oracle.Filter:
+        columns = {f.id: f for f in map(find, names)}
+        return oracle.Filter(tuple(columns.values()), partial(_matches, text))
+
+    return make
+
+
+def _matches(where: str, rows: pa.Table) -> list[int]:
+    """Return the numbers of the rows that match a filter, in order. DuckDB defines what a filter means.
+
+    Raises:
+        EngineError: DuckDB cannot evaluate the filter on these rows.
+    """
+    import duckdb
+
+    from harness.engines.duckdb import instance
+    from harness.metadata.filters import sqltext
+
+    number = "#" + max(rows.column_names, key=len, default="")  # longer than the name of any column
+    numbered = rows.append_column(number, from_numpy(np.arange(rows.num_rows)))
+    try:
+        with instance.cursor() as connection:
+            # A projection, because DuckDB pushes a filter into the scan of an Arrow table, where pyarrow evaluates it.
+            evaluated = connection.from_arrow(numbered).select(f"{sqltext.name(number)}, CAST(({where}) AS BOOLEAN)")
+            return sorted(place for place, matches in evaluated.fetchall() if matches)
+    except (duckdb.Error, pa.ArrowException, OverflowError) as error:
+        raise EngineError(f"Cannot evaluate the filter: {instance.said(error)}") from error
+
+
+def _own(value: Any) -> Any:
+    """Types, fields and name mappings of harness as the oracle's, which have the same names and parts."""
+    if isinstance(value, tuple):
+        return tuple(map(_own, value))
+    if not dataclasses.is_dataclass(value):
+        return value
+    kind = getattr(types, type(value).__name__, None)
+    if kind is None:  # a type without parameters, or of a geometry
+        return (types.GeoType if "(" in str(value) else types.SimpleType)(str(value))
+    return kind(**{part.name: _own(getattr(value, part.name)) for part in dataclasses.fields(kind)})

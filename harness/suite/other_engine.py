@@ -1,0 +1,147 @@
+"""Readers of other projects as engines: `harness diff TABLE --engines duckdb,polars` and `harness.compare`.
+
+An engine of harness runs a plan. These readers plan for themselves, so that each gets the table, the point of its
+history, the columns and the filter of a plan, and none of its files or deletes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from harness.errors import RequestError, UnsupportedError
+from harness.metadata.filters.predicate import Filter
+from harness.metadata.iceberg.table import IcebergTable
+from harness.metadata.model.schema import CHANGES, arrow_field
+from harness.metadata.planned_scan import PlannedScan
+from harness.storage.gate import Outside
+from harness.storage.paths import is_local, local_path, shown
+from harness.storage.records import dataclass
+from harness.suite.finding import EnginePlaces, open_engine
+from harness.suite.judging import recoded
+from harness.suite.own import At, TableAt
+from harness.suite.protocol import predicate
+from harness.suite.workers import Worker
+from harness.table import open_table
+
+_WORKERS = ExitStack()
+atexit.register(_WORKERS.close)
+
+
+@cache
+def other_engine(name: str) -> OtherEngine:
+    """The reader of that name, started once in this process; it ends with it.
+
+    Raises RequestError: there is no such engine, or it is not installed; EngineError: it does not start.
+    """
+    worker = open_engine(name, EnginePlaces(), _WORKERS)
+    assert isinstance(worker, Worker), "engines that run plans are found first"
+    return OtherEngine(worker)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherEngine:
+    """A reader of another project, with the members of `harness.engines.registry.Engine`."""
+
+    worker: Worker
+
+    @property
+    def name(self) -> str:
+        """The name that the reader goes by."""
+        return self.worker.name
+
+    def version(self) -> str:
+        """The version that the reader says."""
+        return self.worker.version()
+
+    def to_arrow(self, plan: PlannedScan) -> pa.Table:
+        """The rows as the reader gives them, in its own types; UUIDs that are text, and maps that are lists, as ours.
+
+        Raises RequestError: the table is not on this machine, or is held to its roots. UnsupportedError: the reader
+        declines, or the plan is of changes, or of a table before its first snapshot that has one now. EngineError: the
+        reader refuses the table, crashes, hangs, or gives no rows that Arrow can read.
+        """
+        return self.read(plan, {})
+
+    def options(self) -> frozenset[str]:
+        """The options that the reader says it takes."""
+        return self.worker.options()
+
+    def read(self, plan: PlannedScan, options: Mapping[str, Any]) -> pa.Table:
+        """The rows, under options of the protocol; `union` holds plans. Raises as `to_arrow`."""
+        columns = tuple(field.name for field in plan.columns)
+        wanted = pa.schema([arrow_field(field) for field in plan.columns])
+        asked = dict(options)
+        if "union" in asked:
+            asked["union"] = [self._part(each) for each in asked["union"]]
+        rows = self.worker.read(
+            self._table(plan), columns=columns, where=_plain(plan.filter), wanted=wanted, options=asked
+        )
+        return recoded(rows, wanted)[0]
+
+    def _part(self, plan: PlannedScan) -> dict[str, Any]:
+        at, where = self._table(plan).at, _plain(plan.filter)
+        return {"at": None if at is None else asdict(at), "where": where, "predicate": predicate(where)}
+
+    def count(self, plan: PlannedScan) -> int:
+        """The number of rows, as the reader counts them. Raises as `to_arrow`."""
+        return self.worker.count(self._table(plan), where=_plain(plan.filter))
+
+    def _table(self, plan: PlannedScan) -> TableAt:
+        """The table of a plan at its snapshot. The current one is not named: some readers know no other."""
+        if not is_local(plan.table):
+            raise RequestError(
+                f"Cannot read {shown(plan.table)} by {self.name}: readers of other projects get local tables; "
+                "copy it first with harness pull",
+                table=plan.table,
+            )
+        roots = plan.storage.roots
+        if roots is not None and roots.outside is Outside.REFUSE:
+            raise RequestError(
+                f"Cannot read {shown(plan.table)} by {self.name}: nothing holds a reader of another project to the "
+                "table's own files, as untrusted and outside='refuse' ask; take duckdb or spark",
+                table=plan.table,
+            )
+        if CHANGES["_change_type"] in plan.schema.fields:
+            raise UnsupportedError(f"Cannot read changes by {self.name}: only duckdb and spark do", table=plan.table)
+        source = open_table(plan.table).source
+        if plan.snapshot is None and source.current is not None:
+            raise UnsupportedError(
+                f"Cannot read {shown(plan.table)} by {self.name} as it was before its first snapshot: open it again",
+                table=plan.table,
+            )
+        at = None
+        if plan.snapshot is not None and (source.current is None or plan.snapshot != source.current.id):
+            at = At("version" if plan.format == "delta" else "snapshot_id", plan.snapshot)
+        location, metadata_path = os.path.abspath(local_path(plan.table)), None
+        if isinstance(source, IcebergTable):
+            metadata_path = os.path.abspath(local_path(source.metadata_path))
+            location = os.path.dirname(os.path.dirname(metadata_path))
+        return TableAt(format=plan.format, location=location, metadata_path=metadata_path, at=at)
+
+
+_SIMPLE = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+def _plain(filter_: Filter | None) -> str | None:
+    """The filter's text, with quotes only around names that need them: few readers know quoted names."""
+    if filter_ is None:
+        return None
+    try:
+        tree = sqlglot.parse_one(filter_.sql, dialect="duckdb")
+    except sqlglot.ParseError:
+        return filter_.sql
+    for name in tree.find_all(exp.Identifier):
+        if _SIMPLE.fullmatch(name.name):
+            name.set("quoted", False)
+    return tree.sql(dialect="duckdb")

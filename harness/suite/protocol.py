@@ -1,0 +1,280 @@
+"""Protocol 1 between the suite and a reader under test, in whatever language the reader is written.
+
+The reader is a program that gets a JSON object a line on standard input and answers each by a line on standard output.
+`protocol.json` is the schema of both, and every answer is held to it. `docs/suite/reader-protocol.md` shows whole
+readers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sqlglot
+from sqlglot import exp
+
+from harness import errors
+from harness.errors import HarnessError
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import Schema
+from harness.suite.json_rows import shown
+from harness.suite.scenarios.values import stored_value
+
+PROTOCOL = 1
+_SCHEMA = Path(__file__).with_name("protocol.json")
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+def fault(message: object, kind: str) -> str | None:
+    """The first fault of a message, in words; None: the message is as the protocol has it.
+
+    kind: `read answer`, and so on: a name of the schema's definitions.
+    """
+    return first_fault(message, kind, schema(), "the answer" if kind.endswith("answer") else "the request")
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON schema of all messages."""
+    document: dict[str, object] = json.loads(_SCHEMA.read_text("utf-8"))
+    return document
+
+
+def first_fault(value: object, kind: str, schema: Mapping[str, Any], place: str) -> str | None:
+    """The first fault of a value by a definition of a JSON schema, in words; None: there is none.
+
+    schema: of no other keywords than that of the protocol. place: what the value is called.
+    """
+    return _fault(value, schema["$defs"][kind], schema["$defs"], place)
+
+
+def _fault(value: object, rule: Mapping[str, Any], known: Mapping[str, Any], place: str) -> str | None:
+    if "$ref" in rule:
+        return _fault(value, known[rule["$ref"].rpartition("/")[2]], known, place)
+    if "anyOf" in rule:
+        faults = [_fault(value, each, known, place) for each in rule["anyOf"]]
+        return None if None in faults else " or ".join(dict.fromkeys(filter(None, faults)))
+    if "enum" in rule:
+        allowed = [json.dumps(each) for each in rule["enum"]]
+        return None if json.dumps(value) in allowed else f"{place} is {shown(value)}, not {' or '.join(allowed)}"
+    types = [rule["type"]] if isinstance(rule["type"], str) else rule["type"]
+    classes = [each for name in types for each in _TYPES[name]]
+    if type(value) not in classes:
+        return f"{place} is {shown(value)}, not {' or '.join(types)}"
+    if isinstance(value, list) and "items" in rule:
+        found = (_fault(item, rule["items"], known, f"{place}, item {i},") for i, item in enumerate(value, 1))
+        return next(filter(None, found), None)
+    if not isinstance(value, dict) or "properties" not in rule:
+        return None
+    properties = rule["properties"]
+    if missing := [name for name in rule["required"] if name not in value]:
+        return f"{place} has no {missing[0]!r}"
+    unknown = sorted(value.keys() - properties.keys())
+    if unknown and rule.get("additionalProperties") is False:
+        return f"{place} has a key {unknown[0]!r}, which the protocol does not know"
+    found = (
+        _fault(value[name], properties[name], known, f"{name!r} of {place}") for name in value if name in properties
+    )
+    return next(filter(None, found), None)
+
+
+# Classes of refusals, in words that no reader owns.
+
+
+UNSUPPORTED = "unsupported-feature"
+ERROR_CLASSES: Mapping[str, str] = {
+    UNSUPPORTED: "legal, and the reader does not read it",
+    "corrupt-metadata": "the metadata cannot be decoded, or breaks the specification",
+    "corrupt-data": "a data file cannot be decoded, or is not the file that the metadata describes",
+    "corrupt-deletes": "a delete file or deletion vector is damaged, or contradicts the data",
+    "schema-mismatch": "the columns of a file cannot become those of the table",
+    "missing-file": "the metadata names a file that is not there",
+    "not-found": "no such table, snapshot, version, branch or tag, or none at that time",
+    "invalid-request": "the table has no such column, or no answer to such a read",
+    "forbidden-file": "the metadata names a file that the table may not read",
+    "limit": "the table asks for more than the reader gives",
+    "failed": "any other error",
+}
+"""The classes of errors by which a case says what is wrong, and their meaning. A reader may have its own."""
+_OF_CAUSE = {
+    "CorruptDataFile": "corrupt-data",
+    "CorruptDeletionVector": "corrupt-deletes",
+    "CorruptManifest": "corrupt-metadata",
+    "LogCorrupt": "corrupt-metadata",
+}
+_OF_CLASS: Mapping[type[errors.HarnessError], str] = {
+    errors.RequestError: "invalid-request",
+    errors.SnapshotNotFoundError: "not-found",
+    errors.TableNotFoundError: "not-found",
+    errors.InvalidTableError: "corrupt-metadata",
+    errors.CorruptFileError: "corrupt-data",
+    errors.CorruptDeleteError: "corrupt-deletes",
+    errors.SchemaMismatchError: "schema-mismatch",
+    errors.MissingFileError: "missing-file",
+    errors.OutsideTableError: "forbidden-file",
+    errors.UnsupportedError: UNSUPPORTED,
+    errors.LimitError: "limit",
+}
+
+
+def error_class(kind: str, cause: str | None = None) -> str:
+    """The neutral class of a class of `harness.errors`, by name and perhaps with its cause; a neutral class stays."""
+    if kind in ERROR_CLASSES:
+        return kind
+    bases: tuple[type, ...] = getattr(errors, kind).__mro__
+    by_class = next((_OF_CLASS[each] for each in bases if each in _OF_CLASS), "failed")
+    return _OF_CAUSE.get(cause or "", by_class)
+
+
+_COMPARISONS: Mapping[type[exp.Expr], str] = {
+    exp.EQ: "eq",
+    exp.NEQ: "not-eq",
+    exp.LT: "lt",
+    exp.LTE: "lt-eq",
+    exp.GT: "gt",
+    exp.GTE: "gt-eq",
+}
+_TURNED = {"lt": "gt", "lt-eq": "gt-eq", "gt": "lt", "gt-eq": "lt-eq"}
+_SAME_TEXT = (exp.DataType.Type.DATE, exp.DataType.Type.DECIMAL, exp.DataType.Type.UUID)
+"""Types whose literals are the same text in SQL and in JSON."""
+_MOMENTS = {False: exp.DataType.Type.TIMESTAMPNTZ, True: exp.DataType.Type.TIMESTAMPTZ}
+"""The types of TIMESTAMP and TIMESTAMPTZ in DuckDB's dialect."""
+_BYTES = re.compile(r"(?:\\x[0-9a-fA-F]{2})*")
+
+
+class _Unsayable(Exception):
+    """A part that Iceberg's expressions have no word for."""
+
+
+def predicate(where: str | None, columns: Schema | None = None) -> dict[str, object] | None:
+    """The filter as JSON of Iceberg's REST catalog (`Expression`); None: no filter, or none that JSON can say.
+
+    where: a boolean expression in DuckDB's dialect. columns: the types of columns, by which JSON says times and bytes.
+    """
+    if where is None:
+        return None
+    types = {} if columns is None else {".".join(path): field.type for path, field in columns.walk()}
+    try:
+        return _expression(sqlglot.parse_one(where, dialect="duckdb"), types)
+    except (sqlglot.ParseError, HarnessError, _Unsayable):
+        return None
+
+
+def _expression(node: exp.Expr, types: Mapping[str, dt.Type], negated: bool = False) -> dict[str, object]:
+    match node:
+        case exp.Paren():
+            return _expression(node.this, types, negated)
+        case exp.Not():
+            return _expression(node.this, types, not negated)
+        case exp.And() | exp.Or():
+            kind = {"and": "or", "or": "and"}[node.key] if negated else node.key
+            left, right = (_expression(side, types, negated) for side in (node.left, node.right))
+            return {"type": kind, "left": left, "right": right}
+        case exp.Between() if not node.args.get("symmetric"):
+            low = exp.GTE(this=node.this, expression=node.args["low"])
+            high = exp.LTE(this=node.this, expression=node.args["high"])
+            return _expression(exp.And(this=low, expression=high), types, negated)
+        case _:
+            found = _test(node, types)
+    negated = negated != bool(node.args.get("negate"))  # of NOT LIKE
+    if found["type"] == "is-null":
+        return {"type": "not", "child": found} if negated else found
+    if not negated and found["type"] != "not-eq":
+        return found
+    # SQL drops null here. An expression of Iceberg is true of null where it is not equal, or not true.
+    known = {"type": "not", "child": {"type": "is-null", "term": found["term"]}}
+    return {"type": "and", "left": {"type": "not", "child": found} if negated else found, "right": known}
+
+
+def _test(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, object]:
+    """The expression of one column."""
+    match node:
+        case exp.Column() if isinstance(types.get(_term(node)), dt.BooleanType):
+            return {"type": "eq", "term": _term(node), "value": True}
+        case exp.Is() if isinstance(node.expression, exp.Null):
+            return {"type": "is-null", "term": _term(node.this)}
+        case exp.IsNan():
+            return {"type": "is-nan", "term": _term(node.this)}
+        case exp.In() if node.expressions:
+            term = _term(node.this)
+            return {
+                "type": "in",
+                "term": term,
+                "values": [_literal(each, types.get(term)) for each in node.expressions],
+            }
+        case exp.StartsWith():
+            return {"type": "starts-with", "term": _term(node.this), "value": _literal(node.expression, None)}
+        case exp.Like():
+            return {"type": "starts-with", "term": _term(node.this), "value": _prefix(node.expression)}
+        case exp.Binary() if type(node) in _COMPARISONS:
+            kind, left, right = _COMPARISONS[type(node)], node.left, node.right
+            if not isinstance(left, exp.Column):
+                kind, left, right = _TURNED.get(kind, kind), right, left
+            return {"type": kind, "term": _term(left), "value": _literal(right, types.get(_term(left)))}
+        case _:
+            raise _Unsayable
+
+
+def _term(node: exp.Expr) -> str:
+    if not isinstance(node, exp.Column):
+        raise _Unsayable
+    return ".".join(part.name for part in node.parts)
+
+
+def _prefix(pattern: exp.Expr) -> str:
+    """The text before the only sign of a LIKE, which stands at the end."""
+    text = pattern.name if isinstance(pattern, exp.Literal) and pattern.is_string else ""
+    if not text.endswith("%") or any(sign in text[:-1] for sign in "%_"):
+        raise _Unsayable
+    return text[:-1]
+
+
+def _literal(node: exp.Expr, type_: dt.Type | None) -> Any:
+    match node:
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Neg(this=exp.Literal(is_string=False) as number):
+            return -_literal(number, type_)
+        case exp.Literal(is_string=True):
+            return node.name
+        case exp.Literal():
+            value = int(node.name) if node.name.isdigit() else float(node.name)
+            if Decimal(repr(value)) != Decimal(node.name):  # of more digits than a double has
+                raise _Unsayable
+            return value
+        case exp.Cast(this=exp.Literal(is_string=True) as text):
+            return _cast(text.name, node.to.this, type_)
+        case _:
+            raise _Unsayable
+
+
+def _cast(text: str, sql: object, type_: dt.Type | None) -> str:
+    """A literal of a named type, as Iceberg writes single values."""
+    if sql in _SAME_TEXT:
+        return text
+    if (
+        sql is exp.DataType.Type.VARBINARY
+        and isinstance(type_, dt.BinaryType | dt.FixedType)
+        and _BYTES.fullmatch(text)
+    ):
+        return text.replace("\\x", "").lower()
+    match type_:
+        case dt.TimeType(unit=unit) if sql is exp.DataType.Type.TIME:
+            return str(np.datetime64(stored_value(type_, text), unit)).partition("T")[2]
+        case dt.TimestampType(unit=unit, utc=utc) if sql is _MOMENTS[utc]:
+            return f"{np.datetime64(stored_value(type_, text), unit)}{'+00:00' if utc else ''}"
+        case _:
+            raise _Unsayable

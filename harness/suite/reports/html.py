@@ -1,0 +1,208 @@
+"""The HTML report: one file that needs no network and no script, with a matrix feature × engine.
+
+Each cell of the matrix links to the scenarios that have the feature, and each of these to what came of it: what was
+read, the rows that differ, and the command that shows it again. Outcomes are told by signs and words, and by colour
+only besides.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.diff.reports.html import asset, document, header
+from harness.errors import html_text as escaped
+from harness.suite.reports.text import (
+    MEANINGS,
+    SCORES,
+    SIGNS,
+    cell_text,
+    difference_of,
+    headline,
+    score_cells,
+    tally,
+)
+from harness.suite.results import Case, Check, Outcome, Run, ScenarioInfo, Score
+
+_STYLES = (("harness.diff.reports", "report.css"), (__package__, "matrix.css"))
+
+
+def to_html(run: Run) -> str:
+    """The run as one self-contained HTML document."""
+    page = _Page(run, {case.id: number for number, case in enumerate(run.cases, 1)})
+    style = "".join(asset(*place) for place in _STYLES)
+    return document("harness: conformance of table readers", page.body(), style=style)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """The page; places are told by numbers, because names may hold anything."""
+
+    run: Run
+    numbers: Mapping[str, int]
+
+    def body(self) -> Iterator[str]:
+        passed = self.run.passed()
+        tone, sign = ("equal", "✓") if passed else ("different", "✗")
+        yield from header(tone, sign, "Conformance of table readers", headline(self.run))
+        yield "<main>"
+        yield from self._engines()
+        yield from self._matrix()
+        yield from self._features()
+        yield from self._cases()
+        yield from self._environment()
+        yield "</main>"
+
+    def _engines(self) -> Iterator[str]:
+        counts = self.run.counts()
+        shown = [outcome for outcome in Outcome if counts[outcome]]
+        yield '<section aria-labelledby="engines"><h2 id="engines">Engines</h2>'
+        yield '<div class="scroll"><table class="engines">'
+        heads = "".join(f'<th scope="col">{outcome.value}</th>' for outcome in shown)
+        first, *last = (f'<th scope="col">{words}</th>' for words in SCORES)
+        yield f'<thead><tr><th scope="col">engine</th>{first}{heads}{"".join(last)}</tr></thead><tbody>'
+        for engine in self.run.engines:
+            own = self.run.counts(engine)
+            cells = "".join(f'<td class="figure">{own[outcome]:,}</td>' for outcome in shown)
+            name = f'{escaped(engine.name)} <span class="version">{escaped(engine.version)}</span>'
+            yield _score_row(name, self.run.score(engine), cells)
+            for format_ in self.run.formats() if len(self.run.formats()) > 1 else ():
+                own_format = f'<span class="in">{format_}</span>'
+                yield _score_row(own_format, self.run.score(engine, format_), "<td></td>" * len(shown))
+        yield "</tbody></table></div>"
+        yield "<p>Silently wrong are reads that gave other rows than the specification's, or rows of a table that "
+        yield "must be refused, and no error. An engine claims the reads that it does not decline. Policy is apart: "
+        yield "answers that harness gives and no specification demands.</p>"
+        for name, why in self.run.missing.items():
+            yield f"<p>Not run: <b>{escaped(name)}</b>: {escaped(why)}</p>"
+        yield "</section>"
+
+    def _matrix(self) -> Iterator[str]:
+        yield '<section aria-labelledby="matrix"><h2 id="matrix">Features</h2>'
+        yield from _legend(self.run)
+        yield '<form class="filter"><label><input type="checkbox" name="troubled"> '
+        yield "only features that some engine does not pass</label></form>"
+        yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="matrix"><table class="matrix">'
+        heads = "".join(
+            f'<th scope="col">{escaped(engine.name)}<span class="in">{escaped(engine.version)}</span></th>'
+            for engine in self.run.engines
+        )
+        yield f'<thead><tr><th scope="col">feature</th>{heads}</tr></thead><tbody>'
+        for row, feature in enumerate(self.run.features(), 1):
+            yield from self._matrix_row(row, feature)
+        yield "</tbody></table></div></section>"
+
+    def _matrix_row(self, row: int, feature: str) -> Iterator[str]:
+        cells = [self.run.of_feature(feature, engine) for engine in self.run.engines]
+        fine = all(case.outcome is Outcome.PASS for cases in cells for case in cases)
+        name = f'<th scope="row"><a href="#f{row}">{escaped(feature)}</a></th>'
+        yield f'<tr class="{"fine" if fine else "troubled"}">{name}'
+        for column, cases in enumerate(cells, 1):
+            if not cases:
+                yield "<td></td>"
+                continue
+            counts = Counter(case.outcome for case in cases)
+            worst = next(outcome for outcome in SIGNS if counts[outcome])
+            yield (
+                f'<td class="{worst.value}"><a href="#f{row}-e{column}" title="{escaped(tally(counts))}">'
+                f'{cell_text(cases)}</a><span class="aside"> {escaped(tally(counts))}</span></td>'
+            )
+        yield "</tr>"
+
+    def _features(self) -> Iterator[str]:
+        yield '<section aria-labelledby="scenarios"><h2 id="scenarios">Scenarios by feature</h2>'
+        by_place = {(case.scenario.name, case.engine.name): case for case in self.run.cases}
+        for row, feature in enumerate(self.run.features(), 1):
+            meaning = self.run.meanings.get(feature)
+            yield f'<h3 id="f{row}"><code>{escaped(feature)}</code></h3>'
+            yield "" if meaning is None else f"<p>{escaped(meaning)}</p>"
+            heads = "".join(
+                f'<th scope="col" id="f{row}-e{column}">{escaped(engine.name)}</th>'
+                for column, engine in enumerate(self.run.engines, 1)
+            )
+            yield f'<div class="scroll"><table class="scenarios"><thead><tr><th scope="col">scenario</th>{heads}'
+            yield "</tr></thead><tbody>"
+            for scenario in self.run.scenarios:
+                if feature in scenario.features:
+                    cases = [by_place[scenario.name, engine.name] for engine in self.run.engines]
+                    yield self._scenario_row(scenario, cases)
+            yield "</tbody></table></div>"
+        yield "</section>"
+
+    def _scenario_row(self, scenario: ScenarioInfo, cases: Sequence[Case]) -> str:
+        cells = "".join(f'<td class="{case.outcome.value}">{self._link(case)}</td>' for case in cases)
+        name = f'<code>{escaped(scenario.name)}</code><span class="in">{escaped(scenario.title)}</span>'
+        return f'<tr><th scope="row">{name}</th>{cells}</tr>'
+
+    def _link(self, case: Case) -> str:
+        text = f"{SIGNS[case.outcome]} {case.outcome.value}"
+        return text if _is_quiet(case) else f'<a href="#c{self.numbers[case.id]}">{text}</a>'
+
+    def _cases(self) -> Iterator[str]:
+        told = [case for outcome in SIGNS for case in self.run.cases if case.outcome is outcome and not _is_quiet(case)]
+        if not told:
+            return
+        yield '<section aria-labelledby="cases"><h2 id="cases">What is not PASS</h2>'
+        for case in told:
+            yield f'<article id="c{self.numbers[case.id]}" class="case {case.outcome.value}">'
+            yield from _case(case)
+            yield "</article>"
+        yield "</section>"
+
+    def _environment(self) -> Iterator[str]:
+        yield '<section aria-labelledby="environment"><h2 id="environment">Environment</h2><ul class="environment">'
+        for name, value in self.run.environment.items():
+            yield f"<li>{escaped(name)} <code>{escaped(value)}</code></li>"
+        for line in self.run.unused:
+            place = f"{line.file}, line {line.line}"
+            yield f"<li>unused in {escaped(place)}: <code>{escaped(line.pattern)}</code></li>"
+        yield "</ul></section>"
+
+
+def _score_row(name: str, score: Score, counts: str) -> str:
+    silent, *rest = score_cells(score)
+    tone = "figure wrong" if score.silent else "figure"
+    right = "".join(f'<td class="figure">{part}</td>' for part in rest)
+    return f'<tr><th scope="row">{name}</th><td class="{tone}">{silent}</td>{counts}{right}</tr>'
+
+
+def _is_quiet(case: Case) -> bool:
+    """Tells whether there is nothing to say."""
+    return case.outcome is Outcome.PASS and not any(check.notes for check in case.checks)
+
+
+def _legend(run: Run) -> Iterator[str]:
+    counts = run.counts()
+    yield '<ul class="legend">'
+    for outcome in SIGNS:
+        if counts[outcome]:
+            sign = f'<b class="{outcome.value}">{SIGNS[outcome]} {outcome.value}</b>'
+            yield f"<li>{sign} {MEANINGS[outcome]}</li>"
+    yield "<li>numbers are scenarios; a cell has the colour of its worst</li></ul>"
+
+
+def _case(case: Case) -> Iterator[str]:
+    sign = f'<b class="{case.outcome.value}">{SIGNS[case.outcome]} {case.outcome.value}</b>'
+    yield f"<h3>{sign} {escaped(case.id)}</h3>"
+    clauses = f" ({escaped(', '.join(case.scenario.clauses))})" if case.scenario.clauses else ""
+    yield f"<p>{escaped(case.scenario.title)}{clauses}</p>"
+    if case.expected is not None:
+        place = f"{case.expected.file}, line {case.expected.line}"
+        yield f"<p>Listed: {escaped(case.expected.reason)} ({escaped(place)})</p>"
+    for check in case.checks:
+        if check.outcome is not Outcome.PASS or check.notes:
+            yield from _check(check)
+    if case.outcome is not Outcome.SKIP:
+        yield f'<p class="again">again: <code>{escaped(case.command)}</code></p>'
+
+
+def _check(check: Check) -> Iterator[str]:
+    place = f"read {check.number}, <code>{escaped(check.read)}</code>: " if check.number else ""
+    message = "" if check.message is None else f": {escaped(check.message)}"
+    yield f"<p>{place}{check.outcome.value}{message}</p>"
+    if lines := difference_of(check):
+        text = "\n".join(map(escaped, lines))
+        yield f'<pre class="scroll" tabindex="0" aria-label="difference, - expected, + read">{text}</pre>'
+    if check.notes:
+        yield f"<ul>{''.join(f'<li>{escaped(note)}</li>' for note in check.notes)}</ul>"

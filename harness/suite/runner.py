@@ -1,0 +1,375 @@
+"""Runs scenarios on engines: each table is built once and read by every engine, and the reads are judged."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+import pyarrow as pa
+
+import harness
+from harness.errors import EngineError, HarnessWarning, RequestError, UnsupportedError
+from harness.storage.outputs import place_below
+from harness.storage.threads import cached_property, phase
+from harness.suite.agreement import agreement_of
+from harness.suite.cases import Cases, MetadataRead
+from harness.suite.checks import QueryShape
+from harness.suite.judging import (
+    Strictness,
+    asks_twin,
+    beside_twin,
+    described,
+    judge,
+    judge_count,
+    said,
+    told,
+)
+from harness.suite.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
+from harness.suite.results import (
+    Case,
+    Check,
+    EngineInfo,
+    Expected,
+    Outcome,
+    Run,
+    ScenarioInfo,
+    case_of,
+    first_match,
+    unused,
+)
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.evidence import evidence_of
+from harness.suite.scenarios.features import MEANINGS, missing_features
+from harness.suite.scenarios.loading import fixtures_directory
+from harness.suite.scenarios.model import Built, ResolvedExpectation, Scenario, TableCase
+from harness.suite.scenarios.verifying import FAULTS, intact_twin
+from harness.suite.suite import SuiteCase, load_case
+from harness.suite.workers import Worker
+
+_PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnderTest:
+    """An engine to run, and how to ask for it again."""
+
+    reader: ReaderUnderTest | OwnReader
+    asked: str
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lists:
+    """Lists of skips and expected failures; see `harness.suite.results.read_list`."""
+
+    skips: tuple[Expected, ...] = ()
+    xfails: tuple[Expected, ...] = ()
+
+
+def run(
+    scenarios: Sequence[Scenario] | Cases,
+    engines: Sequence[UnderTest],
+    *,
+    lists: Lists | None = None,
+    keep: Path | None = None,
+    missing: Mapping[str, str] | None = None,
+    shapes: Sequence[QueryShape] = (),
+) -> Run:
+    """Every scenario on every engine.
+
+    Args:
+        scenarios: scenarios, whose tables are built, or cases of tables that are there.
+        lists: skips and expected failures; None: there are none.
+        keep: where tables are built, each in a directory of its scenario's name, and stay; None: they do not stay.
+        missing: engines that cannot run, by name, and why, for the reports.
+        shapes: ways in which each engine reads each table against itself; none: it does not.
+
+    Raises:
+        RequestError: two engines have one name, or a table that was kept is in the way.
+    """
+    started = time.monotonic()
+    known = Lists() if lists is None else lists
+    tested: list[_Tested] = []
+    for given in engines:
+        reader = given.reader
+        info = EngineInfo(name=reader.name, version=reader.version(), asked=given.asked, arguments=given.arguments)
+        if any(each.info.name == info.name for each in tested):
+            raise RequestError(f"Cannot run: two engines are called {info.name!r}; results are told apart by that name")
+        tested.append(_Tested(info, reader, reader.capabilities()))
+    listed: list[tuple[Scenario | TableCase, ScenarioInfo]]
+    meanings: Mapping[str, str]
+    if isinstance(scenarios, Cases):
+        meanings, not_run = scenarios.features, dict(scenarios.not_run)
+        listed = [(case, case_info(case, scenarios.directory)) for case in scenarios.cases]
+    else:
+        meanings, not_run = MEANINGS, {}
+        listed = [(scenario, _info(scenario)) for scenario in scenarios]
+    infos = {about.name: about for _, about in listed}
+    cases: list[Case] = []
+    with ExitStack() as resources:
+        # The tables break rules on purpose.
+        resources.enter_context(warnings.catch_warnings(action="ignore", category=HarnessWarning))
+        directory = resources.enter_context(_directory(keep))
+        advance = resources.enter_context(phase("running", len(listed), "scenarios"))
+        for scenario, about in listed:
+            place = place_below(directory, about.name)
+            if os.path.lexists(place):
+                raise RequestError(
+                    "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
+                )
+            with phase(about.name):
+                found_here = list(_cases(scenario, about, known, place, tested, shapes))
+            infos |= {each.scenario.name: each.scenario for each in found_here}  # the last one knows the table
+            cases += found_here
+            if keep is None:
+                shutil.rmtree(place, ignore_errors=True)
+                shutil.rmtree(place.with_name(f"{place.name} intact"), ignore_errors=True)
+            advance(1)
+    found = tuple(cases)
+    return Run(
+        engines=tuple(each.info for each in tested),
+        scenarios=tuple(infos.values()),
+        cases=found,
+        missing={**(missing or {}), **not_run},
+        unused=unused((*known.skips, *known.xfails), found),
+        environment=environment(),
+        meanings={name: meanings[name] for info in infos.values() for name in info.features},
+        seconds=time.monotonic() - started,
+    )
+
+
+def environment() -> dict[str, str]:
+    """Versions that results may depend on, beside the engines'."""
+    found = {
+        "harness": harness.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "time zone": "/".join(dict.fromkeys(time.tzname)),
+    }
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """An engine with what is asked of it once."""
+
+    info: EngineInfo
+    reader: ReaderUnderTest | OwnReader
+    claims: frozenset[str] | None
+
+
+def _cases(
+    scenario: Scenario | TableCase,
+    info: ScenarioInfo,
+    lists: Lists,
+    place: Path,
+    engines: Sequence[_Tested],
+    shapes: Sequence[QueryShape],
+) -> Iterator[Case]:
+    """A scenario on every engine; its table is made in `place` for the first engine that does not skip it."""
+    built: TableCase | Check | None = scenario if isinstance(scenario, TableCase) else None
+    twins = _Twins(scenario, place.with_name(f"{place.name} intact"))
+    for each in engines:
+        if (line := first_match(lists.skips, each.info.name, info.name)) is not None:
+            yield Case(scenario=info, engine=each.info, outcome=Outcome.SKIP, expected=line)
+            continue
+        if built is None:
+            assert isinstance(scenario, Scenario)
+            built = _built(scenario, place)
+        if not isinstance(built, Check):
+            info = replace(info, expected=tuple(map(told, built.expectations)))
+        checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built, twins))
+        case = case_of(info, each.info, checks, lists.xfails)
+        if shapes and not isinstance(built, Check):
+            case = replace(case, agreement=agreement_of(built, each.reader, each.info.asked, shapes))
+        yield case
+
+
+def _built(scenario: Scenario, place: Path) -> Built | Check:
+    """The table; or the fault of the scenario itself, which is no engine's."""
+    try:
+        built = build(scenario, place)
+        absent = missing_features(evidence_of(built))
+    except FAULTS as error:
+        return Check(number=0, read="", outcome=Outcome.ERROR, message=f"the scenario cannot be built: {said(error)}")
+    if absent:
+        message = f"vacuous: the scenario declares {', '.join(absent)}, which does not occur in its table or reads"
+        return Check(number=0, read="", outcome=Outcome.ERROR, message=message)
+    return built
+
+
+def _checks(engine: _Tested, built: TableCase, twins: _Twins) -> Iterator[Check]:
+    reader = engine.reader
+    own = Strictness.ORACLE if reader.name == ORACLE else Strictness.OWN
+    # Other suites have neither harness's types nor its errors.
+    measure = own if isinstance(reader, OwnReader) and isinstance(built, Built) else Strictness.FOREIGN
+    unclaimed = set() if engine.claims is None else {*built.scenario.features} - engine.claims
+    for each in built.expectations:
+        if unclaimed:
+            yield Check(
+                number=each.number,
+                read=described(each),
+                outcome=Outcome.UNSUPPORTED,
+                message=f"the engine does not claim {', '.join(sorted(unclaimed))}",
+                policy=each.policy is not None,
+            )
+            continue
+        started = time.monotonic()
+        result = _answer(reader, built, each)
+        check = judge(each, result, measure, engine.info.name, time.monotonic() - started)
+        if not isinstance(reader, OwnReader):
+            check = twins.judged(check, each, reader)
+        yield _counted(check, reader, built, each) if isinstance(reader, Worker) else check
+
+
+@dataclass(frozen=True)
+class _Twins:
+    """The intact twin of a broken table, which readers are asked for where they refuse the broken one."""
+
+    scenario: Scenario | TableCase
+    place: Path
+
+    def judged(self, check: Check, expectation: ResolvedExpectation, reader: ReaderUnderTest) -> Check:
+        """The check of a right refusal, if the reader reads the twin rightly; else UNSUPPORTED."""
+        if check.outcome is not Outcome.PASS or not asks_twin(expectation) or self.built is None:
+            return check
+        twin = self.built.expectations[0]
+        return beside_twin(check, judge(twin, _answer(reader, self.built, twin), Strictness.FOREIGN, reader.name))
+
+    @cached_property
+    def built(self) -> TableCase | None:
+        """The twin; None: there is none."""
+        match self.scenario:
+            case SuiteCase(twin=Path() as path):
+                return load_case(path)
+            case Scenario():
+                return intact_twin(self.scenario, self.place)
+            case _:
+                return None
+
+
+def _counted(check: Check, reader: Worker, built: TableCase, expectation: ResolvedExpectation) -> Check:
+    """The check of a read that is right, or that the engine has no operation for, with the engine's own count judged.
+
+    An engine may count by the metadata alone, and forget deletes that it applies to rows.
+    """
+    expected, has_rows = expectation.expected, reader.offers("read")
+    is_other = isinstance(expectation, MetadataRead) or expectation.opening or expectation.at.changes is not None
+    is_other = is_other or "_deleted" in (expectation.columns or ())  # deleted rows are rows of it, and are not counted
+    if is_other or not reader.offers("count"):
+        return check
+    if has_rows and (check.outcome is not Outcome.PASS or not isinstance(expected, pa.Table)):
+        return check
+    try:
+        count = reader.count(table_at(built, expectation), where=expectation.where)
+    except (EngineError, UnsupportedError) as error:
+        if not has_rows:
+            return judge(expectation, error, Strictness.FOREIGN, reader.name)
+        is_declined = isinstance(error, UnsupportedError)
+        return check if is_declined else replace(check, outcome=Outcome.ERROR, message=f"count(*): {said(error)}")
+    return judge_count(check if has_rows else None, expectation, count, reader.name)
+
+
+def _answer(
+    reader: ReaderUnderTest | OwnReader, built: TableCase, expectation: ResolvedExpectation
+) -> pa.Table | Exception:
+    """The rows of a read; or whatever the engine raises, which is its answer."""
+    try:
+        rows = _rows(reader, built, expectation)
+        return rows if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows).read_all()
+    except Exception as error:
+        return error
+
+
+def _rows(reader: ReaderUnderTest | OwnReader, built: TableCase, expectation: ResolvedExpectation) -> ArrowStream:
+    if isinstance(expectation, MetadataRead):
+        if not isinstance(reader, OwnReader) or reader.name == ORACLE:
+            raise UnsupportedError("protocol and metadata of a version are asked of harness's own engines only")
+        facts: ArrowStream = expectation.rows(built.address)
+        return facts
+    if isinstance(reader, OwnReader):
+        own: ArrowStream = reader.answer(built.address, expectation)
+        return own
+    if unknown := expectation.asked().keys() - {"columns", "where"} | expectation.opening.keys():
+        raise UnsupportedError(f"reads by {', '.join(sorted(unknown))} are asked of harness's own engines only")
+    table, columns, where = table_at(built, expectation), expectation.columns, expectation.where
+    wanted = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
+    if expectation.at.changes is not None:
+        if not isinstance(reader, Worker) or where is not None:
+            raise UnsupportedError("filtered reads of change data are asked of harness's own engines only")
+        changes: ArrowStream = reader.changes(table, *expectation.at.changes, columns=columns, wanted=wanted)
+        return changes
+    if isinstance(reader, Worker):
+        rows: ArrowStream = reader.read(table, columns=columns, where=where, wanted=wanted)
+        return rows
+    return reader.read(table, columns=columns, where=where)
+
+
+def table_at(built: TableCase, expectation: ResolvedExpectation) -> TableAt:
+    """The table of an expectation, with its metadata file if there is one."""
+    path = None if built.metadata_path is None else str(built.metadata_path)
+    kinds: tuple[AtKind, ...] = get_args(AtKind)
+    given = ((kind, getattr(expectation.at, kind)) for kind in kinds)
+    at = next((At(kind, value) for kind, value in given if value is not None), None)
+    return TableAt(format=built.scenario.format, location=str(built.location), metadata_path=path, at=at)
+
+
+def _info(scenario: Scenario) -> ScenarioInfo:
+    supplied = scenario.path == fixtures_directory() / f"{scenario.name}.yaml"
+    path = None if scenario.path is None else str(scenario.path)
+    return ScenarioInfo(
+        name=scenario.name,
+        title=scenario.title,
+        format=scenario.format,
+        clauses=scenario.clauses,
+        features=scenario.features,
+        file=f"fixtures/{scenario.name}.yaml" if supplied else path,
+        reads=len(scenario.expectations),
+        policies=sum(each.policy is not None for each in scenario.expectations),
+        asked=None if supplied else path,
+        story="" if scenario.path is None else scenario.path.read_text("utf-8"),
+    )
+
+
+def case_info(case: TableCase, directory: Path) -> ScenarioInfo:
+    """A case of a directory in reports."""
+    scenario = case.scenario
+    return ScenarioInfo(
+        name=scenario.name,
+        title=scenario.title,
+        format=scenario.format,
+        clauses=scenario.clauses,
+        features=scenario.features,
+        file=None,
+        reads=len(case.expectations),
+        policies=sum(each.policy is not None for each in case.expectations),
+        cases=str(directory),
+    )
+
+
+@contextmanager
+def _directory(keep: Path | None) -> Iterator[Path]:
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="harness-run-") as directory:
+            yield Path(directory)
+        return
+    try:
+        keep.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RequestError(f"Cannot keep tables: {error.strerror}", file=str(keep)) from error
+    yield keep.resolve()

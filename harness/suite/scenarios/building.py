@@ -1,0 +1,179 @@
+"""Makes a scenario's table on disk, and resolves its expectations.
+
+built = build(load(path), tmp_path)
+for expectation in built.expectations:
+    verdict = verify(expectation, lambda e: engine.read(built.location, e))
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from harness.errors import HarnessError, RequestError
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import Field, Schema, arrow_field, arrow_type
+from harness.suite.scenarios.model import (
+    Asked,
+    Built,
+    Expectation,
+    ExpectedError,
+    History,
+    ResolvedExpectation,
+    ResolvedSelector,
+    Scenario,
+)
+from harness.suite.scenarios.values import expanded, stored_struct
+from harness.writing.iceberg.types import schema_of
+
+
+def expected_table(fields: Sequence[Field], rows: Sequence[object], labels: Mapping[str, str]) -> pa.Table:
+    """The rows, in order.
+
+    fields: the columns of the read. rows: lists in their order or mappings by name, values as a scenario writes them
+    (see `values`); a name that is missing is null. labels: recorded paths by label; `_file` is given by label.
+
+    Raises:
+        RequestError: a row does not have the columns, or a value does not fit its type.
+    """
+    columns = tuple(fields)
+    records = [stored_struct(columns, row) for row in rows]
+    for f in columns:
+        if f.name == "_file":
+            for record in records:
+                record[f.id] = labels.get(record.get(f.id, ""), record.get(f.id))
+    arrays = [_arrow_array(f.type, [record.get(f.id) for record in records]) for f in columns]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([arrow_field(f) for f in columns]))
+
+
+def _arrow_array(type_: dt.Type, values: list[Any]) -> pa.Array:
+    """Values as internal values as an array of `arrow_type`."""
+    target = arrow_type(type_)
+    match type_:
+        case dt.StructType(fields=fields):
+            parts = [_arrow_array(f.type, [None if v is None else v.get(f.id) for v in values]) for f in fields]
+            mask = pa.array([v is None for v in values], pa.bool_())
+            # Nulls of a null struct's required fields are nobody's, but Arrow would refuse them.
+            loose = [pa.field(f.name, arrow_type(f.type)) for f in fields]
+            built = pa.StructArray.from_arrays(parts, fields=loose, mask=mask)
+            return pa.Array.from_buffers(target, len(built), built.buffers()[:1], children=parts)
+        case dt.ListType(element=element):
+            items = [item for v in values if v is not None for item in v]
+            return pa.ListArray.from_arrays(_offsets(values), _arrow_array(element.type, items), type=target)
+        case dt.MapType(key=key, value=value):
+            pairs = [pair for v in values if v is not None for pair in v]
+            keys, items = _arrow_array(key.type, [k for k, _ in pairs]), _arrow_array(value.type, [v for _, v in pairs])
+            return pa.MapArray.from_arrays(_offsets(values), keys, items, type=target)
+        case dt.UuidType():
+            return pa.ExtensionArray.from_storage(target, pa.array(values, pa.binary(16)))
+        case dt.UnknownType() if any(v is not None for v in values):
+            raise RequestError(f"Invalid expected value for {type_}: such columns are always null")
+        case _:
+            try:
+                return pa.array(values, target)
+            except (pa.ArrowException, TypeError, ValueError) as exc:
+                raise RequestError(f"Invalid expected value for {type_}: {exc}") from exc
+
+
+def _offsets(values: list[Any]) -> pa.Array:
+    """Offsets of lists; a null among them makes its list null."""
+    places: list[int | None] = []
+    total = 0
+    for value in values:
+        places.append(None if value is None else total)
+        total += 0 if value is None else len(value)
+    return pa.array([*places, total], pa.int32())
+
+
+_REFUSALS = (OSError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException)
+"""Errors of the builders and of Arrow about values that no scenario can mean."""
+
+
+def build(scenario: Scenario, directory: Path) -> Built:
+    """Writes the scenario's table into a folder `table` of the directory, which is made if missing.
+
+    Raises:
+        RequestError: an operation or expectation cannot be, or a file would be written outside of the directory; the
+            message names the file, the step and the key.
+    """
+    place = scenario.name if scenario.path is None else str(scenario.path)
+    with _about(place):
+        history = begin(scenario, directory)
+    for number, operation in enumerate(scenario.history, 1):
+        with _about(f"{place}, history step {number}"):
+            history.apply(operation)
+    resolved = []
+    for number, expectation in enumerate(scenario.expectations, 1):
+        with _about(f"{place}, expectation {number}"):
+            resolved.append(_resolved(history, expectation, number))
+    return Built(
+        scenario=scenario,
+        location=history.location,
+        metadata_path=history.metadata_path,
+        expectations=tuple(resolved),
+        history=history,
+    )
+
+
+def begin(scenario: Scenario, directory: Path) -> History:
+    """The history of a scenario before its first operation: the empty table.
+
+    Raises:
+        RequestError: what stands under `table` is wrong.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    match scenario.format:
+        case "iceberg":
+            from harness.suite.scenarios.iceberg.history import IcebergHistory
+
+            return IcebergHistory(directory, scenario.table)
+        case "delta":
+            from harness.suite.scenarios.delta.history import DeltaHistory
+
+            return DeltaHistory(directory, scenario.table)
+
+
+@contextmanager
+def _about(place: str) -> Iterator[None]:
+    """Turns refusals into errors of the scenario, at this place."""
+    try:
+        yield
+    except HarnessError as error:
+        raise RequestError(f"{place}: {error.message}", cause=error.cause) from error
+    except _REFUSALS as error:
+        raise RequestError(f"{place}: {type(error).__name__}: {error}") from error
+
+
+def _resolved(history: History, expectation: Expectation, number: int) -> ResolvedExpectation:
+    at = history.resolve(expectation.at)
+    expected: pa.Table | ExpectedError | None = expectation.error
+    if expectation.rows is not None:
+        fields = columns_of(history, expectation, at)
+        expected = expected_table(fields, expanded(expectation.rows, "rows"), history.labels)
+    kept = {key.name: getattr(expectation, key.name) for key in dataclasses.fields(Asked)}
+    opening = history.opening(expectation.catalog)
+    return ResolvedExpectation(number=number, at=at, expected=expected, opening=opening, **kept)
+
+
+def columns_of(history: History, expectation: Expectation, at: ResolvedSelector) -> Sequence[Field]:
+    """The columns of a read: those of its schema, of the types given by hand, and metadata columns.
+
+    Raises:
+        RequestError: there is no such column.
+    """
+    typed = {f.name: f for f in schema_of(expectation.types or {}).fields}
+    schema: Schema = history.schema_at(at)
+    known = {f.name: f for f in schema.fields} | typed
+    fields = []
+    for place, name in enumerate(expectation.columns or known):
+        field = known.get(name) or history.metadata_field(name)
+        if field is None:
+            raise RequestError(f"Unknown column {name!r}: there are {', '.join(known)}, and metadata columns")
+        # A type given by hand has an id that no field of the table has.
+        fields.append(dataclasses.replace(field, id=-1 - place) if name in typed else field)
+    return fields

@@ -1,0 +1,362 @@
+"""The history of a Delta scenario, run on the builder one operation after the other.
+
+    history = DeltaHistory(tmp_path, {"schema": {"id": "long", "name": "string"}})
+    history.apply({"append": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}]})
+    history.apply({"delete-rows": {"a": [0]}})
+
+`OPERATIONS` has all of them. For FILES see `writes`, for `set`, `unset` and `break`
+`harness.suite.scenarios.edits`, and for the files that `break` means `targets`. A commit that is held is known to the
+catalog alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields as dataclass_fields
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from harness.errors import RequestError
+from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema, StructType, UnknownType
+from harness.suite.scenarios.arguments import Arguments, checked, label_of, taken
+from harness.suite.scenarios.delta.writes import DeltaWrites
+from harness.suite.scenarios.edits import damage, edit, edit_lines
+from harness.suite.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
+from harness.writing.delta.builder import DataFileHandle, DeltaTable
+from harness.writing.delta.checkpoint import CheckpointOptions, hint_text
+from harness.writing.delta.types import JsonObject
+from harness.writing.places import inside, set_time
+
+
+def _commit(given: object, known: Mapping[int, str | tuple[int, bytes]]) -> str | tuple[int, bytes]:
+    if isinstance(given, str):
+        return given  # a name as it stands, which may be of no commit
+    version = checked(int, given, "'ratified'")
+    if version not in known:
+        raise RequestError(f"Invalid 'ratified': version {version} was neither staged nor held")
+    return known[version]
+
+
+_CREATE = (
+    "partition-columns", "configuration", "column-mapping", "features", "protocol", "field-metadata", "timestamp",
+    "in-commit-timestamp",
+)  # fmt: skip
+_COMMIT = (
+    "version", "timestamp", "in-commit-timestamp", "operation", "parameters", "info", "data-change", "actions", "raw",
+)  # fmt: skip
+_METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_row_commit_version")
+
+
+class DeltaHistory(History):
+    """A Delta table being made."""
+
+    format = "delta"
+    point = "version"
+    table: DeltaTable
+    writes: DeltaWrites
+
+    def __init__(self, directory: Path, table: Mapping[str, object]) -> None:
+        """Create the table, at version 0, in a folder of `directory`.
+
+        table: schema, and what `DeltaTable.create` takes, in kebab-case; folder: the folder's name.
+
+        Raises:
+            RequestError: a key is unknown or a value has the wrong type.
+        """
+        given = Arguments(table, "table")
+        self.directory = directory
+        folder, schema = given.of(str, "folder", "table"), given.of(dict, "schema")
+        options = {name.replace("-", "_"): given.any(name) for name in _CREATE if given.has(name)}
+        given.finish()
+        self.table = DeltaTable.create(inside(directory, directory / folder), schema, **options)
+        self.table.within = directory
+        self.writes = DeltaWrites(self.table)
+        self.commits: dict[str, int] = {}
+        self.held: dict[int, bytes] = {}
+
+    @property
+    def location(self) -> Path:
+        """The directory where the table is now."""
+        return self.table.directory
+
+    @property
+    def metadata_path(self) -> Path | None:
+        """None: a Delta table is found by its directory."""
+        return None
+
+    def opening(self, catalog: Mapping[str, object] | str | None) -> Mapping[str, object]:
+        """Arguments of `harness.open_table` for what is known of the table's catalog."""
+        if catalog is None:
+            return {}
+        if catalog == "published":
+            return {"published_only": True}
+        latest, ratified = taken(catalog, "'catalog'", max_version=int, ratified=(list, []))
+        held = {version: (version, content) for version, content in self.held.items()}
+        known: dict[int, str | tuple[int, bytes]] = {**self.table.log.staged, **held}
+        return {"max_version": latest, "ratified": tuple(_commit(each, known) for each in ratified)}
+
+    def schema_at(self, selector: ResolvedSelector) -> Schema:
+        """The schema that a read at the selector shows; for changes with the columns of the feed."""
+        if selector.changes is not None:
+            schema = self.writes.schema_at(min(selector.changes[1], self.table.version))
+            return replace(schema, fields=(*schema.fields, *CHANGES.values()))
+        version = self.table.version if selector.version is None else selector.version
+        if selector.timestamp_ms is not None:
+            version = max((v for v in self.table.log.commits if self.time_of(v) <= selector.timestamp_ms), default=0)
+        return self.writes.schema_at(version)
+
+    def metadata_field(self, name: str) -> Field | None:
+        """The metadata column of this name, typed for this table; None: there is none."""
+        if name not in _METADATA:
+            return None
+        partition = tuple(replace(f, physical_name=None) for f in self.table.partition_fields)
+        if name == "_partition":
+            return replace(METADATA[name], type=StructType(partition) if partition else UnknownType())
+        return METADATA[name]
+
+    # -- commits -------------------------------------------------------------------------------------------------------
+
+    def _overwrite(self, value: object, place: str) -> str | None:
+        live = {id(h) for h in self.table.live_files}
+        gone = [label for label, handle in self.files.items() if id(handle) in live]
+        return self._commit({**_files(value, "add"), "remove": gone}, place)
+
+    def _delete_rows(self, value: object, place: str) -> str | None:
+        own, rest = value, {}
+        if isinstance(value, Mapping) and "rows" in value:
+            own = {k: v for k, v in value.items() if k in ("rows", "storage", "prefix", "format", "set")}
+            rest = {k: v for k, v in value.items() if k not in own}
+        return self._commit({"operation": "DELETE", **rest, "delete-rows": own}, place)
+
+    def _commit(self, value: object, place: str) -> str | None:
+        given = Arguments(value, place)
+        label: str | None = given.of(str, "as", None)
+        options = {name.replace("-", "_"): given.any(name) for name in _COMMIT if given.has(name)}
+        actions = list(options.pop("actions", []))
+        removed = [self.writes.removed(s, place) for s in given.of(list, "remove", [])]
+        added: list[DataFileHandle] = []
+        if given.has("delete-rows"):
+            before, added, upgrade = self._marked(given.any("delete-rows"), place)
+            removed, actions = [*removed, *before], [*upgrade, *actions]
+        added += [self.writes.added(s, place) for s in given.of(list, "add", [])]
+        changes = [self.writes.added(s, place) for s in given.of(list, "changes", [])]
+        given.finish()
+        for name in ("raw", "info", "parameters"):
+            if name in options:
+                options[name] = self.writes.filled(options[name], place)
+        self.table.commit(self.writes.filled(actions, place), add=added, remove=removed, cdc=changes, **options)
+        return label
+
+    def _marked(self, value: object, place: str) -> tuple[list[DataFileHandle], list[DataFileHandle], list[JsonObject]]:
+        """The files before and after the deletion of rows, and the new protocol if one is needed."""
+        own = value if isinstance(value, Mapping) and "rows" in value else {"rows": value}
+        given = Arguments(own, f"{place}, delete-rows")
+        rows = given.of(dict, "rows")
+        handles = {label_of(self.files, label, "file", place): dead for label, dead in rows.items()}
+        options = {name: given.any(name) for name in ("storage", "prefix", "format") if given.has(name)}
+        changed = given.of(dict, "set", {})
+        given.finish()
+        dead = {h: h.positions | _positions(p, place) for h, p in handles.items()}
+        before = [replace(h) for h in handles]
+        for handle, vector in self.table.write_vectors(dead, **options).items():
+            edit(vector, self.writes.filled(changed, place), (), place)
+            handle.mark(vector, dead[handle])
+        document = self.table.document
+        return before, list(handles), [{"protocol": document.protocol}] if document.require(["deletionVectors"]) else []
+
+    # -- table changes -------------------------------------------------------------------------------------------------
+
+    def _add_column(self, value: object, place: str) -> str | None:
+        kinds = {"as": (str, None), "name": str, "type": Any, "parent": (str, None), "metadata": (dict, {})}
+        label, name, type_, parent, metadata = taken(value, place, **kinds)
+        self.table.add_column(name, type_, parent=parent, metadata=metadata)
+        return None if label is None else str(label)
+
+    def _widen_column(self, value: object, place: str) -> None:
+        path, type_, annotation = taken(value, place, path=str, type=str, annotation=(dict, None))
+        self.table.widen_column(path, type_, annotation=annotation)
+
+    def _column_mapping(self, value: object, place: str) -> None:
+        if value not in ("name", "id"):
+            raise RequestError(f"Invalid {place}: expected name or id, got {value!r}")
+        self.table.set_column_mapping(value)
+
+    # -- beside the commits --------------------------------------------------------------------------------------------
+
+    def _checkpoint(self, value: object, place: str) -> None:
+        given = Arguments({} if value is None else {"kind": value} if isinstance(value, str) else value, place)
+        names = [f.name for f in dataclass_fields(CheckpointOptions)]
+        kebab = [(name, name.replace("_", "-")) for name in ("version", "hint", *names)]
+        options = {name: given.any(key) for name, key in kebab if given.has(key)}
+        given.finish()
+        self.table.checkpoint(**options)
+
+    def _compact(self, value: object, place: str) -> None:
+        first, last = checked(list, value, place)
+        self.table.compact(checked(int, first, place), checked(int, last, place))
+
+    def _checksum(self, value: object, place: str) -> None:
+        version, changed = taken(_numbered(value), place, version=(int, None), set=(dict, {}))
+        self.table.write_checksum(version, **changed)
+
+    def _stage(self, value: object, place: str) -> None:
+        version, published = taken(_numbered(value), place, version=int, published=(bool, False))
+        self.table.log.stage(self._existing(version, place), published=published)
+
+    def _hold(self, value: object, place: str) -> None:
+        version = self._existing(checked(int, value, place), place)
+        self.held[version] = self.table.log.hold(version)
+
+    def _vacuum(self, value: object, place: str) -> None:
+        if value is not None:
+            raise RequestError(f"Invalid {place}: expected null, got {value!r}")
+        self.table.vacuum()
+
+    def _times(self, value: object, place: str) -> None:
+        for version, time_ms in checked(dict, value, place).items():
+            number, moment = checked(int, version, place), checked(int, time_ms, place)
+            set_time(self.table.log.commit_path(number), moment)
+            self.table.log.times[number] = moment
+
+    # -- unusual and broken tables -------------------------------------------------------------------------------------
+
+    def _edit_commit(self, value: object, place: str) -> None:
+        version, changed, unset = self._edits(value, place)
+        self.table.edit_commit(self._existing(version, place), lambda actions: edit(actions, changed, unset, place))
+
+    def _edit_checkpoint(self, value: object, place: str) -> None:
+        version, changed, unset = self._edits(value, place)
+        for path in targets(f"_delta_log/{version:020d}.checkpoint.*.json", self.location, {}, place):
+            edit_lines(path, changed, unset, place)
+
+    def _edits(self, value: object, place: str) -> tuple[int, dict[str, Any], list[str]]:
+        """A version, and what to set and unset in it."""
+        given = Arguments(value, place)
+        version, changed, unset = given.integer("version"), given.of(dict, "set", {}), given.texts("unset", [])
+        given.finish()
+        return version, self.writes.filled(changed, place), unset
+
+    def _existing(self, version: int, place: str) -> int:
+        if version not in self.table.log.commits:
+            raise RequestError(f"Invalid {place}: there is no version {version}")
+        return version
+
+    def _edit_last_checkpoint(self, value: object, place: str) -> None:
+        given = Arguments(value, place)
+        changed, unset = given.of(dict, "set", {}), given.texts("unset", [])
+        fresh = given.one_of("checksum", ("new", "old"), "old") == "new"
+        given.finish()
+        self.table.edit_last_checkpoint(lambda hint: edit(hint, changed, unset, place))
+        if fresh:
+            self.table.write_last_checkpoint(hint_text(self.table.log.hint()))
+
+    def _break(self, value: object, place: str) -> None:
+        labels = {label: handle.file for label, handle in self.files.items()}
+        found = partial(targets, root=self.location, labels=labels, place=place)
+        damage(Arguments(value, place), self.location, self.directory, found)
+
+    def time_of(self, version: int) -> int:
+        """The time by which a version is found: its in-commit timestamp, else its time on disk (delta L33, L35)."""
+        info: JsonObject = next((a["commitInfo"] for a in self.table.actions(version) if "commitInfo" in a), {})
+        moment: int = info.get("inCommitTimestamp", self.table.log.time_of(version))
+        return moment
+
+
+def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> list[Path]:
+    """The files that a text means: a label of a data file, `commit 3`, `checkpoint 3` (all its files), `sidecars`,
+    `compaction 1 3`, `checksum 3`, `last checkpoint`, `vectors`, or a pattern of paths below the table's directory.
+
+    Raises:
+        RequestError: there are none.
+    """
+    if text in labels:
+        return [labels[text]]
+    word, *numbers = text.split(" ")
+    digits = [f"{int(n):020d}" for n in numbers if n.isdigit()]
+    match word, digits:
+        case "commit", [version]:
+            pattern = f"_delta_log/{version}.json"
+        case "checkpoint", [version]:
+            pattern = f"_delta_log/{version}.checkpoint*"
+        case "compaction", [first, last]:
+            pattern = f"_delta_log/{first}.{last}.compacted.json"
+        case "checksum", [version]:
+            pattern = f"_delta_log/{version}.crc"
+        case "sidecars", []:
+            pattern = "_delta_log/_sidecars/*"
+        case "last", []:
+            pattern = "_delta_log/_last_checkpoint"
+        case "vectors", []:
+            pattern = "**/deletion_vector_*.bin"
+        case _:
+            pattern = text
+    found = sorted(p for p in root.glob(pattern) if p.is_file())
+    if not found:
+        names = ", ".join(labels) or "none"
+        raise RequestError(f"No file {text!r} in {place}: expected a label ({names}), `commit N`, ..., or a pattern")
+    return found
+
+
+def _positions(value: object, place: str) -> frozenset[int]:
+    """Positions of rows, in a list or as `{ranges: [[first, last], ...]}`, both included."""
+    if not isinstance(value, Mapping):
+        return frozenset(checked(int, p, place) for p in checked(list, value, place))
+    (ranges,) = taken(value, place, ranges=list)
+    pairs = [checked(list, pair, place) for pair in ranges]
+    return frozenset(p for first, last in pairs for p in range(first, last + 1))
+
+
+def _files(value: object, name: str) -> dict[str, object]:
+    """The mapping of `commit` for a list of files, or for a mapping with `files`."""
+    if isinstance(value, list):
+        return {name: value}
+    if not isinstance(value, Mapping) or "files" not in value:
+        raise RequestError(f"Invalid {value!r}: expected a list, or a mapping with 'files'")
+    return {name if k == "files" else k: v for k, v in value.items()}
+
+
+def _numbered(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {"version": value}
+
+
+_MORE = "as: LABEL, version, timestamp, in-commit-timestamp, operation, parameters, info, data-change"
+_FILES = f"FILES, or {{files: FILES, {_MORE}}}"
+OPERATIONS: Mapping[str, Operation] = {
+    "append": Operation(_FILES, lambda h, value, place: h._commit(_files(value, "add"), place)),
+    "overwrite": Operation(_FILES, DeltaHistory._overwrite),
+    "remove": Operation(
+        "LABELS, or {files: LABELS, ...} as append",
+        lambda h, value, place: h._commit({"operation": "DELETE", **_files(value, "remove")}, place),
+    ),
+    "delete-rows": Operation(
+        "{LABEL: [positions] or {ranges: [[first, last]]}}, or {rows: {...}, storage, prefix, format, set, ...}",
+        DeltaHistory._delete_rows,
+    ),
+    "commit": Operation(
+        "{add: FILES, remove: FILES, changes: FILES, delete-rows: {...}, actions: [...], raw: [lines], ...}",
+        DeltaHistory._commit,
+    ),
+    "add-column": Operation("{name, type, parent, metadata}", DeltaHistory._add_column),
+    **COLUMN_OPERATIONS,
+    "widen-column": Operation("{path, type, annotation}", DeltaHistory._widen_column),
+    "column-mapping": Operation("name or id", DeltaHistory._column_mapping),
+    "configuration": on_table("{key: text or null}", "set_configuration", dict),
+    "protocol": on_table("{minReaderVersion, ...}", "set_protocol", dict),
+    "checkpoint": Operation("KIND, or {kind, version, hint, parts, sidecars, ...}", DeltaHistory._checkpoint),
+    "compact": Operation("[first, last]", DeltaHistory._compact),
+    "checksum": Operation("VERSION, or {version, set}", DeltaHistory._checksum),
+    "stage": Operation("VERSION, or {version, published: true}", DeltaHistory._stage),
+    "hold": Operation("VERSION", DeltaHistory._hold),
+    "vacuum": Operation("null", DeltaHistory._vacuum),
+    "expire-log": on_table("VERSION, the first that stays", "expire_log", int),
+    "move-table": Operation("FOLDER", lambda h, value, place: h.table.move(h._new_folder(value, place))),
+    "times": Operation("{VERSION: ms}", DeltaHistory._times),
+    "edit-commit": Operation("{version, set, unset}", DeltaHistory._edit_commit),
+    "edit-checkpoint": Operation("{version, set, unset}", DeltaHistory._edit_checkpoint),
+    "edit-last-checkpoint": Operation("{set, unset, checksum: new}", DeltaHistory._edit_last_checkpoint),
+    "write-last-checkpoint": on_table("TEXT", "write_last_checkpoint", str),
+    "break": Operation("{delete: TARGET}, ...", DeltaHistory._break),
+}
+DeltaHistory.operations = OPERATIONS

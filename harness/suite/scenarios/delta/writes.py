@@ -1,0 +1,159 @@
+"""The files that a Delta scenario writes, and how its commits name them.
+
+    {data: a, rows: [[1, x], [2, y]], partition: {region: eu}, row-group-size: 1, statistics: none}
+    {changes: c, rows: [[1, x]], change-type: delete}
+    a                                            # a file that is there already
+    {file: a, set: {tags: {k: v}}, unset: [deletionVector]}
+
+`set` and `unset` edit the `add` action (or, in `remove`, the `remove` action) by pointers, see
+`harness.suite.scenarios.edits`. In texts `{table}` is the absolute path of the table, percent-encoded, `{path a}` the
+path that the log has of file a, and `{size a}` the size of file a.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import fields as dataclass_fields
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from harness.errors import RequestError
+from harness.metadata.model.schema import Field, Schema
+from harness.suite.scenarios.arguments import Arguments, label_of
+from harness.suite.scenarios.edits import edit
+from harness.suite.scenarios.values import expanded, natural_rows, replaced, stored_value
+from harness.writing.delta.builder import DataFileHandle, DeltaTable, FileOptions
+from harness.writing.delta.types import JsonObject, schema_json, schema_of
+from harness.writing.delta.values import encoded_path
+
+_TRANSLATED = {"self", "rows", "partition", "schema", "extra", "path", "recorded", "more"}
+_PLAIN_OPTIONS = {
+    name.replace("_", "-")
+    for name in (inspect.signature(DeltaTable.write_data).parameters.keys() - _TRANSLATED)
+    | {f.name for f in dataclass_fields(FileOptions)}
+}
+"""Keys of a file that are the arguments of the builder as they stand."""
+_PLACEHOLDER = re.compile(r"\{(table|(?P<what>path|size) (?P<label>[^{}]+))\}")
+
+
+class DeltaWrites:
+    """Writes the files of one table and keeps them by label."""
+
+    def __init__(self, table: DeltaTable) -> None:
+        self.table = table
+        self.files: dict[str, DataFileHandle] = {}
+
+    def added(self, spec: object, place: str) -> DataFileHandle:
+        """The file to add: a new file, or a known file, perhaps with another action from now on."""
+        if isinstance(spec, str):
+            return label_of(self.files, spec, "file", place)
+        given = Arguments(spec, place)
+        if not given.has("file"):
+            return self._written(given)
+        handle = label_of(self.files, given.text("file"), "file", place)
+        handle.add = self._edited(handle.add, given)
+        if "deletionVector" not in handle.add:
+            handle.positions = frozenset()
+        given.finish()
+        return handle
+
+    def removed(self, spec: object, place: str) -> DataFileHandle | JsonObject:
+        """The file to remove as it stands now, or the content of an edited `remove` action."""
+        if isinstance(spec, str):
+            return replace(label_of(self.files, spec, "file", place))
+        given = Arguments(spec, place)
+        handle = label_of(self.files, given.text("file"), "file", place)
+        action = {k: v for k, v in handle.add.items() if k in ("path", "partitionValues", "size", "deletionVector")}
+        base = {"deletionTimestamp": self.table.log.time_of(self.table.version + 1), "dataChange": True}
+        edited = self._edited({**action, **base, "extendedFileMetadata": True}, given)
+        given.finish()
+        return edited
+
+    def filled(self, value: object, place: str) -> Any:
+        """The value with its placeholders replaced, at every depth."""
+
+        def change(part: object) -> Any:
+            return _PLACEHOLDER.sub(lambda m: self._placeholder(m, place), part) if isinstance(part, str) else part
+
+        return replaced(value, change)
+
+    def schema_at(self, version: int) -> Schema:
+        """The schema at a version, as the builder reads its own commits."""
+        metadata = self.table.log.state(version).metadata
+        if metadata is None:
+            raise RequestError(f"Version {version} of the table has no metaData, and so no schema")
+        document = json.loads(metadata["schemaString"])
+        mapped = metadata.get("configuration", {}).get("delta.columnMapping.mode", "none") != "none"
+        return schema_of(document, mapped=mapped)
+
+    def _written(self, given: Arguments) -> DataFileHandle:
+        kind = "changes" if given.has("changes") else "data"
+        label = given.text(kind)
+        if label in self.files:
+            raise RequestError(f"Invalid {given.place}: there is a file {label!r} already")
+        schema = None  # of the file: by name and type, or of an older version
+        if given.has("file-schema"):
+            schema = schema_of(schema_json(given.of(dict, "file-schema")), mapped=False)
+        elif given.has("schema-at"):
+            schema = self.schema_at(given.integer("schema-at"))
+        options = self._options(given)
+        if kind == "changes":
+            options["change_type"] = given.any("change-type")
+        if schema is not None:
+            options["schema"] = schema
+        chosen = options.get("columns")
+        rows = expanded(given.any("rows"), f"{given.place}, key 'rows'")
+        shown = _row_fields(schema or self.table.schema, chosen)
+        natural = natural_rows(shown, rows)
+        write: Callable[..., DataFileHandle] = self.table.write_changes if kind == "changes" else self.table.write_data
+        changed, unset = given.of(dict, "set", {}), given.texts("unset", [])
+        given.finish()
+        handle = write(natural, **options)
+        self.files[label] = handle
+        edit(handle.add, self.filled(changed, given.place), unset, given.place)
+        return handle
+
+    def _options(self, given: Arguments) -> dict[str, object]:
+        options = {name.replace("-", "_"): given.any(name) for name in sorted(_PLAIN_OPTIONS) if given.has(name)}
+        if given.has("partition"):
+            types = {f.name: f.type for f in self.table.partition_fields}
+            chosen = given.of(dict, "partition")
+            options["partition"] = {n: stored_value(types[n], v) if n in types else v for n, v in chosen.items()}
+        if given.has("path"):
+            options["path"] = path = given.text("path")
+            if options.get("addressing", "relative") != "relative":  # an absolute path, as in clones, without `..`
+                options["path"] = os.path.normpath(self.table.directory.absolute() / path)
+        if given.has("recorded"):
+            options["recorded"] = self.filled(given.text("recorded"), given.place)
+        if given.has("extra"):
+            extra = given.of(dict, "extra")
+            options["extra"] = {name: pa.array(values) for name, values in extra.items()}
+        return options
+
+    def _edited(self, action: JsonObject, given: Arguments) -> JsonObject:
+        action = json.loads(json.dumps(action))
+        edit(action, self.filled(given.of(dict, "set", {}), given.place), given.texts("unset", []), given.place)
+        return action
+
+    def _placeholder(self, found: re.Match[str], place: str) -> str:
+        if found["what"] is None:
+            return encoded_path(str(self.table.directory.absolute()))
+        handle = label_of(self.files, found["label"], "file", place)
+        return str(handle.add["path" if found["what"] == "path" else "size"])
+
+
+def _row_fields(schema: Schema, columns: Any) -> tuple[Field, ...]:
+    """The columns that rows given as lists have a value for, in that order."""
+    if columns is None:
+        return schema.fields
+    by_name = {f.name: f for f in schema.fields}
+    unknown = [c for c in columns if c not in by_name]
+    if unknown:
+        raise RequestError(f"No column {unknown[0]!r}: there are {', '.join(by_name)}")
+    return tuple(by_name[c] for c in columns)

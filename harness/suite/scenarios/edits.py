@@ -1,0 +1,141 @@
+"""Edits beyond table operations: values of documents by pointer, and damaged files.
+
+A pointer is keys and list indexes with `/` between them, `-` at its end appends; it leads through texts that hold JSON
+too: `3/add/stats/numRecords`, `1/metaData/schemaString/fields/0/name`. A key that holds a `/` spells it `~1`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.errors import RequestError
+from harness.suite.scenarios.arguments import Arguments
+from harness.writing.delta.values import json_text
+from harness.writing.places import copy_with_time, corrupt, enclose, inside, set_time, truncate
+
+_GONE: object = object()
+_DAMAGE = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
+
+
+def edit(document: object, changes: Mapping[str, object], removals: Sequence[str], place: str) -> None:
+    """Set values of a JSON document in place, then remove some, by pointers.
+
+    Raises:
+        RequestError: a pointer leads nowhere.
+    """
+    for pointer, value in changes.items():
+        _edit(document, _steps(pointer), value, f"{place}, pointer {pointer!r}")
+    for pointer in removals:
+        _edit(document, _steps(pointer), _GONE, f"{place}, pointer {pointer!r}")
+
+
+def edit_lines(path: Path, changes: Mapping[str, object], removals: Sequence[str], place: str) -> None:
+    """Edit a file with a JSON document in each line, as a list of documents; its time stays."""
+    time_ns = path.stat().st_mtime_ns
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    edit(lines, changes, removals, place)
+    path.write_text("".join(f"{json_text(line)}\n" for line in lines), encoding="utf-8", newline="\n")
+    set_time(path, time_ns // 1_000_000)
+
+
+def damage(given: Arguments, root: Path, within: Path, targets: Callable[[str], Iterable[Path]]) -> None:
+    """Damages files of a table as a `break` says. The files stay as old as they were.
+
+    delete: TARGET; truncate: TARGET, to: bytes (negative: so many less); corrupt: TARGET, at: offset, xor: bits;
+    copy: TARGET, to: PATH; write: PATH, text: TEXT or bytes: HEX; enclose: TARGET (a directory takes its place, with it
+    inside).
+
+    Args:
+        root: the table's directory, in which a PATH is.
+        within: the directory of all files that may be touched.
+        targets: the files that a TARGET means.
+
+    Raises:
+        RequestError: no file is meant, or a file elsewhere, or the kind of damage is unknown.
+    """
+    kinds = [kind for kind in _DAMAGE if given.has(kind)]
+    if len(kinds) != 1:
+        raise RequestError(f"Invalid {given.place}: give one of {', '.join(_DAMAGE)}")
+    (kind,) = kinds
+    subject = given.text(kind)
+    if kind == "write":
+        path = inside(within, root / subject)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes.fromhex(given.text("bytes")) if given.has("bytes") else given.text("text").encode())
+    else:
+        change = _change(kind, given, root, within)
+        for path in targets(subject):
+            change(inside(within, path))
+    given.finish()
+
+
+def _change(kind: str, given: Arguments, root: Path, within: Path) -> Callable[[Path], None]:
+    match kind:
+        case "delete":
+            return Path.unlink
+        case "enclose":
+            return enclose
+        case "truncate":
+            size = given.integer("to")
+            return lambda path: _as_old(path, lambda: truncate(path, size))
+        case "corrupt":
+            at, bits = given.integer("at"), given.of(int, "xor", 0xFF)
+            return lambda path: _as_old(path, lambda: corrupt(path, at, bits))
+        case _:
+            target = inside(within, root / given.text("to"))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            return lambda path: copy_with_time(path, target)
+
+
+def _as_old(path: Path, change: Callable[[], None]) -> None:
+    time_ms = path.stat().st_mtime_ns // 1_000_000
+    change()
+    set_time(path, time_ms)
+
+
+def _steps(pointer: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")]
+
+
+def _edit(document: Any, steps: list[str], value: object, place: str) -> None:
+    step, *rest = steps
+    key = _key(document, step, place)
+    if not rest:
+        if value is _GONE and isinstance(document, dict) and key not in document:
+            raise RequestError(f"Nothing to remove at {place}")
+        if value is _GONE:
+            del document[key]
+        elif isinstance(document, list) and key == len(document):
+            document.append(value)
+        else:
+            document[key] = value
+        return
+    inner = document[key] if isinstance(document, list) else document.get(key)
+    if inner is None:
+        if value is _GONE:
+            raise RequestError(f"Nothing to remove at {place}")
+        inner = document[key] = {}
+    if isinstance(inner, str):
+        try:
+            parsed = json.loads(inner)
+        except ValueError as exc:
+            raise RequestError(f"Invalid {place}: {step!r} is a text without JSON") from exc
+        _edit(parsed, rest, value, place)
+        document[key] = json_text(parsed)
+    else:
+        _edit(inner, rest, value, place)
+
+
+def _key(document: object, step: str, place: str) -> Any:
+    match document:
+        case dict():
+            return step
+        case list() if step == "-":
+            return len(document)
+        case list() if step.isdigit() and int(step) < len(document):
+            return int(step)
+        case _:
+            raise RequestError(f"Invalid {place}: {step!r} leads nowhere")

@@ -1,0 +1,379 @@
+"""The evidence of features: the documents of the built table, and the plans of the scenario's reads."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.engines.registry import find_engine
+from harness.errors import HarnessError
+from harness.metadata.planned_scan import PlannedScan
+from harness.storage.threads import cached_property
+from harness.suite.scenarios.model import Built, ResolvedExpectation
+from harness.table import open_table
+
+AvroHeader: TypeAlias = tuple[Any, str, dict[str, str]]
+"""Schema, codec and key-value metadata of an Avro file."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A built scenario, and the plan or error of each read by number of its expectation."""
+
+    built: Built
+    planning: Mapping[int, PlannedScan | HarnessError]
+
+    @cached_property
+    def plans(self) -> tuple[PlannedScan, ...]:
+        """The plans of the reads that can be planned."""
+        return tuple(found for found in self.planning.values() if isinstance(found, PlannedScan))
+
+    @cached_property
+    def errors(self) -> tuple[HarnessError, ...]:
+        """The errors of the reads that cannot be planned."""
+        return tuple(found for found in self.planning.values() if isinstance(found, HarnessError))
+
+    def plan_of(self, number: int) -> PlannedScan:
+        """The plan of one read. Raises HarnessError if the read cannot be planned."""
+        found = self.planning[number]
+        if isinstance(found, HarnessError):
+            raise found
+        return found
+
+    @cached_property
+    def metadata(self) -> dict[str, Any]:
+        """The newest Iceberg metadata document; empty for a Delta table, or where it cannot be read."""
+        if self.built.metadata_path is None:
+            return {}
+        try:
+            content = self.built.metadata_path.read_bytes()
+            return dict(json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content))
+        except (OSError, ValueError, EOFError):
+            return {}
+
+    @cached_property
+    def manifests(self) -> tuple[dict[str, Any], ...]:
+        """The entries of manifests in the lists of all snapshots, each manifest once."""
+        found: dict[str, dict[str, Any]] = {}
+        for snapshot in self.metadata.get("snapshots", []):
+            for entry in self._avro(snapshot.get("manifest-list")):
+                found.setdefault(str(entry.get("manifest_path")), entry)
+        return tuple(found.values())
+
+    @cached_property
+    def entries(self) -> tuple[dict[str, Any], ...]:
+        """The manifest entries of all snapshots."""
+        return tuple(entry for m in self.manifests for entry in self._avro(m.get("manifest_path")))
+
+    @cached_property
+    def files(self) -> tuple[dict[str, Any], ...]:
+        """The `data_file` structs of all entries that are not deleted."""
+        return tuple(e["data_file"] for e in self.entries if e.get("status") != 2 and "data_file" in e)
+
+    @cached_property
+    def list_headers(self) -> tuple[AvroHeader, ...]:
+        """The headers of the manifest lists that can be read."""
+        paths = (s.get("manifest-list") for s in self.metadata.get("snapshots", []))
+        return tuple(header for header in map(self._header, paths) if header is not None)
+
+    @cached_property
+    def manifest_headers(self) -> tuple[AvroHeader, ...]:
+        """The headers of the manifests that can be read."""
+        headers = (self._header(manifest.get("manifest_path")) for manifest in self.manifests)
+        return tuple(header for header in headers if header is not None)
+
+    @cached_property
+    def all_errors(self) -> Mapping[int, HarnessError]:
+        """The errors of planning, and those of running what could be planned, by number of the expectation."""
+        found = {}
+        for number in self.planning:
+            try:
+                find_engine("duckdb").to_arrow(self.plan_of(number))
+            except HarnessError as error:
+                found[number] = error
+        return found
+
+    def numbered(self) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
+        """The live files of all snapshots: data sequence number, list entry of the manifest, file."""
+        for manifest in self.manifests:
+            for entry in self._avro(manifest.get("manifest_path")):
+                number = entry.get("sequence_number")
+                if entry.get("status") != 2:
+                    yield manifest.get("sequence_number", 0) if number is None else number, manifest, entry["data_file"]
+
+    def planned(self) -> Iterator[tuple[PlannedScan, dict[str, Any]]]:
+        """Every planned data file, a row of `plan.FILES`, with its plan."""
+        for plan in self.plans:
+            for row in plan.files.to_pylist():
+                yield plan, row
+
+    def file_of(self, recorded: str) -> Path:
+        """The place of a recorded path on disk, also in a moved table."""
+        path = Path(recorded.removeprefix("file://"))
+        location = str(self.metadata.get("location", ""))
+        if location and recorded.startswith(f"{location}/"):
+            return self.built.location / recorded.removeprefix(f"{location}/")
+        return path
+
+    def _avro(self, recorded: object) -> list[dict[str, Any]]:
+        if not isinstance(recorded, str):
+            return []
+        try:
+            with self.file_of(recorded).open("rb") as file:
+                return [record for record in fastavro.reader(file) if isinstance(record, dict)]
+        except (OSError, ValueError, EOFError, KeyError, TypeError):
+            return []  # a broken file shows nothing
+
+    def _header(self, recorded: object) -> AvroHeader | None:
+        try:
+            with self.file_of(str(recorded)).open("rb") as file:
+                reader = fastavro.reader(file)
+                header = {str(key): str(value) for key, value in reader.metadata.items()}
+                return json.loads(header["avro.schema"]), reader.codec, header
+        except (OSError, ValueError, EOFError, KeyError, TypeError):
+            return None
+
+
+Proof: TypeAlias = Callable[[Evidence], bool]
+
+
+def in_plans(shows: Callable[[PlannedScan], bool]) -> Proof:
+    """The proof of a feature by one plan that shows it."""
+    return lambda evidence: any(map(shows, evidence.plans))
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A feature that a scenario may claim. proof: tells whether the feature occurs, without the scenario's text."""
+
+    meaning: str
+    proof: Proof
+
+
+def plan_read(address: str, expectation: ResolvedExpectation, **opening: Any) -> PlannedScan:
+    """The plan of one read of the table at an address, which is opened with these arguments beside the catalog's.
+
+    Raises:
+        HarnessError: the read cannot be planned.
+    """
+    table, at = open_table(address, **opening, **expectation.opening), expectation.at
+    if at.changes is not None:
+        return table.changes(*at.changes, columns=expectation.columns).plan
+    return table.snapshot(**at.arguments()).plan(**expectation.asked())
+
+
+def evidence_of(built: Built) -> Evidence:
+    """The plans of all reads of a built scenario, as harness makes them."""
+    planning: dict[int, PlannedScan | HarnessError] = {}
+    for expectation in built.expectations:
+        try:
+            planning[expectation.number] = plan_read(built.address, expectation)
+        except HarnessError as error:
+            planning[expectation.number] = error
+    return Evidence(built, planning)
+
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_COMPACTION = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
+_CHECKPOINT = re.compile(
+    r"(\d{20})\.checkpoint(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<uuid>[^.]+))?\.(parquet|json)"
+)
+
+
+@dataclass(frozen=True)
+class _CheckpointFile:
+    """A top-level file of a checkpoint. part: its number, of `parts`; 0 if it is whole."""
+
+    version: int
+    path: Path
+    part: int
+    parts: int
+    rows: tuple[Mapping[str, Any], ...]
+
+    @property
+    def kind(self) -> str:
+        """`classic`, `multi-part`, `v2-json` or `v2-parquet`, by its content; `unreadable` if it has none."""
+        if not self.rows:
+            return "unreadable"
+        if self.path.suffix == ".json":
+            return "v2-json"
+        if self.parts > 0:
+            return "multi-part"
+        return "v2-parquet" if any(row.get("checkpointMetadata") for row in self.rows) else "classic"
+
+
+@dataclass(frozen=True)
+class DeltaLogOnDisk:
+    """The files of `_delta_log`, read without the reader under test."""
+
+    evidence: Evidence
+
+    @property
+    def directory(self) -> Path:
+        """The `_delta_log` folder."""
+        return self.evidence.built.location / "_delta_log"
+
+    @cached_property
+    def commits(self) -> dict[int, list[dict[str, Any]]]:
+        """The actions of every commit, of ratified ones too, by version; lines that are no JSON are left out."""
+        found = {int(m[1]): path.read_bytes() for path in self._files() if (m := _COMMIT.fullmatch(path.name))}
+        for expectation in self.evidence.built.expectations:
+            for given in expectation.opening.get("ratified", ()):
+                if not isinstance(given, str):
+                    found[given[0]] = given[1]
+                elif (staged := self.directory / "_staged_commits" / given).is_file():
+                    found[int(given[:20])] = staged.read_bytes()
+        return {version: list(_json_lines(found[version])) for version in sorted(found)}
+
+    @property
+    def latest(self) -> int:
+        """The newest version that has a file; -1 without any."""
+        return max(self.commits, default=-1)
+
+    @cached_property
+    def versions_read(self) -> tuple[int, ...]:
+        """The versions of the scenario's planned reads; the newest version for failing reads."""
+        planned = {plan.snapshot for plan in self.evidence.plans if plan.snapshot is not None}
+        return tuple(sorted(planned | ({self.latest} if self.evidence.errors else set())))
+
+    @cached_property
+    def checkpoints(self) -> tuple[_CheckpointFile, ...]:
+        """The files of checkpoints, by version and name."""
+        found = []
+        for path in self._files():
+            name = _CHECKPOINT.fullmatch(path.name)
+            if name is not None:
+                rows = tuple(_json_lines(path.read_bytes()) if path.suffix == ".json" else _parquet_rows(path))
+                part, parts = int(name["part"] or 0), int(name["parts"] or 0)
+                found.append(_CheckpointFile(int(name[1]), path, part, parts, rows))
+        return tuple(found)
+
+    def is_whole(self, checkpoint: _CheckpointFile) -> bool:
+        """Tells whether all parts of a checkpoint are there."""
+        beside = [c for c in self.checkpoints if (c.version, c.parts) == (checkpoint.version, checkpoint.parts)]
+        return checkpoint.parts == 0 or len(beside) == checkpoint.parts
+
+    @cached_property
+    def compactions(self) -> tuple[tuple[int, int], ...]:
+        """First and last version of every compacted log file that holds something."""
+        found = [(path, m) for path in self._files() if (m := _COMPACTION.fullmatch(path.name))]
+        return tuple((int(m[1]), int(m[2])) for path, m in found if path.stat().st_size > 0)
+
+    @cached_property
+    def actions(self) -> tuple[tuple[int, str, dict[str, Any]], ...]:
+        """Version, kind and content of every action in commits and checkpoints, commits first."""
+        committed = [(v, a) for v, actions in self.commits.items() for a in actions]
+        kept = [(c.version, row) for c in self.checkpoints for row in c.rows]
+        kept += [
+            (self.latest, row) for path in sorted(self.directory.glob("_sidecars/*")) for row in _parquet_rows(path)
+        ]
+        every = (*committed, *kept)
+        return tuple((v, kind, body) for v, a in every for kind, body in a.items() if isinstance(body, dict))
+
+    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+        """The contents of all actions of a kind."""
+        return [body for _, found, body in self.actions if found == kind]
+
+    def at(self, kind: str, version: int) -> dict[str, Any]:
+        """The newest protocol or metaData action up to a version; empty if there is none."""
+        found = [(v, body) for v, name, body in self.actions if name == kind and v <= version]
+        return max(found, key=lambda entry: entry[0], default=(0, {}))[1]
+
+    @cached_property
+    def schemas(self) -> tuple[dict[str, Any], ...]:
+        """The schema documents of all metaData actions, oldest first."""
+        metadata = sorted(
+            ((v, body) for v, kind, body in self.actions if kind == "metaData"), key=lambda entry: entry[0]
+        )
+        return tuple(_parsed(body.get("schemaString")) for _, body in metadata)
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """The recorded paths of all added files."""
+        return tuple(str(body.get("path")) for body in self.of_kind("add"))
+
+    def orphans(self) -> list[Path]:
+        """Parquet files below the table that no action names."""
+        named = {unquote(str(body.get("path"))).removeprefix("./") for _, _, body in self.actions if "path" in body}
+        root = self.evidence.built.location
+        files = (p.relative_to(root).as_posix() for p in root.rglob("*.parquet") if self.directory not in p.parents)
+        return [root / name for name in files if name not in named]
+
+    def _files(self) -> list[Path]:
+        return sorted(p for p in self.directory.glob("*") if p.is_file())
+
+
+def all_fields(document: object, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Every struct field of a schema document with the names that lead to it."""
+    if not isinstance(document, dict):
+        return
+    for f in document.get("fields", []):
+        path = (*place, f["name"])
+        yield path, f
+        yield from all_fields(f.get("type"), path)
+    for part in ("elementType", "keyType", "valueType"):
+        yield from all_fields(document.get(part), (*place, part))
+
+
+def identities(document: object) -> dict[Any, tuple[tuple[str, ...], dict[str, Any]]]:
+    """The fields of a schema by an identity that renaming keeps: column mapping's id, else their path."""
+    return {f.get("metadata", {}).get("delta.columnMapping.id", path): (path, f) for path, f in all_fields(document)}
+
+
+def footers(evidence: Evidence) -> Iterator[tuple[dict[str, Any], pq.FileMetaData]]:
+    """Every planned file whose footer can be read: its row of the plan, its footer."""
+    for _, row in evidence.planned():
+        try:
+            yield row, pq.read_metadata(row["physical"].removeprefix("file://"))
+        except (OSError, pa.ArrowException):
+            continue
+
+
+def has_legacy_form(evidence: Evidence) -> bool:
+    """Return whether a planned file has a list of two levels, an older form of map, or a decimal in bytes.
+
+    A map of the older form is known by the name of its repeated group: pyarrow shows both annotations alike.
+    """
+    columns = (footer.schema.column(i) for _, footer in footers(evidence) for i in range(footer.num_columns))
+    return any(
+        re.search(r"\.(array|map)(\.|$)", column.path)
+        or (column.physical_type == "BYTE_ARRAY" and column.logical_type.type == "DECIMAL")
+        for column in columns
+    )
+
+
+LEGACY_FORM = "a file has a list of two levels, a map annotated as MAP_KEY_VALUE, or a decimal in bytes of any length"
+
+
+def _json_lines(data: bytes) -> Iterator[dict[str, object]]:
+    for line in data.splitlines():
+        document = _parsed(line)
+        if document:
+            yield document
+
+
+def _parsed(text: Any) -> dict[str, object]:
+    try:
+        document = json.loads(text)
+    except (TypeError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _parquet_rows(path: Path) -> Iterator[dict[str, object]]:
+    try:
+        rows = pq.read_table(path).to_pylist(maps_as_pydicts="strict")
+    except (OSError, pa.ArrowException):
+        return
+    for row in rows:
+        yield {name: value for name, value in row.items() if value is not None}

@@ -1,0 +1,194 @@
+"""Edits of an Iceberg table beyond its operations: documents by pointer, odd Avro schemas, damaged files.
+
+    edit-metadata: {set: {properties/a: b, snapshots/0/summary: {...}}, unset: [last-updated-ms]}
+    edit-manifest-list: {of: COMMIT, set: {records/0/manifest_length: 1}, unset, CHANGES}   without `of` the current one
+    edit-manifest: {of: FILE, set: {records/0/status: 1}, unset, entry: {...}, CHANGES}     manifests with that file
+    break: {delete: TARGET}, ...                             see `damage` there
+
+For pointers see `harness.suite.scenarios.edits`. Of a manifest or list a pointer leads into `records`, `schema`,
+`header` and `codec`. `entry` sets values inside the entry of the file: {status: 0, data_file/record_count: 5}. A value
+{bytes: hex} stands for bytes. CHANGES: codec: NAME; drop-fields: [name] (of the Avro schema, at any level);
+rename-fields: {name: other}; drop-ids: [name] or all; header: {key: text or null}.
+
+All raise RequestError for a pointer that leads nowhere, and for an unknown commit or file.
+
+TARGET: the label of a file; `metadata`, `version hint`, `manifest list`, `manifest list of COMMIT`, `manifest of FILE`;
+or a path below the table's directory.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.errors import RequestError
+from harness.suite.scenarios import edits
+from harness.suite.scenarios.arguments import Arguments, checked, label_of
+from harness.suite.scenarios.edits import edit
+from harness.suite.scenarios.model import History
+from harness.suite.scenarios.values import replaced
+from harness.writing.iceberg.avro import AvroDocument
+from harness.writing.iceberg.builder import IcebergTable
+from harness.writing.iceberg.commit import entry_key
+
+_IDS = ("field-id", "element-id", "key-id", "value-id")
+
+
+def edit_metadata(history: History, value: object, place: str) -> None:
+    """Set and remove values of the current metadata document; a text `{LABEL}` is the id of that commit."""
+    given = Arguments(value, place)
+    changes, removals = _filled(given.of(dict, "set", {}), history.commits), given.texts("unset", [])
+    given.finish()
+    history.table.edit_metadata(lambda doc: edit(doc, changes, removals, place))
+
+
+def edit_manifest_list(history: History, value: object, place: str) -> None:
+    """Change the manifest list of a commit, or of the current snapshot."""
+    given = Arguments(value, place)
+    snapshot = label_of(history.commits, given.any("of"), "commit", place) if given.has("of") else None
+    history.table.edit_manifest_list(_change(given), snapshot)
+
+
+def edit_manifest(history: History, value: object, place: str) -> None:
+    """Change the manifests of the current snapshot that list a file. Raises RequestError if none does."""
+    given = Arguments(value, place)
+    handle = label_of(history.files, given.any("of"), "file", place)
+    in_entry = _bytes(given.of(dict, "entry", {}))
+    change, touched = _change(given), []
+
+    def apply(document: AvroDocument) -> None:
+        touched.append(document)
+        for record in document.records:
+            if entry_key(record) == handle.key:
+                edit(record, in_entry, (), place)
+        change(document)
+
+    history.table.edit_manifest(handle, apply)
+    if not touched:
+        raise RequestError(f"Invalid {place}: no manifest of the current snapshot lists {handle.path}")
+
+
+def damage(history: History, value: object, place: str) -> None:
+    """Damages a file of the table as a `break` says. Raises as `harness.suite.scenarios.edits.damage`."""
+    store = history.table.store
+    within = store.directory if store.within is None else store.within
+    edits.damage(Arguments(value, place), store.directory, within, lambda text: [_target(history, text, place)])
+
+
+def _change(given: Arguments) -> Callable[[AvroDocument], None]:
+    """An edit of an Avro document in place."""
+    place = given.place
+    values, unset = _bytes(given.of(dict, "set", {})), given.texts("unset", [])
+    drop = given.texts("drop-fields", [])
+    rename: dict[str, str] = given.of(dict, "rename-fields", {})
+    ids = given.any("drop-ids", [])
+    header: dict[str, object] = given.of(dict, "header", {})
+    codec = given.of(str, "codec", None)
+    given.finish()
+
+    def apply(document: AvroDocument) -> None:
+        whole: dict[str, Any] = {
+            "records": document.records,
+            "schema": copy.deepcopy(document.schema),
+            "header": document.header,
+            "codec": document.codec if codec is None else codec,
+        }
+        edit(whole, values, unset, place)
+        seen: set[str] = set()
+        _reshape(whole["schema"], drop, rename, ids, seen)
+        unknown = ({*drop, *rename} | ({*ids} if ids != "all" else set())) - seen
+        if unknown:
+            raise RequestError(f"No Avro field {', '.join(sorted(unknown))} in {place}")
+        document.records = [_renamed(record, rename) for record in whole["records"]]
+        document.schema, document.codec = whole["schema"], whole["codec"]
+        for key, text in header.items():
+            document.header.pop(key, None)
+            if text is not None:
+                document.header[key] = checked(str, text, f"{place}, header {key!r}")
+
+    return apply
+
+
+def _target(history: History, text: str, place: str) -> Path:
+    table: IcebergTable = history.table
+    files = history.files
+    match text.rpartition(" of "):
+        case _ if text in files:
+            return table.file_of(files[text].path)
+        case ("", "", "metadata"):
+            return table.metadata_path
+        case ("", "", "version hint"):
+            return table.store.directory / "metadata" / "version-hint.text"
+        case ("", "", "manifest list"):
+            return table.file_of(str(table.document.snapshot(table.snapshot_id or -1)["manifest-list"]))
+        case ("manifest list", _, label):
+            snapshot = table.document.snapshot(label_of(history.commits, label, "commit", place))
+            return table.file_of(str(snapshot["manifest-list"]))
+        case ("manifest", _, label):
+            key = label_of(files, label, "file", place).key
+            for path, document in table.manifests().items():
+                if any(entry_key(entry) == key for entry in document.records):
+                    return table.file_of(path)
+        case _:
+            pass
+    file = table.store.directory / text
+    if not file.is_file():
+        raise RequestError(
+            f"No file {text!r} in {place}: expected a label ({', '.join(files)}), `metadata`, ..., or a path"
+        )
+    return file
+
+
+def _bytes(value: object) -> Any:
+    """The value with each {bytes: hex} replaced by bytes."""
+
+    def change(part: Any) -> Any:
+        is_bytes = isinstance(part, Mapping) and part.keys() == {"bytes"} and isinstance(part["bytes"], str)
+        return bytes.fromhex(part["bytes"]) if is_bytes else part
+
+    return replaced(value, change)
+
+
+def _filled(value: object, commits: Mapping[str, int]) -> Any:
+    """The value with each text `{LABEL}` replaced by the id of that commit."""
+
+    def change(part: Any) -> Any:
+        is_label = isinstance(part, str) and part[:1] == "{" and part[-1:] == "}"
+        return commits.get(part[1:-1], part) if is_label else part
+
+    return replaced(value, change)
+
+
+def _reshape(schema: Any, drop: Collection[str], rename: Mapping[str, str], ids: Any, seen: set[str]) -> None:
+    """Drop and rename fields of an Avro schema and take ids away, in place, at every level."""
+    match schema:
+        case {"fields": fields}:
+            seen.update(f["name"] for f in fields)
+            schema["fields"] = [f for f in fields if f["name"] not in drop]
+            for f in schema["fields"]:
+                _reshape(f["type"], drop, rename, ids, seen)
+                if ids == "all" or f["name"] in ids:
+                    for key in _IDS:
+                        f.pop(key, None)
+                f["name"] = rename.get(f["name"], f["name"])
+        case {"items": items}:
+            if ids == "all":
+                schema.pop("element-id", None)
+            _reshape(items, drop, rename, ids, seen)
+        case list():
+            for branch in schema:
+                _reshape(branch, drop, rename, ids, seen)
+        case _:
+            pass
+
+
+def _renamed(record: object, names: Mapping[str, str]) -> Any:
+    match record:
+        case dict():
+            return {names.get(key, key): _renamed(value, names) for key, value in record.items()}
+        case list():
+            return [_renamed(item, names) for item in record]
+        case _:
+            return record

@@ -1,0 +1,251 @@
+"""The history of an Iceberg scenario, run on the builder one operation after the other.
+
+    history = IcebergHistory(tmp_path, {"schema": {"id": "long", "name": "string"}})
+    history.apply({"append": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}]})
+    history.apply({"commit": {"add": [{"position-deletes": [["a", 0]]}], "as": "deleted"}})
+
+`OPERATIONS` has all of them. `compact` commits the operation `replace`; `overwrite` removes all that is live.
+`sequence-number` of added data files may be a number, or the label of the commit whose number they keep. `stage` moves
+no branch. For FILES see `writes`, for the odd and broken tables `edits`. Table keys: schema {name: type text},
+format-version, partition-spec, properties, recorded-location, metadata-names, metadata-codec, folder.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.errors import RequestError
+from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
+from harness.suite.scenarios.arguments import Arguments, checked, label_of, taken
+from harness.suite.scenarios.iceberg import edits
+from harness.suite.scenarios.iceberg.writes import IcebergWrites
+from harness.suite.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
+from harness.suite.scenarios.values import named, stored_value
+from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.writing.iceberg.types import parse_type, with_fresh_ids
+from harness.writing.places import inside
+
+_CREATE = (
+    ("format-version", int),
+    ("properties", dict),
+    ("recorded-location", str),
+    ("metadata-names", str),
+    ("metadata-codec", str),
+)
+_COMMIT = (
+    ("operation", str),
+    ("branch", str),
+    ("manifests", str),
+    ("summary", dict),
+    ("timestamp-ms", int),
+    ("snapshot-id", int),
+)
+_METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number")
+
+
+class IcebergHistory(History):
+    """An Iceberg table being made."""
+
+    format = "iceberg"
+    point = "snapshot_id"
+    table: IcebergTable
+    writes: IcebergWrites
+
+    def __init__(self, directory: Path, table: Mapping[str, object]) -> None:
+        """Create the table, without a snapshot, in a folder of `directory`.
+
+        table: schema, and what `IcebergTable.create` takes, in kebab-case; folder: the folder's name.
+
+        Raises:
+            RequestError: a key is unknown or a value has the wrong type.
+        """
+        given = Arguments(table, "table")
+        self.directory = directory
+        folder, schema = given.of(str, "folder", "table"), given.of(dict, "schema")
+        options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _CREATE if given.has(n)}
+        spec = _spec(given.of(list, "partition-spec", []), "table, key 'partition-spec'")
+        given.finish()
+        self.table = IcebergTable.create(inside(directory, directory / folder), schema, partition_spec=spec, **options)
+        self.table.store.within = directory
+        self.writes = IcebergWrites(self.table)
+        self.commits: dict[str, int] = {}
+
+    @property
+    def location(self) -> Path:
+        """The directory where the table is now."""
+        return self.table.store.directory
+
+    @property
+    def metadata_path(self) -> Path | None:
+        """The current metadata file: the newest, unless the version hint names another."""
+        hint = self.location / "metadata" / "version-hint.text"
+        named = hint.with_name(f"{hint.read_text().strip()}.metadata.json" if hint.is_file() else "none")
+        return named if named.is_file() else self.table.metadata_path
+
+    def time_of(self, commit: int) -> int:
+        """The time that a snapshot records, in milliseconds since 1970 UTC."""
+        return int(self.table.document.snapshot(commit)["timestamp-ms"])
+
+    def opening(self, catalog: Mapping[str, object] | str | None) -> Mapping[str, Any]:
+        """Nothing: the metadata file is all that an Iceberg catalog knows."""
+        if catalog is not None:
+            raise RequestError("Invalid 'catalog': it is for Delta tables")
+        return {}
+
+    def schema_at(self, selector: ResolvedSelector) -> Schema:
+        """The schema that a read at the selector shows.
+
+        Spec: Iceberg, "Point in Time Reads (Time Travel)": that of the snapshot; of a branch the table's.
+        """
+        document = self.table.document
+        snapshot_id = selector.snapshot_id
+        refs = document.doc.get("refs", {})
+        if selector.ref is not None and refs.get(selector.ref, {}).get("type") == "tag":
+            snapshot_id = refs[selector.ref]["snapshot-id"]
+        if selector.timestamp_ms is not None:
+            log = [e for e in document.doc.get("snapshot-log", []) if e["timestamp-ms"] <= selector.timestamp_ms]
+            snapshot_id = max(log, key=lambda e: e["timestamp-ms"])["snapshot-id"] if log else None
+        known = {s["snapshot-id"]: s for s in document.doc.get("snapshots", [])}
+        schema_id = known.get(snapshot_id, {}).get("schema-id", document.doc.get("current-schema-id"))
+        return next((s for s in document.schemas if s.id == schema_id), document.schemas[-1])
+
+    def metadata_field(self, name: str) -> Field | None:
+        """The metadata column of this name, typed for this table; None: there is none."""
+        if name not in _METADATA:
+            return None
+        if name != "_partition":
+            return METADATA[name]
+        document = self.table.document
+        fields = {f.id: f for spec in document.specs for f in document.partition_fields(spec)}
+        struct = StructType(tuple(fields[i] for i in sorted(fields)))
+        return replace(METADATA[name], type=struct if fields else UnknownType())
+
+    # -- commits -------------------------------------------------------------------------------------------------------
+
+    def _overwrite(self, value: object, place: str) -> None:
+        """Removes the files of the current snapshot."""
+        manifests = () if self.table.snapshot_id is None else self.table.manifests().values()
+        entries = (e for m in manifests for e in m.records if e["status"] != 2)
+        live = {(e["data_file"]["file_path"], e["data_file"].get("content_offset")) for e in entries}
+        gone = tuple(dict.fromkeys(h for h in self.writes.written if h.key in live))
+        self._commit({"operation": "overwrite", **_as_commit(value, place)}, place, gone)
+
+    def _commit(self, value: object, place: str, gone: tuple[DataFileHandle, ...] = ()) -> None:
+        given = Arguments(value, place)
+        label = given.of(str, "as", None)
+        options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _COMMIT if given.has(n)}
+        if given.of(bool, "stage", False):
+            options["branch"] = None
+        if given.has("sequence-number"):
+            kept = given.any("sequence-number")
+            if isinstance(kept, str):
+                commit = self.table.document.snapshot(label_of(self.commits, kept, "commit", place))
+                kept = int(commit.get("sequence-number", 0))
+            options["sequence_number"] = checked(int, kept, f"{place}, key 'sequence-number'")
+        removed = [label_of(self.files, name, "file", place) for name in given.texts("remove", [])]
+        files = given.of(list, "add", [])
+        given.finish()
+        added = [h for i, f in enumerate(files, 1) for h in self.writes.write(f, f"{place}, file {i}")]
+        snapshot_id = self.table.commit(add=added, remove=[*removed, *gone], **options)
+        if label is not None:
+            if label in self.commits:
+                raise RequestError(f"Invalid label {label!r} in {place}: another commit has it")
+            self.commits[label] = snapshot_id
+
+    # -- table changes -------------------------------------------------------------------------------------------------
+
+    def _add_column(self, value: object, place: str) -> None:
+        optional = (Any, None)
+        name, text, parent, *defaults = taken(
+            value, place, name=str, type=str, parent=(str, None), initial_default=optional, write_default=optional
+        )
+        [field] = with_fresh_ids((Field(id=0, name=name, type=parse_type(text)[0]),), itertools.count())
+        type_ = field.type  # whose structs keep values by id
+        initial, later = (named(type_, stored_value(type_, default)) for default in defaults)
+        self.table.add_column(name, text, parent=parent, initial_default=initial, write_default=later)
+
+    def _properties(self, changed: Mapping[str, Any]) -> None:
+        self.table.set_properties(**changed)
+
+    def _partition_spec(self, value: object, place: str) -> None:
+        self.table.set_partition_spec(_spec(checked(list, value, place), place))
+
+    def _ref(self, value: object, place: str, **kind: str) -> None:
+        given = Arguments({**checked(dict, value, place), **kind}, place)
+        name, kind_ = given.text("name"), given.one_of("kind", ("branch", "tag"), "branch")
+        at = label_of(self.commits, given.any("at"), "commit", place) if given.has("at") else None
+        given.finish()
+        self.table.set_ref(name, at, kind_)
+
+    def _move_table(self, value: object, place: str) -> None:
+        target = self._new_folder(value, place)
+        store = self.table.store
+        shutil.move(store.directory, target)
+        store.metadata_path = target / store.metadata_path.relative_to(store.directory)
+        store.directory = target
+
+
+def _as_commit(value: object, place: str) -> dict[str, object]:
+    """The mapping of `commit` for a list of files, or for a mapping with `files`."""
+    if not isinstance(value, Mapping):
+        return {"add": checked(list, value, place)}
+    if "files" not in value:
+        raise RequestError(f"Missing key 'files' in {place}")
+    return {"add" if key == "files" else key: item for key, item in value.items()}
+
+
+def _spec(entries: list[Any], place: str) -> list[Any]:
+    """Partition spec entries as the builder takes them."""
+    spec = []
+    for entry in entries:
+        parts = [checked(str, part, place) for part in checked(list, entry, place)]
+        if len(parts) not in (2, 3):
+            raise RequestError(
+                f"Invalid {parts!r} in {place}: expected [column, transform] or [column, transform, name]"
+            )
+        spec.append(tuple(parts))
+    return spec
+
+
+_FILES = "FILES, or {files: FILES, ...} with keys of commit"
+OPERATIONS: Mapping[str, Operation] = {
+    "append": Operation(_FILES, lambda h, value, place: h._commit(_as_commit(value, place), place)),
+    "commit": Operation(
+        "{add: FILES, remove: LABELS, as: LABEL, branch, stage, sequence-number, operation, manifests, summary, "
+        "timestamp-ms, snapshot-id}",
+        IcebergHistory._commit,
+    ),
+    "overwrite": Operation(_FILES, IcebergHistory._overwrite),
+    "compact": Operation(
+        "{files: FILES, remove: LABELS, ...} with keys of commit",
+        lambda h, value, place: h._commit({"operation": "replace", **_as_commit(value, place)}, place),
+    ),
+    "remove": Operation("LABELS", lambda h, value, place: h._commit({"remove": checked(list, value, place)}, place)),
+    "add-column": Operation("{name, type, parent, initial-default, write-default}", IcebergHistory._add_column),
+    **COLUMN_OPERATIONS,
+    "widen-column": on_table("{path, type}", "widen_column", path=str, type=str),
+    "make-optional": on_table("PATH", "make_optional", str),
+    "partition-spec": Operation("[[column, transform, name], ...]", IcebergHistory._partition_spec),
+    "properties": Operation("{key: text}", lambda h, value, place: h._properties(checked(dict, value, place))),
+    "name-mapping": Operation(
+        "[{field-id, names, fields}, ...]",
+        lambda h, value, place: h._properties({"schema.name-mapping.default": json.dumps(checked(list, value, place))}),
+    ),
+    "upgrade": on_table("format version", "upgrade", int),
+    "tag": Operation("{name, at: LABEL}", lambda h, value, place: h._ref(value, place, kind="tag")),
+    "branch": Operation("{name, at: LABEL}", lambda h, value, place: h._ref(value, place, kind="branch")),
+    "set-ref": Operation("{name, at: LABEL, kind}", IcebergHistory._ref),
+    "expire": Operation("LABEL", lambda h, value, place: h.table.expire(label_of(h.commits, value, "commit", place))),
+    "move-table": Operation("FOLDER", IcebergHistory._move_table),
+    "edit-metadata": Operation("{set, unset}", edits.edit_metadata),
+    "edit-manifest-list": Operation("{of: LABEL, set, unset, ...}", edits.edit_manifest_list),
+    "edit-manifest": Operation("{of: FILE, set, unset, entry, ...}", edits.edit_manifest),
+    "break": Operation("{delete: TARGET}, ...", edits.damage),
+}
+IcebergHistory.operations = OPERATIONS

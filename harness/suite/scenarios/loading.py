@@ -1,0 +1,144 @@
+"""Scenario files: found, read and written.
+
+An unknown key, a value of the wrong type, or a feature that does not exist is a RequestError that names the file and
+the key. Operations are checked when they run.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import fields
+from pathlib import Path
+
+from harness import errors
+from harness.errors import RequestError
+from harness.suite.scenarios.arguments import Arguments, checked
+from harness.suite.scenarios.features import MEANINGS, features_of
+from harness.suite.scenarios.model import Expectation, Scenario
+
+
+def parse_yaml(text: str, place: str) -> object:
+    """Return the one document in a text, as mappings, lists and scalars.
+
+    Raises:
+        RequestError: The text is not YAML, or uses a feature that scenarios do not use. The message names the line.
+            Or PyYAML is not installed.
+    """
+    try:
+        from harness.suite.scenarios import strict_yaml
+    except ModuleNotFoundError as error:
+        if error.name != "yaml":
+            raise
+        message = f"Cannot read {place}: PyYAML is not installed; pip install 'lakeharness[suite]'"
+        raise RequestError(message) from error
+    return strict_yaml.parse(text, place)
+
+
+def fixtures_directory() -> Path:
+    """The folder of the scenarios: beside the package in a checkout, inside it in an installed wheel.
+
+    Raises:
+        RequestError: there are none; then the installation is not whole.
+    """
+    package = Path(errors.__file__).parent
+    for candidate in (package / "fixtures", package.parent / "fixtures"):
+        if candidate.is_dir():
+            return candidate
+    raise RequestError(f"No scenarios beside {package}: install lakeharness from its wheel, or use a checkout")
+
+
+def find(glob: str = "*", directory: Path | None = None) -> list[Scenario]:
+    """The scenarios whose name matches a pattern, by name; `*` matches any part of a path, as in `iceberg/deletes/*`.
+
+    glob: of names as `Scenario.name`. directory: holds the files; None: the scenarios that come with harness.
+
+    Raises:
+        RequestError: none matches, or a file is no scenario.
+    """
+    root = fixtures_directory() if directory is None else directory
+    files = {path.relative_to(root).with_suffix("").as_posix(): path for path in root.rglob("*.yaml")}
+    chosen = sorted(name for name in files if fnmatch.fnmatchcase(name, glob))
+    if not chosen:
+        raise RequestError(
+            f"No scenario matches {glob!r} in {root}: there are {len(files)}, such as {next(iter(files), '-')}"
+        )
+    return [load(files[name], name) for name in chosen]
+
+
+def load(path: Path, name: str | None = None) -> Scenario:
+    """The scenario in a file.
+
+    name: what to call it; None: the file's name without its ending.
+
+    Raises:
+        RequestError: the file cannot be read, or is no scenario; the message names the key.
+    """
+    return from_mapping(read_document(path), path.stem if name is None else name, path=path)
+
+
+def read_document(path: Path) -> object:
+    """The document in a file. Raises RequestError if the file cannot be read, or as `parse_yaml`."""
+    try:
+        return parse_yaml(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as exc:
+        raise RequestError(f"Cannot read the scenario {path}: {exc}") from exc
+
+
+def parse(text: str, name: str, *, path: Path | None = None) -> Scenario:
+    """The scenario that a text says. name: for `Scenario.name`. path: where it came from, for messages.
+
+    Raises:
+        RequestError: it is no scenario; the message names the key.
+    """
+    return from_mapping(parse_yaml(text, name if path is None else str(path)), name, path=path)
+
+
+def from_mapping(mapping: object, name: str, *, path: Path | None = None) -> Scenario:
+    """The scenario that a mapping says, with the keys and values of a file.
+
+    Raises:
+        RequestError: it is no scenario; the message names the key.
+    """
+    place = name if path is None else str(path)
+    given = Arguments(mapping, place)
+    title = given.text("title")
+    format_ = given.one_of("format", ("iceberg", "delta"))
+    clauses = given.texts("clauses")
+    features = given.texts("features", [])
+    findings = given.texts("findings", [])
+    known = features_of(format_)
+    for feature in (f for f in features if f not in known):
+        if feature in MEANINGS:
+            raise RequestError(f"Invalid feature {feature!r} in {place}: {format_} tables do not have it")
+        raise RequestError(f"Unknown feature {feature!r} in {place}: there are {', '.join(sorted(known))}")
+    table = given.of(dict, "table")
+    history = given.of(list, "history", [])
+    expect = given.any("expect")
+    given.finish()
+    expectations = expect if isinstance(expect, list) else [expect]
+    return Scenario(
+        name=name,
+        path=path,
+        title=title,
+        format=format_,
+        clauses=tuple(clauses),
+        features=tuple(features),
+        findings=tuple(findings),
+        table=table,
+        history=tuple(checked(dict, step, f"{place}, history step {i}") for i, step in enumerate(history, 1)),
+        expectations=tuple(_expectation(e, f"{place}, expectation {i}") for i, e in enumerate(expectations, 1)),
+    )
+
+
+def _expectation(value: object, place: str) -> Expectation:
+    given = Arguments(value, place)
+    expectation = Expectation(
+        **{key.name: key.metadata["take"](given, key.name) for key in fields(Expectation) if given.has(key.name)}
+    )
+    given.finish()
+    outcomes = (expectation.rows is not None) + (expectation.error is not None)
+    if outcomes > 1 or (outcomes == 0 and expectation.open is None):
+        raise RequestError(f"Invalid {place}: expected either rows or error (with `open`, at most one of them)")
+    if expectation.open is not None and expectation.policy is not None:
+        raise RequestError(f"Invalid {place}: a result that the specification leaves open is no policy")
+    return expectation

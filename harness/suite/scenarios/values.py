@@ -1,0 +1,241 @@
+"""Values as a scenario writes them, turned into the internal form of `harness.metadata.model.schema`, and back.
+
+boolean true, false · int, long, float, double numbers (.nan, .inf, -.inf, -0.0) · string text
+decimal text or a whole number: '9.99' · date '2024-01-31', or days since 1970-01-01 as a number
+time '12:34:56.789' · timestamp '2024-01-31 12:34:56.789', timestamptz with Z or an offset such as +02:00; or units
+since 1970-01-01 (micros, nanos for _ns types) as a number · uuid text · fixed, binary, geometry, geography hex
+text: '00ff' · struct a mapping by name or a list in field order · list a list · map a list of [key, value] pairs,
+or a mapping · variant {metadata: hex, value: hex} in files, its JSON text in expected rows · null null
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from harness.errors import RequestError
+from harness.metadata.model import schema as dt
+from harness.metadata.model.schema import Field
+from harness.suite.scenarios.arguments import Arguments, checked
+
+_DAYS_TO_1970 = datetime.date(1970, 1, 1).toordinal()
+_UNITS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+_TIME = r"(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?"
+_TIMES = re.compile(_TIME)
+_TIMESTAMPS = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})[ T]{_TIME}(Z|[+-]\d{{2}}:\d{{2}})?")
+
+
+def stored_value(type_: dt.Type, value: object) -> Any:
+    """The internal value of a value as a scenario writes it. Raises RequestError for another type's."""
+    if value is None:
+        return None
+    try:
+        return _stored(type_, value)
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as exc:
+        raise RequestError(f"Invalid value {value!r} for {type_}: {exc}") from exc
+
+
+def stored_struct(fields: tuple[Field, ...], row: object) -> dict[int, dt.CellValue]:
+    """A row, or a struct, by field id; missing names of a mapping are left out, a list must have a value for each.
+
+    Raises:
+        RequestError: a name or a number of values does not fit.
+    """
+    if isinstance(row, Mapping):
+        unknown = set(row) - {f.name for f in fields}
+        if unknown:
+            names = ", ".join(f.name for f in fields)
+            raise RequestError(
+                f"No column {', '.join(sorted(map(repr, unknown)))} for {dict(row)!r}: there are {names}"
+            )
+        return {f.id: stored_value(f.type, row[f.name]) for f in fields if f.name in row}
+    if not isinstance(row, list | tuple) or len(row) != len(fields):
+        names = ", ".join(f.name for f in fields)
+        raise RequestError(f"Invalid row {row!r}: expected a list of {len(fields)} values ({names}), or a mapping")
+    return {f.id: stored_value(f.type, value) for f, value in zip(fields, row, strict=True)}
+
+
+def natural_rows(fields: tuple[Field, ...], rows: list[Any]) -> list[dict[str, object]]:
+    """Rows by column name with values as internal values, as `write_data` of both builders takes them."""
+    by_id = {f.id: f for f in fields}
+    stored = (stored_struct(fields, row) for row in rows)
+    return [{by_id[i].name: named(by_id[i].type, value) for i, value in row.items()} for row in stored]
+
+
+def named(type_: dt.Type, value: Any, leaf: Callable[[dt.Type, Any], object] = lambda _, value: value) -> Any:
+    """A stored value with its structs by name in place of ids, at every level. leaf: changes values without parts."""
+    if value is None:
+        return None
+    match type_:
+        case dt.StructType(fields=fields):
+            return {f.name: named(f.type, value[f.id], leaf) for f in fields if f.id in value}
+        case dt.ListType(element=element):
+            return [named(element.type, v, leaf) for v in value]
+        case dt.MapType(key=key, value=item):
+            return [[named(key.type, k, leaf), named(item.type, v, leaf)] for k, v in value]
+        case _:
+            return leaf(type_, value)
+
+
+def scenario_value(type_: dt.Type, value: object) -> object:
+    """A stored value as a scenario writes it: the reverse of `stored_value`."""
+    return named(type_, value, _written)
+
+
+def _written(type_: dt.Type, value: Any) -> object:
+    match type_:
+        case dt.DecimalType():
+            return f"{value:f}"
+        case dt.UuidType():
+            return str(uuid.UUID(bytes=value))
+        case dt.FixedType() | dt.BinaryType() | dt.GeometryType() | dt.GeographyType():
+            return bytes(value).hex()
+        case dt.VariantType() if isinstance(value, Mapping):
+            return {part: bytes(value[part]).hex() for part in ("metadata", "value")}
+        case _:
+            return value
+
+
+def _stored(type_: dt.Type, value: Any) -> Any:
+    match type_:
+        case dt.BooleanType():
+            return _same(bool, value)
+        case dt.IntegerType() | dt.UnknownType():
+            return _same(int, value)
+        case dt.FloatType():
+            return _float(value)
+        case dt.StringType():
+            return _same(str, value)
+        case dt.DecimalType(scale=scale):
+            return _decimal(value, scale)
+        case dt.DateType():
+            return _days(value) if isinstance(value, str) else _same(int, value)
+        case dt.TimeType(unit=unit):
+            return _time(value, unit) if isinstance(value, str) else _same(int, value)
+        case dt.TimestampType(unit=unit, utc=utc):
+            return _timestamp(value, unit, utc=utc) if isinstance(value, str) else _same(int, value)
+        case dt.UuidType():
+            return uuid.UUID(_same(str, value)).bytes
+        case dt.FixedType() | dt.BinaryType() | dt.GeometryType() | dt.GeographyType():
+            return bytes.fromhex(_same(str, value))
+        case dt.VariantType() if isinstance(value, str):
+            return value
+        case dt.VariantType():
+            return {part: bytes.fromhex(value[part]) for part in ("metadata", "value")}
+        case dt.StructType(fields=fields):
+            return stored_struct(fields, value)
+        case dt.ListType(element=element):
+            return [stored_value(element.type, v) for v in _same(list, value)]
+        case dt.MapType(key=key, value=item):
+            pairs = value.items() if isinstance(value, Mapping) else value
+            return [(stored_value(key.type, k), stored_value(item.type, v)) for k, v in pairs]
+        case _:
+            raise ValueError("a scenario has no way to write it")
+
+
+def _same(kind: type, value: object) -> Any:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"expected {kind.__name__}")
+    return value
+
+
+def _float(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("expected a number")
+    number = float(value)
+    if isinstance(value, int) and math.isfinite(number) and int(number) != value:
+        raise ValueError("no double has this value")
+    return number
+
+
+def _decimal(value: Any, scale: int) -> Decimal:
+    if isinstance(value, float | bool):
+        raise ValueError("expected text, such as '9.99': a number would be rounded")
+    number = Decimal(value)
+    digits = number.as_tuple()
+    if not isinstance(digits.exponent, int) or -digits.exponent > scale:
+        raise ValueError(f"more than {scale} digits after the point")
+    unscaled = int("".join(map(str, digits.digits)) + "0" * (digits.exponent + scale))
+    return Decimal((digits.sign, tuple(map(int, str(unscaled))), -scale))
+
+
+def _days(text: str) -> int:
+    return datetime.date.fromisoformat(text).toordinal() - _DAYS_TO_1970
+
+
+def _time(text: str, unit: str) -> int:
+    found = _TIMES.fullmatch(text)
+    if found is None:
+        raise ValueError("expected text such as '12:34:56.789'")
+    return _ticks(found[1], found[2], found[3], found[4], unit)
+
+
+def _timestamp(text: str, unit: str, *, utc: bool) -> int:
+    found = _TIMESTAMPS.fullmatch(text)
+    if found is None or (found[6] is not None) != utc:
+        zone = " with Z or an offset" if utc else " without a zone"
+        raise ValueError(f"expected text such as '2024-01-31 12:34:56.789'{zone}")
+    zone, offset = found[6] or "Z", 0
+    if zone != "Z":
+        offset = (-1 if zone[0] == "-" else 1) * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)
+    seconds = _days(found[1]) * 86_400 - offset
+    return seconds * _UNITS[unit] + _ticks(found[2], found[3], found[4], found[5], unit)
+
+
+def _ticks(hours: str, minutes: str, seconds: str, fraction: str | None, unit: str) -> int:
+    digits = len(str(_UNITS[unit])) - 1
+    parts = (fraction or "").ljust(digits, "0")
+    if parts[digits:].strip("0"):
+        raise ValueError(f"more than {digits} digits after the point")
+    return (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * _UNITS[unit] + int(parts[:digits] or 0)
+
+
+def expanded(rows: object, place: str) -> list[Any]:
+    """The rows, with counted rows written out.
+
+        rows: [[1, x], {id: 2, name: y}]
+        rows: {count: 6000, row: ['{i}', 'name {i}'], from: 0, except: [0, 5999]}
+
+    `{i}` is the number of the row, counted from `from` (default 0) in steps of `step` (default 1). A text that is
+    nothing else becomes the number; in other texts `{i}` becomes its digits. `except` leaves numbers out, and ranges of
+    numbers: [[100, 199]].
+
+    Raises:
+        RequestError: they have neither form.
+    """
+    if not isinstance(rows, Mapping):
+        return checked(list, rows, place)
+    given = Arguments(rows, place)
+    count, start, step = given.integer("count"), given.of(int, "from", 0), given.of(int, "step", 1)
+    row = given.any("row")
+    omitted: set[int] = set()
+    for entry in given.of(list, "except", []):
+        first, last = (entry, entry) if isinstance(entry, int) else checked(list, entry, f"{place}, key 'except'")
+        omitted.update(range(checked(int, first, place), checked(int, last, place) + 1))
+    given.finish()
+    numbers = (start + step * place for place in range(count))
+    return [replaced(row, partial(_numbered, i=i)) for i in numbers if i not in omitted]
+
+
+def replaced(value: object, change: Callable[[Any], object]) -> object:
+    """The value with texts and mappings replaced by what `change` gives for them, at every level."""
+    match value:
+        case str():
+            return change(value)
+        case Mapping():
+            other = change(value)
+            return {k: replaced(v, change) for k, v in value.items()} if other is value else other
+        case list() | tuple():
+            return [replaced(item, change) for item in value]
+        case _:
+            return value
+
+
+def _numbered(value: object, i: int) -> object:
+    return (i if value == "{i}" else value.replace("{i}", str(i))) if isinstance(value, str) else value

@@ -1,0 +1,150 @@
+"""A scenario as one Python file, which a maintainer of a reader runs without harness.
+
+The file holds the table. It writes the table where it is run, and prints the rows that reads must give, the rules that
+say so, and what to type into other readers.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import lzma
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from harness.errors import RequestError, counted, visible_lines
+from harness.rules import find_rule
+from harness.suite import unpacking
+from harness.suite.commands import commands
+from harness.suite.json_rows import json_lines_of
+from harness.suite.judging import described
+from harness.suite.runner import table_at
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
+from harness.writing.places import FIRST_TIMESTAMP_MS, PLAIN
+
+MOST_BYTES = 30 * 1024
+"""Bytes of a script, so that an issue tracker takes it."""
+_MOST_ROWS = 30
+"""Rows of a read that the story shows; all are in a file beside the table."""
+_ARCHIVE_WIDTH = 100
+
+
+def script(scenario: Scenario) -> str:
+    """The text of the script.
+
+    The table is built at two places. Only where both differ in nothing but the place can a script write a third.
+
+    Raises:
+        RequestError: the scenario cannot be built, a path lies where bytes cannot be replaced, or the script is too
+            long.
+    """
+    name = scenario.name.rpartition("/")[2]
+    with tempfile.TemporaryDirectory(prefix="harness-script-") as folder:
+        roots = [Path(unpacking.place(folder, part)) for part in ("a", "b")]
+        started, token = time.time(), PLAIN.set(True)
+        try:
+            built, _ = (build(scenario, root) for root in roots)
+        finally:
+            PLAIN.reset(token)
+        story = _story(built).replace(str(roots[0]), unpacking.ROOT)
+        _write_rows(built, roots)
+        archive = _archive(roots[0], roots[1], started)
+    code = Path(unpacking.__file__).read_text("utf-8").split('"""\n', 1)[1]
+    text = visible_lines(story).replace("\\", "\\\\").replace('"""', r"\"\"\"")
+    lines = "\n".join(archive[i : i + _ARCHIVE_WIDTH] for i in range(0, len(archive), _ARCHIVE_WIDTH))
+    ending = f'TABLE = """\n{lines}\n"""\n\nif __name__ == "__main__":\n    main({name!r}, __doc__, TABLE)\n'
+    written = f'#!/usr/bin/env python3\n"""{text}"""\n\n{code.strip()}\n\n\n{ending}'
+    if (size := len(written.encode())) > MOST_BYTES:
+        raise RequestError(
+            f"Cannot write a script of {size:,} bytes for {scenario.name}: {MOST_BYTES:,} are allowed; shrink the table"
+        )
+    return written
+
+
+def _write_rows(built: Built, roots: Sequence[Path]) -> None:
+    """Write the rows of each read beside the table, as JSON lines."""
+    for each in built.expectations:
+        if not isinstance(each.expected, pa.Table):
+            continue
+        text = json_lines_of(each.expected)
+        for root in roots:
+            path = root / _rows_file(each)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text.replace(str(roots[0]), str(root)), "utf-8")
+
+
+def _rows_file(read: ResolvedExpectation) -> str:
+    return f"expected/{read.number}.jsonl"
+
+
+def _archive(root: Path, again: Path, started: float) -> str:
+    """The files of a root, with HOME in its place, as text.
+
+    again: the same files, made at another root. started: the time before which no file of this table was written.
+    """
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for path in sorted(root.rglob("*")):
+            member = tarfile.TarInfo(path.relative_to(root).as_posix())
+            if path.is_dir():
+                member.type = tarfile.DIRTYPE
+                archive.addfile(member)
+                continue
+            data = unpacking.rewritten(path.read_bytes(), str(root), unpacking.HOME)
+            other = again / member.name
+            if not other.is_file() or unpacking.rewritten(data, unpacking.HOME, str(again)) != other.read_bytes():
+                raise RequestError(
+                    f"Cannot write a script: {member.name} holds its place in a form that cannot be replaced, such as "
+                    "compressed or cut; leave the codec to harness"
+                )
+            time_s = path.stat().st_mtime
+            member.mtime = FIRST_TIMESTAMP_MS // 1000 if time_s >= started - 1 else time_s
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return base64.b85encode(lzma.compress(buffer.getvalue(), preset=9)).decode()
+
+
+def _story(built: Built) -> str:
+    """The text that the script begins with and prints."""
+    scenario = built.scenario
+    lines = [scenario.title, "", f"Scenario {scenario.name} of harness. The rules:", *map(_cited, scenario.clauses)]
+    lines += ["", "python THIS_FILE [DIRECTORY] writes the table below the directory and prints this text. The table:"]
+    lines.append(str(built.metadata_path or built.location))
+    for each in built.expectations:
+        lines += ["", f"== Read {each.number}: {described(each)}", *_expected(each)]
+        if each.at.changes is None and not each.opening:
+            for reader, text in commands(table_at(built, each), each.columns, each.where).items():
+                lines += [f"-- {reader}", text]
+    return "\n".join(lines) + "\n"
+
+
+def _cited(clause: str) -> str:
+    """A clause as a line: a rule with its title and links, or a section of a specification as it is."""
+    try:
+        rule = find_rule(clause)
+    except RequestError:
+        return f"- {clause}"
+    return " ".join((f"- {rule.name}: {rule.title}.", *(rule.links or (rule.source,))))
+
+
+def _expected(read: ResolvedExpectation) -> Iterator[str]:
+    if read.open is not None:
+        yield f"The specification leaves this open: {read.open}. Harness decided:"
+    if read.policy is not None:
+        yield f"No specification demands this, harness does: {read.policy}."
+    match read.expected:
+        case ExpectedError(kind=kind, match=words):
+            yield f"Must be refused: an error and no rows ({kind}{'' if words is None else f', {words}'})."
+        case pa.Table() as rows:
+            types = ", ".join(f"{field.name} {field.type}" for field in rows.schema)
+            shown = "" if rows.num_rows <= _MOST_ROWS else f", of which these are the first {_MOST_ROWS}"
+            yield f"Must give {counted(rows.num_rows, 'row')} in any order{shown}; all in {_rows_file(read)}: {types}"
+            yield json_lines_of(rows.slice(0, _MOST_ROWS)).rstrip("\n")
+        case _:
+            yield "Nothing."

@@ -1,0 +1,306 @@
+"""The suite as data: tables, their reads and what these must give, as plain files for a program in any language.
+
+    DIR/suite.json                  all cases, and the meanings of features
+    DIR/README.md, schema.json      how to read the suite; the schema of its JSON files and of results
+    DIR/CASE/table/                 a table
+    DIR/CASE/case.json              where it is, what to read, and what that must give
+    DIR/CASE/expected/N.arrow       the rows of the N-th read as an Arrow IPC file
+    DIR/CASE/expected/N.jsonl       the same as JSON lines, see `json_rows`
+    DIR/CASE/intact/                of a broken table the intact twin, which is a case too
+
+Paths in JSON files are relative to the file. Paths in Iceberg's metadata cannot be: versions 1 to 3 of the format know
+absolute ones alone, and position deletes name data files by the same text. A suite is therefore read where it was
+written, which `suite.json` names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import pyarrow as pa
+
+import harness
+from harness.errors import HarnessWarning, RequestError, json_text
+from harness.metadata.model.schema import Field
+from harness.rules import find_rule
+from harness.storage.outputs import place_below, write_file
+from harness.suite.foreign_files import path_below, read_json
+from harness.suite.json_rows import json_lines_of, read_rows
+from harness.suite.judging import asks_twin
+from harness.suite.own import AtKind
+from harness.suite.protocol import error_class, first_fault, predicate
+from harness.suite.scenarios.building import build, columns_of
+from harness.suite.scenarios.features import MEANINGS
+from harness.suite.scenarios.model import (
+    Asked,
+    Built,
+    ExpectedError,
+    ResolvedExpectation,
+    ResolvedSelector,
+    Scenario,
+    TableCase,
+)
+from harness.suite.scenarios.verifying import intact_twin
+from harness.writing.places import FIRST_TIMESTAMP_MS, set_time
+
+FORMAT = 1
+"""The number of the JSON files; a reader should refuse others. `kind` is suite or case."""
+INDEX, CASE = "suite.json", "case.json"
+_INTACT = "intact"
+_SCHEMA = Path(__file__).with_name("suite.json")
+_README = Path(__file__).with_name("suite.md")
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON schema of the suite's files and of results."""
+    document: dict[str, object] = json.loads(_SCHEMA.read_text("utf-8"))
+    return document
+
+
+def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callable[[int], object]) -> list[Path]:
+    """Builds the tables of scenarios in a directory, each with its reads and their results; the paths of the cases.
+
+    directory: where the suite will be read, absolute; made if missing. advance: is called with 1 after each scenario.
+
+    Raises:
+        RequestError: a suite or a folder of a scenario's name is there, or a scenario cannot be built.
+    """
+    if os.path.lexists(directory / INDEX):
+        raise RequestError("A suite is there already: give another directory, or remove it", file=str(directory))
+    started = time.time()
+    entries, paths = [], []
+    for scenario in scenarios:
+        place = place_below(directory, scenario.name)
+        if os.path.lexists(place):
+            raise RequestError(f"{place} is there already: give another directory, or remove it")
+        built, twin = build(scenario, place), None
+        if any(map(asks_twin, built.expectations)):
+            with warnings.catch_warnings(action="ignore", category=HarnessWarning):  # of what is left of the damage
+                twin = intact_twin(scenario, place / _INTACT)
+        paths.append(_write_case(built, place, twin is not None))
+        entries.append(_entry(scenario, paths[-1].relative_to(directory), None))
+        if twin is not None:
+            path = _write_case(_sorted(twin), place / _INTACT, False)
+            entries.append(_entry(twin.scenario, path.relative_to(directory), scenario.name))
+        advance(1)
+    document = {
+        "format": FORMAT,
+        "kind": "suite",
+        "version": harness.__version__,
+        "directory": str(directory),
+        "count": len(scenarios),
+        "features": {name: MEANINGS[name] for name in sorted({name for each in scenarios for name in each.features})},
+        "cases": entries,
+    }
+    write_file(directory / "schema.json", _SCHEMA.read_text("utf-8"))
+    write_file(directory / "README.md", _README.read_text("utf-8"))
+    write_file(directory / INDEX, _json(document))
+    _settle(directory, started)
+    return paths
+
+
+def _entry(scenario: Scenario, path: Path, twin_of: str | None) -> dict[str, object]:
+    return {
+        "name": scenario.name,
+        "title": scenario.title,
+        "table_format": scenario.format,
+        "features": list(scenario.features),
+        "case": path.as_posix(),
+        "twin_of": twin_of,
+    }
+
+
+def _sorted(twin: Built) -> Built:
+    """The twin with its rows in the order of their text: a read gives them in any order."""
+    (read,) = twin.expectations
+    assert isinstance(read.expected, pa.Table)
+    lines = json_lines_of(read.expected).split("\n")[:-1]
+    order = sorted(range(len(lines)), key=lines.__getitem__)
+    return replace(twin, expectations=(replace(read, expected=read.expected.take(pa.array(order, pa.int64()))),))
+
+
+def _settle(directory: Path, started: float) -> None:
+    """Gives all files that the builder gave no time the same one, so that a suite has the same bytes in any archive."""
+    for file in directory.rglob("*"):
+        if file.is_file() and file.stat().st_mtime > started - 1:  # clocks of files run behind
+            set_time(file, FIRST_TIMESTAMP_MS)
+
+
+def _write_case(built: Built, directory: Path, has_twin: bool) -> Path:
+    """Writes `case.json` and the expected rows of a built scenario; the path of `case.json`."""
+    (directory / "expected").mkdir(parents=True, exist_ok=True)
+    scenario, metadata = built.scenario, built.metadata_path
+    document = {
+        "format": FORMAT,
+        "kind": "case",
+        "name": scenario.name,
+        "title": scenario.title,
+        "table_format": scenario.format,
+        "features": list(scenario.features),
+        "requirements": [_requirement(clause) for clause in scenario.clauses],
+        "table": built.location.relative_to(directory).as_posix(),
+        "metadata": None if metadata is None else metadata.relative_to(directory).as_posix(),
+        "twin": f"{_INTACT}/{CASE}" if has_twin else None,
+        "reads": [_read(built, expectation, directory) for expectation in built.expectations],
+    }
+    path = directory / CASE
+    path.write_text(_json(document), "utf-8")
+    return path
+
+
+def _requirement(clause: str) -> dict[str, object]:
+    """A rule, or what else a scenario cites."""
+    try:
+        rule = find_rule(clause)
+    except RequestError:
+        return {"id": clause, "title": None, "source": None, "links": []}
+    return {"id": rule.name, "title": rule.title, "source": rule.source, "links": list(rule.links)}
+
+
+def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> dict[str, object]:
+    at, expected, rows, error = expectation.at, expectation.expected, None, None
+    if isinstance(expected, pa.Table):
+        columns = columns_of(built.history, built.scenario.expectations[expectation.number - 1], at)
+        rows = _write_rows(expected, columns, directory, expectation.number)
+    elif expected is not None:
+        error = error_class(expected.kind, expected.cause)
+    # A moment that is not there has no schema.
+    known = built.history.schema_at(at) if expectation.where is not None and rows is not None else None
+    points = ({"kind": kind, "value": getattr(at, kind)} for kind in get_args(AtKind))
+    return {
+        "number": expectation.number,
+        "demand": expectation.demand,
+        **{key.name: getattr(expectation, key.name) for key in fields(Asked)},
+        "predicate": predicate(expectation.where, known),
+        "at": next((point for point in points if point["value"] is not None), None),
+        "changes": None if at.changes is None else {"from": at.changes[0], "to": at.changes[1]},
+        "catalog": {name: _plain(value) for name, value in expectation.opening.items()} or None,
+        "rows": rows,
+        "error": error,
+    }
+
+
+def _write_rows(rows: pa.Table, columns: Sequence[Field], directory: Path, number: int) -> dict[str, object]:
+    # A required column of a damaged table may hold nulls, which other implementations of Arrow refuse.
+    kept = [f.with_nullable(f.nullable or rows.column(i).null_count > 0) for i, f in enumerate(rows.schema)]
+    schema, name = pa.schema(kept), f"expected/{number}"
+    with pa.ipc.new_file(directory / f"{name}.arrow", schema) as file:
+        file.write_table(pa.Table.from_arrays(rows.columns, schema=schema))
+    (directory / f"{name}.jsonl").write_text(json_lines_of(rows), "utf-8")
+    told = [{"name": f.name, "type": str(f.type), "required": f.required} for f in columns]
+    return {"count": rows.num_rows, "columns": told, "arrow": f"{name}.arrow", "jsonl": f"{name}.jsonl"}
+
+
+def _plain(value: object) -> object:
+    """The answer of a catalog, with held commits as text."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _json(document: object) -> str:
+    return json_text(document, indent=1) + "\n"
+
+
+# A suite read again.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """A suite in a directory. cases: the paths of `case.json` by name, twins left out. features: meanings by name."""
+
+    directory: Path
+    version: str
+    features: Mapping[str, str]
+    cases: Mapping[str, Path]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteCase(TableCase):
+    """A case of a suite. twin: `case.json` of the intact twin; None: there is none."""
+
+    twin: Path | None
+
+
+def load_suite(directory: Path) -> Suite:
+    """The suite in a directory.
+
+    Raises RequestError: there is none, `suite.json` is not as its schema says, or a case is not below the directory.
+    """
+    document = json_object(directory, INDEX, "suite")
+    return Suite(
+        directory=directory,
+        version=document["version"],
+        features=document["features"],
+        cases={
+            each["name"]: path_below(directory, each["case"], "the case")
+            for each in document["cases"]
+            if each["twin_of"] is None
+        },
+    )
+
+
+def load_case(path: Path) -> SuiteCase:
+    """The case of a `case.json`, with expected rows. Errors are of neutral classes, see `protocol.ERROR_CLASSES`.
+
+    Raises:
+        RequestError: a file cannot be read, is not as the schema says, or is not below the folder of the case.
+    """
+    place = path.parent
+    document = json_object(place, path.name, "case")
+    path_below(place, document["name"], "the case by its name")  # results and tables are found by the name
+    scenario = Scenario(
+        name=document["name"],
+        path=None,
+        title=document["title"],
+        format=document["table_format"],
+        clauses=tuple(each["id"] for each in document["requirements"]),
+        features=tuple(document["features"]),
+        table={},
+        history=(),
+        expectations=(),
+    )
+    return SuiteCase(
+        scenario=scenario,
+        location=path_below(place, document["table"], "the table"),
+        metadata_path=None if document["metadata"] is None else path_below(place, document["metadata"], "the metadata"),
+        expectations=tuple(_expectation(read, place) for read in document["reads"]),
+        twin=None if document["twin"] is None else path_below(place, document["twin"], "the twin"),
+    )
+
+
+def _expectation(read: Mapping[str, Any], place: Path) -> ResolvedExpectation:
+    at = {} if read["at"] is None else {read["at"]["kind"]: read["at"]["value"]}
+    changes = None if read["changes"] is None else (read["changes"]["from"], read["changes"]["to"])
+    given = {key.name: read.get(key.name) for key in fields(Asked)}
+    kept: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    expected: pa.Table | ExpectedError | None = None if read["error"] is None else ExpectedError(read["error"])
+    if read["rows"] is not None:
+        expected = read_rows(place, read["rows"]["arrow"])
+    return ResolvedExpectation(
+        number=read["number"],
+        at=ResolvedSelector(**at, changes=changes),
+        expected=expected,
+        opening=read["catalog"] or {},
+        **kept,
+    )
+
+
+def json_object(folder: Path, name: str, kind: str) -> dict[str, Any]:
+    """The JSON document of a file below a folder, held to a definition of the schema.
+
+    Raises RequestError: it is none.
+    """
+    document: dict[str, Any] = read_json(folder, name, f"the {kind}")
+    if wrong := first_fault(document, kind, schema(), f"the {kind}"):
+        raise RequestError(f"Invalid {kind}: {wrong}", file=str(folder / name))
+    return document

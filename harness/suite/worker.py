@@ -1,0 +1,130 @@
+"""The far end of `harness.suite.workers`: serves one engine in its own interpreter.
+
+Run by its path, `python worker.py SCRIPT [ARGUMENT ...]`; it imports nothing of harness, and SCRIPT need not either.
+The interpreter must have pyarrow, in any version: it carries the rows. SCRIPT is a plain Python file with:
+
+    version() -> str                     raises ImportError where the engine is not installed
+    read(table, columns, where)          rows: anything with `__arrow_c_stream__`, or the path of an Arrow IPC stream or
+                                         file that it wrote, which is copied
+    count(table, where) -> int           optional; the number of rows, as the engine counts them
+    changes(table, first, last, columns) optional; rows, as `read`
+    capabilities() -> iterable | None    optional; features that it claims, None: all
+    NAME, HOMEPAGE                       optional; the name in reports, and an address
+    OPTIONS                              optional; the options of a read that `read` takes besides, by keyword
+
+`table` has the attributes of `harness.suite.own.TableAt`: format, location, metadata_path, and at, which
+is None or has kind and value. The option `union` is a list of such tables, each with its condition as `where`. An
+exception called Unsupported or UnsupportedError (of any origin, such as SCRIPT itself), or NotImplementedError, says
+that the engine does not do this; any other one is the engine's own refusal. ARGUMENTs are in `sys.argv[1:]`.
+`harness.suite.protocol` says what travels between both ends.
+What the engine itself prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import json
+import os
+import runpy
+import shutil
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+_DECLINES = {"Unsupported", "UnsupportedError", "NotImplementedError"}
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    faulthandler.enable()  # a crash says where it was
+    sys.argv = sys.argv[1:]
+    engine: dict[str, object] = {}
+    for line in requests:
+        request = json.loads(line)
+        answer = _hello(engine) if request["op"] == "hello" else {"id": request["id"], **_answer(engine, request)}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def _hello(engine: dict[str, Any]) -> dict[str, object]:
+    try:
+        importlib.import_module("pyarrow")
+    except ImportError:
+        return {"missing": "the interpreter lacks pyarrow, which carries the rows; pip install pyarrow"}
+    try:
+        engine.update(runpy.run_path(sys.argv[0], run_name="harness_worker"))
+        claimed = engine["capabilities"]() if "capabilities" in engine else None
+        return {
+            "protocol": 1,
+            "name": engine.get("NAME"),
+            "version": str(engine["version"]()),
+            "language": "Python",
+            "homepage": engine.get("HOMEPAGE", ""),
+            "rows": "arrow",
+            "ops": [operation for operation in ("read", "count", "changes") if operation in engine],
+            "features": None if claimed is None else sorted(claimed),
+            "filters": True,
+            "options": list(engine.get("OPTIONS", ())),
+        }
+    except ImportError as error:
+        return {"missing": str(error)}
+    except Exception as error:
+        return {"missing": f"{type(error).__name__}: {error}"}
+
+
+def _answer(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, object]:
+    table = _with_point(request["table"])
+    chosen = request.get("columns")
+    columns = None if chosen is None else tuple(chosen)
+    try:
+        if request["op"] == "count":
+            return {"count": int(engine["count"](table, where=request["where"]))}
+        if request["op"] == "changes":
+            rows = engine["changes"](table, request["from"], request["to"], columns=columns)
+        else:
+            options = dict(request.get("options", {}))
+            if "union" in options:
+                options["union"] = [_with_point({**request["table"], **part}) for part in options["union"]]
+            rows = engine["read"](table, columns=columns, where=request["where"], **options)
+        return {"rows": _written(rows, request["output"])}
+    except Exception as error:
+        if _DECLINES.intersection(kind.__name__ for kind in type(error).__mro__):
+            return {"unsupported": _message(error)}
+        return {"error": type(error).__name__, "message": _message(error), "panic": False}
+    except BaseException as error:  # a panic of an engine in Rust is none of Exception
+        return {"error": type(error).__name__, "message": _message(error), "panic": True}
+
+
+def _with_point(values: dict[str, Any]) -> SimpleNamespace:
+    at = values["at"]
+    return SimpleNamespace(**{**values, "at": None if at is None else SimpleNamespace(**at)})
+
+
+def _message(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _written(rows: Any, output: str) -> str:
+    if isinstance(rows, (str, os.PathLike)):
+        if not os.path.isfile(rows):
+            raise ValueError("the path of the rows is not that of a regular file: " + repr(os.fspath(rows)))
+        shutil.copyfile(rows, output)
+        return output
+    import pyarrow as pa
+
+    whole = isinstance(rows, (pa.Table, pa.RecordBatch))  # a pyarrow of long ago takes no streams
+    reader = rows if whole else pa.RecordBatchReader.from_stream(rows)
+    with pa.OSFile(output, "wb") as file, pa.ipc.new_stream(file, reader.schema) as writer:
+        for batch in reader.to_batches() if isinstance(reader, pa.Table) else [reader] if whole else reader:
+            writer.write_batch(batch)
+    return output
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,368 @@
+"""Engines in processes of their own: started once, asked many times, killed at their time limit, started again after.
+
+`harness.suite.protocol` says what travels between them, and `worker` is the other end for readers in
+Python. A worker that crashes, hangs or breaks the protocol is an `EngineError` whose `cause` is one of `BROKEN`; the
+engine's own words never are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from harness.engines.registry import engine_names
+from harness.errors import EngineError, RequestError, UnsupportedError, visible
+from harness.suite.foreign_files import path_below
+from harness.suite.json_rows import read_rows
+from harness.suite.own import TableAt
+from harness.suite.protocol import PROTOCOL, fault, predicate
+from harness.untrusted.bounds import DOCUMENT_BYTES
+from harness.untrusted.children import Child
+
+_TAIL_BYTES = 20_000
+_TAIL_LINES = 3
+_CAUSE = re.compile(
+    r"^(panic: |fatal error: |Fatal Python error: |terminate called |Exception in thread )|panicked at |: Assertion "
+    r"|^# +(SIG|EXCEPTION_|Internal Error|There is insufficient memory)|OutOfMemoryError"
+)
+"""The first line of a crash by Go, Python, C++, Java, Rust and C, which a trace of many lines may follow."""
+_SHELL_SIGNALS = 128
+"""A shell that runs a program exits with this and the number of the signal that ended the program."""
+_GRACE_S, _LOOK_S = 5.0, 0.5
+_SHOWN = 100
+"""Characters of a path or a name that a message shows."""
+_LONGEST_NAME = 1000
+
+
+class _Silence(enum.Enum):
+    """Reasons for no answer."""
+
+    TIME_LIMIT = "time limit"
+    ENDED = "ended"
+    TOO_LONG = "too long"
+
+
+class WorkerProcess:
+    """The child, and what it wrote that was not asked for yet. Raises OSError: the command cannot be run."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._child = Child.start(command, environment)
+        self._output, self._errors = bytearray(), bytearray()
+
+    def answer(self, line: str, limit_s: float) -> str | _Silence:
+        """The next line that it writes after it was given `line`."""
+        until = time.monotonic() + limit_s
+        self._child.send(line.encode() + b"\n")
+        while (end := self._output.find(b"\n")) < 0:
+            left = until - time.monotonic()
+            if len(self._output) > DOCUMENT_BYTES:
+                return _Silence.TOO_LONG
+            if left <= 0:
+                return _Silence.TIME_LIMIT
+            # The output may stay open after the end of the child, in a process that the child started.
+            is_silent = not self._takes(min(left, _LOOK_S)) and self._child.process.poll() is not None
+            if is_silent or not self._child.is_open("output"):
+                return _Silence.ENDED
+        answer = self._output[:end]
+        del self._output[: end + 1]
+        return answer.decode("utf-8", "replace") if end <= DOCUMENT_BYTES else _Silence.TOO_LONG
+
+    def ending(self) -> str:
+        """The end of a child that answers no more: signal or exit code, and the cause, else its last lines."""
+        self._finish()
+        try:
+            code = self._child.process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            how = "closed its output"
+        else:
+            how = f"crashed with {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+            if code > _SHELL_SIGNALS:
+                how += f" ({_signal(code - _SHELL_SIGNALS)})"
+        words = self.cause() or " | ".join(self._written()[-_TAIL_LINES:])
+        return f"{how}: {words}" if words else how
+
+    def cause(self) -> str:
+        """The begin of the last crash that standard error tells of, on one line; empty if it tells of none.
+
+        The child gets no more requests.
+        """
+        self._finish()
+        lines = self._written()
+        causes = [place for place, line in enumerate(lines) if _CAUSE.search(line)]
+        return " | ".join(lines[causes[-1] :][:_TAIL_LINES]) if causes else ""
+
+    def _written(self) -> list[str]:
+        text = self._errors.decode("utf-8", "replace")
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
+    def kill(self) -> None:
+        """End the child, and what it started."""
+        self._child.end()
+
+    def _finish(self) -> None:
+        """Let the child read the end of its requests, and take its last words."""
+        self._child.send_end()
+        until = time.monotonic() + _GRACE_S
+        while self._child.is_open() and time.monotonic() < until and self._takes(_LOOK_S):
+            pass
+
+    def _takes(self, limit_s: float) -> bool:
+        """Take the next bytes that the child writes; False: there are none within the limit."""
+        written = self._child.receive(limit_s)
+        if written is None:
+            return False
+        stream, data = written
+        if stream == "output":
+            self._output += data[: 2 * DOCUMENT_BYTES - len(self._output)]
+        else:
+            self._errors = (self._errors + data)[-_TAIL_BYTES:]
+        return True
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+CRASHED, TIMED_OUT, NONSENSE = "Crashed", "TimeLimit", "BrokenWorker"
+BROKEN = frozenset({CRASHED, TIMED_OUT, NONSENSE})
+"""Causes of errors that are no answer of the engine's."""
+NOT_INSTALLED = "NotInstalled"
+"""Cause of a RequestError: there is no interpreter that has the engine."""
+START_LIMIT_S = 60.0
+"""Seconds in which a worker must have imported its engine, unless a read may take even longer."""
+
+
+def _own_name(name: str) -> str:
+    """Return the name of a reader. Raises RequestError: it would be taken for an engine, or cannot be shown."""
+    if name.casefold() in engine_names():
+        raise RequestError(
+            f"Cannot use a reader that is called {name}: that is an engine that runs harness's plans, and results are "
+            "told apart by name; give the reader another name in its answer to hello, or by NAME=exec:COMMAND"
+        )
+    if not name.isprintable() or len(name) > _LONGEST_NAME:
+        raise RequestError(
+            f"Cannot use a reader that is called {name[:_SHOWN]!r}: expected up to {_LONGEST_NAME} printable characters"
+        )
+    return name
+
+
+class Worker:
+    """An engine in another process, which speaks `harness.suite.protocol`; a `ReaderUnderTest`.
+
+    Args:
+        name: the engine's, unless its answer to `hello` has one.
+        command: the program and its arguments.
+        time_limit_s: seconds that one read may take.
+        environment: variables to set besides those of this process.
+        apart: whether each table gets a process of its own, so that nothing kept from one table reaches another.
+
+    Raises:
+        RequestError: the program does not start, or says that the engine is not there; of cause `NOT_INSTALLED`. Or it
+            goes by the name of an engine that runs plans, or by no printable name.
+        EngineError: it crashes, breaks the protocol, or does not get ready in time.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        time_limit_s: float,
+        environment: Mapping[str, str] | None = None,
+        apart: bool = False,
+    ) -> None:
+        self.name = name
+        self._command = command
+        self._limit = time_limit_s
+        self._apart = apart
+        self._table: tuple[str, str | None] | None = None
+        # A script's own directory stays off the path of Python: a neighbour of it may be called like a package.
+        self._environment = {**os.environ, "PYTHONSAFEPATH": "1", **(environment or {})}
+        self._directory = tempfile.TemporaryDirectory(prefix="harness-worker-", ignore_cleanup_errors=True)
+        self._numbers = itertools.count(1)
+        self._process: WorkerProcess | None = None
+        try:
+            self._hello = self._start()
+            self.name = _own_name(str(self._hello.get("name") or name))
+        except BaseException:
+            self.close()
+            raise
+
+    def version(self) -> str:
+        """The version that the engine says."""
+        return visible(str(self._hello["version"]))
+
+    def capabilities(self) -> frozenset[str] | None:
+        """The features that the engine claims."""
+        claimed = self._hello.get("features")
+        return None if claimed is None else frozenset(claimed)
+
+    @property
+    def takes_filters(self) -> bool:
+        """Tells whether reads and counts may have a filter."""
+        return bool(self._hello.get("filters", True))
+
+    def offers(self, operation: str) -> bool:
+        """Tells whether the engine has an operation of the protocol: `read`, `count` or `changes`."""
+        return operation in self._hello.get("ops", ["read"])
+
+    def options(self) -> frozenset[str]:
+        """The options of a read that the engine takes."""
+        return frozenset(self._hello.get("options", ()))
+
+    def read(
+        self,
+        table: TableAt,
+        *,
+        columns: tuple[str, ...] | None,
+        where: str | None,
+        wanted: pa.Schema | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> pa.Table:
+        """The rows. wanted: the types of columns, for rows that come as JSON. options: of the protocol's names.
+
+        Raises:
+            UnsupportedError: the engine declines, or did not say that it takes an option.
+            EngineError: it refuses, `cause` being the class of what it raised; or as `BROKEN` says.
+        """
+        asked = {"table": dataclasses.asdict(table), "columns": columns, **self._filter(where)}
+        if options:
+            if unknown := sorted(options.keys() - self.options()):
+                raise UnsupportedError(f"{self.name} takes no option {unknown[0]}")
+            asked["options"] = dict(options)
+        return self._rows({"op": "read", **asked}, wanted)
+
+    def count(self, table: TableAt, *, where: str | None) -> int:
+        """The number of rows, as the engine counts them. Raises as `read`."""
+        answer = self._asked({"op": "count", "table": dataclasses.asdict(table), **self._filter(where)})
+        return int(answer["count"])
+
+    def changes(
+        self, table: TableAt, first: int, last: int, *, columns: tuple[str, ...] | None, wanted: pa.Schema | None = None
+    ) -> pa.Table:
+        """The changes of Delta's versions `first` to `last`, both included. Raises as `read`."""
+        asked = {"table": dataclasses.asdict(table), "from": first, "to": last, "columns": columns}
+        return self._rows({"op": "changes", **asked}, wanted)
+
+    def close(self) -> None:
+        """End the process and remove what it wrote."""
+        self._kill()
+        self._directory.cleanup()
+
+    def _filter(self, where: str | None) -> dict[str, object]:
+        if where is not None and not self.takes_filters:
+            raise UnsupportedError(f"{self.name} takes no filters")
+        return {"where": where, "predicate": predicate(where)}
+
+    def _start(self) -> Mapping[str, Any]:
+        try:
+            self._process = WorkerProcess(self._command, self._environment)
+        except OSError as error:
+            raise RequestError(
+                f"Cannot use the engine {self.name}: {self._command[0]} does not start: {error.strerror}",
+                cause=NOT_INSTALLED,
+            ) from error
+        answer = self._ask({"op": "hello", "protocol": PROTOCOL}, max(START_LIMIT_S, self._limit))
+        if "missing" in answer:
+            missing = ": ".join(filter(None, [str(answer["missing"]), self._process.cause()]))
+            self._kill()
+            raise RequestError(
+                f"Cannot use the engine {self.name} in {self._command[0]}: {missing}", cause=NOT_INSTALLED
+            )
+        return answer
+
+    def _asked(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to a request, unless the engine declines or refuses."""
+        if not self.offers(operation := request["op"]):
+            raise UnsupportedError(f"{self.name} does not offer {operation}")
+        table = request["table"]["location"], request["table"]["metadata_path"]
+        if self._apart and self._table not in (None, table):
+            self._kill()
+            self._table = None
+        if self._process is None:
+            try:
+                self._start()
+            except RequestError as error:  # it did start before
+                raise EngineError(f"The worker does not start again: {error.message}", cause=CRASHED) from error
+        match answer := self._ask({"id": next(self._numbers), **request}, self._limit):
+            case {"unsupported": str(message)}:
+                raise UnsupportedError(message)
+            case _:
+                self._table = table
+        match answer:
+            case {"error": str(kind), "message": str(message)} if answer.get("panic"):
+                raise EngineError(f"The engine panicked: {kind}: {message}", cause=CRASHED)
+            case {"error": str(kind), "message": str(message)}:
+                raise EngineError(message.partition("Stack Trace")[0].rstrip(), cause=kind)
+            case _:
+                return answer
+
+    def _ask(self, request: Mapping[str, object], limit_s: float) -> dict[str, object]:
+        assert self._process is not None
+        line = self._process.answer(json.dumps(request), limit_s)
+        match line:
+            case _Silence.TIME_LIMIT:
+                self._kill()
+                raise EngineError(f"time limit: no answer within {limit_s:g} s", cause=TIMED_OUT)
+            case _Silence.ENDED:
+                ending = self._process.ending()
+                self._kill()
+                raise EngineError(f"{self.name} {ending}", cause=CRASHED)
+            case _Silence.TOO_LONG:
+                self._kill()
+                raise EngineError(
+                    f"{self.name} breaks the protocol: an answer has more than {DOCUMENT_BYTES:,} bytes", cause=NONSENSE
+                )
+            case str():
+                pass
+        try:
+            answer = json.loads(line)
+            wrong = fault(answer, f"{request['op']} answer")
+        except (ValueError, RecursionError):
+            answer, wrong = None, f"the answer is {line.rstrip()[:200]!r}, not JSON"
+        if wrong is None and isinstance(answer, dict) and answer.get("id", request.get("id")) == request.get("id"):
+            return answer
+        self._kill()
+        wrong = wrong or f"the answer has the id {answer['id']}, the request {request['id']}"
+        raise EngineError(f"{self.name} breaks the protocol: {wrong}", cause=NONSENSE)
+
+    def _rows(self, request: Mapping[str, object], wanted: pa.Schema | None) -> pa.Table:
+        folder = Path(self._directory.name)
+        answer = str(self._asked({**request, "output": str(folder / "rows")})["rows"])
+        # Only a file of harness's own folder is read and removed: an answer may name a file of the table.
+        name = answer.removeprefix(f"{folder}{os.sep}")
+        try:
+            if name == answer:
+                raise RequestError(f"Cannot read the rows: expected a path below {folder}, got {answer[:_SHOWN]!r}")
+            if folder.is_symlink():  # put there by the reader; what it leads to is not harness's to remove
+                raise RequestError("Cannot read the rows: links are not followed", file=str(folder))
+            path = path_below(folder, name, "the rows")
+            try:
+                return read_rows(folder, name, wanted, is_json=self._hello.get("rows") == "jsonl")
+            finally:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+        except RequestError as error:
+            raise EngineError(f"{self.name} wrote no rows: {error.message}", cause=NONSENSE) from error
+
+    def _kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None

@@ -1,0 +1,144 @@
+"""Judges the results that a program left in a folder, by the files of a suite alone.
+
+    RESULTS/reader.json     {name, version}, and perhaps language, homepage and filters (false: the program takes no
+                            filters); without it the folder names the reader
+    RESULTS/CASE/N.arrow    the rows of the N-th read of a case: an Arrow IPC file or stream
+    RESULTS/CASE/N.jsonl    or the rows as JSON lines, see `json_rows`
+    RESULTS/CASE/N.json     {unsupported: why} or {error: class, message: why} where there are no rows, {count: n}
+                            beside them or alone
+
+A read without a result is UNSUPPORTED, as not run. A file that cannot be read is an ERROR of its read.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
+from harness.suite.json_rows import read_rows
+from harness.suite.judging import Strictness, asks_twin, beside_twin, described, judge, judge_count, told
+from harness.suite.results import (
+    Case,
+    Check,
+    EngineInfo,
+    Expected,
+    Outcome,
+    Run,
+    case_of,
+    unused,
+)
+from harness.suite.runner import case_info, environment
+from harness.suite.scenarios.model import ResolvedExpectation
+from harness.suite.suite import SuiteCase, json_object, load_case, load_suite
+from harness.suite.workers import CRASHED, NONSENSE
+
+NOT_RUN = "not run: there is no result"
+"""The message about a read without a result."""
+
+
+def judge_results(
+    directory: Path, results: Path, *, patterns: Sequence[str] = (), xfails: Sequence[Expected] = ()
+) -> Run:
+    """The results of one program as a run of the suite.
+
+    Args:
+        directory: of the suite. results: the folder that the program wrote.
+        patterns: names of cases, `*` matches any part; none: all cases.
+        xfails: expected failures.
+
+    Raises:
+        RequestError: a file of the suite or `reader.json` cannot be read, or there is no such case, or no result.
+    """
+    started = time.monotonic()
+    suite = load_suite(directory)
+    chosen = {
+        name: path
+        for name, path in suite.cases.items()
+        if not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    }
+    if not chosen:
+        raise RequestError(f"No case is called {' or '.join(patterns)}", file=str(directory))
+    reader = _reader(results)
+    engine = EngineInfo(name=reader["name"], version=reader["version"], asked="", judged=(str(directory), str(results)))
+    cases: list[Case] = []
+    for path in chosen.values():
+        case = load_case(path)
+        reads = tuple(map(told, case.expectations))
+        info = replace(case_info(case, directory), file=str(path), expected=reads)
+        checks = [*_checks(case, results, engine.name)]
+        cases.append(case_of(info, engine, checks, xfails))
+    if all(check.message == NOT_RUN for case in cases for check in case.checks):
+        raise RequestError("No file is a result of the suite; one would be CASE/1.arrow", file=str(results))
+    features = sorted({feature for case in cases for feature in case.scenario.features})
+    return Run(
+        engines=(engine,),
+        scenarios=tuple(case.scenario for case in cases),
+        cases=tuple(cases),
+        unused=unused(xfails, cases),
+        environment={"suite": suite.version, **environment()},
+        meanings={name: suite.features.get(name, "") for name in features},
+        seconds=time.monotonic() - started,
+    )
+
+
+def _reader(results: Path) -> dict[str, Any]:
+    """The content of `reader.json`, or the folder's name."""
+    if not results.is_dir():
+        raise RequestError("There is no such folder of results", file=str(results))
+    if not os.path.lexists(results / "reader.json"):
+        return {"name": results.resolve().name, "version": "unknown"}
+    return json_object(results, "reader.json", "reader")
+
+
+def _checks(case: SuiteCase, results: Path, engine: str) -> Iterator[Check]:
+    for expectation in case.expectations:
+        check = _judged(case, expectation, results, engine)
+        if check.outcome is Outcome.PASS and asks_twin(expectation) and case.twin is not None:
+            twin = load_case(case.twin)
+            check = beside_twin(check, _judged(twin, twin.expectations[0], results, engine))
+        yield check
+
+
+def _judged(case: SuiteCase, expectation: ResolvedExpectation, results: Path, engine: str) -> Check:
+    """The check of a read by its result, without a look at the twin."""
+    wanted = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
+    try:
+        result, count = _result(results, f"{case.scenario.name}/{expectation.number}", wanted)
+    except RequestError as error:
+        result, count = EngineError(str(error), cause=NONSENSE), None
+    if result is None and count is None:
+        outcome = Outcome.UNSUPPORTED if expectation.open is None else Outcome.OPEN
+        policy = expectation.policy is not None
+        read = described(expectation)
+        return Check(number=expectation.number, read=read, outcome=outcome, message=NOT_RUN, policy=policy)
+    check = None if result is None else judge(expectation, result, Strictness.FOREIGN, engine)
+    if check is not None and (count is None or check.outcome is not Outcome.PASS):
+        return check
+    assert count is not None
+    return judge_count(check, expectation, count, engine)
+
+
+def _result(results: Path, read: str, wanted: pa.Schema | None) -> tuple[pa.Table | HarnessError | None, int | None]:
+    """The rows or the refusal of a read, and the count; what was not given is None. Raises RequestError: unreadable."""
+    there = [suffix for suffix in ("arrow", "jsonl", "json") if os.path.lexists(results / f"{read}.{suffix}")]
+    told: dict[str, Any] = json_object(results, f"{read}.json", "result") if "json" in there else {}
+    rows = [suffix for suffix in there if suffix != "json"]
+    if len(rows) > 1 or (rows and told and "count" not in told):
+        raise RequestError(f"A read has one result, not {' and '.join(there)}", file=str(results / read))
+    if rows:
+        return read_rows(results, f"{read}.{rows[0]}", wanted, is_json=rows[0] == "jsonl"), told.get("count")
+    match told:
+        case {"unsupported": why} | {"error": "unsupported-feature", "message": why}:
+            return UnsupportedError(why), None
+        case {"error": kind, "message": why}:
+            return EngineError(why, cause=CRASHED if told.get("panic") else kind), None
+        case _:
+            return None, told.get("count")

@@ -1,0 +1,221 @@
+"""A control group of a worker's own, where this user may make one: Linux's own count of memory and threads.
+
+Version 2 alone. A group can be made beside that of this process, or in it, where the directory with its controllers is
+handed over: root has it, and systemd gives it to a user's own services (`systemd-run --user --scope`). Everywhere else
+limits of the process and the watch hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from harness.untrusted.bounds import SPARE_THREADS, Bounds
+
+# The watch sums the memory, threads and files of a worker while it works: Linux counts address space, a file's size and
+# processor time by process; neither the files of a directory together, nor files without a name, nor threads of root.
+
+
+EVERY_S = 0.05
+LIBRARY_BYTES = 512 << 20
+"""Memory that the libraries take beside the bound."""
+_MOST_FILES, _MOST_LEVELS = 10_000, 20
+"""Most files in the scratch directory. A sort of DuckDB has a few hundred, in one level."""
+_ENDLESS = 1 << 62
+_SELDOM = 10
+"""The number of looks for each look that takes longer."""
+_UNIT = 512
+"""The unit of a file's `st_blocks`, in bytes."""
+
+
+class Watch:
+    """Memory, threads and files of a worker, against its bounds."""
+
+    def __init__(self, process: int, scratch: str, bounds: Bounds) -> None:
+        self._proc, self._scratch, self._bounds = f"/proc/{process}", scratch, bounds
+        self._in_scratch = (os.fsencode(scratch) + b"/").replace(b"\n", rb"\012")
+        self._looks = itertools.count()
+
+    def exceeded(self) -> tuple[str, str] | None:
+        """The bound that the worker is beyond, and how; None: it is within all bounds."""
+        bounds = self._bounds
+        on_disk = self._on_disk()
+        if on_disk > bounds.scratch_bytes:
+            return "scratch_bytes", "wrote too many bytes, or files, to its directory"
+        if sys.platform != "linux":
+            return None
+        nameless = self._nameless()
+        if on_disk + nameless > bounds.scratch_bytes or (next(self._looks) % _SELDOM == 0 and self._maps_scratch()):
+            return "scratch_bytes", "holds too many bytes in files"
+        memory, threads = self._status()
+        if memory + nameless > bounds.memory_bytes + LIBRARY_BYTES:
+            return "memory_bytes", "holds too many bytes of memory"
+        if threads > bounds.threads:
+            return "threads", "started too many threads"
+        return None
+
+    def _on_disk(self) -> int:
+        """Bytes below the scratch directory; endless: there are more files or levels than a sort takes."""
+        total, waiting, files = 0, [(self._scratch, 0)], 0
+        while waiting:
+            directory, level = waiting.pop()
+            try:
+                with os.scandir(directory) as entries:
+                    for entry in entries:
+                        files += 1
+                        if files > _MOST_FILES or level > _MOST_LEVELS:
+                            return _ENDLESS
+                        with contextlib.suppress(FileNotFoundError):
+                            total += entry.stat(follow_symlinks=False).st_blocks * _UNIT
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append((entry.path, level + 1))
+            except FileNotFoundError:  # it went meanwhile
+                continue
+            except OSError:  # it was made so that nobody can look into it
+                return _ENDLESS
+        return total
+
+    def _nameless(self) -> int:
+        """Bytes in files that are open, or mapped, and have no name: on disk, in memory and shared memory."""
+        found: dict[tuple[int, int], int] = {}
+        with contextlib.suppress(OSError), os.scandir(f"{self._proc}/fd") as descriptors:
+            for entry in descriptors:
+                with contextlib.suppress(OSError):
+                    at = entry.stat()
+                    if stat.S_ISREG(at.st_mode) and at.st_nlink == 0:
+                        found[at.st_dev, at.st_ino] = at.st_blocks * _UNIT
+        return sum(found.values())
+
+    def _maps_scratch(self) -> bool:
+        """Tells whether files of the scratch directory are mapped, which hides them; no library of harness does so."""
+        try:
+            with open(f"{self._proc}/maps", "rb") as maps:
+                return self._in_scratch in maps.read()
+        except OSError:
+            return False
+
+    def _status(self) -> tuple[int, int]:
+        """Memory that is the process's own or shared, in bytes, and its number of threads."""
+        memory = threads = 0
+        with contextlib.suppress(OSError, ValueError), open(f"{self._proc}/status", "rb") as lines:
+            for line in lines:
+                name, _, value = line.partition(b":")
+                if name in (b"RssAnon", b"RssShmem"):
+                    memory += int(value.split()[0]) << 10
+                elif name == b"Threads":
+                    threads = int(value)
+        return memory, threads
+
+
+_PREFIX = "harness-untrusted-"
+_CONTROLLERS = {"memory", "pids"}
+_GONE_S = 1.0
+
+
+class Group:
+    """A group that holds one worker; without a path, none."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def take(self, process: int) -> None:
+        """Put a process in it before its first step; where the system refuses, there is no group."""
+        if self._path is not None:
+            try:
+                (self._path / "cgroup.procs").write_text(str(process))
+            except OSError:
+                self.end()
+
+    def ran_out_of_memory(self) -> bool:
+        """Tells whether the system ended the worker for want of memory."""
+        if self._path is None:
+            return False
+        with contextlib.suppress(OSError, ValueError):
+            counts = dict(line.split() for line in (self._path / "memory.events").read_text().splitlines())
+            return int(counts.get("oom_kill", 0)) > 0
+        return False
+
+    def end(self) -> None:
+        """Kill the worker, and take the group away."""
+        path, self._path = self._path, None
+        if path is None:
+            return
+        with contextlib.suppress(OSError):
+            if (path / "cgroup.kill").exists():  # since Linux 5.14; the worker is one process
+                (path / "cgroup.kill").write_text("1")
+        until = time.monotonic() + _GONE_S
+        while True:
+            try:
+                path.rmdir()
+                return
+            except OSError:
+                if not path.exists() or time.monotonic() > until:
+                    return
+                time.sleep(0.005)  # processes that were killed leave a moment later
+
+
+@contextlib.contextmanager
+def own_group(bounds: Bounds, scratch: str, *, system: Path = Path("/")) -> Iterator[Group]:
+    """A group under these bounds, while the block runs; it holds nothing where none can be made. system: the root."""
+    group = Group(_made(bounds, scratch, system))
+    try:
+        yield group
+    finally:
+        group.end()
+
+
+def _made(bounds: Bounds, scratch: str, system: Path) -> Path | None:
+    try:
+        mounts = [line.split(" - ", 1) for line in (system / "proc/self/mountinfo").read_text().splitlines()]
+        groups = dict(line.split(":", 2)[::2] for line in (system / "proc/self/cgroup").read_text().splitlines())
+        kinds = {left.split()[4]: right.split()[0] for left, right in mounts}
+    except (OSError, ValueError, IndexError):
+        return None
+    roots = [where for where, kind in kinds.items() if kind == "cgroup2"]
+    if "0" not in groups or not roots:
+        return None
+    top = system / roots[0].lstrip("/")
+    own = top / groups["0"].lstrip("/")
+    # Memory of a file system in memory is the group's.
+    mount = next((str(above) for above in (Path(scratch), *Path(scratch).parents) if str(above) in kinds), "")
+    in_memory = bounds.scratch_bytes if kinds.get(mount) in ("tmpfs", "ramfs") else 0
+    limits = {
+        "memory.max": str(bounds.memory_bytes + LIBRARY_BYTES + in_memory),
+        "memory.swap.max": "0",
+        "memory.oom.group": "1",
+        "pids.max": str(bounds.threads + SPARE_THREADS),
+    }
+    for parent in (own.parent, own) if own != top else (own,):
+        made = _made_in(parent, limits)
+        if made is not None:
+            return made
+    return None
+
+
+def _made_in(parent: Path, limits: Mapping[str, str]) -> Path | None:
+    made = parent / f"{_PREFIX}{os.getpid()}-{time.monotonic_ns()}"
+    try:
+        if not set((parent / "cgroup.subtree_control").read_text().split()) >= _CONTROLLERS:
+            return None
+        for left in parent.glob(f"{_PREFIX}*"):  # of processes that were killed
+            if not os.path.exists(f"/proc/{left.name.removeprefix(_PREFIX).partition('-')[0]}"):
+                with contextlib.suppress(OSError):
+                    left.rmdir()
+        made.mkdir()
+    except OSError:
+        return None
+    try:
+        for name, value in limits.items():
+            if name != "memory.swap.max" or (made / name).exists():  # kernels without swap have none
+                (made / name).write_text(value)
+    except OSError:
+        with contextlib.suppress(OSError):
+            made.rmdir()
+        return None
+    return made

@@ -1,0 +1,441 @@
+"""Starts a worker, takes its result, and ends it: at a limit, at its end, or at an interruption."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import errno
+import itertools
+import json
+import os
+import platform
+import select
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import harness
+from harness.errors import EngineError, LimitError, RequestError, visible
+from harness.storage.records import dataclass
+from harness.untrusted.bounds import Bounds
+from harness.untrusted.cgroups import EVERY_S, Watch, own_group
+from harness.untrusted.children import Child, Stream
+from harness.untrusted.seccomp import NUMBERS
+from harness.untrusted.worker import DONE, UNENFORCED
+
+# The directories in which workers write: one each, which goes with its worker, or with the next worker that starts. The
+# process that waits holds a lock on the directory. The system lets go of it however that process ends, so that a
+# directory without a lock is nobody's.
+
+
+PREFIX = "harness-untrusted-"
+_TRIES = 10
+
+
+@contextlib.contextmanager
+def own_directory() -> Iterator[str]:
+    """An empty directory of this process alone, links resolved. Directories of dead processes go first.
+
+    Raises OSError: none can be made.
+    """
+    _sweep()
+    path, lock = _locked()
+    try:
+        yield path
+    finally:
+        with contextlib.suppress(OSError):
+            _remove(path)
+        if lock is not None:
+            os.close(lock)
+
+
+def _sweep() -> None:
+    """Take away the directories of this user that no live process holds."""
+    left: list[str] = []
+    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        left = [entry.path for entry in entries if entry.name.startswith(PREFIX)]
+    for path in left:
+        with contextlib.suppress(OSError):
+            lock = _lock(path, wait=False)
+            if lock is not None:
+                try:
+                    _remove(path)
+                finally:
+                    os.close(lock)
+
+
+def _locked() -> tuple[str, int | None]:
+    for _ in range(_TRIES):
+        path = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
+        try:
+            lock = _lock(path, wait=True)
+        except FileNotFoundError:  # swept between the two
+            continue
+        except OSError:  # a file system without locks; nobody can take them there, and nobody sweeps
+            return path, None
+        if lock is not None:
+            return path, lock
+    raise FileNotFoundError(f"no directory stays in {tempfile.gettempdir()}")
+
+
+def _lock(path: str, *, wait: bool) -> int | None:
+    """The descriptor that holds the lock on a directory; None: it is another user's, held, or not there any more.
+
+    Raises OSError: it is none, or cannot be locked.
+    """
+    import fcntl
+
+    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(opened)
+        if found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode):
+            fcntl.flock(opened, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            if os.path.samestat(found, os.stat(path, follow_symlinks=False)):
+                opened, kept = -1, opened
+                return kept
+        return None
+    except BlockingIOError:
+        return None
+    finally:
+        if opened >= 0:
+            os.close(opened)
+
+
+def _remove(directory: str) -> None:
+    """Take away a directory and all below it, however deep: each time, all two levels below comes up by one.
+
+    Paths below may be longer than the system takes, and levels more than Python's stack.
+
+    Raises OSError: something cannot be taken away.
+    """
+    numbers = itertools.count()
+    marks = f"{directory}/.{os.getpid()}-"
+    while inner := _emptied(directory):
+        for path in inner:
+            os.chmod(path, 0o700)  # it may have been made so that nobody can look into it
+            for deeper in _emptied(path):
+                os.chmod(deeper, 0o700)  # or move it
+                os.rename(deeper, f"{marks}{next(numbers)}")
+            os.rmdir(path)
+    os.rmdir(directory)
+
+
+def _emptied(directory: str) -> list[str]:
+    """The directories in a directory, once nothing else is in it."""
+    with os.scandir(directory) as entries:
+        found = list(entries)
+    for entry in found:
+        if not entry.is_dir(follow_symlinks=False):
+            os.unlink(entry.path)
+    return [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
+
+
+# The system calls that a worker was refused, by name: for the error that tells how it ended. Linux hands a refused call
+# to the holder of the filter's listener, and has the caller wait for an answer. The process that waits for the worker
+# takes that descriptor out of it before the worker sees a byte of the table. Where the system forbids this (before 5.6,
+# or in some containers) calls fail in the same way, and nobody learns their names.
+
+
+_RECEIVE, _SEND = 0xC0502100, 0xC0182101
+"""Requests of ioctl, as in linux/seccomp.h: of 80 bytes, and of 24."""
+_ASKED_BYTES, _ASKED, _ANSWER = 80, "=Q8xi", "=QqiI"
+_MOST_NAMES, _MOST_CALLS = 8, 1000
+"""Names that are kept, and calls that are answered. Further calls get the system's errors."""
+_END_S = 1.0
+
+
+class _Refusals:
+    """The names of calls that a worker was refused while somebody listened, in order."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, None] = {}
+
+    @contextmanager
+    def heard(self, process: int, descriptor: int) -> Iterator[None]:
+        """Calls of a process are answered and noted while the block runs. descriptor: its number of the listener."""
+        listener = _taken(process, descriptor)
+        if listener is None:
+            yield
+            return
+        end, ending = os.pipe()
+        # Apart from the thread that waits: a call that is taken back between two looks leaves its reader waiting.
+        thread = threading.Thread(target=self._listen, args=(listener, end), name="harness-refusals", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no thread can be had; once nobody listens, calls fail
+            for each in (listener, end, ending):
+                os.close(each)
+            yield
+            return
+        try:
+            yield
+        finally:
+            os.close(ending)
+            thread.join(_END_S)
+
+    def _listen(self, listener: int, end: int) -> None:
+        import fcntl
+
+        poll = select.poll()
+        for each in (listener, end):
+            poll.register(each, select.POLLIN)
+        names = {number: name for name, number in NUMBERS[platform.machine()].items()}
+        try:
+            for _ in range(_MOST_CALLS):
+                ready = dict(poll.poll())
+                if end in ready or not ready[listener] & select.POLLIN:
+                    return
+                asked = bytearray(_ASKED_BYTES)
+                try:
+                    fcntl.ioctl(listener, _RECEIVE, asked, True)
+                    call, number = struct.unpack_from(_ASKED, asked)
+                    if len(self.names) < _MOST_NAMES:
+                        self.names[names.get(number, f"call {number}")] = None
+                    fcntl.ioctl(listener, _SEND, bytearray(struct.pack(_ANSWER, call, 0, -errno.EPERM, 0)), True)
+                except OSError:  # the thread that asked is gone
+                    continue
+        finally:
+            os.close(listener)
+            os.close(end)
+
+
+def _taken(process: int, descriptor: int) -> int | None:
+    """A descriptor of another process as a descriptor of this process; None: the system does not give it."""
+    try:
+        of_process = os.pidfd_open(process)
+    except (OSError, AttributeError):
+        return None
+    try:
+        call = ctypes.CDLL(None, use_errno=True).syscall
+        number = NUMBERS[platform.machine()]["pidfd_getfd"]
+        taken: int = call(*map(ctypes.c_long, (number, of_process, descriptor, 0)))
+        return taken if taken >= 0 else None
+    finally:
+        os.close(of_process)
+
+
+LIBRARIES = ("harness.queries.sql", "harness.engines.duckdb.engine")
+"""Modules that a read of a table imports."""
+CRASHED, KILLED = "Crashed", "Killed"
+_WORKER = "The process that reads the untrusted table"
+_KNOWN_CODES = (0, 1, 2)
+_SAID_BYTES = 1 << 16
+_TAIL = 300
+_LINE_BYTES = 16
+_PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONPYCACHEPREFIX", "TZ")
+"""Variables that the worker gets. All others, such as the tokens of a CI job, stay here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The result of a worker, which may have been taken over.
+
+    code: 0, 1 or 2. output: its result. said: its standard error, as text that is not yet `visible`.
+    refused: the names of system calls that it was refused, where the system tells.
+    """
+
+    code: int
+    output: bytes
+    said: str
+    refused: tuple[str, ...] = ()
+
+
+def run(
+    work: str,
+    request: object,
+    *,
+    bounds: Bounds,
+    waived: Collection[str] = (),
+    directories: Sequence[str] = (),
+    libraries: Sequence[str] = (),
+    calls: Sequence[str] = (),
+) -> Finished:
+    """The result of work that is done in a worker.
+
+    Args:
+        work: `module:function`, which takes a JSON value, writes its result to a stream, and returns 0, 1 or 2.
+        request: its argument, as JSON has it.
+        bounds: of the process.
+        waived: limits that need not hold, see `harness.untrusted.bounds.WAIVABLE`.
+        directories: whose files it may read besides Python's and the system's own, absolute, links resolved.
+        libraries: modules to import before the limits hold, so that they count neither as memory nor as time.
+        calls: names of further system calls that it may make.
+
+    Raises:
+        RequestError: a limit cannot be enforced here, and is not waived.
+        LimitError: the worker was ended at a limit.
+        EngineError: it crashed, or was killed.
+    """
+    if os.name != "posix":
+        raise RequestError(
+            "Cannot read an untrusted table on this system: limits of a process are those of Linux; run it there, such "
+            "as in WSL or a container"
+        )
+    with own_directory() as scratch, own_group(bounds, scratch) as group:
+        message = {
+            "parent": os.getpid(),
+            "work": work,
+            "request": request,
+            "bounds": dataclasses.asdict(bounds),
+            "waived": sorted(waived),
+            "directories": list(directories),
+            "libraries": list(libraries),
+            "calls": list(calls),
+            "scratch": scratch,
+        }
+        with _worker(scratch) as child:
+            group.take(child.process.pid)
+            exchange = _Exchange(child, bounds, scratch)
+            output, said = exchange.all(json.dumps(message).encode())
+            if child.process.returncode == -signal.SIGKILL and group.ran_out_of_memory():
+                raise _beyond("memory_bytes", bounds, "was killed for want of memory")
+            return _finished(child.process.returncode, output, said, tuple(exchange.refusals.names), bounds)
+
+
+@contextlib.contextmanager
+def _worker(scratch: str) -> Iterator[Child]:
+    # Not the working directory: in a checkout of a stranger's, modules lie there.
+    child = Child.start([sys.executable, "-P", "-m", "harness.untrusted.worker"], _environment(scratch))
+    try:
+        yield child
+    finally:
+        child.end()
+
+
+def _environment(scratch: str) -> dict[str, str]:
+    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    root = str(Path(harness.__file__).parents[1])
+    # Address space that libraries would take for each thread, in advance.
+    sparing = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "4"}
+    # Entries that are relative lead into the working directory, which may be a checkout of a stranger's.
+    path = [root, *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    own = {"HOME": scratch, "TMPDIR": scratch, "PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**passed, **sparing, **own}
+
+
+class _Exchange:
+    """The exchange with a worker, within its time and number of bytes, and a watch over its memory meanwhile.
+
+    The worker's first line names the listener of refusals (`harness.untrusted.seccomp.install`). It begins with
+    the work once it is answered by an empty line.
+    """
+
+    def __init__(self, child: Child, bounds: Bounds, scratch: str) -> None:
+        self._child, self._bounds = child, bounds
+        self._watch = Watch(child.process.pid, scratch, bounds)
+        self._end = time.monotonic() + bounds.wall_seconds
+        self._next_look = time.monotonic() + EVERY_S
+        self._first_line: bytearray | None = bytearray()
+        self._output, self._errors = bytearray(), bytearray()
+        self._meanwhile = contextlib.ExitStack()
+        self.refusals = _Refusals()
+
+    def all(self, message: bytes) -> tuple[bytes, str]:
+        """Output and standard error, once the worker has ended.
+
+        Raises LimitError: it takes too long, gives back too much, or holds too much.
+        """
+        child = self._child
+        child.send(message + b"\n")
+        with self._meanwhile:
+            while child.is_open():
+                written = child.receive(self._left())
+                if written is not None:
+                    self._take(*written)
+            while child.process.poll() is None:  # it has closed its output, and may live on
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.process.wait(self._left())
+        return bytes(self._output), self._errors.decode("utf-8", "replace")
+
+    def _take(self, stream: Stream, data: bytes) -> None:
+        if stream == "errors":
+            self._errors += data[: _SAID_BYTES - len(self._errors)]
+            return
+        self._output += data if self._first_line is None else self._begun(self._first_line, data)
+        if len(self._output) > self._bounds.output_bytes:
+            raise _beyond("output_bytes", self._bounds, "gave back too many bytes")
+
+    def _begun(self, line: bytearray, data: bytes) -> bytes:
+        """The output so far, once the worker's first line was answered."""
+        line += data
+        told, end, rest = line.partition(b"\n")
+        if not end:
+            if len(line) > _LINE_BYTES:
+                raise EngineError(f"{_WORKER} began with no line of its own", cause=CRASHED)
+            return b""
+        self._first_line = None
+        if told.isdigit() and len(told) <= _LINE_BYTES:
+            self._meanwhile.enter_context(self.refusals.heard(self._child.process.pid, int(told)))
+        self._child.send(b"\n")
+        return bytes(rest)
+
+    def _left(self) -> float:
+        """Seconds until the worker is looked at again, or ended. Raises LimitError: it is beyond a bound."""
+        now = time.monotonic()
+        if now >= self._end:
+            raise _beyond("wall_seconds", self._bounds, "took too many seconds")
+        if now >= self._next_look:
+            exceeded = self._watch.exceeded()
+            if exceeded is not None:
+                raise _beyond(exceeded[0], self._bounds, exceeded[1])
+            self._next_look = time.monotonic() + EVERY_S
+        return max(0.0, min(self._end, self._next_look) - now)
+
+
+def refused(calls: Sequence[str]) -> str:
+    """The end of a message: the system calls that a worker was refused; empty: none."""
+    return f"; of the system calls that it asked for, it was refused {', '.join(calls)}" if calls else ""
+
+
+def _finished(code: int, output: bytes, said: str, calls: tuple[str, ...], bounds: Bounds) -> Finished:
+    if code - DONE in _KNOWN_CODES:
+        return Finished(code - DONE, output, said, calls)
+    if code == UNENFORCED:
+        raise _unenforced(output)
+    if code == -signal.SIGXCPU:
+        raise _beyond("cpu_seconds", bounds, "took too many seconds of processor time")
+    if code == -signal.SIGKILL:
+        raise EngineError(f"{_WORKER} was killed, maybe for want of memory", cause=KILLED)
+    try:
+        how = f"crashed with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    except ValueError:
+        how = f"crashed with signal {-code}"
+    last = " ".join(said.split())[-_TAIL:]
+    raise EngineError(
+        f"{_WORKER} {how}; {bounds.memory_bytes:,} bytes of memory were allowed by "
+        f"the option bounds.memory_bytes{refused(calls)}{f': {visible(last)}' if last else ''}",
+        cause=CRASHED,
+        options=("bounds",),
+    )
+
+
+def _beyond(name: str, bounds: Bounds, what: str) -> LimitError:
+    return LimitError(
+        f"{_WORKER} {what}, {getattr(bounds, name):,} are allowed; if you expect that, raise the option bounds.{name}",
+        cause="LimitReached",
+        options=("bounds",),
+    )
+
+
+def _unenforced(output: bytes) -> RequestError:
+    try:
+        reasons = {str(name): visible(str(why)) for name, why in json.loads(output[:_SAID_BYTES]).items()}
+    except (ValueError, AttributeError, RecursionError):
+        reasons = {}
+    told = "; ".join(f"{visible(name)}: {why}" for name, why in reasons.items())
+    waived = ", ".join(map(visible, reasons))
+    return RequestError(
+        f"Cannot hold an untrusted table to its limits here: {told}. Run it on Linux, in a container if need be, or "
+        f"accept by the option waived that there is no limit for {waived}",
+        cause="Unenforced",
+        options=("waived",),
+    )

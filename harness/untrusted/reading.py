@@ -1,0 +1,244 @@
+"""`harness.read_untrusted`: the rows of a table of a stranger's, read in a worker."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+import harness.errors
+from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, visible, warn
+from harness.metadata.model.arguments import checked
+from harness.metadata.model.times import When
+from harness.metadata.plan.read_options import Ratified, catalog_answer
+from harness.storage.limits import DEFAULT, Limits
+from harness.storage.paths import expanded
+from harness.untrusted.arrow_messages import MOST_ARRAYS, StreamError, read_stream
+from harness.untrusted.bounds import DOCUMENT_BYTES, Bounds, check_waived, directories_of
+from harness.untrusted.launching import LIBRARIES, Finished, refused, run
+
+_SAID = b"harness.warnings"
+"""The key of the warnings in the rows' metadata: sentences as JSON."""
+_TEXT_LENGTH, _CONTEXT_LENGTH = 1 << 16, 1 << 12
+"""Most characters of a message, and of a name in it."""
+_CONTEXT = ("table", "snapshot", "file", "field", "rule")
+
+
+@checked
+def read_untrusted(
+    location: str,
+    *,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    query: str | None = None,
+    at: When = None,
+    snapshot_id: int | None = None,
+    version: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    ref: str | None = None,
+    path_map: Mapping[str, str] | None = None,
+    allow_version_guess: bool = False,
+    lenient_delete_partition: bool = False,
+    allow_duplicate_files: bool = False,
+    allow_checkpoint_only: bool = False,
+    enforce_retention: bool = False,
+    max_version: int | None = None,
+    ratified: Iterable[Ratified] | None = None,
+    published_only: bool = False,
+    prune: str = "all",
+    allowed_roots: Sequence[str] = (),
+    format_hint: str | None = None,
+    limits: Limits | None = None,
+    bounds: Bounds | None = None,
+    waived: Sequence[str] = (),
+) -> pa.Table:
+    """The rows of a table that somebody else wrote, read in a process that can do little besides.
+
+        harness.read_untrusted("upload/orders", where="total > 100")
+        harness.read_untrusted("upload/orders", query="SELECT region, sum(total) FROM t GROUP BY ALL")
+
+    The whole read is made in a worker process, by DuckDB, as of `open_table(untrusted=True)`: without a network, other
+    programs, the environment of this process, or files but the table's; in memory, time, open files and output it is
+    held to `bounds`. It gives back validated Arrow data, or one error in one line. A start takes half a second.
+
+    Args:
+        location: a local directory or metadata file.
+        columns, where: as for `Snapshot.plan`.
+        query: a query in place of those; the table is `t` in it.
+        at, snapshot_id, version, timestamp, ref: as for `Table.snapshot`.
+        path_map, allow_version_guess, lenient_delete_partition, allow_duplicate_files, allow_checkpoint_only,
+            enforce_retention, max_version, ratified, published_only, prune, allowed_roots, format_hint, limits: as for
+            `open_table`. Of a commit that only the catalog has, the bytes are given to the worker.
+        bounds: of the worker; None: `harness.Bounds()`.
+        waived: limits that need not hold where the system cannot hold them, such as `["memory_bytes"]`; see
+            `harness.untrusted.bounds.WAIVABLE`.
+
+    Raises:
+        RequestError: a limit cannot be enforced on this system, and is not waived; the table is not on a local disk;
+            or as for `open_table`, `Snapshot.plan` and `sql`.
+        LimitError: the worker reached one of its bounds, or a file one of `limits`.
+        EngineError: the worker crashed or was killed, its answer is no Arrow data, or DuckDB failed.
+        HarnessError: as for `open_table` and `Snapshot.to_arrow`.
+    """
+    if query is not None and not (columns is None and where is None):
+        raise RequestError("Cannot take a query with columns or where: say it in the query", options=("query",))
+    targets, place = (path_map or {}).values(), expanded(str(location))  # the worker has another home directory
+    answer = catalog_answer(max_version, ratified, published_only=published_only)
+    request = {
+        "open": {
+            "location": place,
+            "path_map": dict(path_map or {}),
+            "allow_version_guess": allow_version_guess,
+            "lenient_delete_partition": lenient_delete_partition,
+            "allow_duplicate_files": allow_duplicate_files,
+            "allow_checkpoint_only": allow_checkpoint_only,
+            "enforce_retention": enforce_retention,
+            "max_version": max_version,
+            "published_only": published_only,
+            "prune": prune,
+            "allowed_roots": [str(root) for root in allowed_roots],
+            "format_hint": format_hint,
+        },
+        "ratified": None
+        if answer is None
+        else [
+            (c.version, c.name, None if c.content is None else b64encode(c.content).decode()) for c in answer.ratified
+        ],
+        "limits": {name: getattr(limits or DEFAULT, name) for name in Limits.__slots__},
+        "snapshot": {
+            "at": at.isoformat() if isinstance(at, datetime) else at,
+            "snapshot_id": snapshot_id,
+            "version": version,
+            "timestamp": timestamp.isoformat() if isinstance(timestamp, datetime) else timestamp,
+            "ref": ref,
+        },
+        "columns": None if columns is None else list(columns),
+        "where": where,
+        "query": query,
+    }
+    finished = run(
+        f"{__name__}:serve",
+        request,
+        bounds=bounds or Bounds(),
+        waived=check_waived(waived),
+        directories=directories_of([place], [*targets, *map(str, allowed_roots)]),
+        libraries=LIBRARIES,
+    )
+    if finished.code != 0:
+        raise _error(finished)
+    rows, said = _rows(finished.output, (bounds or Bounds()).output_bytes)
+    for sentence in said:
+        warn(sentence)
+    return rows
+
+
+def serve(request: dict[str, Any], output: BinaryIO) -> int:
+    """The work itself, in the worker: rows as an Arrow stream and 0, or an error as JSON and 2."""
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", HarnessWarning)
+            rows = _read(request)
+        said = _shortened([str(each.message) for each in told if issubclass(each.category, HarnessWarning)])
+    except HarnessError as error:
+        output.write(json.dumps(_document(error)).encode())
+        return 2
+    rows = _with_metadata(rows, {**(rows.schema.metadata or {}), _SAID: json.dumps(said).encode()})
+    if sum(column.num_chunks for column in rows.columns) > MOST_ARRAYS >> 4:
+        rows = rows.combine_chunks()
+    with pa.ipc.new_stream(output, rows.schema) as writer:
+        writer.write_table(rows)
+    return 0
+
+
+def _read(request: dict[str, Any]) -> pa.Table:
+    import duckdb
+
+    from harness.queries.sql import sql
+    from harness.table import open_table
+
+    given = request["ratified"]
+    table = open_table(
+        **request["open"],
+        ratified=None
+        if given is None
+        else [(version, name if content is None else b64decode(content)) for version, name, content in given],
+        limits=Limits(**request["limits"]),
+        untrusted=True,
+    )
+    snapshot = table.snapshot(**request["snapshot"])
+    if request["query"] is None:
+        return snapshot.to_arrow(columns=request["columns"], where=request["where"])
+    try:
+        return pa.table(sql(request["query"], t=snapshot))
+    except duckdb.Error as error:
+        raise EngineError(f"DuckDB cannot run the query: {error}") from error
+
+
+def _document(error: HarnessError) -> dict[str, object]:
+    context = {name: value and str(value)[:_CONTEXT_LENGTH] for name in _CONTEXT for value in (getattr(error, name),)}
+    kind, message = type(error).__name__, error.message[:_TEXT_LENGTH]
+    return {"kind": kind, "message": message, "cause": error.cause, "options": error.options, **context}
+
+
+def _shortened(sentences: Sequence[str]) -> list[str]:
+    """The first of the sentences, so that all are no longer than one text may be."""
+    kept: list[str] = []
+    left = _TEXT_LENGTH
+    for number, sentence in enumerate(sentences):
+        if len(sentence) > left:
+            return [*kept, f"There are {len(sentences) - number} more warnings, which are too long to be told"]
+        left -= len(sentence)
+        kept.append(sentence)
+    return kept
+
+
+def _error(finished: Finished) -> HarnessError:
+    """The error that a worker tells of: of a class of harness's own, with printable texts."""
+    try:
+        if len(finished.output) > DOCUMENT_BYTES:
+            raise ValueError("too long")
+        said = json.loads(finished.output)
+        kind = getattr(harness.errors, said["kind"], None)
+        if not (isinstance(kind, type) and issubclass(kind, HarnessError)):
+            raise ValueError(said["kind"])
+        context = {name: _text(said[name]) for name in ("cause", *_CONTEXT) if said.get(name) is not None}
+        options = tuple(_text(name) for name in said["options"])
+        return kind(_text(said["message"]) + refused(finished.refused), options=options, **context)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return _nonsense("its error is none of harness's")
+
+
+def _text(value: object) -> str:
+    """Any value as printable text of limited length."""
+    return visible(str(value)[:_TEXT_LENGTH])[:_TEXT_LENGTH]
+
+
+def _rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
+    """The rows, and the warnings. most_bytes: of the rows; a row of no bytes counts as one bit."""
+    try:
+        rows = read_stream(output, most_bytes=most_bytes, most_rows=8 * most_bytes)
+        metadata = dict(rows.schema.metadata or {})
+        warned = metadata.pop(_SAID, b"[]")
+        if len(warned) > DOCUMENT_BYTES:
+            raise StreamError("its warnings are too long")
+        said = [_text(sentence) for sentence in json.loads(warned)]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _nonsense(visible(str(error))) from error
+    return _with_metadata(rows, metadata or None), said
+
+
+def _with_metadata(rows: pa.Table, metadata: Mapping[bytes, bytes] | None) -> pa.Table:
+    """The rows with other metadata. Of rows without columns, pyarrow's own call forgets the number."""
+    if rows.num_columns:
+        return rows.replace_schema_metadata(metadata)
+    batches = [batch.replace_schema_metadata(metadata) for batch in rows.to_batches()]
+    return pa.Table.from_batches(batches, rows.schema.with_metadata(metadata))
+
+
+def _nonsense(why: str) -> EngineError:
+    return EngineError(f"Cannot read what the process for the untrusted table gave back: {why}", cause="Broken")

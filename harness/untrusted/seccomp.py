@@ -1,0 +1,201 @@
+"""A filter of system calls: the calls of a read, with the arguments of a read, and no other.
+
+Linux lets every process give up calls for good (seccomp), in containers and without privileges too. Threads that start
+later have the same filter. Other calls fail; the process that waits for the worker notes their names, where the system
+hands them over (`harness.untrusted.launching`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from harness.storage.records import dataclass
+
+_SINCE_5_1 = 424
+"""The first number that is the same on every machine. A call from it on fails as on a kernel without it: the C library
+then takes the older call."""
+
+NUMBERS: dict[str, dict[str, int]] = {}
+for _line in Path(__file__).with_name("system_calls.txt").read_text(encoding="ascii").splitlines()[1:]:
+    _machine, _first, *_names = _line.split()
+    NUMBERS.setdefault(_machine, {}).update({name: number for number, name in enumerate(_names, int(_first))})
+"""Numbers of system calls by machine and name."""
+
+# Counted over tables of many writers, both engines, sorts on disk and every command. As margin the list holds the calls
+# of other versions of the C library and of allocators.
+ALLOWED = frozenset(
+    """
+    read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close dup dup2 dup3 pipe pipe2
+    open openat stat fstat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat getcwd
+    getdents getdents64 statfs fstatfs fsync fdatasync ftruncate fadvise64 sendfile
+    mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2
+    mmap munmap mremap mprotect madvise msync brk mbind membarrier
+    futex set_robust_list rseq set_tid_address exit exit_group restart_syscall
+    sched_yield sched_get_priority_max sched_get_priority_min getcpu
+    nanosleep clock_nanosleep clock_gettime clock_getres gettimeofday time times getrusage
+    rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack
+    poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait eventfd eventfd2
+    getpid gettid getppid getpgrp getuid geteuid getgid getegid getresuid getresgid capget
+    uname sysinfo getrandom getrlimit recvfrom getsockname
+    """.split()  # noqa: SIM905
+)
+"""Calls with any arguments. None names another process, or makes something that outlives this one."""
+TABLES_BUILT = ("utimensat",)
+"""Further calls of scenarios, whose files have times of their own."""
+
+
+# Classic BPF, as in linux/filter.h and linux/seccomp.h.
+_LOAD, _AND, _JUMP_EQUAL, _JUMP_FROM, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+_ALLOW, _KILL, _ERROR, _NOTIFY = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
+_SET_SECCOMP, _MODE_FILTER = 22, 2
+_SET_FILTER, _NEW_LISTENER = 1, 8
+
+_AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""The kernel's numbers of the machines."""
+_X32 = 0x40000000  # the first number of x86_64's second set of calls
+
+_OWN = -1
+"""Stands for the id of the process."""
+_THREAD, _THREAD_FLAGS = 0x00010F00, 0x007D0F00
+"""Flags of clone for a thread: memory, files, handlers and the process are shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """The condition on an argument for a call to be allowed.
+
+    mask: the bits of its lower half that count. values: allowed ones. whole: True: the upper half must be 0 too.
+    error: of a refused call; None: as of a call that is not listed.
+    """
+
+    argument: int
+    values: Sequence[int]
+    mask: int = 0xFFFFFFFF
+    whole: bool = False
+    error: int | None = None
+
+
+_RULES = {
+    "kill": (_Rule(0, (_OWN,)),),
+    "tgkill": (_Rule(0, (_OWN,)),),  # `abort`
+    "prlimit64": (_Rule(0, (0, _OWN)),),
+    "sched_getaffinity": (_Rule(0, (0, _OWN)),),
+    "clone": (_Rule(0, (_THREAD,), mask=_THREAD | ~_THREAD_FLAGS & 0xFFFFFFFF),),
+    # Questions to the terminal, which none of its files is; the number of bytes to read; flags that `fcntl` sets too.
+    "ioctl": (_Rule(1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451), error=errno.ENOTTY),),
+    # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC; not whom to signal, locks, leases or seals.
+    "fcntl": (_Rule(1, (0, 1, 2, 3, 4, 1030)),),
+    # PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, and once more a filter; not the parent's death, which must end this process.
+    "prctl": (_Rule(0, (15, 16, 0x53564D41, _SET_SECCOMP), error=errno.EINVAL),),
+    # Both ends of a stream are in the process. One of datagrams could be sent anywhere.
+    "socketpair": (_Rule(0, (1,)), _Rule(1, (1,), mask=0xF)),
+    "sendto": (_Rule(4, (0,), whole=True),),
+}
+_SEALED = {"prlimit64": (_Rule(2, (0,), whole=True),), "prctl": (_Rule(0, (15, 16, 0x53564D41), error=errno.EINVAL),)}
+"""Calls that set limits, and end once the limits are set."""
+
+_Instruction = tuple[int, int, int, int]
+
+
+def install(more: Iterable[str] = ()) -> tuple[str | None, int | None]:
+    """Filter the calls of this process: the reason why that is impossible here, and the listener of refusals.
+
+    The listener is a descriptor, which another process must take or this one close: until then, a refused call waits.
+    None: the system tells nobody. The process must have one thread yet, and have given up to gain privileges.
+    more: names of further calls that are allowed.
+    """
+    machine = platform.machine()
+    if sys.platform != "linux" or machine not in _AUDIT or sys.maxsize < 1 << 32:
+        here = f"{platform.system()} on {platform.machine()}"
+        return f"a filter of system calls is made for Linux on {' and '.join(_AUDIT)}, this is {here}", None
+    told = _load(machine, program(machine, os.getpid(), more, told=True), _NEW_LISTENER)
+    if told >= 0:
+        return None, told
+    if _load(machine, program(machine, os.getpid(), more, told=False)) == 0:
+        return None, None
+    return f"the system allows no filter of system calls ({errno.errorcode[ctypes.get_errno()]})", None
+
+
+def seal() -> None:
+    """Give up to set limits and filters. To be called once `install` has made one."""
+    machine = platform.machine()
+    if _load(machine, sealed(machine, os.getpid())) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+def sealed(machine: str, process: int) -> bytes:
+    """The filter that `seal` adds, as the kernel takes it. machine, process: as for `program`."""
+    rest = (_RETURN, 0, 0, _ALLOW)
+    return _packed([*_start(machine), *_checked(machine, process, _SEALED, _ERROR | errno.EPERM), rest])
+
+
+def program(machine: str, process: int, more: Iterable[str] = (), *, told: bool) -> bytes:
+    """The filter as the kernel takes it.
+
+    machine: as `platform.machine` names it. process: its id. more: names of further calls that are allowed.
+    told: True: refusals wait for an answer of a listener.
+    """
+    numbers = NUMBERS[machine]
+    refuse = _NOTIFY if told else _ERROR | errno.EPERM
+    steps: list[_Instruction] = [*_start(machine)]
+    for number in sorted(numbers[name] for name in {*ALLOWED, *more} & numbers.keys()):
+        steps += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
+    steps += _checked(machine, process, _RULES, refuse)
+    # The flags of `clone3` are in memory, where no filter sees them; it is one of the new ones.
+    steps += [(_JUMP_FROM, 0, 1, _SINCE_5_1), (_RETURN, 0, 0, _ERROR | errno.ENOSYS), (_RETURN, 0, 0, refuse)]
+    return _packed(steps)
+
+
+def _start(machine: str) -> list[_Instruction]:
+    return [
+        (_LOAD, 0, 0, _ARCHITECTURE),
+        (_JUMP_EQUAL, 1, 0, _AUDIT[machine]),
+        (_RETURN, 0, 0, _KILL),  # calls of 32 bits have other numbers
+        (_LOAD, 0, 0, _NUMBER),
+        (_JUMP_FROM, 0, 1, _X32),
+        (_RETURN, 0, 0, _ERROR | errno.ENOSYS),
+    ]
+
+
+def _checked(machine: str, process: int, rules: Mapping[str, Sequence[_Rule]], refuse: int) -> Iterable[_Instruction]:
+    """Each call that has rules, with its number loaded before and after."""
+    for name, conditions in rules.items():
+        number = NUMBERS[machine].get(name)
+        if number is None:
+            continue
+        body: list[_Instruction] = []
+        for rule in conditions:
+            fails = refuse if rule.error is None else _ERROR | rule.error
+            place = _ARGUMENTS + 8 * rule.argument
+            if rule.whole:
+                body += [(_LOAD, 0, 0, place + 4), (_JUMP_EQUAL, 1, 0, 0), (_RETURN, 0, 0, fails)]
+            body += [(_LOAD, 0, 0, place), (_AND, 0, 0, rule.mask)]
+            values = [process if value == _OWN else value for value in rule.values]
+            body += [(_JUMP_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
+            body.append((_RETURN, 0, 0, fails))
+        yield (_JUMP_EQUAL, 0, len(body) + 1, number)
+        yield from body
+        yield (_RETURN, 0, 0, _ALLOW)
+
+
+def _packed(steps: Iterable[_Instruction]) -> bytes:
+    """Instructions of 8 bytes: code, how far to jump if true and if false, operand."""
+    return b"".join(struct.pack("<HBBI", *step) for step in steps)
+
+
+def _load(machine: str, code: bytes, flags: int | None = None) -> int:
+    """The answer of the system: 0, or a descriptor if flags ask for one; negative: an error."""
+    kept = ctypes.create_string_buffer(code, len(code))
+    header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(kept)))
+    name, *numbers = ("prctl", _SET_SECCOMP, _MODE_FILTER) if flags is None else ("seccomp", _SET_FILTER, flags)
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    loaded: int = call(*map(ctypes.c_long, (NUMBERS[machine][name], *numbers)), header, *map(ctypes.c_long, (0, 0)))
+    return loaded

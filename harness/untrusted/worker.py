@@ -1,0 +1,84 @@
+"""The worker: `python -m harness.untrusted.worker`, which `harness.untrusted.launching` starts.
+
+It reads one JSON object from its standard input, confines itself, says so, and does the work that the object names. Its
+standard output is the result, of the kind that its exit code says.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from harness.storage.limits import Confinement, confine
+from harness.untrusted import confining
+from harness.untrusted.bounds import Bounds
+
+UNENFORCED, _BROKEN = 3, 4
+"""Exit codes: limits that are not waived do not hold here, the output is a JSON object of reasons; no answer."""
+DONE = 10
+"""Exit code of work that returned 0, and so on: a Python that does not even start ends with 1 or 2."""
+
+_state = {"confined": False}
+
+
+def is_confined() -> bool:
+    """Tells whether this process is a worker in which all required limits hold."""
+    return _state["confined"]
+
+
+def main() -> int:
+    """Does the requested work under its limits, and gives the exit code of the process."""
+    request = json.loads(sys.stdin.buffer.readline())
+    bounds = Bounds(**request["bounds"])
+    unenforced, listener = confining.before_imports(
+        *(request[name] for name in ("parent", "directories", "scratch", "calls"))
+    )
+    # The process that waits takes the listener of the filter, if it can, before it answers.
+    sys.stdout.write("-\n" if listener is None else f"{listener}\n")
+    sys.stdout.flush()
+    sys.stdin.buffer.readline()
+    sys.stdin.close()
+    if listener is not None:
+        os.close(listener)
+    module, _, name = request["work"].partition(":")
+    work: Callable[[Any, BinaryIO], int] = getattr(importlib.import_module(module), name)
+    for library in request["libraries"]:
+        importlib.import_module(library)
+    confine(
+        Confinement(
+            directories=(*request["directories"], request["scratch"]),
+            memory_bytes=bounds.memory_bytes // 2,
+            scratch=request["scratch"],
+            scratch_bytes=bounds.scratch_bytes,
+        )
+    )
+    unenforced |= confining.after_imports(bounds, filtered="processes" not in unenforced)
+    lacking = {limit: why for limit, why in unenforced.items() if limit not in request["waived"]}
+    if lacking:
+        sys.stdout.write(json.dumps(lacking))
+        return UNENFORCED
+    _state["confined"] = True
+    return DONE + work(request["request"], sys.stdout.buffer)
+
+
+def nothing(request: object, output: BinaryIO) -> int:
+    """Work that shows by its end whether the limits hold here."""
+    return 0
+
+
+if __name__ == "__main__":
+    code = _BROKEN
+    try:
+        # This module is `__main__` here; `is_confined` asks the one that others import.
+        code = importlib.import_module("harness.untrusted.worker").main()
+        sys.stdout.flush()
+    except BaseException:
+        code = _BROKEN
+        traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(code)  # nothing is left to be tidied up, and threads may hang

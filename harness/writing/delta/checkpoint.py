@@ -1,0 +1,384 @@
+"""Checkpoints of every kind: classic, of several parts, and V2 with its top file in Parquet or JSON and its sidecars.
+
+Spec: Delta, "Checkpoints", "Checkpoint Schema", "Last Checkpoint File".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.errors import RequestError
+from harness.metadata.model.schema import (
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    Type,
+    UnknownType,
+    arrow_type,
+)
+from harness.writing.delta.document import MAPPING_MODE
+from harness.writing.delta.log import LogState
+from harness.writing.delta.types import JsonObject, schema_of
+from harness.writing.delta.values import fields_of, json_text, partition_value, statistics_value
+from harness.writing.places import counted_uuid, set_time, usual_codec
+
+_TEXT = pa.string()
+_MAP = pa.map_(_TEXT, _TEXT)
+_VECTOR = pa.struct(
+    {
+        "storageType": _TEXT,
+        "pathOrInlineDv": _TEXT,
+        "offset": pa.int32(),
+        "sizeInBytes": pa.int32(),
+        "cardinality": pa.int64(),
+        "maxRowIndex": pa.int64(),
+    }
+)
+_ROW_TRACKING = {"baseRowId": pa.int64(), "defaultRowCommitVersion": pa.int64()}
+ACTION_FIELDS: dict[str, pa.StructType] = {
+    "txn": pa.struct({"appId": _TEXT, "version": pa.int64(), "lastUpdated": pa.int64()}),
+    "add": pa.struct(
+        {
+            "path": _TEXT,
+            "partitionValues": _MAP,
+            "size": pa.int64(),
+            "modificationTime": pa.int64(),
+            "dataChange": pa.bool_(),
+            "tags": _MAP,
+            "deletionVector": _VECTOR,
+            **_ROW_TRACKING,
+            "clusteringProvider": _TEXT,
+            "stats": _TEXT,
+        }
+    ),
+    "remove": pa.struct(
+        {
+            "path": _TEXT,
+            "deletionTimestamp": pa.int64(),
+            "dataChange": pa.bool_(),
+            "extendedFileMetadata": pa.bool_(),
+            "partitionValues": _MAP,
+            "size": pa.int64(),
+            "tags": _MAP,
+            "deletionVector": _VECTOR,
+            **_ROW_TRACKING,
+        }
+    ),
+    "metaData": pa.struct(
+        {
+            "id": _TEXT,
+            "name": _TEXT,
+            "description": _TEXT,
+            "format": pa.struct({"provider": _TEXT, "options": _MAP}),
+            "schemaString": _TEXT,
+            "partitionColumns": pa.list_(_TEXT),
+            "configuration": _MAP,
+            "createdTime": pa.int64(),
+        }
+    ),
+    "protocol": pa.struct(
+        {
+            "minReaderVersion": pa.int32(),
+            "minWriterVersion": pa.int32(),
+            "readerFeatures": pa.list_(_TEXT),
+            "writerFeatures": pa.list_(_TEXT),
+        }
+    ),
+    "domainMetadata": pa.struct({"domain": _TEXT, "configuration": _TEXT, "removed": pa.bool_()}),
+    "checkpointMetadata": pa.struct({"version": pa.int64(), "tags": _MAP}),
+    "sidecar": pa.struct({"path": _TEXT, "sizeInBytes": pa.int64(), "modificationTime": pa.int64(), "tags": _MAP}),
+}
+
+
+def _parsed_statistics(text: str | None, schema: Schema) -> JsonObject | None:
+    """The row of `stats_parsed` for the text of `stats`."""
+    if text is None:
+        return None
+    stats = json.loads(text, parse_float=Decimal)
+    struct = StructType(schema.fields)
+    for part in ("minValues", "maxValues"):
+        if part in stats:
+            stats[part] = statistics_value(struct, stats[part])
+    return dict(stats)
+
+
+def fitted(schema: pa.Schema, action: JsonObject) -> JsonObject:
+    """A JSON action as a row: maps become pairs, keys beside the schema go."""
+    return {f.name: _fitted(f.type, action.get(f.name)) for f in schema}
+
+
+def _fitted(type_: pa.DataType, value: Any) -> object:
+    if value is None:
+        return None
+    if pa.types.is_struct(type_):
+        return {f.name: _fitted(f.type, value.get(f.name)) for f in type_}
+    if pa.types.is_map(type_):
+        return list(value.items())
+    return value
+
+
+def _bounds_type(fields: Sequence[Field]) -> pa.StructType | None:
+    found = []
+    for f in fields:
+        kind = _bounds_type(f.type.fields) if isinstance(f.type, StructType) else _bound_type(f.type)
+        if kind is not None:
+            found.append(pa.field(f.physical_name or f.name, kind))
+    return pa.struct(found) if found else None
+
+
+def _bound_type(type_: Type) -> pa.DataType | None:
+    match type_:
+        case IntegerType() | FloatType() | DecimalType() | DateType() | TimestampType() | StringType():
+            return arrow_type(type_)
+        case _:
+            return None
+
+
+def _nulls_type(fields: Sequence[Field]) -> pa.StructType | None:
+    found = []
+    for f in fields:
+        match f.type:
+            case StructType(fields=inner):
+                kind = _nulls_type(inner)
+            case UnknownType():
+                kind = None
+            case _:
+                kind = pa.int64()
+        if kind is not None:
+            found.append(pa.field(f.physical_name or f.name, kind))
+    return pa.struct(found) if found else None
+
+
+CheckpointForm: TypeAlias = Literal["classic", "multi-part", "v2-parquet", "v2-json"]
+_V2_ONLY = ("checkpointMetadata", "sidecar")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointOptions:
+    """Options of a checkpoint.
+
+    parts: files of a multi-part one. sidecars: how many of a V2 one; 0 puts the file actions inline. classic_name: a
+    V2 Parquet checkpoint under the name of a classic one. stats_json, stats_parsed, partition_values_parsed: which
+    columns `add` has. columns: only these action columns go into Parquet files; None: all of the kind. own_columns: of
+    them, each file has those that it holds actions of. row_group_size: rows. int96: times are stored as Databricks
+    does. tombstones: whether removed files are listed.
+    """
+
+    kind: CheckpointForm = "classic"
+    parts: int = 2
+    sidecars: int = 1
+    classic_name: bool = False
+    stats_json: bool = True
+    stats_parsed: bool = False
+    partition_values_parsed: bool = False
+    columns: Sequence[str] | None = None
+    own_columns: bool = False
+    row_group_size: int | None = None
+    int96: bool = False
+    tombstones: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCheckpoint:
+    """The files of a checkpoint, top file first and sidecars last, and the hint for it."""
+
+    files: tuple[Path, ...]
+    sidecars: tuple[Path, ...]
+    hint: JsonObject
+
+
+def write_checkpoint(
+    directory: Path, version: int, state: LogState, time_ms: int, options: CheckpointOptions
+) -> WrittenCheckpoint:
+    """Write a checkpoint of a state into the log directory.
+
+    Raises:
+        RequestError: the state has no metaData, or lacks the feature v2Checkpoint that the kind needs.
+    """
+    metadata, protocol = state.metadata, state.protocol or {}
+    if metadata is None:
+        raise RequestError(f"Cannot write a checkpoint of version {version}: no commit up to it has a metaData action")
+    if options.kind.startswith("v2") and "v2Checkpoint" not in protocol.get("readerFeatures", ()):
+        raise RequestError("Cannot write a V2 checkpoint: create the table with features=['v2Checkpoint']")
+    mapped = metadata["configuration"].get(MAPPING_MODE, "none") != "none"
+    schema, partition = Schema(fields=()), tuple[Field, ...]()
+    if options.stats_parsed or options.partition_values_parsed:
+        schema = schema_of(json.loads(metadata["schemaString"]), mapped=mapped)
+        partition = fields_of(schema, metadata["partitionColumns"])
+    return _Writer(directory, version, schema, partition, time_ms, options).write(state)
+
+
+def hint_text(hint: JsonObject) -> str:
+    """The content of `_last_checkpoint`: the hint and its checksum (delta L7)."""
+    bare = {k: v for k, v in hint.items() if k != "checksum"}
+    return json_text({**bare, "checksum": hint_checksum(json_text(bare))})
+
+
+def hint_checksum(text: str) -> str:
+    """The checksum of a hint: MD5 over its canonical form without a checksum."""
+    # Numbers stay as they are written.
+    document = json.loads(text, parse_float=_Number, parse_int=_Number)
+    document.pop("checksum", None)
+    leaves = sorted(_leaves(document, ()), key=lambda leaf: leaf[0].encode())
+    return hashlib.md5(",".join(f"{path}={value}" for path, value in leaves).encode()).hexdigest()
+
+
+class _Number(str):
+    """The text of a JSON number."""
+
+
+class _Writer:
+    def __init__(
+        self,
+        directory: Path,
+        version: int,
+        schema: Schema,
+        partition: Sequence[Field],
+        time_ms: int,
+        options: CheckpointOptions,
+    ) -> None:
+        self.directory = directory
+        self.version = version
+        self.time_ms = time_ms
+        self.options = options
+        self.parsed: dict[str, pa.StructType] = {}
+        if options.stats_parsed:
+            places = {f.id for f in partition}
+            fields = [f for f in schema.fields if f.id not in places]
+            bounds = _bounds_type(fields)
+            nulls = _nulls_type(fields)
+            parts = [("minValues", bounds), ("maxValues", bounds), ("nullCount", nulls)]
+            present = [pa.field(name, type_) for name, type_ in parts if type_ is not None]
+            self.parsed["stats_parsed"] = pa.struct(
+                [pa.field("numRecords", pa.int64()), *present, pa.field("tightBounds", pa.bool_())]
+            )
+        if options.partition_values_parsed and partition:  # Parquet has no empty structs
+            self.parsed["partitionValues_parsed"] = pa.struct(
+                [pa.field(f.physical_name or f.name, arrow_type(f.type)) for f in partition]
+            )
+        self.schema = schema
+        self.partition = partition
+
+    def write(self, state: LogState) -> WrittenCheckpoint:
+        removes = [{"remove": {**r, "dataChange": False}} for r in state.removes] if self.options.tombstones else []
+        adds = [{"add": {**a, "dataChange": False}} for a in state.adds]
+        meta = state.metadata_actions()
+        sidecars: list[Path] = []
+        match self.options.kind:
+            case "classic":
+                files = [self._parquet(f"{self._stem}.parquet", [*meta, *removes, *adds], v2=False)]
+            case "multi-part":
+                count = self.options.parts
+                names = [f"{self._stem}.{i + 1:010d}.{count:010d}.parquet" for i in range(count)]
+                all_actions = [*meta, *removes, *adds]
+                files = [self._parquet(name, all_actions[i::count], v2=False) for i, name in enumerate(names)]
+            case "v2-parquet" | "v2-json":
+                files, sidecars = self._v2(meta, [*removes, *adds])
+        hint = self._hint(files, sidecars, len(meta) + len(removes) + len(adds), len(adds))
+        return WrittenCheckpoint(files=tuple(files), sidecars=tuple(sidecars), hint=hint)
+
+    @property
+    def _stem(self) -> str:
+        return f"{self.version:020d}.checkpoint"
+
+    def _v2(self, meta: list[JsonObject], file_actions: list[JsonObject]) -> tuple[list[Path], list[Path]]:
+        count = self.options.sidecars
+        names = [counted_uuid(f"sidecar {self.version} {self.options.kind} {i} of {count}") for i in range(count)]
+        sidecars = [
+            self._parquet(f"_sidecars/{name}.parquet", file_actions[i::count], v2=False) for i, name in enumerate(names)
+        ]
+        references = [{"sidecar": self._reference(path)} for path in sidecars]
+        own = {"checkpointMetadata": {"version": self.version}}
+        actions = [own, *meta, *(references if count else file_actions)]
+        format_ = "json" if self.options.kind == "v2-json" else "parquet"
+        name = f"{self._stem}.{counted_uuid(f'checkpoint {self.version} {format_}')}.{format_}"
+        if self.options.classic_name:
+            if format_ == "json":
+                raise RequestError("Cannot give a JSON checkpoint the name of a classic one: that name is of Parquet")
+            name = f"{self._stem}.parquet"
+        if format_ == "parquet":
+            return [self._parquet(name, actions, v2=True)], sidecars
+        path = self.directory / name
+        path.write_text("".join(f"{json_text(a)}\n" for a in actions), encoding="utf-8")
+        set_time(path, self.time_ms)
+        return [path], sidecars
+
+    def _reference(self, path: Path) -> JsonObject:
+        size = path.stat().st_size
+        return {"path": path.name, "sizeInBytes": size, "modificationTime": self.time_ms, "tags": None}
+
+    def _parquet(self, name: str, actions: Sequence[JsonObject], *, v2: bool) -> Path:
+        held = {kind for action in actions for kind in action}
+        wanted = self.options.columns or [n for n in ACTION_FIELDS if v2 or n not in _V2_ONLY]
+        fields = {n: ACTION_FIELDS[n] for n in wanted if n in held or not self.options.own_columns}
+        if "add" in fields:
+            kept = [f for f in fields["add"] if self.options.stats_json or f.name != "stats"]
+            fields["add"] = pa.struct([*kept, *(pa.field(name, type_) for name, type_ in self.parsed.items())])
+        schema = pa.schema(list(fields.items()))
+        rows = [fitted(schema, self._completed(action)) for action in actions]
+        path = self.directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table = pa.Table.from_pylist(rows, schema=schema)
+        how = {"row_group_size": self.options.row_group_size, "use_deprecated_int96_timestamps": self.options.int96}
+        pq.write_table(table, path, **how, store_schema=False, compression=usual_codec("snappy", "none"))
+        set_time(path, self.time_ms)
+        return path
+
+    def _completed(self, action: JsonObject) -> JsonObject:
+        """The action with the parsed columns that were asked for."""
+        if "add" not in action or not self.parsed:
+            return action
+        add = action["add"]
+        names = {f.physical_name or f.name: f.type for f in self.partition}
+        return {
+            "add": {
+                **add,
+                "stats_parsed": _parsed_statistics(add.get("stats"), self.schema),
+                "partitionValues_parsed": {
+                    name: partition_value(type_, add["partitionValues"].get(name)) for name, type_ in names.items()
+                },
+            }
+        }
+
+    def _hint(self, files: Sequence[Path], sidecars: Sequence[Path], size: int, adds: int) -> JsonObject:
+        total = sum(p.stat().st_size for p in [*files, *sidecars])
+        hint: JsonObject = {"version": self.version, "size": size}
+        if self.options.kind == "multi-part":
+            hint["parts"] = self.options.parts
+        return {**hint, "sizeInBytes": total, "numOfAddFiles": adds}
+
+
+def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    match value:
+        case dict():
+            for key, item in value.items():
+                yield from _leaves(item, (*path, f'"{_encoded(key)}"'))
+        case list():
+            for index, item in enumerate(value):
+                yield from _leaves(item, (*path, str(index)))
+        case _Number():
+            yield "+".join(path), str(value)
+        case str():
+            yield "+".join(path), f'"{_encoded(value)}"'
+        case _:
+            yield "+".join(path), json.dumps(value)
+
+
+def _encoded(text: str) -> str:
+    return quote(text, safe="-._~")

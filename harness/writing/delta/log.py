@@ -1,0 +1,315 @@
+"""The `_delta_log` directory of a table that is being built: commits with their actions and times, and states.
+
+The actions of every commit are kept in memory, as parsed JSON, so that states can be computed after files are gone.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from harness.errors import RequestError
+from harness.writing.delta.document import DeltaDocument
+from harness.writing.delta.files import DataFileHandle
+from harness.writing.delta.types import JsonObject
+from harness.writing.delta.values import json_text
+from harness.writing.places import FIRST_TIMESTAMP_MS, copy_with_time, counted_uuid, set_time
+
+SECOND_MS = 1000
+STAGED_COMMITS = "_staged_commits"
+
+
+@dataclass(slots=True)
+class LogState:
+    """Actions after reconciliation: the newest of each kind, and the newest add or remove of each logical file."""
+
+    protocol: JsonObject | None = None
+    metadata: JsonObject | None = None
+    transactions: dict[str, JsonObject] = field(default_factory=dict)
+    domains: dict[str, JsonObject] = field(default_factory=dict)
+    files: dict[tuple[str, str | None], JsonObject] = field(default_factory=dict)
+
+    @property
+    def adds(self) -> list[JsonObject]:
+        """The `add` actions of live files, oldest first."""
+        return [a["add"] for a in self.files.values() if "add" in a]
+
+    @property
+    def removes(self) -> list[JsonObject]:
+        """The tombstones, oldest first."""
+        return [a["remove"] for a in self.files.values() if "remove" in a]
+
+    def apply(self, actions: Iterable[JsonObject]) -> None:
+        """Let the actions of a later commit win."""
+        for action in actions:
+            ((kind, content),) = list(action.items())[:1]
+            match kind:
+                case "protocol":
+                    self.protocol = content
+                case "metaData":
+                    self.metadata = content
+                case "txn":
+                    self.transactions[content["appId"]] = content
+                case "domainMetadata":
+                    self.domains[content["domain"]] = content
+                case "add" | "remove":
+                    key = unquote(content["path"]), vector_id(content.get("deletionVector"))
+                    self.files.pop(key, None)
+                    self.files[key] = action
+                case _:
+                    pass
+
+    def metadata_actions(self) -> list[JsonObject]:
+        """The actions that are not about files, as a checkpoint lists them."""
+        newest = {"protocol": self.protocol, "metaData": self.metadata}
+        return [
+            *({kind: content} for kind, content in newest.items() if content is not None),
+            *({"txn": t} for t in self.transactions.values()),
+            *({"domainMetadata": d} for d in self.domains.values() if not d.get("removed")),
+        ]
+
+
+class DeltaLog:
+    """Writes commits under their versions; all times are counted, one second for each version, unless given."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.commits: dict[int, list[JsonObject]] = {}
+        self.times: dict[int, int] = {}
+        self.staged: dict[int, str] = {}
+
+    @property
+    def version(self) -> int:
+        """The newest version; -1 before the first commit."""
+        return max(self.commits, default=-1)
+
+    @property
+    def hint_path(self) -> Path:
+        """The place of `_last_checkpoint` on disk."""
+        return self.directory / "_last_checkpoint"
+
+    def hint(self) -> JsonObject:
+        """The content of `_last_checkpoint`."""
+        content: JsonObject = json.loads(self.hint_path.read_text(encoding="utf-8"))
+        return content
+
+    def commit_path(self, version: int) -> Path:
+        """The place of a commit on disk: published or staged, also after it went."""
+        name = self.staged.get(version)
+        return self.directory / f"{version:020d}.json" if name is None else self.directory / STAGED_COMMITS / name
+
+    def time_of(self, version: int) -> int:
+        """The time of a commit that is written, or the default one of a commit to come, in milliseconds."""
+        return self.times.get(version, FIRST_TIMESTAMP_MS + SECOND_MS * version)
+
+    def write(self, version: int, actions: Sequence[JsonObject], raw: Sequence[str], timestamp: int) -> None:
+        """Write a commit: one line for each action, then the raw lines; its modification time is `timestamp`."""
+        self.commits[version] = copy.deepcopy(list(actions))
+        self.times[version] = timestamp
+        self.rewrite(version, raw)
+
+    def rewrite(self, version: int, raw: Sequence[str] = ()) -> None:
+        """Write the file of a commit from the actions in memory, and its time."""
+        lines = [*map(json_text, self.commits[version]), *raw]
+        self.put(self.commit_path(version), "".join(f"{line}\n" for line in lines), self.times[version])
+
+    def stage(self, version: int, *, published: bool = False) -> str:
+        """Move the file of a commit to the staged ones, as if its catalog had not published it; its name there.
+
+        published: leave a copy where it was.
+        """
+        source = self.commit_path(version)
+        name = self.staged[version] = f"{version:020d}.{counted_uuid(f'staged commit {version}')}.json"
+        target = self.commit_path(version)
+        target.parent.mkdir(exist_ok=True)
+        copy_with_time(source, target)
+        if not published:
+            source.unlink()
+        return name
+
+    def hold(self, version: int) -> bytes:
+        """Take the file of a commit away, as if only the catalog had it; its content."""
+        path = self.commit_path(version)
+        content = path.read_bytes()
+        path.unlink()
+        return content
+
+    def put(self, path: Path, text: str, time_ms: int) -> None:
+        """Write a text file of the log with a modification time."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+        set_time(path, time_ms)
+
+    def edit(self, version: int, change: Callable[[list[JsonObject]], object]) -> None:
+        """Change the actions of a commit in place and write its file again, with the same time."""
+        change(self.commits[version])
+        self.rewrite(version)
+
+    def state(self, version: int | None = None, *, first: int = 0) -> LogState:
+        """The state at a version, by the commits from `first` on."""
+        version = self.version if version is None else version
+        if version not in self.commits:
+            raise RequestError(f"The table has no version {version}; the newest is {self.version}")
+        state = LogState()
+        for number in sorted(self.commits):
+            if first <= number <= version:
+                state.apply(self.commits[number])
+        return state
+
+    def newest_state(self) -> LogState:
+        """The state at the newest version; empty before the first commit."""
+        return self.state() if self.commits else LogState()
+
+    def write_compaction(self, first: int, last: int) -> Path:
+        """Write `first.last.compacted.json`: those commits, reconciled, with their tombstones."""
+        state = self.state(last, first=first)
+        removed = [{"domainMetadata": d} for d in state.domains.values() if d.get("removed")]
+        path = self.directory / f"{first:020d}.{last:020d}.compacted.json"
+        actions = [*state.metadata_actions(), *removed, *state.files.values()]
+        self.put(path, "".join(f"{json_text(a)}\n" for a in actions), self.time_of(last))
+        return path
+
+    def write_checksum(self, version: int, extra: JsonObject) -> Path:
+        """Write `version.crc`, with the fields of `extra` added or replaced."""
+        state = self.state(version)
+        path = self.directory / f"{version:020d}.crc"
+        vectors = [a["deletionVector"] for a in state.adds if a.get("deletionVector")]
+        checksum = {
+            "tableSizeBytes": sum(a["size"] for a in state.adds),
+            "numFiles": len(state.adds),
+            "numDeletedRecordsOpt": sum(v["cardinality"] for v in vectors),
+            "numDeletionVectorsOpt": len(vectors),
+            "numMetadata": 1,
+            "numProtocol": 1,
+            "setTransactions": list(state.transactions.values()),
+            "domainMetadata": [d for d in state.domains.values() if not d.get("removed")],
+            "metadata": state.metadata,
+            "protocol": state.protocol,
+            "allFiles": state.adds,
+        }
+        self.put(path, json_text({**checksum, **extra}), self.time_of(version))
+        return path
+
+
+def vector_id(descriptor: JsonObject | None) -> str | None:
+    """The identity of a deletion vector among those of one data file (delta R1)."""
+    if descriptor is None:
+        return None
+    offset = descriptor.get("offset")
+    return f"{descriptor['storageType']}{descriptor['pathOrInlineDv']}{'' if offset is None else f'@{offset}'}"
+
+
+ROW_TRACKING_DOMAIN = "delta.rowTracking"
+CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned-preview"})
+"""Features of tables whose commits must name their transaction (frontier F4.1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A commit. Handles and raw actions may be mixed; a raw one is the content under its key.
+
+    actions: whole actions, written first. info: more fields of commitInfo, or None for a commit without one.
+    in_commit_timestamp: None: the commit's time where the table has in-commit timestamps. data_change: of adds and
+    removes made from handles.
+    """
+
+    actions: Sequence[JsonObject] = ()
+    add: Sequence[DataFileHandle | JsonObject] = ()
+    remove: Sequence[DataFileHandle | JsonObject] = ()
+    cdc: Sequence[DataFileHandle | JsonObject] = ()
+    operation: str = "WRITE"
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    info: Mapping[str, Any] | None = field(default_factory=dict)
+    in_commit_timestamp: int | None = None
+    data_change: bool = True
+
+
+def commit_actions(
+    change: Change, document: DeltaDocument, state: Callable[[], LogState], version: int, time_ms: int
+) -> list[JsonObject]:
+    """The actions of a commit in the order in which they are written; adds of handles get their row ids here.
+
+    state: of the table before the commit.
+    """
+    removes = [removal(r, time_ms, change) if isinstance(r, DataFileHandle) else r for r in change.remove]
+    tracked = _assigned_rows(document, state, [a for a in change.add if isinstance(a, DataFileHandle)], version)
+    adds = [{**a.add, "dataChange": change.data_change} if isinstance(a, DataFileHandle) else a for a in change.add]
+    kept = ("path", "partitionValues", "size")
+    files = [
+        {**{name: c.add[name] for name in kept}, "dataChange": False} if isinstance(c, DataFileHandle) else c
+        for c in change.cdc
+    ]
+    return copy.deepcopy(
+        [
+            *commit_info(change, document, time_ms),
+            *change.actions,
+            *tracked,
+            *({"remove": r} for r in removes),
+            *({"add": a} for a in adds),
+            *({"cdc": c} for c in files),
+        ]
+    )
+
+
+def commit_info(change: Change, document: DeltaDocument, time_ms: int) -> list[JsonObject]:
+    """The commitInfo action, with its in-commit timestamp where the table has them; none if it is not wanted."""
+    if change.info is None:
+        return []
+    info: JsonObject = {}
+    if change.in_commit_timestamp is not None or document.enabled("delta.enableInCommitTimestamps"):
+        asked = change.in_commit_timestamp
+        info["inCommitTimestamp"] = time_ms if asked is None else asked
+    if document.features & CATALOG_FEATURES:
+        info["txnId"] = str(counted_uuid(f"commit at {time_ms}"))
+    return [
+        {
+            "commitInfo": {
+                **info,
+                "timestamp": time_ms,
+                "operation": change.operation,
+                "operationParameters": dict(change.parameters),
+                "engineInfo": "harness",
+                **change.info,
+            }
+        }
+    ]
+
+
+def removal(handle: DataFileHandle, time_ms: int, change: Change) -> JsonObject:
+    """The `remove` action of a file as it stands now, with its deletion vector."""
+    kept = ("partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+    return {
+        "path": handle.path,
+        "deletionTimestamp": time_ms,
+        "dataChange": change.data_change,
+        "extendedFileMetadata": True,
+        **{name: handle.add[name] for name in kept if name in handle.add},
+    }
+
+
+def _assigned_rows(
+    document: DeltaDocument, state: Callable[[], LogState], handles: Iterable[DataFileHandle], version: int
+) -> list[JsonObject]:
+    """Give row ids to the files that have none, if the table tracks rows; the new high-water mark as an action."""
+    if "rowTracking" not in document.features:
+        return []
+    mark = _high_water_mark(state())
+    new = [h for h in handles if "baseRowId" not in h.add]
+    for handle in new:
+        handle.add["baseRowId"] = mark + 1
+        handle.add["defaultRowCommitVersion"] = version
+        mark += handle.num_records
+    configuration = json_text({"rowIdHighWaterMark": mark})
+    domain = {"domain": ROW_TRACKING_DOMAIN, "configuration": configuration, "removed": False}
+    return [{"domainMetadata": domain}] if new else []
+
+
+def _high_water_mark(state: LogState) -> int:
+    """The largest row id ever given out; -1 before the first."""
+    domain = state.domains.get(ROW_TRACKING_DOMAIN)
+    return -1 if domain is None else int(json.loads(domain["configuration"])["rowIdHighWaterMark"])

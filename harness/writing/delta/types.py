@@ -1,0 +1,212 @@
+"""Delta types on the writer's side: type text to the JSON of `schemaString`, and that JSON to the logical type model.
+
+Written from the protocol and without the reader's code, so that a mistake in one of them does not cancel itself.
+Spec: Delta, "Schema Serialization Format".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Any, TypeAlias
+
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FloatType,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    Type,
+    UnknownType,
+    VariantType,
+    children,
+)
+from harness.writing.iceberg.evolution import with_children
+from harness.writing.iceberg.types import TypeText
+
+JsonObject: TypeAlias = dict[str, Any]
+"""An object of JSON that is written, such as an action or a field of a schema."""
+SchemaText: TypeAlias = Mapping[str, Any]
+
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+COLUMN_ID = "delta.columnMapping.id"
+CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+
+_TOKEN = re.compile(r"\s*([<>(),:]|[^\s<>(),:]+)")
+_CHARACTERS = re.compile(r"\b(?:var)?char\(\d+\)")
+_ALIASES = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte", "list": "array"}
+_SIMPLE: dict[str, Type] = {
+    "boolean": BooleanType(),
+    "byte": IntegerType(8),
+    "short": IntegerType(16),
+    "integer": IntegerType(32),
+    "long": IntegerType(64),
+    "float": FloatType(32),
+    "double": FloatType(64),
+    "date": DateType(),
+    "timestamp": TimestampType("us", utc=True),
+    "timestamp_ntz": TimestampType("us"),
+    "string": StringType(),
+    "binary": BinaryType(),
+    "variant": VariantType(),
+    "void": UnknownType(),
+}
+
+
+def schema_json(schema: SchemaText | Schema) -> JsonObject:
+    """The `schemaString` document of a schema.
+
+    schema: {name: type text} (see `parse_type`), whose values may be JSON types too; a document itself; or a logical
+    schema, whose ids and physical names become column-mapping annotations where it has physical names.
+    """
+    if isinstance(schema, Schema):
+        return {"type": "struct", "fields": [_field_of(f) for f in schema.fields]}
+    if schema.get("type") == "struct" and isinstance(schema.get("fields"), list):
+        return dict(schema)
+    return {"type": "struct", "fields": [field_json(name, text) for name, text in schema.items()]}
+
+
+def field_json(name: str, type_text: str | JsonObject) -> JsonObject:
+    """A field with the type that the text spells; char and varchar go into its metadata (delta T4)."""
+    if not isinstance(type_text, str):
+        return {"name": name, "type": type_text, "nullable": True, "metadata": {}}
+    type_, nullable = parse_type(_CHARACTERS.sub("string", type_text))
+    metadata = {}
+    if _CHARACTERS.search(type_text):
+        metadata[CHAR_VARCHAR] = type_text.removesuffix("not null").strip()
+    return {"name": name, "type": type_, "nullable": nullable, "metadata": metadata}
+
+
+def parse_type(text: str) -> tuple[Any, bool]:
+    """The JSON type that the text spells, and whether it may be null.
+
+    `int`, `decimal(9, 2)`, `timestamp` (an instant), `timestamp_ntz`, `void`, `array<string not null>`,
+    `map<string, int>`, `struct<a: int not null, b: struct<c: string>>`. A name that Delta does not know stays as it is.
+    """
+    type_, required = TypeText[Any](_TOKEN.findall(text), _parse_bare).whole(text, "array<string>")
+    return type_, not required
+
+
+def schema_of(document: JsonObject, *, mapped: bool) -> Schema:
+    """The logical schema of a `schemaString` document.
+
+    mapped: whether column mapping is on; then fields have the ids and physical names of their annotations, which
+    otherwise mean nothing. Fields without an id, elements, keys and values get ids above 1,000,000.
+    """
+    schema = Schema(fields=_fields(document["fields"], count(1_000_001)))
+    return schema if mapped else Schema(fields=_unmapped(schema.fields))
+
+
+def struct_fields(json_type: object) -> Iterator[JsonObject]:
+    """Every struct field at every level of a JSON type, parents first."""
+    if not isinstance(json_type, dict):
+        return
+    for f in json_type.get("fields", ()):
+        yield f
+        yield from struct_fields(f["type"])
+    for part in ("elementType", "keyType", "valueType"):
+        yield from struct_fields(json_type.get(part))
+
+
+def type_names(json_type: object) -> Iterator[str]:
+    """The names of all primitive types in a JSON type."""
+    match json_type:
+        case str():
+            yield json_type
+        case dict():
+            for part in ("elementType", "keyType", "valueType"):
+                if part in json_type:
+                    yield from type_names(json_type[part])
+            for f in json_type.get("fields", ()):
+                yield from type_names(f["type"])
+        case _:
+            pass
+
+
+def _fields(documents: list[JsonObject], ids: Iterator[int]) -> tuple[Field, ...]:
+    return tuple(
+        Field(
+            id=f["metadata"].get(COLUMN_ID) or next(ids),
+            name=f["name"],
+            type=_type(f["type"], ids),
+            required=not f["nullable"],
+            physical_name=f["metadata"].get(PHYSICAL_NAME),
+        )
+        for f in documents
+    )
+
+
+def _unmapped(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    return tuple(
+        replace(f, physical_name=None, type=with_children(f.type, _unmapped(children(f.type)))) for f in fields
+    )
+
+
+def _type(json_type: object, ids: Iterator[int]) -> Type:
+    match json_type:
+        case {"type": "struct", "fields": fields}:
+            return StructType(_fields(fields, ids))
+        case {"type": "array", "elementType": element, "containsNull": nullable}:
+            return ListType(Field(id=next(ids), name="element", type=_type(element, ids), required=not nullable))
+        case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": nullable}:
+            return MapType(
+                Field(id=next(ids), name="key", type=_type(key, ids), required=True),
+                Field(id=next(ids), name="value", type=_type(value, ids), required=not nullable),
+            )
+        case str() if json_type.startswith("decimal"):
+            precision, scale = re.findall(r"\d+", json_type) or ("10", "0")
+            return DecimalType(int(precision), int(scale))
+        case _:
+            return _SIMPLE.get(str(json_type), OpaqueType(str(json_type)))
+
+
+def _field_of(f: Field) -> JsonObject:
+    mapped = {} if f.physical_name is None else {COLUMN_ID: f.id, PHYSICAL_NAME: f.physical_name}
+    return {"name": f.name, "type": _json_of(f.type), "nullable": not f.required, "metadata": mapped}
+
+
+def _json_of(type_: Type) -> object:
+    match type_:
+        case StructType(fields=fields):
+            return {"type": "struct", "fields": [_field_of(f) for f in fields]}
+        case ListType(element=element):
+            return {"type": "array", "elementType": _json_of(element.type), "containsNull": not element.required}
+        case MapType(key=key, value=value):
+            parts = {"keyType": _json_of(key.type), "valueType": _json_of(value.type)}
+            return {"type": "map", **parts, "valueContainsNull": not value.required}
+        case DecimalType(precision=precision, scale=scale):
+            return f"decimal({precision},{scale})"
+        case _:
+            return next((name for name, known in _SIMPLE.items() if known == type_), str(type_))
+
+
+def _parse_bare(word: str, text: TypeText[Any]) -> object:
+    name = _ALIASES.get(word.lower(), word)
+    match name:
+        case "struct" if text.tokens[:2] == ["<", ">"]:
+            del text.tokens[:2]
+            return {"type": "struct", "fields": []}
+        case "struct":
+            members = [{"name": n, "type": t, "nullable": not r, "metadata": {}} for n, t, r in text.members()]
+            return {"type": "struct", "fields": members}
+        case "array":
+            ((element, required),) = text.arguments(1)
+            return {"type": "array", "elementType": element, "containsNull": not required}
+        case "map":
+            (key, _), (value, required) = text.arguments(2)
+            return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": not required}
+        case _ if text.tokens[:1] == ["("]:
+            return f"{name}({text.words(')')})"
+        case _:
+            return name

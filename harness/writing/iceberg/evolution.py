@@ -1,0 +1,136 @@
+"""Schema changes as functions from schema to schema. Paths are dotted names; `element`, `key` and `value` lead into
+lists and maps. The schema ids stay: the table numbers its schemas.
+
+Spec: Iceberg, "Schema Evolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import TypeAlias
+
+from harness.errors import RequestError
+from harness.metadata.model.schema import Field, ListType, MapType, Schema, StructType, Type, children
+from harness.writing.places import FieldPath
+
+_Siblings: TypeAlias = tuple[Field, ...]
+
+
+def find_field(schema: Schema, path: FieldPath) -> Field:
+    """The field at a path; a text that is a whole column name means that column, dots or not.
+
+    Raises:
+        RequestError: there is none.
+    """
+    return _locate(schema, path)[-1]
+
+
+def chain_of(schema: Schema, field_id: int) -> tuple[Field, ...]:
+    """The fields from the top level down to the one with this id.
+
+    Raises:
+        RequestError: there is none.
+    """
+    found = _chain(schema.fields, field_id)
+    if found is None:
+        raise RequestError(f"No field has the id {field_id}; the columns are {', '.join(schema.names())}")
+    return found
+
+
+def projected(fields: _Siblings, ids: Collection[int]) -> _Siblings:
+    """The fields with these ids, whole, and the structs above them; all optional."""
+    kept = []
+    for f in fields:
+        if f.id in ids:
+            kept.append(replace(f, required=False))
+        elif isinstance(f.type, StructType) and (inner := projected(f.type.fields, ids)):
+            kept.append(replace(f, required=False, type=StructType(inner)))
+    return tuple(kept)
+
+
+def renamed(fields: _Siblings, names: dict[int, str]) -> _Siblings:
+    """The fields with other names, by id, at every level."""
+    return tuple(
+        replace(f, name=names.get(f.id, f.name), type=with_children(f.type, renamed(children(f.type), names)))
+        for f in fields
+    )
+
+
+def add(schema: Schema, parent: FieldPath | None, field: Field) -> Schema:
+    """The schema with one more field at the end of the top level, or of the struct at `parent`."""
+    return _within(schema, None if parent is None else find_field(schema, parent), lambda level: (*level, field))
+
+
+def drop(schema: Schema, path: FieldPath) -> Schema:
+    """The schema without a field."""
+    return _among(schema, path, lambda level, last: tuple(f for f in level if f.id != last.id))
+
+
+def change(schema: Schema, path: FieldPath, how: Callable[[Field], Field]) -> Schema:
+    """The schema with one field changed by `how`."""
+    return _among(schema, path, lambda level, last: tuple(how(f) if f.id == last.id else f for f in level))
+
+
+def move(schema: Schema, path: FieldPath, index: int) -> Schema:
+    """The schema with one field at another 0-based place among its siblings."""
+
+    def reorder(level: _Siblings, last: Field) -> _Siblings:
+        others = [f for f in level if f.id != last.id]
+        return (*others[:index], last, *others[index:])
+
+    return _among(schema, path, reorder)
+
+
+def _among(schema: Schema, path: FieldPath, how: Callable[[_Siblings, Field], _Siblings]) -> Schema:
+    """The schema with the field at a path and its siblings replaced by what `how` makes of them."""
+    *above, last = _locate(schema, path)
+    return _within(schema, above[-1] if above else None, lambda level: how(level, last))
+
+
+def _locate(schema: Schema, path: FieldPath) -> tuple[Field, ...]:
+    whole = {f.name: f for f in schema.fields}
+    if isinstance(path, str) and path in whole:
+        return (whole[path],)
+    parts = tuple(path.split(".")) if isinstance(path, str) else path
+    for names, f in schema.walk():
+        if names == parts:
+            return chain_of(schema, f.id)
+    raise RequestError(f"No column {'.'.join(parts)!r}; the columns are {', '.join(schema.names())}")
+
+
+def _chain(fields: _Siblings, field_id: int) -> tuple[Field, ...] | None:
+    for f in fields:
+        if f.id == field_id:
+            return (f,)
+        below = _chain(children(f.type), field_id)
+        if below is not None:
+            return (f, *below)
+    return None
+
+
+def with_children(type_: Type, level: tuple[Field, ...]) -> Type:
+    """The nested type with these fields in the places of its own; a primitive type stays."""
+    match type_:
+        case StructType():
+            return StructType(level)
+        case ListType():
+            return ListType(*level)
+        case MapType():
+            return MapType(*level)
+        case _:
+            return type_
+
+
+def _within(schema: Schema, parent: Field | None, how: Callable[[_Siblings], _Siblings]) -> Schema:
+    """The schema with the children of `parent` (None: the top level) replaced by what `how` makes of them."""
+
+    def visit(level: _Siblings) -> _Siblings:
+        result = []
+        for f in level:
+            below = children(f.type)
+            changed = how(below) if parent is not None and f.id == parent.id else visit(below)
+            result.append(replace(f, type=with_children(f.type, changed)) if below or changed else f)
+        return tuple(result)
+
+    return replace(schema, fields=how(schema.fields) if parent is None else visit(schema.fields))

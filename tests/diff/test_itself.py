@@ -1,0 +1,279 @@
+"""A reader against itself: a right one agrees, and each fault shows where it must; expectations by hand."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.cli import main
+from harness.diff.result import BatchOutcome
+from harness.errors import EngineError
+from harness.slices.pulling import make
+from harness.suite import asking
+from harness.suite.agreement import agreement_of
+from harness.suite.asking import Ask, Copies
+from harness.suite.itself import shapes_of
+from harness.suite.own import OwnReader
+from harness.suite.scenarios.building import build
+from harness.suite.scenarios.loading import find
+from harness.writing.iceberg.builder import IcebergTable
+
+FIRST, SECOND = [(1, "a"), (2, "b"), (3, None), (4, "d")], [(5, "a"), (6, "b")]
+
+
+def written(place, *files):
+    t = IcebergTable.create(place / "t", {"id": "long", "s": "string"})
+    for rows in files:
+        t.append(t.write_data([{"id": i, "s": s} for i, s in rows]))
+    return str(t.store.directory)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Ids 1 to 4, whose texts are a, b, null and d, of one file."""
+    return written(tmp_path, FIRST)
+
+
+@pytest.fixture
+def two_files(tmp_path):
+    """The same, and a second file of the ids 5 and 6."""
+    return written(tmp_path, FIRST, SECOND)
+
+
+def different(batch):
+    return {entry.name: entry.message for entry in batch.entries if entry.outcome is not BatchOutcome.EQUAL}
+
+
+def test_harness_agrees_with_itself(table):
+    found = harness.against_itself(harness.open_table(table).snapshot())
+    names = [entry.name for entry in found.entries]
+    assert different(found) == {}
+    # The texts a, b, d: the least, the middle and the greatest; each filter gives parts, a count and another column.
+    assert [name for name in names if name.endswith("or not, or null") and name.startswith("s")] == [
+        f"s {condition}, or not, or null"
+        for condition in ("IS NULL", "= 'b'", "IN ('a', 'd')", "= 'a'", "= 'd'", "< 'b'", "<> 'b'")
+    ]
+    assert names[:5] == ["count(*)", "all rows again", "columns in reverse", "column id alone", "column s alone"]
+    # Limits of 1, 2 and 5; two numbers of threads; batches; rows and count of three copies. There is no moment before.
+    # Each of seven conditions on both columns gives parts, a count and another column, with values also parameters;
+    # one of each column a limit, a union and a read of the copy without statistics.
+    assert len(names) == 5 + 3 + 2 + 1 + 3 * 2 + 2 * (7 * 3 + 6 + 3)
+    assert "1 read declined (splits)" in found.title
+
+
+def test_filters_leave_out_dates_that_python_lacks(tmp_path):
+    """Days 4,000,000 and -4,000,000 lie in the years 12921 and -8982."""
+    t = IcebergTable.create(tmp_path / "t", {"d": "date"})
+    t.append(t.write_data([{"d": day} for day in (4_000_000, -4_000_000, 0)]))
+    found = harness.against_itself(harness.open_table(str(t.store.directory)).snapshot())
+    assert different(found) == {}
+    assert "d = DATE '1970-01-01', or not, or null" in [entry.name for entry in found.entries]
+
+
+def of_scenarios(names, engine="duckdb", step=1):
+    """The tables of scenarios that an engine reads, the number of checks, and the checks that are not equal."""
+    tables = checks = 0
+    wrong = []
+    scenarios = sorted({each.name: each for name in names for each in find(name)}.items())[::step]
+    for name, scenario in scenarios:
+        with TemporaryDirectory() as place:
+            found = agreement_of(build(scenario, Path(place) / "t"), OwnReader(engine), engine, shapes_of(None))
+        if found is not None:
+            tables, checks = tables + 1, checks + found.checks
+            wrong += [(name, each.entry.name, each.entry.message) for each in found.violations]
+    return tables, checks, wrong
+
+
+FEW = ("iceberg/deletes/global-equality-delete", "iceberg/deletes/moved-table-v3", "delta/deletion-vectors/inline")
+
+
+@pytest.mark.parametrize(("engine", "least"), [("duckdb", 80), ("oracle", 30)])
+def test_an_engine_agrees_with_itself_on_tables_with_deletes(engine, least):
+    tables, checks, wrong = of_scenarios(FEW, engine)
+    assert (tables, wrong) == (3, [])
+    assert checks > least
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::harness.HarnessWarning")
+def test_duckdb_agrees_with_itself_on_every_tenth_scenario():
+    tables, checks, wrong = of_scenarios(["*"], step=10)
+    assert wrong == []
+    assert tables > 25
+    assert checks > 800
+
+
+@pytest.mark.parametrize(("shape", "expected"), [("moved", (1, 2)), ("order", (1, 4)), ("statistics", (0, 2))])
+def test_a_copy_is_made_as_it_is_called(two_files, shape, expected):
+    """The newest file is listed first, but in the reverse order; bounds skip one of both files, where there are any."""
+    snapshot = harness.open_table(two_files).snapshot()
+    with Copies(snapshot) as copies:
+        copy = copies.of(shape)
+        assert copy.to_arrow().num_rows == 6
+        skipped, first = len(copy.plan(where="id = 4").skipped), copy.plan().files["record_count"][0].as_py()
+        assert (skipped, first) == expected
+        place = Path(copy.source.location)
+        links = {file.stat().st_nlink for file in place.rglob("data/*.parquet")}
+        assert (links == {1}) == (shape == "moved")  # the copies after the first share its files
+    assert not place.exists()
+
+
+def test_a_copy_with_other_deletes_is_refused(two_files, monkeypatch):
+    """A copy is held to the plan of the table: here it is one of another table."""
+    snapshot = harness.open_table(two_files).snapshot()
+    older = harness.open_table(two_files).snapshot(snapshot.source.snapshots()[0]["id"])
+    monkeypatch.setattr(asking, "make", lambda _, place, request: make(older, place, request))
+    found = harness.against_itself(snapshot, shapes=["moved"])
+    assert [(entry.outcome, entry.name) for entry in found.entries] == [(BatchOutcome.FAILED, "moved")]
+    assert "has other files or deletes than the table" in found.entries[0].message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("reader", "wrong"),
+    [
+        ("Right", {}),
+        ("CountsAll", {"count(*) where id = 1": "counted 4, read 1 row"}),
+        ("SkipsTooMuch", {"id = 4, or not, or null": "1 row only on the left"}),
+        ("NullIsNoMatch", {"s < 'b', or not, or null": "1 row only on the right"}),
+        ("ForgetsFilter", {"s where id = 1": "3 rows only on the right"}),
+    ],
+)
+def test_a_fault_of_a_reader_shows(table, reader, wrong):
+    found = different(harness.against_itself(harness.open_table(table).snapshot(), f"naive_readers:{reader}"))
+    assert {name: found.get(name) for name in wrong} == wrong
+    assert bool(found) == bool(wrong)
+    if reader in ("SkipsTooMuch", "NullIsNoMatch"):
+        assert not any(name.startswith(("column", "count(*)", "all")) for name in found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("reader", "shape", "wrong"),
+    [
+        ("Planned", None, None),
+        ("LimitsWithoutFilter", "limit", "limit 1 where id = 4"),
+        ("LimitsTooLate", "limit", "limit 3"),
+        ("OneFilter", "twice", "id = 4, and not, by one query"),
+        ("loses_by_threads", "threads", "by 4 threads"),
+        ("loses_by_batches", "batches", "by batches of 1 row"),
+        ("loses_by_splits", "splits", "by splits of 100 bytes"),
+        ("RemembersPlaces", "moved", "all rows, moved"),
+        ("ReadsOneFile", "order", "all rows, order"),
+        ("NeedsBounds", "statistics", "id = 4, statistics"),
+    ],
+)
+def test_a_fault_shows_by_its_shape(two_files, reader, shape, wrong):
+    snapshot = harness.open_table(two_files).snapshot()
+    found = harness.against_itself(snapshot, f"naive_readers:{reader}", shapes=shape and [shape])
+    assert (wrong in different(found)) if wrong else (different(found) == {})
+
+
+@pytest.mark.slow
+def test_a_difference_comes_with_both_queries_and_the_command(two_files):
+    snapshot = harness.open_table(two_files).snapshot()
+    found = harness.against_itself(snapshot, "naive_readers:OneFilter", shapes=["twice"])
+    (entry,) = [each for each in found.entries if each.name == "s = 'b', and not, by one query"]
+    assert [*entry.asked] == [
+        "both reads:",
+        "  SELECT * FROM t WHERE \"s\" = 'b'",
+        "  SELECT * FROM t WHERE NOT (\"s\" = 'b')",
+        "s = 'b', and not, by one query:",
+        "  SELECT * FROM t WHERE \"s\" = 'b' UNION ALL SELECT * FROM t WHERE NOT (\"s\" = 'b')",
+        "again:",
+        f"  harness diff {two_files} --engines naive_readers:OneFilter --against-itself --shapes twice",
+    ]
+    assert entry.report.startswith("both reads:\n")
+    assert "  -  4   'd'" in entry.report
+    copied, _ = harness.against_itself(snapshot, "naive_readers:ReadsOneFile", shapes=["order"]).entries
+    assert [*copied.asked[-2:]] == [
+        f"  harness pull {two_files} copy --reverse",
+        f"  harness diff {two_files} copy --engines naive_readers:ReadsOneFile",
+    ]
+
+
+def test_the_command_says_what_disagrees(table, capsys):
+    """Both columns have seven counts, by conditions, beside the count of all rows; a copy has rows and a count."""
+    assert main(["diff", table, "--against-itself", "--shapes", "counts,moved", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert "against itself, 17 checks of 4 rows" in document["title"]
+    assert {tuple(entry["asked"]) for entry in document["entries"]} == {()}
+    assert main(["diff", table, "--against-itself", "--shapes", "mooved"]) == 2
+    assert "Unknown shape 'mooved': there are counts, again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["diff", "t"], ["scenarios", "run"]])
+def test_shapes_need_to_be_asked_for_a_reader_against_itself(capsys, command):
+    assert main([*command, "--shapes", "moved"]) == 2
+    assert "--shapes goes with --against-itself alone" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_run_of_the_suite_lists_violations_by_reader_and_shape(tmp_path, capsys):
+    """A reader of the first file that the metadata lists reads the table wrongly, and the copy in another wrong way."""
+    scenario = tmp_path / "two.yaml"
+    scenario.write_text(TWO_FILES, "utf-8")
+    engines = ["--engines", "duckdb,naive_readers:ReadsOneFile"]
+    asked = ["scenarios", "run", str(scenario), *engines, "--against-itself", "--shapes", "order,again"]
+    assert main(asked) == 1
+    text = capsys.readouterr().out
+    assert "AGAINST ITSELF  reads-one-file::two  order: all rows, order: 1 row only on the left" in text
+    told = [line.split() for line in text.splitlines() if line.startswith(("against", "duckdb ", "reads-one"))]
+    assert told[-3:] == [
+        ["against", "itself", "tables", "checks", "violations", "order"],
+        ["duckdb", duckdb.__version__, "1", "3", "0", "0"],
+        ["reads-one-file", "0.1", "1", "3", "1", "1"],
+    ]
+    main([*asked, "--format", "json"])
+    cases = json.loads(capsys.readouterr().out)["cases"]
+    assert [len(case["against_itself"]["violations"]) for case in cases] == [0, 1]
+    assert cases[1]["against_itself"]["violations"][0]["shape"] == "order"
+
+
+TWO_FILES = """
+title: Two files of one row
+format: iceberg
+clauses: [iceberg 4.1]
+features: [v2]
+table: {format-version: 2, schema: {id: long, s: string}}
+history:
+  - append: [{data: a, rows: [[1, x]]}]
+  - append: [{data: b, rows: [[2, y]]}]
+expect:
+  rows: [[1, x], [2, y]]
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--keys", "id"],
+        ["--engines", "duckdb,spark"],
+        ["--where", "id = 1"],
+        ["{table}"],
+        ["--group-by", "s"],
+        ["--schema-only"],
+        ["--sample-keys", "2"],
+        ["--exclude", "s"],
+        ["--trim"],
+        ["--strict", "types"],
+    ],
+)
+def test_other_ways_of_comparing_do_not_go_with_it(table, capsys, words):
+    assert main(["diff", table, *(word.format(table=table) for word in words), "--against-itself"]) == 2
+    assert "takes one table and one engine" in capsys.readouterr().err
+
+
+def test_a_column_that_comes_twice_is_an_error_of_the_reader(tmp_path):
+    def read(plan, options):
+        return pa.table([[1], [2]], names=["a.b", "a.b"])
+
+    engine = SimpleNamespace(name="twice", options=frozenset, read=read, to_arrow=read, count=len, version=str)
+    built = build(find("delta/log/bare-removals")[0], tmp_path)
+    with pytest.raises(EngineError, match=r"twice gives column a\.b twice"):
+        asking.Reads(harness.open_table(built.address).snapshot(), engine).rows(Ask())

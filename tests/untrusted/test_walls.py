@@ -1,0 +1,139 @@
+"""What the kernel is told to hold a worker to: the filter of system calls, and a control group. Starts no process."""
+
+import struct
+
+import pytest
+
+from harness.untrusted import seccomp
+from harness.untrusted.bounds import Bounds
+from harness.untrusted.cgroups import own_group
+from harness.untrusted.seccomp import NUMBERS
+
+
+def verdict(code, audit, number, arguments=()):
+    """What a filter says of a call: its last word."""
+    data = struct.pack("=iIQ6Q", number, audit, 0, *arguments, *[0] * (6 - len(arguments)))
+    steps, at, value = list(struct.iter_unpack("<HBBI", code)), 0, 0
+    while True:
+        (kind, yes, no, operand), at = steps[at], at + 1
+        match kind:
+            case 0x20:
+                (value,) = struct.unpack_from("=I", data, operand)
+            case 0x54:
+                value &= operand
+            case 0x15 | 0x35:
+                at += yes if (value == operand if kind == 0x15 else value >= operand) else no
+            case _:
+                return operand
+
+
+ALLOWED, REFUSED, UNKNOWN = 0x7FFF0000, 0x00050000 | 1, 0x00050000 | 38
+OWN, OTHER = 1000, 1001
+
+
+CALLS: dict[int, list[tuple]] = {
+    ALLOWED: [
+        ("read",),
+        ("futex",),
+        ("faccessat2",),
+        ("kill", OWN),
+        ("tgkill", OWN),
+        ("prlimit64", 0),
+        ("prlimit64", 1 << 32),  # the kernel takes the lower half
+        ("clone", 0x3D0F00),
+        ("clone", 0x7D0F00),  # as glibc makes threads, and musl
+        ("fcntl", 3, 3),
+        ("ioctl", 3, 0x5401),
+        ("socketpair", 1, 1 | 0o2000000),
+        ("sendto", 3, 1, 1, 0, 0),
+    ],
+    REFUSED: [
+        ("socket",),
+        ("memfd_create",),
+        ("fchmodat",),
+        ("kill", 0),
+        ("kill", OTHER),
+        ("tgkill", OTHER),
+        ("prlimit64", OTHER),
+        ("sched_getaffinity", OTHER),
+        ("sched_setaffinity", 0),
+        ("clone", 0x3D0F00 | 17),
+        ("clone", 17),
+        ("clone", 0x4000 | 0x100 | 17),  # the last as vfork
+        ("fcntl", 3, 10),
+        ("socketpair", 1, 2),
+        ("socketpair", 16, 1),
+        ("sendto", 3, 1, 1, 0, 1 << 40),
+    ],
+    UNKNOWN: [("clone3",), ("pidfd_open",)],
+    0x00050000 | 25: [("ioctl", 3, 0x5412)],
+}
+
+
+@pytest.mark.parametrize(("machine", "audit"), [("x86_64", 0xC000003E), ("aarch64", 0xC00000B7)])
+@pytest.mark.parametrize(("comes", "call"), [(comes, call) for comes, calls in CALLS.items() for call in calls])
+def test_the_filter_on_both_machines(machine, audit, comes, call):
+    code = seccomp.program(machine, OWN, told=False)
+    assert verdict(code, audit, NUMBERS[machine][call[0]], call[1:]) == comes
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "comes"),
+    [
+        ("prlimit64", (0, 7, 0), ALLOWED),
+        ("prlimit64", (0, 7, 1 << 40), REFUSED),
+        ("prctl", (22,), 0x00050000 | 22),
+        ("read", (), ALLOWED),
+    ],
+)
+def test_limits_stay_once_they_are_set(call, arguments, comes):
+    for machine, audit in (("x86_64", 0xC000003E), ("aarch64", 0xC00000B7)):
+        assert verdict(seccomp.sealed(machine, OWN), audit, NUMBERS[machine][call], arguments) == comes
+
+
+def test_calls_of_other_kinds():
+    """Numbers of another machine, and x86_64's second set; what a work needs besides is asked for by name."""
+    code = seccomp.program("x86_64", OWN, told=False)
+    assert verdict(code, 0x40000003, 1) == 0x80000000
+    assert verdict(code, 0xC000003E, 0x40000000) == UNKNOWN
+    assert verdict(code, 0xC000003E, NUMBERS["x86_64"]["utimensat"]) == REFUSED
+    more = seccomp.program("x86_64", OWN, ["utimensat"], told=True)
+    assert verdict(more, 0xC000003E, NUMBERS["x86_64"]["utimensat"]) == ALLOWED
+    assert verdict(more, 0xC000003E, NUMBERS["x86_64"]["socket"]) == 0x7FC00000
+
+
+@pytest.mark.parametrize(
+    ("own", "controllers", "made"),
+    [
+        ("0::/user/app/shell.scope", {"user/app": "cpu memory pids"}, "user/app"),
+        ("0::/user/app", {"user/app": "memory pids"}, "user/app"),
+        ("0::/", {".": "memory pids"}, "."),
+        ("0::/user/app", {"user/app": "memory"}, None),
+        ("0::/user/app", {}, None),
+        ("4:memory:/user", {"user": "memory pids"}, None),
+    ],
+)
+def test_a_group_is_made_where_its_controllers_are_handed_over(tmp_path, own, controllers, made):
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text(f"{own}\n")
+    mounts = ["1 0 0:1 / / rw - ext4 /dev/x rw", "2 1 0:2 / /cg rw shared:1 - cgroup2 cgroup2 rw"]
+    mounts.append("3 1 0:3 / /fast rw - tmpfs tmpfs rw")
+    (tmp_path / "proc/self/mountinfo").write_text("\n".join(mounts))
+    (tmp_path / "cg/user/app/shell.scope").mkdir(parents=True)
+    for where, text in controllers.items():
+        (tmp_path / "cg" / where / "cgroup.subtree_control").write_text(text)
+    bounds = Bounds(memory_bytes=1, scratch_bytes=1 << 40, threads=7)
+    with own_group(bounds, "/fast/scratch", system=tmp_path) as group:
+        group.take(77)
+        groups = [path for path in tmp_path.rglob("harness-untrusted-*") if path.is_dir()]
+        assert [str(path.parent.relative_to(tmp_path / "cg")) for path in groups] == ([] if made is None else [made])
+        for path in groups:
+            assert (path / "cgroup.procs").read_text() == "77"
+            assert (path / "pids.max").read_text() == str(7 + 64)
+            assert (path / "memory.max").read_text() == str(1 + (512 << 20) + (1 << 40))
+            (path / "memory.events").write_text("oom 2\noom_kill 1\n")
+        assert group.ran_out_of_memory() is (made is not None)
+        for path in groups:  # as a group goes, whose files are none
+            for file in path.iterdir():
+                file.unlink()
+    assert list(tmp_path.rglob("harness-untrusted-*")) == []
