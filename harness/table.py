@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from harness.metadata.tables.history import History
     from harness.metadata.tables.reading import MetadataTable
     from harness.snapshot import FormatTable
-    from harness.storage.configuration import Renewal
+    from harness.storage.renewal import Renewal
 
 _FORMATS = ("iceberg", "delta")
 _FORMAT_OF_OPTION = {

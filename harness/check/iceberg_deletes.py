@@ -8,7 +8,7 @@ from harness.check.iceberg import SnapshotFiles
 from harness.check.rules import Found, Reads, Severity, refused, rule
 from harness.errors import HarnessError
 from harness.metadata.deletes.puffin import PuffinFile, open_puffin, read_deletion_vector
-from harness.metadata.iceberg.deletes import DeleteScope, check_entry, path_bounds, vector_of
+from harness.metadata.iceberg.delete_scope import DeleteScope, check_entry, path_bounds, vector_of
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
 from harness.metadata.iceberg.planned_deletes import key_columns
 from harness.storage.paths import RecordedPath

@@ -23,7 +23,7 @@ from harness.storage.threads import Lock
 
 if TYPE_CHECKING:
     from harness.storage.clients import Client
-    from harness.storage.configuration import Renewal
+    from harness.storage.renewal import Renewal
 
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
 from harness.metadata.iceberg.columns.entries import from_entries
-from harness.metadata.iceberg.deletes import DeleteIndex, DeleteScope
+from harness.metadata.iceberg.delete_scope import DeleteIndex, DeleteScope
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.planned_deletes import may_hit

@@ -12,9 +12,9 @@ import pytest
 
 from harness.cli import main
 from harness.errors import MissingFileError, StorageError
-from harness.storage import clients, configuration
+from harness.storage import clients, renewal
 from harness.storage.clients import Traffic
-from harness.storage.configuration import Renewal
+from harness.storage.renewal import Renewal
 from harness.storage.stores import Storage
 from harness.writing.delta.builder import DeltaTable
 
@@ -173,7 +173,7 @@ def test_a_throttled_file_is_not_taken_for_absent(store: Storage, time: Time) ->
 def clock(monkeypatch) -> list[int]:
     """What time it is, in its only item; in milliseconds."""
     now = [0]
-    monkeypatch.setattr(configuration, "_now_ms", lambda: now[0])
+    monkeypatch.setattr(renewal, "_now_ms", lambda: now[0])
     return now
 
 

@@ -9,7 +9,7 @@ from drawn.repro import reproducing
 from drawn.strategies import histories
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from harness.metadata.iceberg import deletes
+from harness.metadata.iceberg import delete_scope
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.loading import load
 from harness.suite.scenarios.verifying import read_with, verify
@@ -27,7 +27,7 @@ SETTINGS = settings(
 
 def plant(monkeypatch) -> None:
     """Equality deletes hit files of their own sequence number."""
-    monkeypatch.setattr(deletes, "bisect_right", bisect_left)
+    monkeypatch.setattr(delete_scope, "bisect_right", bisect_left)
 
 
 def verdicts(directory, tmp_path):

@@ -271,7 +271,9 @@ def _has_float_fields(stored: PhysicalField) -> bool:
 
 
 def converted(access: Column, physical: PhysicalField, wanted: dt.Field) -> Column:
-    """Single values, shown as `types.natural(physical)`, as the storage_type of the wanted type.
+    """Return single values, shown as `types.natural(physical)`, as the storage_type of the wanted type.
+
+    A promotion of a column (int to long, float to double, a decimal to more digits) is a cast.
 
     Raises SchemaMismatchError: there is no exact conversion.
     """

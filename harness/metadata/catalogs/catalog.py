@@ -12,7 +12,7 @@ from harness.storage.paths import place, shown
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
-    from harness.storage.configuration import Lent, Renewal
+    from harness.storage.renewal import Lent, Renewal
 
 # Names of tables and namespaces: the parts of `sales.orders`, and how they are written.
 
@@ -172,7 +172,7 @@ class Located:
 
     def renewal(self, own: Mapping[str, object], roots: Iterable[str]) -> Renewal | None:
         """The renewal of storage options that end; None: they do not end. `own`, `roots`: as for `lent`."""
-        from harness.storage.configuration import Renewal
+        from harness.storage.renewal import Renewal
 
         def lent(answer: Located) -> Lent:
             return answer.lent(own, roots), answer.expires_ms

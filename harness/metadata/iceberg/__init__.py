@@ -4,7 +4,7 @@ Read the modules in this order. `table` finds the current metadata file and read
 `metadata` parses it into `model` (with `types` and `transforms`) and finds out whether the table was moved.
 `time_travel` selects the snapshot. `manifests` and `columns` list a snapshot's files, and `name_mapping` gives field
 ids to files that have none. `summaries` and `skipping` find the files that a filter excludes.
-`deletes` decides which deletes apply to which data file, and `planned_deletes` states them for a plan.
+`delete_scope` decides which deletes apply to which data file, and `planned_deletes` states them for a plan.
 `scan` makes the plan with `file_list`. Rule numbers in docstrings and errors ("iceberg 1.17") are those of
 `docs/rules/iceberg.md`.
 """

@@ -16,7 +16,7 @@ from harness.errors import CorruptFileError, InvalidTableError
 from harness.metadata.deletes.matching import Spellings, authorities
 from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles
 from harness.metadata.iceberg.columns.raw import KeptManifests
-from harness.metadata.iceberg.deletes import DeleteIndex, DeleteScope, single_targets
+from harness.metadata.iceberg.delete_scope import DeleteIndex, DeleteScope, single_targets
 from harness.metadata.iceberg.manifests import ManifestEntry
 from harness.metadata.iceberg.planned_deletes import DeleteSets, equality_deletes, key_columns, position_deletes
 from harness.metadata.iceberg.values import Partitions, read_schema_first

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from harness.errors import InvalidTableError, UnsupportedError
 from harness.metadata.filters.skipping import may_share
 from harness.metadata.iceberg.columns.entries import DataFiles, from_entries
-from harness.metadata.iceberg.deletes import DeleteIndex, vector_of
+from harness.metadata.iceberg.delete_scope import DeleteIndex, vector_of
 from harness.metadata.iceberg.manifests import ManifestEntry
 from harness.metadata.iceberg.skipping import bounds_of
 from harness.metadata.iceberg.values import Partitions

@@ -1,7 +1,8 @@
 """Selection of the snapshot to read, by id, reference or timestamp, and of its schema.
 
 A timestamp selects from the snapshot log, which is the history of `main`. The snapshots' own times include other
-branches. Spec: iceberg 1.24, 1.25, 1.31 to 1.37.
+branches. `harness.metadata.model.times` says what a user may write for a moment. Spec: iceberg 1.24, 1.25, 1.31 to
+1.37.
 """
 
 from __future__ import annotations

@@ -207,7 +207,7 @@ def readable_in_delta(stored: dt.Type, wanted: dt.Type) -> bool:
 
 
 def widens(before: dt.Type, after: dt.Type) -> bool:
-    """True where a column of type `before` may become `after` in a Delta table, whose old files stay (T22)."""
+    """Tell whether a Delta table may promote a column from `before` to `after`; old files stay (delta T22)."""
     match before, after:
         case dt.IntegerType(bits=old), dt.IntegerType(bits=new):
             return old < new

@@ -23,7 +23,7 @@ from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
 from harness.metadata.files.roaring import to_positions
 from harness.metadata.iceberg.columns.entries import SIZES, DataFiles, Extent, statistic
 from harness.metadata.iceberg.columns.reading import read_entries, read_files
-from harness.metadata.iceberg.deletes import vector_of
+from harness.metadata.iceberg.delete_scope import vector_of
 from harness.metadata.iceberg.manifests import (
     Content,
     DataFile,

@@ -14,7 +14,7 @@ from pyroaring import BitMap64
 from harness.errors import UnsupportedError
 from harness.metadata.deletes.position_files import read_positions
 from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
-from harness.metadata.iceberg.deletes import vector_of
+from harness.metadata.iceberg.delete_scope import vector_of
 from harness.metadata.iceberg.manifests import Content, ManifestEntry
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.time_travel import IcebergSelection
