@@ -105,7 +105,7 @@ class _Reader:
             self.remove_ids.append(ids_of(file_actions(parsed.removes, REMOVED, locator=self.locator, file=path)))
 
     def read_sidecars(self, checkpoint: Checkpoint) -> None:
-        """Read the sidecars of a checkpoint. A relative path is one in `_delta_log/_sidecars`; an absolute one is mapped."""
+        """Read all sidecars. A relative path is one in `_delta_log/_sidecars`, an absolute one is mapped."""
         top = checkpoint.files[0].path
         self._check_layout(checkpoint, top)
         if self.few.sidecars:
