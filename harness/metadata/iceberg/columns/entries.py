@@ -512,6 +512,8 @@ def _order(table: pa.Table) -> pa.Array | None:
 
 def _shifted(table: pa.Table, by: int) -> pa.Table:
     """The same files, with higher numbers of tuples."""
+    if not by:
+        return table
     place = table.schema.get_field_index("tuple")
     numbers = pc.add(table.column("tuple"), scalar_of(by, pa.int32()))
     return table.set_column(place, table.schema.field(place), numbers)

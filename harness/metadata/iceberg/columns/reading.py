@@ -341,9 +341,12 @@ def read_entries(reader: ManifestReader, *, live_only: bool = True) -> list[Mani
 
 
 def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent) -> FilteredFiles:
-    nothing = FilteredFiles.of(DataFiles(without_rows(extent.schema), (), (), extent.fields), None)
-    all_ = joined([nothing, *found])
-    files = replace(all_.files, table=all_.files.table.cast(extent.schema), manifests=[m.path for m in manifests])
+    """The files of all manifests, whose numbers in the list become their paths."""
+    all_ = joined(found or [FilteredFiles.of(DataFiles(without_rows(extent.schema), (), (), extent.fields), None)])
+    table = all_.files.table
+    if not table.schema.equals(extent.schema):
+        table = table.cast(extent.schema)
+    files = replace(all_.files, table=table, manifests=[m.path for m in manifests], fields=extent.fields)
     return replace(all_, files=files)
 
 
