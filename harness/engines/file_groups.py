@@ -39,7 +39,7 @@ class ScanFiles:
 
     path, physical, format: as in `harness.metadata.plan.scan_plan.FILES`.
     recorded_rows: the row counts that the metadata records, null if unknown. A wrong count is a warning, and an error
-        for a file without columns (`data_files.columnless_rows`).
+        for a file without columns.
     exact: whether the file must have the recorded row count, because positions or row ids depend on it.
     partition: an index into `constants`.
     constants: by source field id, the partition values (internal values) that replace columns that a file lacks.
@@ -191,7 +191,7 @@ class Inspector:
         opened = self.looks.opened(files, numbers)
         self._check_counts(files, numbers, opened)
         parts = _alike(files, numbers, opened)
-        self._warn_of_strangers(files, numbers, opened, parts)
+        self._warn_of_strangers(files, numbers, opened)
         groups = [
             self._group(files, numbers[part], opened.forms[opened.form[part[0]]], opened.rows[part], fields)
             for part in parts
@@ -230,9 +230,8 @@ class Inspector:
         recorded = files.recorded_rows
         stated = to_numpy(recorded.is_valid())[numbers] if recorded.null_count else True
         if recorded.null_count:
-            recorded = recorded.fill_null(
-                scalar_of(UNKNOWN, recorded.type)
-            )  # of a Python number, pyarrow imports pandas
+            # For a Python number pyarrow would import pandas.
+            recorded = recorded.fill_null(scalar_of(UNKNOWN, recorded.type))
         expected = to_numpy(recorded)[numbers]
         wrong = np.flatnonzero(stated & (opened.rows != UNKNOWN) & (opened.rows != expected)).tolist()
         if not wrong:
@@ -249,7 +248,7 @@ class Inspector:
             f"[{in_format('iceberg 7.2', self.plan.format)}]"
         )
 
-    def _warn_of_strangers(self, files: ScanFiles, numbers: Places, opened: Opened, parts: Sequence[Places]) -> None:
+    def _warn_of_strangers(self, files: ScanFiles, numbers: Places, opened: Opened) -> None:
         """Tells of data files that have no column of the table: mostly names or ids went astray."""
         if not files.are_data:
             return

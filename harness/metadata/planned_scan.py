@@ -16,6 +16,7 @@ from harness.errors import OutsideTableWarning, warn
 from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import Field
+from harness.metadata.plan.deletes import ChangedRows, StoredVector
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.storage.gate import Roots, Verdict
 from harness.storage.paths import PhysicalPath, shown
@@ -105,6 +106,9 @@ def within_roots(plan: PlannedScan) -> PlannedScan:
     stored = vectors.filter(pc.is_valid(vectors.column("physical")))
     deletes = [(d.path, d.physical) for d in plan.equality_deletes]
     deletes += [(d.path, d.physical) for d in plan.position_deletes.files]
+    changed = [source for source in plan.position_deletes.sets if isinstance(source, ChangedRows)]
+    vectors_of_changes = [vector for source in changed for vector in (source.hidden, source.shown)]
+    deletes += [(v.path, v.physical) for v in vectors_of_changes if isinstance(v, StoredVector)]
     for path, physical in (*_doubtful(plan.files, roots), *deletes, *_doubtful(stored, roots)):
         roots.check(physical, path)
     sentence = roots.told()
@@ -119,20 +123,16 @@ def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, PhysicalPath
     physical = files.column("physical")
     slices = (physical.slice(start, _SLICE_OF_PATHS) for start in range(0, len(physical), _SLICE_OF_PATHS))
     distinct = dict.fromkeys(folder for part in slices for folder in pc.unique(_folders(part)).to_pylist())
+    found = files.select(["path", "physical"])
+    climbing = [found.filter(pc.match_substring_regex(found.column(name), _MAY_CLIMB)) for name in found.column_names]
     outside = [f for f in distinct if f.endswith(":/") or roots.verdict(f) is not Verdict.INSIDE]
-    if not outside:
-        return
-    folders = _folders(physical)
-    is_outside = pc.is_in(folders, array_of(outside, pa.string()))
-    found = files.select(["path", "physical"]).filter(is_outside)
-    places = to_numpy(folders.filter(is_outside).combine_chunks().dictionary_encode().indices)
-    _, first = np.unique(places, return_index=True)
-    path = found.column("path")
-    dotted = found.filter(pc.or_(pc.match_substring(path, ".."), pc.match_substring(path, "%")))
-    for rows in (
-        found.take(from_numpy(first)),
-        dotted.filter(pc.match_substring_regex(dotted.column("path"), _MAY_CLIMB)),
-    ):
+    if outside:
+        folders = _folders(physical)
+        is_outside = pc.is_in(folders, array_of(outside, pa.string()))
+        places = to_numpy(folders.filter(is_outside).combine_chunks().dictionary_encode().indices)
+        _, first = np.unique(places, return_index=True)
+        climbing.insert(0, found.filter(is_outside).take(from_numpy(first)))
+    for rows in climbing:
         yield from zip(rows.column("path").to_pylist(), rows.column("physical").to_pylist(), strict=True)
 
 

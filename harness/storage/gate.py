@@ -344,15 +344,17 @@ class Roots:
 
         path: physical. recorded: its path in the metadata, if that is known to be another.
         """
-        if self._verdicts.get(path.rpartition("/")[0]) is Verdict.INSIDE or path.rstrip("/") in self.exact:
+        folder, _, name = path.rpartition("/")
+        is_encoded = "%" in name and not is_local(path)  # a store that decodes may find it in another directory
+        if path.rstrip("/") in self.exact or (not is_encoded and self._verdicts.get(folder) is Verdict.INSIDE):
             return
         folder = folder_of(path)
-        verdict = self.verdict(folder)
+        verdict = self._placed(places(path)) if is_encoded else self.verdict(folder)
         if verdict is Verdict.INSIDE:
             return
         if verdict is Verdict.FOREIGN:
             raise self._refusal("it is in another store than the table", path, recorded)
-        if climbs(path if recorded is None else recorded):
+        if climbs(path) or (recorded is not None and climbs(recorded)):
             raise self._refusal("its path leads out of the table by '..'", path, recorded)
         if self.outside is Outside.REFUSE:
             raise self._refusal("outside='refuse' is set", path, recorded)
@@ -380,7 +382,7 @@ class Roots:
 
     def _sentence(self, folders: tuple[str, ...]) -> str:
         listed = ", ".join(map(shown, folders[:_SHOWN_FOLDERS]))
-        more = f" and {len(folders) - _SHOWN} more" if len(folders) > _SHOWN_FOLDERS else ""
+        more = f" and {len(folders) - _SHOWN_FOLDERS} more" if len(folders) > _SHOWN_FOLDERS else ""
         return f"Files outside of the table are read, in {listed}{more}; name these as allowed roots if that is right"
 
     def _judged(self, folder: str) -> Verdict:

@@ -20,7 +20,7 @@ from harness.errors import (
 )
 from harness.metadata.catalogs.catalog import Catalog, walk
 from harness.metadata.catalogs.unity import Unity, lent, open_unity
-from harness.storage import configuration as renewal
+from harness.storage import renewal
 from harness.testing.unity_server import UnityServer
 from harness.writing.delta.builder import DeltaTable
 

@@ -186,6 +186,7 @@ DAMAGED: dict[str, Callable[[bytes], bytes]] = {
     "rules of Delta": lambda data: edited(
         data, put("rules", {"is": "DeltaRules", "lookup": "delta id", "materialized": {"map": []}})
     ),
+    "an Iceberg file without a sequence number": lambda data: edited(data, files=set_to("sequence_number", None)),
     "a filter that reads another table": lambda data: edited(data, put("filter/sql", "id IN (SELECT 1)")),
 }
 

@@ -13,9 +13,10 @@ import pytest
 from leaving_tables import KINDS, iceberg
 
 import harness
-from harness.errors import HarnessError, MissingFileError
+from harness.errors import HarnessError, MissingFileError, OutsideTableError
 from harness.storage import gate
-from harness.storage.gate import Roots, Verdict
+from harness.storage.gate import Outside, Roots, Verdict
+from harness.storage.paths import PhysicalPath
 from harness.storage.stores import Storage
 from harness.suite import oracle_engine as oracle
 from harness.untrusted.bounds import directories_of
@@ -264,3 +265,19 @@ def test_a_link_at_any_depth_leads_out_of_the_table(tmp_path: Path, depth: int) 
     for _ in range(2):  # a directory beside it is known then
         assert roots.verdict(str(Path(linked, *names[depth:]))) is Verdict.OUTSIDE
         assert roots.verdict(str(Path(plain, *names[depth:]))) is Verdict.INSIDE
+
+
+@pytest.mark.parametrize(
+    ("path", "may_be_read"),
+    [
+        ("https://h/lake/t/data/a%20b.parquet", True),
+        ("https://h/lake/t/data/..%2F..%2F..%2Fother.parquet", False),
+        ("https://h/lake/t/data%2F..%2F..%2Fother/a.parquet", False),
+        ("s3://b/lake/t/p%2F..%2F..%2Fb.parquet", True),  # the object is called so
+    ],
+)
+def test_a_store_that_decodes_paths_gives_no_file_of_another_directory(path: str, may_be_read: bool) -> None:
+    roots = Roots.of(path[: path.index("/lake/t") + len("/lake/t")], outside=Outside.REFUSE)
+    refused = contextlib.nullcontext() if may_be_read else pytest.raises(OutsideTableError)
+    with refused:
+        roots.check(PhysicalPath(path))

@@ -132,7 +132,7 @@ class PositionLoader:
     ) -> dict[_VectorKey, BitMap64]:
         from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
 
-        (path,) = {vector.path for vector in vectors.values()}
+        path = next(iter(vectors.values())).path  # others may spell it otherwise
         puffin = open_puffin(self.storage, physical, file=both_paths(path, physical))
         return {
             key: read_deletion_vector(

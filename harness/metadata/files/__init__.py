@@ -2,6 +2,6 @@
 
 Read `parquet` first, the format of most data files; `parquet_footer` has the checks that every footer passes. Avro, of
 manifests and of data files alike, is in `avro_container` (header to records), `avro_values` (the decoder),
-`avro_decoding` (wanted fields by id) and `avro` (whole files as Arrow). `orc` reads ORC, `roaring` bitmaps of deleted
-rows, `variant` the values of that type, and `documents` JSON and compressed bytes.
+`avro_schema` (the writer's schema as a tree, fields by id) and `avro` (whole files as Arrow). `orc` reads ORC,
+`roaring` bitmaps of deleted rows, `variant` the values of that type, and `documents` JSON and compressed bytes.
 """

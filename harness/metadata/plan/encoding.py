@@ -155,6 +155,8 @@ def _check(plan: ScanPlan) -> None:
     is_delta = isinstance(plan.rules, DeltaRules)
     if is_delta and (deletes.files or plan.equality_deletes or not plan.lookup.is_delta):
         raise ValueError("a plan of a Delta table has deletes or a lookup of Iceberg")
+    if not is_delta and plan.files.column("sequence_number").null_count:
+        raise ValueError("a data file of an Iceberg table has no sequence number")
     if plan.filter is not None:
         from harness.metadata.filters.parse import text_and_names  # brings sqlglot
 

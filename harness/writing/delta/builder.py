@@ -156,7 +156,7 @@ class DeltaTable:
     ) -> DeltaTable:
         """A new empty table in `directory`, at version 0.
 
-        schema: {name: type text}, a `schemaString` document, or a logical schema (see `delta_types.schema_json`).
+        schema: {name: type text}, a `schemaString` document, or a logical schema (see `types.schema_json`).
         features: beyond those that the configuration and the types need. protocol: replaces the derived one.
         field_metadata: more metadata by column path. timestamp: of the commit, in milliseconds; None: counted.
         """
@@ -319,7 +319,7 @@ class DeltaTable:
         actions: whole actions, such as {"txn": {...}}. add, remove, cdc: handles, or the content of raw actions.
         raw: lines written after all actions, which the builder does not look at. version: None: the next one.
         timestamp: its time in milliseconds, as the file's modification time and in commitInfo; None: counted.
-        more: fields of `delta_commit.Change`: operation, parameters, info, in_commit_timestamp, data_change.
+        more: fields of `log.Change`: operation, parameters, info, in_commit_timestamp, data_change.
         """
         version = self.version + 1 if version is None else version
         time_ms = self.log.time_of(version) if timestamp is None else timestamp
@@ -423,7 +423,7 @@ class DeltaTable:
     ) -> WrittenCheckpoint:
         """Write a checkpoint of a version (None: the newest), and `_last_checkpoint` if `hint`.
 
-        more: fields of `delta_checkpoint.CheckpointOptions`, such as `parts=3`, `sidecars=2`.
+        more: fields of `harness.writing.delta.checkpoint.CheckpointOptions`, such as `parts=3`, `sidecars=2`.
 
         Raises:
             RequestError: a V2 checkpoint of a table whose protocol lacks the feature v2Checkpoint.

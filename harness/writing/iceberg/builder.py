@@ -82,7 +82,7 @@ class IcebergTable:
     ) -> IcebergTable:
         """A new empty table in `directory`.
 
-        schema: a schema with ids, or {name: type text} (see `iceberg_types.parse_type`), whose ids are counted from 1.
+        schema: a schema with ids, or {name: type text} (see `types.parse_type`), whose ids are counted from 1.
         partition_spec: (source column, transform) or (source column, transform, partition field name).
         recorded_location: the location that all paths in the metadata start with; None: `directory` itself.
         metadata_names: `v1.metadata.json` with a version hint, or `00000-<uuid>.metadata.json` without.
