@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from predicate_values import evaluate
 
 from harness.errors import RequestError
 from harness.metadata.filters import literal_comparison
 from harness.metadata.filters.parse import parse_filter
-from harness.metadata.filters.predicate import Comparison, In, Op, Predicate, evaluate, is_decided
+from harness.metadata.filters.predicate import Comparison, In, Op, Predicate, is_decided
 from harness.metadata.filters.skipping import may_match
 from harness.metadata.model import schema as dt
 from harness.metadata.model.column_stats import ColumnBounds, bound_array

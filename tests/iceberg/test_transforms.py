@@ -7,9 +7,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from predicate_values import evaluate
 
 from harness.errors import UnsupportedError
-from harness.metadata.filters.predicate import Comparison, Constant, In, IsNan, IsNull, Op, Or, StartsWith, evaluate
+from harness.metadata.filters.predicate import Comparison, Constant, In, IsNan, IsNull, Op, Or, StartsWith
 from harness.metadata.iceberg.skipping import project
 from harness.metadata.iceberg.transforms import (
     Bucket,
