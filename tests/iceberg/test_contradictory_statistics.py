@@ -1,4 +1,6 @@
-"""Counts and bounds of equality keys that contradict each other hold no delete back: deleted rows stay deleted."""
+"""Counts and bounds that contradict each other say nothing: no file is skipped by them, and no delete held back."""
+
+import struct
 
 import pytest
 
@@ -18,3 +20,31 @@ def test_a_delete_is_applied_beside_a_false_null_count(tmp_path, false, more):
     table.commit(add=[delete])
     snapshot = harness.open_table(str(tmp_path / "t")).snapshot()
     assert sorted(snapshot.to_arrow()["id"].to_pylist()) == [0, 1, 2, 4, 6, 7, 8, 9]
+
+
+COUNTS = {
+    "all rows null, beside bounds": {"null_value_counts": 5},
+    "more nulls than values": {"null_value_counts": 6},
+    "all values NaN, beside bounds": {"nan_value_counts": 5},
+    "more nulls and NaN than values": {"null_value_counts": 3, "nan_value_counts": 3},
+}
+
+
+@pytest.mark.parametrize("others", [0, 1, 150], ids=["alone", "few files", "many files"])
+@pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
+def test_no_file_is_skipped_by_bounds_beside_false_counts(tmp_path, counts, others):
+    """The specification gives bounds of values that are neither null nor NaN, so that there must be such values."""
+    table = IcebergTable.create(tmp_path / "t", {"id": "long", "x": "double"})
+    handle = table.write_data([{"id": number, "x": 7.0} for number in range(5)])
+    for name, value in counts.items():
+        handle.data_file[name] = [
+            *(pair for pair in handle.data_file[name] or () if pair["key"] != 2),
+            {"key": 2, "value": value},
+        ]
+    for name in ("lower_bounds", "upper_bounds"):
+        handle.data_file[name] = [
+            *(pair for pair in handle.data_file[name] if pair["key"] != 2),
+            {"key": 2, "value": struct.pack("<d", 50.0)},
+        ]
+    table.append(handle, *(table.write_data([{"id": 9, "x": 100.0 + number}]) for number in range(others)))
+    assert harness.open_table(str(tmp_path / "t")).snapshot().to_arrow(where="x = 7").num_rows == 5

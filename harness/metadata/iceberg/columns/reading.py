@@ -62,7 +62,7 @@ from harness.metadata.iceberg.manifests import (
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.model.arrow_values import Mask, Places, array_of, from_numpy, scalar_of, to_numpy, without_rows
 from harness.metadata.model.schema import Schema
-from harness.metadata.plan.scan_plan import KEPT
+from harness.metadata.plan.scan_plan import BY_PARTITION, KEPT
 from harness.storage.limits import DEFAULT, Limits, contained, refusal
 from harness.storage.records import dataclass
 
@@ -101,12 +101,14 @@ def assembled(raw: Raw, parts: Sequence[Part], skip: Skip | None) -> FilteredFil
 
 
 def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
-    """The files with their counts. Counts cost most, and are looked at only for files that bounds leave.
+    """The files with their counts, which cost most, and are looked at only for files that no partition tuple excludes.
+
+    Bounds alone exclude no file: beside counts that contradict them they are not believed.
 
     files: still without paths.
     """
     verdicts = np.full(len(files), KEPT, dtype=np.int8) if skip is None else skip(files)
-    kept = np.flatnonzero(verdicts == KEPT)
+    kept = np.flatnonzero(verdicts != BY_PARTITION)
     counted = files.take(kept)
     table = counted.table
     for name in raw.extent.counts if files.fields and len(kept) else ():
@@ -114,7 +116,7 @@ def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
             at = table.schema.get_field_index(statistic(name, key))
             table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~known))
     counted = DataFiles(table, (), files.tuples, files.fields)
-    if skip is not None and files.fields:
+    if skip is not None:
         verdicts[kept] = again = skip(counted)
         counted, kept = counted.take(np.flatnonzero(again == KEPT)), kept[again == KEPT]
     dropped = np.flatnonzero(verdicts != KEPT)
