@@ -103,11 +103,12 @@ def assembled(raw: Raw, parts: Sequence[Part], skip: Skip | None) -> FilteredFil
 def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
     """The files with their counts, which cost most, and are looked at only for files that no partition tuple excludes.
 
-    Bounds alone exclude no file: beside counts that contradict them they are not believed.
+    Bounds wait for the counts, because beside counts that contradict them they are not believed.
 
     files: still without paths.
     """
-    verdicts = np.full(len(files), KEPT, dtype=np.int8) if skip is None else skip(files)
+    without_statistics = replace(files, fields=())
+    verdicts = np.full(len(files), KEPT, dtype=np.int8) if skip is None else skip(without_statistics)
     kept = np.flatnonzero(verdicts != BY_PARTITION)
     counted = files.take(kept)
     table = counted.table
