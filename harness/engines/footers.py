@@ -203,7 +203,7 @@ def _checked_footers(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> di
                 raise damaged(f"{error}; restore the file", path) from error
             if footer is not None:
                 found[path] = footer
-                if len(schemas) < _MOST_TRIED:
+                if len(schemas) < MOST_TRIED:
                     schemas[footer.schema] = None
             advance(1)
     return found
@@ -256,7 +256,7 @@ def _whole_footer(end: Callable[[int], bytes], length: int) -> bytes:
 
 _REMOTE_BYTES = 1 << 14
 """Bytes asked for of the end of a file in a store: most footers are shorter."""
-_MOST_TRIED = 8
+MOST_TRIED = 8
 """Schemas that the bytes of a file are compared with, before its own are looked for."""
 
 

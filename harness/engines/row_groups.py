@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from harness.engines.data_files import FileName
-from harness.engines.duckdb.instance import DuckDBFiles, cursor
+from harness.engines.duckdb.instance import IS_DUCKDB_1, DuckDBFiles, cursor
 from harness.engines.footers import read_footers
 from harness.errors import HarnessError
 from harness.metadata.files.parquet_footer import Contradiction, struct, varint
@@ -182,7 +182,7 @@ def _bisected(starts: Sequence[int], low: int, high: int) -> str:
     return f'CASE WHEN "_pos" < {starts[middle]} THEN {parts[0]} ELSE {parts[1]} END'
 
 
-_INDEX = "NULL, NULL" if duckdb.__version__.startswith("1.") else "column_index_offset, column_index_length"
+_INDEX = "NULL, NULL" if IS_DUCKDB_1 else "column_index_offset, column_index_length"
 
 
 def row_groups(plan: PlannedScan, paths: Sequence[str]) -> dict[str, RowGroups]:

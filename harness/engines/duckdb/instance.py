@@ -30,6 +30,7 @@ from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import WATCHED, Lock, tracked
 
+IS_DUCKDB_1 = int(duckdb.__version__.split(".")[0]) < 2
 GEOMETRY_CONVERSION = "enable_geoparquet_conversion"
 """DuckDB's setting; it has no say on columns that Parquet itself annotates as geometries."""
 
@@ -39,7 +40,7 @@ _SETTINGS = (
     "autoinstall_known_extensions = false",
     f"{GEOMETRY_CONVERSION} = false",
     # DuckDB 1.5 keeps what it read of local files too, and takes one of the same size and time for the one before.
-    *(["enable_external_file_cache = false"] if int(duckdb.__version__.split(".")[0]) < 2 else []),
+    *(["enable_external_file_cache = false"] if IS_DUCKDB_1 else []),
 )
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error, file_failure
-from harness.engines.duckdb.instance import cursor, is_given_up
+from harness.engines.duckdb.instance import IS_DUCKDB_1, cursor, is_given_up
 from harness.engines.duckdb.lowering import Use, labelled, lower, numbered
 from harness.engines.union_arms import refuse_same_names
 from harness.errors import HarnessError, RequestError, UnsupportedError
@@ -285,7 +285,6 @@ def better_told(
 # All others stay. `docs/reference/result-types.md` shows what each gives in every output.
 
 
-_OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
 _WHOLE = "DECIMAL(38,0)"
 _LEAVES = {
     "uhugeint": _WHOLE,
@@ -341,7 +340,7 @@ def _target(stored: Any, column: str, huge: str | None, *, nested: bool = False)
     if str(stored).startswith("AGGREGATE_STATE"):
         # DuckDB 2.0 says that it is what the state is stored in, and ends the process where Arrow asks for it.
         raise _refused(column, "the state of an aggregate", "with finalize(...)")
-    if nested and _OLD_DUCKDB and stored.id == "variant":
+    if nested and IS_DUCKDB_1 and stored.id == "variant":
         raise _refused(column, "a VARIANT in a nested type, whose NULL DuckDB 1 casts to a JSON null", "to VARCHAR")
     if stored.id == "hugeint":
         return huge

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from harness.engines.data_files import FileName, geometries, variants
 from harness.engines.duckdb.columns import Exposed, FileTable, SqlTranslation, exposed, guarded
-from harness.engines.duckdb.instance import DuckDBFiles, is_own
+from harness.engines.duckdb.instance import IS_DUCKDB_1, DuckDBFiles, is_own
 from harness.engines.file_groups import DirectLooks, FileGroup, Inspector, ScanFiles
 from harness.engines.footers import failing_on
 from harness.engines.union_arms import KeySet, Pooled, Scope, deleted_keys, key_sets
@@ -39,7 +39,6 @@ Binary columns stay binary on a connection whose setting `binary_as_string` says
 """
 _VIRTUAL_COLUMNS = frozenset({"file_index", "file_row_number", "filename"})
 _LISTED_ROWS = 10_000
-_OLD_DUCKDB = int(duckdb.__version__.split(".")[0]) < 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +103,7 @@ class Scanner:
             tables = [self.looks.rows(name, group, fields) for name in files.names(group.members)]
             rows = np.array([table.num_rows for table in tables])
             relation = self.register(_stacked(tables))
-            if _OLD_DUCKDB:  # 1.5 pushes Bloom filters of joins into scans of Arrow tables, where they fail
+            if IS_DUCKDB_1:  # 1.5 pushes Bloom filters of joins into scans of Arrow tables, where they fail
                 relation = f"(WITH kept AS MATERIALIZED (SELECT * FROM {relation}) SELECT * FROM kept)"
             shown = self._shown(relation, schema, first)
             wrong = _misread(schema, shown, group.sources)
@@ -190,9 +189,9 @@ def _needs_arrow(group: FileGroup, fields: Sequence[Field]) -> bool:
         return True
     if group.form.converted and any(BinaryType() == f.type for f in _used(group.sources)):
         return True
-    if _OLD_DUCKDB and any(geometries(fields, group.sources)):
+    if IS_DUCKDB_1 and any(geometries(fields, group.sources)):
         return True
-    return _OLD_DUCKDB and any(TimestampType("ns", utc=True) == f.type for f in _used(group.sources))
+    return IS_DUCKDB_1 and any(TimestampType("ns", utc=True) == f.type for f in _used(group.sources))
 
 
 def _stacked(tables: Sequence[pa.Table]) -> pa.Table:

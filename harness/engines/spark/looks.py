@@ -36,7 +36,15 @@ from harness.engines.file_groups import (
     check_partition_values,
     looks_here,
 )
-from harness.engines.footers import FOOTER, Footer, failing_on, footers_and_faults, legacy_kinds, read_footers
+from harness.engines.footers import (
+    FOOTER,
+    MOST_TRIED,
+    Footer,
+    failing_on,
+    footers_and_faults,
+    legacy_kinds,
+    read_footers,
+)
 from harness.engines.spark.arrow_worker import Ends, Head, HeadReader, read_head, read_orc_traits
 from harness.engines.spark.executor_python import run_in_python, unwrap
 from harness.engines.spark.gateway import DiskFile, PlannedReads, hadoop_opens
@@ -186,8 +194,6 @@ def _schema_of(schema: bytes) -> PhysicalSchema:
 
 
 _BY_JVM = ("parquet", "orc")
-_MOST_TRIED = 8
-"""Schemas that the bytes of a file are compared with, before its own are looked for."""
 _MAX_TASKS = 64
 _DENIED, _IRREGULAR, _FAILED = "D", "R", "S"
 _FAULTS = {_DENIED: "permission denied", _IRREGULAR: "it is no regular file"}
@@ -368,7 +374,7 @@ class ExecutorLooks:
             if alike not in self._alike:  # likely the first of a group, whose partition values are checked
                 self._alike.add(alike)
                 self._ends[path] = ends
-            if len(schemas) < _MOST_TRIED:
+            if len(schemas) < MOST_TRIED:
                 schemas[footer.schema] = None
         if footer is not None and BROTLI in footer.codecs:
             self._brotli.add(path)

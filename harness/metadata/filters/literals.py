@@ -249,7 +249,7 @@ def _combined(node: exp.Binary) -> Literal | None:
     number = _small(node)
     if number is not None:
         return Literal(Kind.INTEGER, number)
-    left, right = _bare(node.this), _bare(node.expression)
+    left, right = unwrapped(node.this), unwrapped(node.expression)
     if isinstance(node, exp.Mul):
         return None
     if isinstance(node, exp.Add) and (isinstance(left, exp.Interval) or _small(left) is not None):
@@ -265,7 +265,7 @@ def _combined(node: exp.Binary) -> Literal | None:
 
 def _small(node: exp.Expr) -> int | None:
     """The value of an INTEGER of SQL, made of numbers alone, which no cast made narrower. Looks at each part once."""
-    node = _bare(node)
+    node = unwrapped(node)
     match node:
         case exp.Literal() if not node.is_string:
             literal = _number(node.this)
@@ -292,7 +292,8 @@ _COMBINED: dict[type[exp.Expr], Callable[[int, int], int]] = {
 }
 
 
-def _bare(node: exp.Expr) -> exp.Expr:
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    """The expression without the parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node

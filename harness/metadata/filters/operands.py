@@ -19,7 +19,7 @@ from harness.metadata.filters.literal_comparison import (
     own_kinds,
     share_type,
 )
-from harness.metadata.filters.literals import Kind, Literal, literal_of, period_of
+from harness.metadata.filters.literals import Kind, Literal, literal_of, period_of, unwrapped
 from harness.metadata.filters.predicate import (
     OPERATORS,
     Constant,
@@ -224,13 +224,6 @@ def field_of(node: exp.Expr) -> Field | None:
     """The field that an expression is, in parentheses or not; None: it is no column."""
     field = unwrapped(node).meta.get(_FIELD)
     return field if isinstance(field, Field) else None
-
-
-def unwrapped(node: exp.Expr) -> exp.Expr:
-    """The expression without the parentheses around it."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
 
 
 def operand_of(node: exp.Expr) -> Operand | None:

@@ -21,8 +21,8 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
 from harness.metadata.filters.literal_comparison import covering, own_kinds, share_type
-from harness.metadata.filters.literals import Kind, Literal, general_form, language, literal_of
-from harness.metadata.filters.operands import Operand, compare, field_of, holds, operand_of, tagged, unwrapped
+from harness.metadata.filters.literals import Kind, Literal, general_form, language, literal_of, unwrapped
+from harness.metadata.filters.operands import Operand, compare, field_of, holds, operand_of, tagged
 from harness.metadata.filters.predicate import (
     IN_LIMIT,
     Comparison,
