@@ -118,7 +118,8 @@ class Worker:
 
     def _death(self, last: str) -> Verdict:
         self._process.join()
-        code, said = self._process.exitcode, self._said.read_text("utf-8", "replace")[-4000:]
+        # The innermost frames come first, and a stack is longer if the checkout's path is.
+        code, said = self._process.exitcode, self._said.read_text("utf-8", "replace")[-64_000:]
         self._end()
         killer = signal.Signals(-code).name if code < 0 else f"exit {code}"
         if last not in ("begin", "judging"):
