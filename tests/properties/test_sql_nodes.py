@@ -15,7 +15,7 @@ from harness.metadata.filters.literals import GROUPS, general_form, literal_of
 from harness.metadata.filters.parse import filter_of, parse_filter
 from harness.metadata.filters.predicate import Undecided
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType
-from harness.queries.rewrite import rewrite
+from harness.queries.rewrite import SqlStatement, rewrite_statement
 
 FIELDS = (Field(id=1, name="s", type=StringType()), Field(id=2, name="i", type=IntegerType(32)))
 SCHEMA = Schema(fields=FIELDS)
@@ -93,11 +93,11 @@ class TestASpecialForm:
             return
         assert found == Undecided()
 
-    def test_is_not_pushed_to_planning(self, general, special, condition, monkeypatch):
+    def test_is_not_pushed_to_planning(self, general, special, condition):
         query = parse_one(f"SELECT 1 FROM t WHERE {condition} AND i = 1", dialect="duckdb")
         changed = changed_into(special, general, query)
-        monkeypatch.setattr("harness.queries.rewrite._parse", lambda text, dialect: (changed, text))
-        (reference,) = rewrite(query.sql("duckdb"), {"t": SCHEMA}, into="spark").references
+        statement = SqlStatement(explain="", text=query.sql("duckdb"), tree=changed, dialect="duckdb")
+        (reference,) = rewrite_statement(statement, {("t",): "t"}, {"t": SCHEMA}, into="spark").references
         assert reference.where in (None, parse_filter('("i" = 1)', SCHEMA))
 
     def test_is_not_lowered_for_spark_as_the_general_one(self, general, special, condition):
