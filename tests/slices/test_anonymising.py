@@ -117,7 +117,9 @@ def test_followed_slices_are_anonymised_together(tmp_path: Path) -> None:
     tables = {"orders": orders.location, "customers": customers.location}
     harness.pull_joined(tables, tmp_path / "out", follow=["orders.customer=customers.id"], request=request)
     query = "SELECT count(*), count(c.id) FROM o LEFT JOIN c ON o.customer = c.id"
-    assert harness.sql(query, o=str(tmp_path / "out/orders"), c=str(tmp_path / "out/customers")).fetchall() == [(1, 1)]
+    assert harness.sql(query, {"o": str(tmp_path / "out/orders"), "c": str(tmp_path / "out/customers")}).fetchall() == [
+        (1, 1)
+    ]
     assert "Kassandra" not in said(tmp_path / "out")
 
 

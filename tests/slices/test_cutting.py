@@ -116,7 +116,7 @@ def warehouse(tmp_path: Path) -> Path:
 
 def joined(place: Path, where: str = "true") -> list[tuple]:
     tables = {name: str(place / name) for name in ("orders", "customers", "regions")}
-    return harness.sql(f"SELECT * FROM ({JOINED}) WHERE {where}", **tables).fetchall()
+    return harness.sql(f"SELECT * FROM ({JOINED}) WHERE {where}", tables).fetchall()
 
 
 def test_the_slices_join_as_their_sources_do(warehouse, tmp_path, capsys):
