@@ -49,7 +49,7 @@ def entered(location: str, where: str) -> dict[str, Any]:
     threading.setprofile(seen)
     sys.setprofile(seen)
     query = f"SELECT * FROM t{f' WHERE {where}' if where else ''}"
-    harness.sql(query, t=harness.open_table(location)).fetchall()
+    harness.sql(query, {"t": harness.open_table(location)}).fetchall()
     sys.setprofile(None)
     threading.setprofile(None)
     return {"order": list(order), "changes": changes}

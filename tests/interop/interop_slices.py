@@ -8,7 +8,11 @@ import harness
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.loading import find
 
-WAYS: dict[str, dict[str, Any]] = {"whole": {"last": 3}, "sample": {"sample_rows": 2}, "compact": {"compact": True}}
+WAYS: dict[str, dict[str, Any]] = {
+    "whole": {"last": 3},
+    "sample": {"sample_rows": 2},
+    "exact": {"where": "true", "exact": True},
+}
 
 
 def check(name: str, place: Path, spark: Any, format_: str, counted: Counter[str]) -> None:

@@ -159,11 +159,11 @@ def _result(history: History, shape: Shape, engine: str) -> Any:
         case Bound(read), "spark":
             return _bound_on_spark(table.snapshot(**history.resolve(read.at).arguments()), shape)
         case _, "spark":
-            return _exact(harness.sql(query, engine="spark", t=table))
+            return _exact(harness.sql(query, {"t": table}, engine="spark"))
         case Bound(), _:
             return harness.connect({"t": table}).sql(query, parameters(shape))
         case _:
-            return harness.sql(query, t=table)
+            return harness.sql(query, {"t": table})
 
 
 def read_by(history: History, read: Read, engine: str) -> pa.Table:

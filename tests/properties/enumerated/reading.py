@@ -104,7 +104,7 @@ class Reading:
                     table = read.address, open_table(read.address)
                 snapshot = table[1].snapshot(**read.at.arguments())
                 if read.counted:
-                    found += self._counted(read, sql("SELECT count(*) FROM t", t=snapshot).fetchall())
+                    found += self._counted(read, sql("SELECT count(*) FROM t", {"t": snapshot}).fetchall())
                     continue
                 plan = snapshot.plan(read.asked, read.where)
                 if self._is_new(read, plan):
