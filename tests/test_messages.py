@@ -85,17 +85,6 @@ def test_a_wrong_count_of_a_delta_file_cites_delta(delta) -> None:
         assert error_of(delta.directory, engine).rule == "delta E9"
 
 
-def test_an_ambiguous_name_in_a_filter_cites_delta(tmp_path) -> None:
-    from harness.metadata.filters.parse import parse_filter
-    from harness.metadata.model.schema import Field, IntegerType, Schema
-
-    fields = tuple(Field(id=i, name=name, type=IntegerType(32)) for i, name in enumerate(("AB", "ab"), 1))
-    with pytest.raises(HarnessError) as caught:
-        parse_filter("Ab = 1", Schema(fields=fields))
-    assert caught.value.rule == "iceberg 5.21"
-    assert caught.value.within(format="delta").rule == "delta T2"
-
-
 # The names of options.
 
 
@@ -173,26 +162,6 @@ def test_the_command_shows_a_warning_as_one_line(positional, capfd) -> None:
 
 
 # What tables are called.
-
-
-def test_tables_show_where_and_what_they_are(delta, positional) -> None:
-    delta.append(delta.write_data([{"id": 3, "s": "c"}]))
-    t = harness.open_table(str(delta.directory))
-    assert repr(t) == f"Table({t.location!r}, format='delta', version=2)"
-    assert repr(t.snapshot(version=1)) == f"Snapshot({t.location!r}, format='delta', version=1)"
-    plan = t.snapshot().plan(where="id = 3")
-    assert repr(plan) == f"ScanPlan({t.location!r}, format='delta', version=2, files=1, skipped=1)"
-    i = harness.open_table(positional)
-    assert repr(i) == f"Table({positional!r}, format='iceberg', snapshot={i.snapshot().id})"
-    assert repr(i.snapshot()) == f"Snapshot({positional!r}, format='iceberg', snapshot={i.snapshot().id})"
-
-
-def test_changes_show_the_last_version(tmp_path) -> None:
-    t = DeltaTable.create(tmp_path / "t", {"id": "long"}, configuration={"delta.enableChangeDataFeed": "true"})
-    t.append(t.write_data([{"id": 1}]))
-    t.append(t.write_data([{"id": 2}]))
-    changes = harness.open_table(str(tmp_path / "t")).changes(1, 1)
-    assert repr(changes) == f"Changes('{tmp_path}/t', format='delta', version=1, files=1, skipped=0)"
 
 
 # Files that are no table.

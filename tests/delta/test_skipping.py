@@ -224,15 +224,6 @@ def test_statistics_decide(recorded, where, kept):
     assert second == KEPT
 
 
-def test_as_many_objects_as_texts_are_not_yet_one_each():
-    """A text of two objects beside one that goes on in the next would shift what is between them by a file."""
-    doubled = json.dumps({"numRecords": 1}) * 2
-    sound = {"numRecords": 2}
-    table = files(doubled, sound, '{"numRecords": 3, "more":', '{"numRecords": 4}}')
-    assert read_statistics(table, ()).rows.to_pylist() == [None, 2, None, None]
-    assert record_counts(table)[1] == 2
-
-
 @pytest.mark.parametrize(
     ("text", "count"),
     [

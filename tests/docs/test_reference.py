@@ -12,7 +12,6 @@ import pytest
 
 from harness.cli import main
 
-DOCS = pages.ROOT / "docs"
 
 
 @pytest.fixture(scope="module")
