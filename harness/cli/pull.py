@@ -8,11 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from harness.cli import options, results, terminal
 from harness.cli.document import Printed, text_document
 from harness.cli.options import names
+from harness.cli.parameters import Argument, Option
 from harness.errors import RequestError, size_text
 from harness.metadata.catalogs.catalog import parse_name, written
 from harness.storage.paths import expanded, is_local, local_path, may_be_name, slashed
@@ -24,29 +25,28 @@ _KEY = "HARNESS_ANONYMISE_KEY"
 """Names the key in the environment. Read here: versions of Typer differ in it."""
 
 
-@options.grouped
 def pull(
     location: options.Location,
-    directory: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory, for the slice.")],
+    directory: Annotated[str, Argument(metavar="DIR", help="A new or empty directory, for the slice.")],
     where: options.Where = None,
     at: options.AtOption = None,
-    last: Annotated[int, typer.Option(metavar="N", help="Take so many of the newest snapshots, for time travel.")] = 1,
+    last: Annotated[int, Option(metavar="N", help="Take so many of the newest snapshots, for time travel.")] = 1,
     columns: options.ColumnsOption = None,
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="Leave out rows that the condition drops: files that lose rows are rewritten."),
+        Option("--exact", help="Leave out rows that the condition drops: files that lose rows are rewritten."),
     ] = False,
     sample_rows: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Keep so many of the rows, and as large a share of the deleted rows."),
+        Option(metavar="N", help="Keep so many of the rows, and as large a share of the deleted rows."),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Choose other rows for --sample-rows.")] = 0,
+    seed: Annotated[int, Option(metavar="S", help="Choose other rows for --sample-rows.")] = 0,
     compact: Annotated[
-        bool, typer.Option("--compact", help="Apply the deletes: live rows only, and no delete files.")
+        bool, Option("--compact", help="Apply the deletes: live rows only, and no delete files.")
     ] = False,
     anonymise: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--anonymise",
             help="Replace all values by others, texts of people too. Equal values stay equal, also between"
             " slices with one key.",
@@ -54,30 +54,26 @@ def pull(
     ] = False,
     key: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="TEXT",
             help="Choose the values of --anonymise. Others on the machine may see the key: better --key-file, or "
             "HARNESS_ANONYMISE_KEY in the environment. Without one the key is random, and nobody learns it.",
         ),
     ] = None,
-    key_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Take the key from the first line of a file.")
-    ] = None,
+    key_file: Annotated[Path | None, Option(metavar="FILE", help="Take the key from the first line of a file.")] = None,
     without_statistics: Annotated[
-        bool, typer.Option("--without-statistics", help="Leave bounds and counts of values out of the metadata.")
+        bool, Option("--without-statistics", help="Leave bounds and counts of values out of the metadata.")
     ] = False,
-    reverse: Annotated[
-        bool, typer.Option("--reverse", help="List the files in the reverse order in the metadata.")
-    ] = False,
+    reverse: Annotated[bool, Option("--reverse", help="List the files in the reverse order in the metadata.")] = False,
     max_bytes: Annotated[
-        int | None, typer.Option(metavar="N", help="Copy nothing if the slice needs more bytes of the source.")
+        int | None, Option(metavar="N", help="Copy nothing if the slice needs more bytes of the source.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count the files and bytes of the slice; write nothing.")
+        bool, Option("--dry-run", help="Count the files and bytes of the slice; write nothing.")
     ] = False,
     follow: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="A.X=B.Y",
             help="Take the rows of table B, beside TABLE, whose Y is an X of A; slices go into DIR/A and "
             "DIR/B. Repeatable.",
@@ -85,7 +81,7 @@ def pull(
     ] = None,
     refresh: Annotated[
         bool,
-        typer.Option("--refresh", help="Bring the slice in DIR to the newest snapshot, under the options of its pull."),
+        Option("--refresh", help="Bring the slice in DIR to the newest snapshot, under the options of its pull."),
     ] = False,
     *,
     out: Printed,
@@ -110,12 +106,12 @@ def pull(
     for name in _OF_A_SLICE if refresh else ():
         given = opening.context.get_parameter_source(name)
         if given is not None and given.name == "COMMANDLINE":
-            raise typer.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")
+            raise click.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")
     for option, value in (("--key", key), ("--key-file", key_file)):
         if value is not None and not anonymise:
-            raise typer.BadParameter(f"{option} is for --anonymise, which is not asked for")
+            raise click.BadParameter(f"{option} is for --anonymise, which is not asked for")
     if follow and dry_run:
-        raise typer.BadParameter("--follow excludes --dry-run: which rows are referred to shows in the slice")
+        raise click.BadParameter("--follow excludes --dry-run: which rows are referred to shows in the slice")
     request = SliceRequest(
         where=where,
         last=last,
@@ -173,7 +169,7 @@ def _key(key: str | None, file: Path | None) -> str:
     if file is None:
         return key if key is not None else os.environ.get(_KEY) or secrets.token_hex()
     if key is not None:
-        raise typer.BadParameter("--key excludes --key-file")
+        raise click.BadParameter("--key excludes --key-file")
     try:
         return file.read_text(encoding="utf-8").split("\n", 1)[0].strip()
     except (OSError, UnicodeError) as error:
