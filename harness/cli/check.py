@@ -45,7 +45,6 @@ def check(
     sample_files: Annotated[
         int | None, Option("--sample-files", metavar="N", min=1, help="Read the values of so many data files.")
     ] = None,
-    seed: Annotated[int, Option("--seed", metavar="S", help="Choose other files for --sample-files.")] = 0,
     orphans: Annotated[
         bool, Option("--orphans", help="List the files below the table's location that nothing names.")
     ] = False,
@@ -92,7 +91,6 @@ def check(
         ignore=ignore or (),
         columns=options.names(columns, "--columns"),
         sample_files=sample_files,
-        seed=seed,
         orphans=orphans,
     )
     for form, path in placed:

@@ -46,7 +46,7 @@ class QueryDialect(enum.Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Many:
-    """Options of comparisons of many queries or tables. Typer fills lists."""
+    """Options of comparisons of many queries or tables."""
 
     sql_file: Annotated[
         list[str] | None,

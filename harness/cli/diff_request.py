@@ -48,7 +48,7 @@ class _Strict(enum.Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Relaxing:
-    """Options for differences that pass, and for how much is compared. Typer fills lists."""
+    """Options for differences that pass, and for how much is compared."""
 
     tolerance: Annotated[
         list[str] | None,

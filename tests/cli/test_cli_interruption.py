@@ -214,7 +214,7 @@ def test_a_running_query_of_spark(tmp_path):
 def test_a_query_of_duckdb_in_this_process_is_ended_and_no_error_is_told(capfd, monkeypatch):
     """The signal comes in the moment before the query starts, and DuckDB's own exception is all that is raised."""
 
-    def run_query(query, tables, *, params, dialect, connection):
+    def sql(query, tables, *, params, dialect, connection):
         heard = signal.getsignal(signal.SIGINT)
         signal.signal(signal.SIGINT, lambda *_: None)  # as long as the main thread is in C code, nothing is raised
         signal.raise_signal(signal.SIGINT)
@@ -225,7 +225,7 @@ def test_a_query_of_duckdb_in_this_process_is_ended_and_no_error_is_told(capfd, 
 
     before = signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patched:
-        patched.setattr("harness.queries.sql.run_query", run_query)
+        patched.setattr("harness.queries.sql.sql", sql)
         assert main(["sql", ENDLESS_QUERIES["one-row"]]) == 130
     assert capfd.readouterr() == ("", "interrupted\n")
     assert signal.getsignal(signal.SIGINT) is before
@@ -241,7 +241,7 @@ def test_an_interruption_that_another_error_replaced_still_ends_the_command(tmp_
         finally:
             raise EngineError("Spark failed: the job was cancelled")
 
-    monkeypatch.setattr("harness.queries.sql.run_query", compare)
+    monkeypatch.setattr("harness.queries.sql.sql", compare)
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     report = tmp_path / "report"
     arguments = ["diff", str(table.directory), "--engines", "duckdb", "--sql", "FROM t"]

@@ -115,10 +115,7 @@ def test_the_help_of_each_command_has_the_options_for_opening_tables_in_a_sectio
     assert re.findall(r"^  --([\w-]+)", opening, re.MULTILINE) == [
         "catalog",
         "storage-option",
-        "path-map",
         "allow-root",
-        "outside",
-        "prune",
         "verbose",
         "untrusted",
         "set",

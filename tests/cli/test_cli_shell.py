@@ -158,8 +158,8 @@ def test_an_interruption_of_an_inner_block_does_not_end_the_outer_one():
             "plain,--table\n",
         ),
         (
-            {"_HARNESS_COMPLETE": "fish_complete", "COMP_WORDS": "harness plan --outside re", "COMP_CWORD": "re"},
-            "plain,refuse\n",
+            {"_HARNESS_COMPLETE": "fish_complete", "COMP_WORDS": "harness check --level me", "COMP_CWORD": "me"},
+            "plain,metadata\n",
         ),
     ],
 )
