@@ -4,7 +4,7 @@
 
     orders = harness.open_table("path/to/orders")           # a table directory or a metadata file
     orders.snapshot().plan(where="day = DATE '2024-01-02'")  # which files, which deletes, and what was skipped
-    harness.sql("SELECT count(*) FROM orders", orders=orders)  # a DuckDB relation
+    harness.sql("SELECT count(*) FROM orders", {"orders": orders})  # a DuckDB relation
     harness.compare(orders, orders, engines=("duckdb", "spark"))  # what the engines disagree on
 
 The data's way, one direction, no way back:

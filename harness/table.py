@@ -325,7 +325,7 @@ class Table:
         """A metadata table of the current snapshot as an Arrow table; `Snapshot.metadata` gives those of others.
 
         Iceberg's have the columns of Iceberg's metadata tables on Spark, Delta's `versions` those of DESCRIBE HISTORY.
-        In SQL they stand behind the table's name: `harness.sql("FROM orders.files", orders=orders)`.
+        In SQL they stand behind the table's name: `harness.sql("FROM orders.files", {"orders": orders})`.
 
         Args:
             name, columns: as for `Snapshot.metadata`.

@@ -23,7 +23,7 @@ from harness.engines.registry import Engine
 from harness.errors import EngineError, HarnessError, HarnessWarning, UnsupportedError, visible
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.planned_scan import PlannedScan
-from harness.queries.sql import run_query
+from harness.queries.sql import sql
 from harness.slices.pulling import make
 from harness.slices.request import SliceRequest
 from harness.snapshot import Snapshot, reading
@@ -145,7 +145,7 @@ class Reads:
         threads = ask.settings.get("threads")
         connection = None if threads is None else duckdb.connect(config={"threads": threads})
         try:
-            found: Any = run_query(
+            found: Any = sql(
                 ask.sql(names),
                 {name: self._at(at) for at, name in names.items()},
                 params=list(ask.parameters) or None,
