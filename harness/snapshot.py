@@ -277,7 +277,7 @@ class Snapshot:
 
         Args:
             name: of an Iceberg table `snapshots`, `history`, `refs`, `manifests`, `files`, `data_files`,
-                `delete_files`, `entries` or `partitions`; of a Delta table `versions` or `history`, `files`,
+                `delete_files`, `entries` or `partitions`; of a Delta table `versions`, `files`,
                 `partitions`.
             columns: names in the order wanted; statistics of columns are read only where they are wanted. None: all.
 

@@ -47,7 +47,7 @@ _SECTIONS = {
     },
     "Find out": {
         "doctor": ("doctor:doctor", "Show versions, and commands that install missing packages."),
-        "rule": ("rule:rule", "Show the text of a rule that an error or warning cites."),
+        "rule": ("rule:rule", "Show the text of a rule that an error, a warning or a finding cites."),
     },
 }
 """The place of the function (module in this package and name) and the summary, by section of the help and command."""

@@ -124,7 +124,7 @@ SETTINGS = (
 )
 """Names for `--set`."""
 _SAME = (
-    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "sample_keys", "sample_rows", "untrusted",
+    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "sample_keys", "sample_rows", "untrusted",
     "verbose", "where",
 )  # fmt: skip
 OPTIONS = {
