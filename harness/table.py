@@ -2,7 +2,7 @@
 
     table = open_table("warehouse/orders")
     table.head(5, where="region = 'eu'")
-    snapshot = table.snapshot(ref="audit")
+    snapshot = table.snapshot("audit")
     snapshot.plan(where="region = 'eu'").explain()
     snapshot.to_arrow(columns=["id", "total"])
 
@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
 
 from harness.errors import (
@@ -33,7 +32,7 @@ from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
-from harness.metadata.model.times import When, parse_moment, show_ms
+from harness.metadata.model.times import When, show_ms
 from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
 from harness.snapshot import BatchArguments, Changes, ReadArguments, Snapshot, point_shown, reading
 from harness.storage.decoded import Cache
@@ -321,23 +320,12 @@ class Table:
         return self.source.refs()
 
     @checked
-    def metadata(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """A metadata table of the current snapshot as an Arrow table; `Snapshot.metadata` gives those of others.
+    def metadata(self, name: str) -> MetadataTable:
+        """Return a metadata table of the current snapshot: `Snapshot.metadata` has those of other snapshots.
 
-        Iceberg's have the columns of Iceberg's metadata tables on Spark, Delta's `versions` those of DESCRIBE HISTORY.
         In SQL they stand behind the table's name: `harness.sql("FROM orders.files", {"orders": orders})`.
-
-        Args:
-            name, columns: as for `Snapshot.metadata`.
-
-        Raises:
-            As `Snapshot.metadata`.
         """
-        return self.snapshot().metadata(name, columns)
-
-    def metadata_table(self, name: str) -> MetadataTable:
-        """A metadata table of the current snapshot that is not read yet, and shows itself as a table."""
-        return self.snapshot().metadata_table(name)
+        return self.snapshot().metadata(name)
 
     @checked
     def head(
@@ -347,29 +335,28 @@ class Table:
 
         Args:
             n, columns, where: as for `Snapshot.head`.
-            at: a snapshot id or version, a time, or text as the command's `--at` takes it: `"7"` is an id,
-                `"2024-12-31"` a time in UTC, other text a branch or tag, as is `"ref=2024-12-31"`.
+            at: as for `snapshot`.
         """
         return self.snapshot(at).head(n, columns=columns, where=where)
 
     def count(self, *, where: str | Filter | None = None, at: When = None) -> int:
-        """The number of rows, see `Snapshot.count`; `at` as for `head`."""
+        """The number of rows, see `Snapshot.count`; `at` as for `snapshot`."""
         return self.snapshot(at).count(where=where)
 
     def to_arrow(self, *, at: When = None, **read: Unpack[ReadArguments]) -> pa.Table:
-        """The rows as an Arrow table: `Snapshot.to_arrow` with its arguments; `at` as for `head`."""
+        """The rows as an Arrow table: `Snapshot.to_arrow` with its arguments; `at` as for `snapshot`."""
         return self.snapshot(at).to_arrow(**read)
 
     def to_pandas(self, *, at: When = None, **read: Unpack[ReadArguments]) -> pd.DataFrame:
-        """The rows as a pandas DataFrame, see `Snapshot.to_pandas`; `at` as for `head`."""
+        """The rows as a pandas DataFrame, see `Snapshot.to_pandas`; `at` as for `snapshot`."""
         return self.snapshot(at).to_pandas(**read)
 
     def to_polars(self, *, at: When = None, **read: Unpack[ReadArguments]) -> pl.DataFrame:
-        """The rows as a Polars DataFrame, see `Snapshot.to_polars`; `at` as for `head`."""
+        """The rows as a Polars DataFrame, see `Snapshot.to_polars`; `at` as for `snapshot`."""
         return self.snapshot(at).to_polars(**read)
 
     def to_batches(self, *, at: When = None, **read: Unpack[BatchArguments]) -> Batches:
-        """Return the rows as a stream of Arrow batches, see `Snapshot.to_batches`; `at` as for `head`."""
+        """Return the rows as a stream of Arrow batches, see `Snapshot.to_batches`; `at` as for `snapshot`."""
         return self.snapshot(at).to_batches(**read)
 
     def describe(self) -> dict[str, Any]:
@@ -378,67 +365,37 @@ class Table:
             return self.source.describe()
 
     @checked
-    def snapshot(
-        self,
-        at: When = None,
-        *,
-        snapshot_id: int | None = None,
-        version: int | None = None,
-        timestamp: int | str | datetime | None = None,
-        ref: str | None = None,
-    ) -> Snapshot:
-        """A snapshot and the schema that belongs to it; without a selector, the current one.
+    def snapshot(self, at: When = None) -> Snapshot:
+        """Return a snapshot and the schema that belongs to it, by default the current one.
 
         Rules: iceberg 1.32 to 1.37; delta L32 to L36.
 
         Args:
-            at: any of the others by its look, as for `head`.
-            snapshot_id: the id of any snapshot in the metadata; for Delta the version.
-            version: a version of a Delta table.
-            timestamp: what the table was at that time: milliseconds since 1970-01-01 UTC, a datetime, or ISO text
-                (UTC unless it has an offset).
-            ref: a branch or tag; Delta has none.
+            at: A snapshot id, or a version of a Delta table; a datetime (UTC unless it has a zone), which is what the
+                table was at that time; or text. `"7"` is an id or version, `"2024-12-31"` and
+                `"2024-12-31T23:59:59+01:00"` are times (UTC unless they have an offset), and other text is the name of
+                a branch or tag, which Delta tables do not have. `"snapshot=7"`, `"timestamp=1704067200000"`
+                (milliseconds since 1970) and `"ref=2024-12-31"` state which of them it is.
 
         Raises:
-            RequestError: more than one selector, one that the format does not have, or a text that is no time.
-            SnapshotNotFoundError: there is no such snapshot, and the message says what there is; or it is older than
+            RequestError: The format does not have that, or the text is no time.
+            SnapshotNotFoundError: There is no such snapshot, and the message says what there is; or it is older than
                 `enforce_retention` allows.
-            EncryptedTableError: the snapshot is encrypted.
+            EncryptedTableError: The snapshot is encrypted.
         """
-        if at is not None:
-            others = {"snapshot_id": snapshot_id, "version": version, "timestamp": timestamp, "ref": ref}
-            given = [name for name, value in others.items() if value is not None]
-            if given:
-                raise RequestError(
-                    f"Cannot select by at and {given[0]} at once: give one of them",
-                    cause="ExclusiveSelectors",
-                    options=("at", *given),
-                )
-            return self.snapshot(**parse_moment(at))
-        if version is not None:
-            if snapshot_id is not None:
-                raise RequestError(
-                    "Cannot select by snapshot_id and version at once: give one of them",
-                    options=("snapshot_id", "version"),
-                )
-            if self.format != "delta":
-                raise RequestError(f"Cannot select version {version}: {self.format} tables have snapshot ids")
         with reading(self.source, None):
-            selection = self.source.select(snapshot_id if version is None else version, timestamp, ref)
-            return Snapshot(self.source, selection, self.name)
+            return Snapshot(self.source, self.source.select(at), self.name)
 
     @checked
     def changes(
         self,
-        from_version: int | None = None,
-        to_version: int | None = None,
+        start: When,
+        end: When = None,
         *,
-        from_timestamp: int | str | datetime | None = None,
-        to_timestamp: int | str | datetime | None = None,
         columns: Sequence[str] | None = None,
         allow_out_of_range: bool = False,
     ) -> Changes:
-        """The rows that a range of versions of a Delta table inserted, deleted and updated, from its change data feed.
+        """Return the rows that a range of versions of a Delta table inserted, deleted and updated.
 
         The rows have the columns of the table as of the last version of the range; after them `_change_type` (`insert`,
         `delete`, `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp`. Where a version
@@ -447,28 +404,23 @@ class Table:
         Rules: delta C1 to C12.
 
         Args:
-            from_version, to_version: the first and the last version, inclusive; without an end, the latest version.
-            from_timestamp, to_timestamp: in place of versions: commits at or after, and at or before, these times, as
-                for `snapshot`.
-            columns: names of columns of the table and of the feed, `_file` and `_pos`, in the order wanted.
-            allow_out_of_range: a range outside the table's versions is empty instead of an error.
+            start: The first version, or a time: the range starts with the first commit at or after it. As `at` of
+                `snapshot`.
+            end: The last version, inclusive, or a time: the range ends with the last commit at or before it. None for
+                the latest version.
+            columns: Names of columns of the table and of the feed, `_file` and `_pos`, in the order wanted.
+            allow_out_of_range: A range outside the table's versions is empty instead of an error.
 
         Raises:
-            RequestError: no start, or a bad range; the change data feed is not enabled in all of the range, or the
-                schema changed in it other than by new columns.
-            SnapshotNotFoundError, InvalidTableError: versions of the range are no longer in the log.
-            UnsupportedError: an Iceberg table, or a feature that harness does not read.
+            RequestError: A bad range; or the change data feed is not enabled in all of the range, or the schema changed
+                in it other than by new columns.
+            SnapshotNotFoundError, InvalidTableError: Versions of the range are no longer in the log.
+            UnsupportedError: An Iceberg table, or a feature that harness does not read.
         """
         from harness.metadata.delta.change_range import ChangeRequest
         from harness.metadata.delta.table import DeltaTable
 
-        request = ChangeRequest(
-            from_version=from_version,
-            to_version=to_version,
-            from_timestamp=from_timestamp,
-            to_timestamp=to_timestamp,
-            allow_out_of_range=allow_out_of_range,
-        )
+        request = ChangeRequest(start=start, end=end, allow_out_of_range=allow_out_of_range)
         with reading(self.source, None):
             if not isinstance(self.source, DeltaTable):
                 raise UnsupportedError(

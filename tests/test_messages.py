@@ -193,7 +193,6 @@ def raises(node: ast.AST) -> bool:
         ("raise the option limits.items", ["limits"], "raise the option --set limits.items"),
         ("Say format_hint='delta' or so", ["format_hint"], "Say --set format_hint=delta or so"),
         ("choose one with columns=, or", ["columns"], "choose one with --columns, or"),
-        ("give a version", ["version"], "give a --at"),
         ("my_path_map, a.path_map", ["path_map"], "my_path_map, a.path_map"),
         ("say engine='spark'", ["engine"], "say --engine spark"),
         ("say from_version=3", ["from_version"], "say from_version=3"),
@@ -260,7 +259,7 @@ def test_tables_show_where_and_what_they_are(delta, positional) -> None:
     delta.append(delta.write_data([{"id": 3, "s": "c"}]))
     t = harness.open_table(str(delta.directory))
     assert repr(t) == f"Table({t.location!r}, format='delta', version=2)"
-    assert repr(t.snapshot(version=1)) == f"Snapshot({t.location!r}, format='delta', version=1)"
+    assert repr(t.snapshot(1)) == f"Snapshot({t.location!r}, format='delta', version=1)"
     plan = t.snapshot().plan(where="id = 3")
     assert repr(plan) == f"ScanPlan({t.location!r}, format='delta', version=2, files=1, skipped=1)"
     i = harness.open_table(positional)

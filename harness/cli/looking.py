@@ -304,7 +304,7 @@ def metadata(
     from harness.metadata.tables.reading import in_words
 
     with terminal.progress("reading metadata"):
-        found = opening.snapshot(location, at).metadata(name, names(columns, "--columns"))
+        found = opening.snapshot(location, at).metadata(name).to_arrow(names(columns, "--columns"))
         rows = QueryRows.of(in_words(found) if out.form is RowFormat.TEXT else found)
     with results.destination(out.output) as stream:
         write_rows(rows, out.form, stream, max_rows=most)

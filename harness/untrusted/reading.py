@@ -14,7 +14,7 @@ import pyarrow as pa
 import harness.errors
 from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, visible, warn
 from harness.metadata.model.arguments import checked
-from harness.metadata.model.times import When
+from harness.metadata.model.times import When, parse_moment
 from harness.metadata.plan.read_options import Ratified, catalog_answer
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.paths import expanded
@@ -37,10 +37,6 @@ def read_untrusted(
     where: str | None = None,
     query: str | None = None,
     at: When = None,
-    snapshot_id: int | None = None,
-    version: int | None = None,
-    timestamp: int | str | datetime | None = None,
-    ref: str | None = None,
     path_map: Mapping[str, str] | None = None,
     allow_version_guess: bool = False,
     lenient_delete_partition: bool = False,
@@ -70,7 +66,7 @@ def read_untrusted(
         location: a local directory or metadata file.
         columns, where: as for `Snapshot.plan`.
         query: a query in place of those; the table is `t` in it.
-        at, snapshot_id, version, timestamp, ref: as for `Table.snapshot`.
+        at: as for `Table.snapshot`.
         path_map, allow_version_guess, lenient_delete_partition, allow_duplicate_files, allow_checkpoint_only,
             enforce_retention, max_version, ratified, published_only, prune, allowed_roots, format_hint, limits: as for
             `open_table`. Of a commit that only the catalog has, the bytes are given to the worker.
@@ -110,13 +106,7 @@ def read_untrusted(
             (c.version, c.name, None if c.content is None else b64encode(c.content).decode()) for c in answer.ratified
         ],
         "limits": {name: getattr(limits or DEFAULT, name) for name in Limits.__slots__},
-        "snapshot": {
-            "at": at.isoformat() if isinstance(at, datetime) else at,
-            "snapshot_id": snapshot_id,
-            "version": version,
-            "timestamp": timestamp.isoformat() if isinstance(timestamp, datetime) else timestamp,
-            "ref": ref,
-        },
+        "at": _sent(at),
         "columns": None if columns is None else list(columns),
         "where": where,
         "query": query,
@@ -135,6 +125,14 @@ def read_untrusted(
     for sentence in said:
         warn(sentence)
     return rows
+
+
+def _sent(at: When) -> int | str | None:
+    """Return `at` as a value of JSON."""
+    moment = parse_moment(at)
+    if isinstance(at, datetime):
+        return f"timestamp={at.isoformat()}"
+    return at if isinstance(at, str) or moment is None else int(at)  # type: ignore[arg-type]  # NumPy's integers too
 
 
 def serve(request: dict[str, Any], output: BinaryIO) -> int:
@@ -170,7 +168,7 @@ def _read(request: dict[str, Any]) -> pa.Table:
         limits=Limits(**request["limits"]),
         untrusted=True,
     )
-    snapshot = table.snapshot(**request["snapshot"])
+    snapshot = table.snapshot(request["at"])
     if request["query"] is None:
         return snapshot.to_arrow(columns=request["columns"], where=request["where"])
     try:

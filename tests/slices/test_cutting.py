@@ -30,7 +30,7 @@ def test_positions_of_deletes_follow_their_rows(tmp_path):
     assert values(tmp_path / "slice", "id", "_row_id") == [(3, 3), (5, 5)]
     plan = harness.open_table(tmp_path / "slice").snapshot().plan()
     assert {k: list(v) for k, v in plan.load_positions([0]).items()} == {0: [1]}
-    (entry,) = harness.open_table(tmp_path / "slice").metadata("data_files").to_pylist()
+    (entry,) = harness.open_table(tmp_path / "slice").metadata("data_files").to_arrow().to_pylist()
     assert (entry["record_count"], entry["file_format"]) == (3, "PARQUET")
 
 

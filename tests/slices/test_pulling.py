@@ -43,8 +43,8 @@ def delta(place: Path) -> DeltaTable:
     return table
 
 
-def rows(location: Path, where: str | None = None, **at: int) -> Counter[str]:
-    return Counter(map(repr, harness.open_table(location).snapshot(**at).to_arrow(where=where).to_pylist()))
+def rows(location: Path, where: str | None = None, at: int | None = None) -> Counter[str]:
+    return Counter(map(repr, harness.open_table(location).snapshot(at).to_arrow(where=where).to_pylist()))
 
 
 def files(place: Path) -> set[str]:
@@ -67,7 +67,7 @@ def test_metadata_names_only_what_is_there(tmp_path):
     assert document["refs"].keys() == {"main"}
     assert document["properties"] == {"owner": "me"}
     assert pulled.notes == ("Left out branches and tags: first", "Left out properties: write.data.path")
-    recorded = harness.open_table(tmp_path / "slice").metadata("files")["file_path"].to_pylist()
+    recorded = harness.open_table(tmp_path / "slice").metadata("files").to_arrow()["file_path"].to_pylist()
     assert all(Path(path).is_file() and path.startswith(str(tmp_path / "slice")) for path in recorded)
 
 
@@ -78,11 +78,11 @@ def test_a_slice_of_several_snapshots_travels_in_time(make, tmp_path):
     pulled = harness.pull(tmp_path / "source", tmp_path / "slice", last=2)
     assert len(pulled.snapshots) == 2
     for point in pulled.snapshots:
-        assert rows(tmp_path / "slice", snapshot_id=point) == rows(tmp_path / "source", snapshot_id=point)
+        assert rows(tmp_path / "slice", at=point) == rows(tmp_path / "source", at=point)
     source, slice_ = harness.open_table(tmp_path / "source"), harness.open_table(tmp_path / "slice")
     for point in source.snapshots()[-2:]:
-        at = {"timestamp": point["timestamp_ms"]}
-        assert slice_.snapshot(**at).id == source.snapshot(**at).id
+        at = f"timestamp={point['timestamp_ms']}"
+        assert slice_.snapshot(at).id == source.snapshot(at).id
 
 
 @pytest.mark.filterwarnings("ignore:Slice")
@@ -250,7 +250,7 @@ def test_files_of_hostile_names_stay_inside_under_other_names(path, tmp_path):
     source = harness.open_table(tmp_path / "source/table", allowed_roots=[str(tmp_path / "source")])
     harness.pull(source, tmp_path / "slice")
     assert rows(tmp_path / "slice") == Counter([repr({"id": 1})])
-    (data,) = harness.open_table(tmp_path / "slice").metadata("files")["file_path"].to_pylist()
+    (data,) = harness.open_table(tmp_path / "slice").metadata("files").to_arrow()["file_path"].to_pylist()
     assert Path(data).parent == tmp_path / "slice/data"
 
 

@@ -89,7 +89,7 @@ _NAMES = ("a list of names", _are(_is_text))
 _MAPPING = ("a mapping with keys of text", _is_mapping)
 _PATH = ("a path", _is_path)
 _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
-    **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "null_as", "outside", "prune", "ref"), _TEXT),
+    **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "null_as", "outside", "prune"), _TEXT),
     **dict.fromkeys(("name", "token", "uri"), _TEXT),
     **dict.fromkeys(("query", "text"), ("text", _is_text)),  # the parser names the place of half a character
     **dict.fromkeys(("allow_checkpoint_only", "allow_duplicate_files", "allow_out_of_range"), _FLAG),
@@ -97,8 +97,8 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(
         ("ignore_name_case", "lenient_delete_partition", "published_only", "schema_only", "trim", "untrusted"), _FLAG
     ),
-    **dict.fromkeys(("few", "from_version", "last", "max_bytes", "max_rows", "max_version", "sample_keys"), _NUMBER),
-    **dict.fromkeys(("sample_rows", "seed", "snapshot_id", "to_version", "version"), _NUMBER),
+    **dict.fromkeys(("few", "last", "max_bytes", "max_rows", "max_version", "sample_keys"), _NUMBER),
+    **dict.fromkeys(("sample_rows", "seed"), _NUMBER),
     **dict.fromkeys(("columns", "exclude", "follow", "group_by", "keys", "waived"), _NAMES),
     **dict.fromkeys(("directory", "warehouse"), _PATH),
     **dict.fromkeys(("cast", "rename", "storage_options", "tables", "tolerance"), _MAPPING),
