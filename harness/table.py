@@ -439,7 +439,6 @@ class Table:
         ignore: Sequence[str] = (),
         columns: Sequence[str] | None = None,
         sample_files: int | None = None,
-        seed: int = 0,
         orphans: bool = False,
     ) -> CheckReport:
         """The findings where the table's metadata breaks the specification, or differs from its files and rows.
@@ -450,7 +449,7 @@ class Table:
                 `data` also reads the values.
             rules, ignore: ids, or patterns such as `ICE-2*`, of rules that are asked, and are not. None: all are.
             columns: names of columns whose values are read; None: all.
-            sample_files: so many data files are read for their values, chosen by `seed`; None: all.
+            sample_files: so many data files are read for their values, the same ones in every check; None: all.
             orphans: also list the files below the table's location that nothing names.
 
         Raises:
@@ -468,7 +467,6 @@ class Table:
             ignore=ignore,
             columns=columns,
             sample_files=sample_files,
-            seed=seed,
             orphans=orphans,
         )
 
