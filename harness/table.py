@@ -33,7 +33,7 @@ from harness.metadata.model.arguments import checked
 from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, show_ms
-from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
+from harness.metadata.plan.read_options import Prune, ReadOptions, TableOptions, catalog_answer, parse_prune
 from harness.snapshot import BatchArguments, Changes, ReadArguments, Snapshot, point_shown, reading
 from harness.storage.decoded import Cache
 from harness.storage.gate import Outside, Roots
@@ -81,90 +81,62 @@ _FORMAT_OF_OPTION = {
 }
 
 
-@checked
-def open_table(
-    location: object,
-    *,
-    catalog: Catalog | str | None = None,
-    path_map: Mapping[str, str] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    allow_version_guess: bool = False,
-    lenient_delete_partition: bool = False,
-    allow_duplicate_files: bool = False,
-    allow_checkpoint_only: bool = False,
-    enforce_retention: bool = False,
-    max_version: int | None = None,
-    ratified: Iterable[Ratified] | None = None,
-    published_only: bool = False,
-    prune: str = "all",
-    format_hint: str | None = None,
-    allowed_roots: Sequence[str] = (),
-    outside: str = "warn",
-    limits: Limits | None = None,
-    untrusted: bool = False,
-) -> Table:
-    """The table at a location, as its current metadata says.
+class OpenOptions(TableOptions, total=False):
+    """Keyword arguments of `open_table`, `connect` and `attach`, beside those of `TableOptions`.
 
-    Args:
-        location: a table's directory or, for Iceberg, a metadata file; a local path, or a URI that fsspec can open.
-            A relative path is that of the process's directory now, wherever it is when rows are read; a leading `~` is
-            the home directory. Or a table's name: `sales.orders` in `catalog`, and without one `prod.sales.orders`,
-            with that of a catalog of PyIceberg before it. A path that exists wins. Or a table that another library
-            opened: PyIceberg's `Table`, deltalake's `DeltaTable`; it is read at the version that it is at.
-        catalog: finds the table by its name: that of a catalog which is configured for PyIceberg, the location of a
-            warehouse directory, or a catalog, such as `harness.open_warehouse("warehouse")`. What it says of the
-            table's store goes below what you say here.
-        path_map: recorded path prefixes and where they are now, for tables that were moved in parts. A table that was
-            moved as a whole needs none. Relative paths start where those of `location` do.
-        storage_options: for locations that are not local: for the scheme, host and bucket of `location` or, if that is
-            local, of the targets of `path_map`. Those of another store stand under its name,
-            `{"s3://other": {"key": …}}`. Of S3, Azure and Google Cloud under any of the names in
-            `docs/how-to/object-stores.md`; of other file systems those of fsspec.
-        allow_version_guess: where no version hint tells the current metadata file, take the highest number
-            (iceberg 1.5); without it that is an error.
-        lenient_delete_partition: apply position delete files and deletion vectors to data files of other partitions by
-            path (iceberg 4.3, 4.4).
-        allow_duplicate_files: read a data file twice that is listed twice (iceberg 2.13).
-        allow_checkpoint_only: read a Delta table whose newest checkpoint has no commit of its version (delta L23).
-        enforce_retention: refuse snapshots of a Delta table, but the latest, that are older than the table keeps
-            deleted files, as Spark does (delta L37); without it, they are read as long as their files are there.
-            Changes are not held against it.
-        max_version: the latest version of a Delta table as the catalog says that manages it: nothing above it is read
-            (frontier F4.4).
-        ratified: the commits that the catalog still holds, with `max_version`: names of files in
-            `_delta_log/_staged_commits`, or a version with such a name, or a version with the bytes of a commit that
-            only the catalog has. They are read in place of published ones; None, or none: all are published.
-        published_only: read a Delta table that a catalog manages without asking it: the versions that are published
-            without a gap, each exactly, with a warning that names the last of them (frontier F4.3).
-        prune: `all` skips data files by partition and statistics, and Iceberg's manifests by their summaries, as far
-            as these are trusted (iceberg 3.9); `files` skips no manifest; `partition` skips data files by partition
-            alone; `off` reads all files. The last two hold no delete back by statistics.
-        format_hint: `iceberg` or `delta`; None: Delta where there is a `_delta_log`, else Iceberg.
-        allowed_roots: directories, local paths or URIs, that the table may be read from beside its own location and the
-            targets of `path_map`. Relative ones start where `location` does.
-        outside: what becomes of an absolute path elsewhere in the store of `location`: `warn` reads the file, with one
-            warning for each read that names the directories; `refuse` is an error. A path that leaves the table by
-            `..`, or is in another store, is always refused.
-        limits: how much memory and how many items the table's metadata may ask for; None: `harness.Limits()`.
-        untrusted: somebody else wrote the table: `outside` is `refuse`, and what is only odd of your own tables is an
-            error: recorded counts that are wrong, files without a column of the table, columns that are taken by
-            position, a checksum that says otherwise. Nothing that it records skips a file or a delete (`prune="off"`).
-            It reads in this process; `harness.read_untrusted` reads in one that has limits and no network.
+    Attributes:
+        catalog: Finds the table by its name: the name of a catalog that is configured for PyIceberg, the location of a
+            warehouse directory, or a catalog, such as `harness.open_warehouse("warehouse")`. What you state here about
+            the table's store goes before what the catalog states.
+        storage_options: For locations that are not local: for the scheme, host and bucket of the location or, if that
+            is local, of the targets of `path_map`. Those of another store are under its name,
+            `{"s3://other": {"key": …}}`. Options of S3, Azure and Google Cloud have any of the names in
+            `docs/how-to/object-stores.md`; those of other file systems are fsspec's.
+        outside: What becomes of an absolute path elsewhere in the store of the location. `warn`, the default, reads the
+            file, with one warning for each read that names the directories. `refuse` is an error. A path that leaves
+            the table by `..`, or is in another store, is always refused.
+        untrusted: Whether somebody else wrote the table. If so, `outside` is `refuse`, and irregularities that harness
+            tolerates in trusted tables are errors: recorded counts that are wrong, files without a column of the table,
+            columns that are taken by position, a checksum that differs. Nothing that the table records skips a file or
+            a delete (`prune="off"`). It reads in this process; `harness.read_untrusted` reads in a process that has
+            limits and no network.
+    """
+
+    catalog: Catalog | str | None
+    storage_options: Mapping[str, Any] | None
+    outside: str
+    untrusted: bool
+
+
+@checked
+def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
+    """Open the table at a location, as its current metadata says.
 
     An option of one format is refused for a table of the other.
 
+    Args:
+        location: A table's directory or, for Iceberg, a metadata file; a local path, or a URI that fsspec can open. A
+            relative path is that of the process's directory now, wherever it is when rows are read; a leading `~` is
+            the home directory. Or a table's name: `sales.orders` in `catalog`, and without one `prod.sales.orders`,
+            with that of a catalog of PyIceberg before it. A path that exists wins. Or a table that another library
+            opened: PyIceberg's `Table`, deltalake's `DeltaTable`; it is read at the version that it is at.
+        options: The keyword arguments that `OpenOptions` and `TableOptions` describe.
+
     Raises:
-        TableNotFoundError: there is no table, or it cannot be told which metadata file is the current one.
-        InvalidTableError: the metadata breaks the specification.
-        UnsupportedError: the table uses what harness does not read.
-        AmbiguousTableError: the metadata of both formats is there.
-        LimitError: a file asks for more than `limits` allow.
-        StorageError: storage failed.
-        RequestError: an option has no such value, or is not for the table's format.
-        OutsideTableError: the metadata is, or leads, where the table may not be read from.
+        TableNotFoundError: There is no table, or its current metadata file is not certain.
+        InvalidTableError: The metadata breaks the specification.
+        UnsupportedError: The table uses what harness does not read.
+        AmbiguousTableError: The metadata of both formats is there.
+        LimitError: A file asks for more than `limits` allow.
+        StorageError: Storage failed.
+        RequestError: An option has no such value, or is not for the table's format.
+        OutsideTableError: The metadata is, or leads, where the table may not be read from.
     """
-    roots, own_options, name, renewal = tuple(map(str, allowed_roots)), dict(storage_options or {}), None, None
-    located = _located(location, catalog)
+    located = _located(location, options.get("catalog"))
+    roots, own_options = tuple(map(str, options.get("allowed_roots", ()))), dict(options.get("storage_options") or {})
+    name, renewal, format_hint = None, None, options.get("format_hint")
+    max_version, ratified = options.get("max_version"), options.get("ratified")
+    published_only, untrusted = options.get("published_only", False), options.get("untrusted", False)
     if located is not None:
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
@@ -174,25 +146,27 @@ def open_table(
             max_version, ratified = located.options.get("max_version"), located.options.get("ratified", ratified)
     else:
         location = expanded(str(location))
-    skipped = parse_prune(prune)
-    options = ReadOptions(
-        path_map=PathMap(tuple((path_map or {}).items())),
+    skipped = parse_prune(options.get("prune", Prune.ALL.value))
+    path_map = options.get("path_map") or {}
+    chosen = ReadOptions(
+        path_map=PathMap(tuple(path_map.items())),
         prune=Prune.OFF if untrusted else skipped,  # what a stranger records skips nothing
-        allow_version_guess=allow_version_guess,
-        lenient_delete_partition=lenient_delete_partition,
-        allow_duplicate_files=allow_duplicate_files,
-        allow_checkpoint_only=allow_checkpoint_only,
-        enforce_retention=enforce_retention,
+        allow_version_guess=options.get("allow_version_guess", False),
+        lenient_delete_partition=options.get("lenient_delete_partition", False),
+        allow_duplicate_files=options.get("allow_duplicate_files", False),
+        allow_checkpoint_only=options.get("allow_checkpoint_only", False),
+        enforce_retention=options.get("enforce_retention", False),
         pinned_version=None if located is None else located.version,
         answer=catalog_answer(max_version, ratified, published_only=published_only),
         published_only=published_only,
         cache=None if untrusted else Cache(),
     )
+    outside = options.get("outside", Outside.WARN.value)
     storage = open_storage(
         str(location),
         options=own_options,
-        limits=DEFAULT if limits is None else limits,
-        targets=tuple((path_map or {}).values()),
+        limits=options.get("limits") or DEFAULT,
+        targets=tuple(path_map.values()),
         allowed_roots=roots,
         outside=outside,
         untrusted=untrusted,
@@ -201,7 +175,7 @@ def open_table(
     if located is not None and located.within is not None:
         check_within(located.within, str(location), allowed_roots=roots, outside=outside, untrusted=untrusted)
     with contained(table=str(location)):
-        return Table(load_table(PhysicalPath(str(location)), storage, options, format_hint=format_hint), name)
+        return Table(load_table(PhysicalPath(str(location)), storage, chosen, format_hint=format_hint), name)
 
 
 def _located(location: object, catalog: Catalog | str | None) -> Located | None:

@@ -56,7 +56,7 @@ CALLS = [
         lambda t: harness.open_table(t.location, prunes="off"),
         "Unknown argument prunes of open_table: did you mean prune?",
     ),
-    (lambda t: harness.connect({"t": t}, connection=CONNECTION), "Unknown argument connection of open_table"),
+    (lambda t: harness.connect({"t": t}, connection=CONNECTION), "Unknown argument connection of connect"),
     (lambda t: harness.connect({5: t}), "Invalid name 5"),
     (lambda t: harness.connect({"t": t}).sql(5), "Invalid query: got 5, expected text"),
     (lambda t: harness.attach(t.location, duckdb.connect()), "Invalid connection: got '/"),

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import duckdb
 import pyarrow as pa
@@ -36,7 +36,7 @@ from harness.queries.sql import given_up, missing_file
 from harness.snapshot import Snapshot
 from harness.storage.paths import is_path
 from harness.storage.threads import tracked
-from harness.table import Table
+from harness.table import OpenOptions, Table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -84,7 +84,7 @@ _Result = TypeVar("_Result")
 
 
 @checked
-def connect(source: TableSource = None, /, **options: object) -> Connection:
+def connect(source: TableSource = None, /, **options: Unpack[OpenOptions]) -> Connection:
     """A connection whose SQL finds tables by their names.
 
         con = harness.connect()  # all catalogs that are configured: prod.sales.orders
@@ -390,7 +390,7 @@ def attach(
     /,
     *,
     tables: Iterable[str] | None = None,
-    **options: object,
+    **options: Unpack[OpenOptions],
 ) -> tuple[str, ...]:
     """Make tables of a catalog views of a DuckDB connection, in a schema for each namespace.
 
@@ -427,7 +427,7 @@ def attach(
 
 
 def view_plans(
-    source: TableSource, tables: Iterable[str] | None, options: dict[str, Any]
+    source: TableSource, tables: Iterable[str] | None, options: Mapping[str, Any]
 ) -> dict[tuple[str | None, str], PlannedScan]:
     """Plans of whole tables, by schema and name of the view for each. Arguments and errors are those of `attach`."""
     known = Tables.of(source, options)
