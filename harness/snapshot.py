@@ -327,7 +327,7 @@ class Snapshot:
 
         Args:
             connection: yours, or None for a new one. On yours no setting is changed; what is put there is temporary,
-                and goes with `harness.release`.
+                and goes with `harness.detach`.
             columns, where: as for `plan`; `where` skips files. It is read in the time zone of the connection, as your
                 own filters are.
             name: also make the rows a temporary view of this name on the connection.

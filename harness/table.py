@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from harness.errors import (
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from harness.metadata.model.text_tables import Listing
     from harness.metadata.tables.history import History
     from harness.metadata.tables.reading import MetadataTable
+    from harness.slices.pulling import Pulled
     from harness.snapshot import FormatTable
     from harness.storage.renewal import Renewal
 
@@ -402,6 +404,72 @@ class Table:
                     table=self.location,
                 )
             return Changes(self.source.changes(request, None if columns is None else tuple(columns)))
+
+    @checked
+    def pull(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        at: When = None,
+        where: str | None = None,
+        last: int = 1,
+        columns: Sequence[str] | None = None,
+        exact: bool = False,
+        sample_rows: int | None = None,
+        anonymise: str | None = None,
+        refresh: bool = False,
+    ) -> Pulled:
+        """Make a slice of the table: a table of the same format in `directory`, with the files that the filter needs.
+
+        Under the filter the slice gives the rows that the table gives; data files are taken whole, and deletes stay
+        deletes. Schemas, specs, ids, sequence numbers, properties and protocol are the table's; the metadata names only
+        files of the slice. `_harness_slice.json` says where it came from.
+
+        If a pull is interrupted, no table is there, and the same call goes on where it ended.
+
+        Args:
+            directory: A new or empty local directory; with `refresh`, that of the slice. Recorded paths are absolute:
+                other readers want it to stay there.
+            at: The newest snapshot of the slice, as for `snapshot`. None: the current one.
+            where: A boolean SQL expression. None: all rows.
+            last: The number of snapshots, the newest ones up to `at`. The oldest of them becomes the root.
+            columns: Names of the slice's columns. None: all. Columns that partitions, equality deletes and generated
+                columns need must be among them.
+            exact: Whether to leave out rows that the filter drops. Files that lose rows are written anew, and positions
+                of deletes follow.
+            sample_rows: The number of rows to keep of those that match the filter, the same ones in every pull, and
+                deleted rows in their measure. None: all.
+            anonymise: A key, which chooses other values: of the same types, null where they were null, equal where they
+                were equal, in every slice that is made with this key. Texts that people or writers left in the metadata
+                are left out. `docs/how-to/pull-a-slice.md` says how much the slice tells all the same.
+            refresh: Whether to bring the slice in `directory` to the table's current snapshot, with the options that it
+                was pulled with; no other option may be given. Files that are there are not fetched again, unless
+                `exact`, `columns` or `sample_rows` change them. Data that the newest snapshots lack is deleted.
+
+        Raises:
+            RequestError: The directory is not empty, or as planning a read says. With `refresh`: there is no slice, or
+                one that cannot follow the table, because another table is there, it was rolled back, the slice's
+                snapshot has expired, or the slice was written to. Pull anew.
+            UnsupportedError: A slice cannot hold a part of the table.
+            StorageError: A file cannot be read or written.
+        """
+        from harness.slices import pulling
+        from harness.slices.request import SliceRequest
+
+        names = None if columns is None else tuple(columns)
+        request = SliceRequest(
+            where=where, last=last, columns=names, exact=exact, sample_rows=sample_rows, anonymise=anonymise
+        )
+        if refresh and (at is not None or request != SliceRequest()):
+            raise RequestError(
+                "Cannot refresh a slice with other options: it is as it was pulled; leave them out, or pull anew",
+                options=("refresh",),
+            )
+        snapshot, place = self.snapshot(at), Path(directory)
+        if refresh:
+            return pulling.refresh(snapshot, place)
+        with reading(self.source, snapshot.selection.snapshot):
+            return pulling.make(snapshot, place, request)
 
     def check(
         self,

@@ -461,7 +461,7 @@ def test_what_is_told_of_a_table_has_no_password(tmp_path, kind, caplog) -> None
     plan = table.snapshot().plan()
     assert plan.files.column("physical").to_pylist()[0].startswith(location)
     result = harness.compare(table, table)
-    harness.pull(table, tmp_path / "slice")
+    table.pull(tmp_path / "slice")
     slice_files = [f.read_text("utf-8") for f in (tmp_path / "slice").glob("_harness_slice*")]
     assert len(slice_files) == 2
     said = [plan.explain(), plan.to_dict(), table.describe(), result, str(result), repr(table.source), *slice_files]

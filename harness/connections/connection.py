@@ -294,7 +294,7 @@ class Connection:
         self._connection.interrupt()
 
     def release(self) -> None:
-        """Take away the tables of reads, as `harness.release` does: relations made before can not be run any more."""
+        """Take away the tables of reads, as `harness.detach` does: relations made before can not be run any more."""
         release(self._connection)
         self._rows, self._is_lent, self._read = None, False, {}
 
@@ -404,7 +404,7 @@ def attach(
 
     Namespaces inside of others are schemas with dots in their names: `"prod.sales"`. Tables without a namespace are in
     `main`. Names that differ in case alone are one to DuckDB, and refused. The views belong to this connection; on a
-    cursor of it they cannot be used. `harness.release` takes them away.
+    cursor of it they cannot be used. `harness.detach` takes them away.
 
     Args:
         connection: yours. Its database is written: in a file, the views stay, and can be used after the next `attach`.
@@ -424,6 +424,18 @@ def attach(
     plans = view_plans(source, tables, options)
     attach_plans(plans, connection)
     return tuple(written((schema or "main", name)) for schema, name in plans)
+
+
+@checked
+def detach(connection: duckdb.DuckDBPyConnection) -> None:
+    """Take away what harness has put on your DuckDB connection: views of `attach`, and what reads need.
+
+    `Snapshot.to_duckdb` and `harness.sql` leave tables of deletes and constants, and names of files, on a connection
+    that you pass, because a relation is lazy: it, and whatever you derive from it, looks them up each time that it
+    runs. Detach when you have the rows; relations that were made before can then not be run any more. Views that you
+    named, or made of such relations, stay with all that they need.
+    """
+    release(connection)
 
 
 def view_plans(
