@@ -36,7 +36,7 @@ from harness.errors import (
     RequestError,
     counted,
 )
-from harness.metadata.model.times import When, parse_moment
+from harness.metadata.model.times import When
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
 
@@ -180,7 +180,7 @@ def _of_files(
     _, checked, id_ = thing
     statements = checked.statements()
     try:
-        plan = table.snapshot(**parse_moment(id_)).plan()
+        plan = table.snapshot(id_).plan()
         readable: list[str] = []
         others: set[str] = set()
         for file in checked_files(plan, statements, seen):
@@ -220,8 +220,7 @@ def _orphans(checked: Checked) -> Iterator[Thing]:
 
 def _checked(table: Table, at: When, all_snapshots: bool) -> Checked:
     source: Any = table.source
-    moment = parse_moment(at)
-    selected = source.select(moment.get("snapshot_id"), moment.get("timestamp"), moment.get("ref")).snapshot
+    selected = source.select(at).snapshot
     if table.format == "iceberg":
         from harness.check.iceberg import CheckedIceberg
 

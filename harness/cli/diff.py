@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -129,7 +129,9 @@ def diff(
     sources = [None if text is None else RowSource.parse(text) for text in (location, other)]
     is_foreign = any(source is not None for source in sources)
     queries = pair(sql, "--sql")
-    moments = [parse_moment(each) for each in pair(at, "--at") or (None, None)]
+    moments = pair(at, "--at") or (None, None)
+    for each in moments:
+        parse_moment(each)  # an error in it comes before a table is opened
     is_one = other is None and len(at or ()) < 2 and len(sql or ()) < 2
     if sources[0] is not None and other is None:
         raise click.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
@@ -155,7 +157,7 @@ def diff(
                 "with it"
             )
         with terminal.progress("comparing"):
-            snapshot = opening.open(location).snapshot(**moments[0])
+            snapshot = opening.open(location).snapshot(moments[0])
             start_engines(read_by[:1])
             batch = harness.against_itself(snapshot, read_by[0], max_rows=max_rows, shapes=names(shapes, "--shapes"))
         finish(batch, reports, context)
@@ -202,10 +204,10 @@ def diff(
         raise click.exceptions.Exit(DIFFERENT)
 
 
-def _at(side: Table | RowSource, moment: dict[str, Any]) -> DiffSide:
+def _at(side: Table | RowSource, moment: str | None) -> DiffSide:
     """The side at a moment."""
     if not isinstance(side, RowSource):
-        return side.snapshot(**moment)
-    if moment:
+        return side.snapshot(moment)
+    if moment is not None:
         raise click.BadParameter(f"--at is for tables: {side.name} has no snapshots")
     return side

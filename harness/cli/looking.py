@@ -291,7 +291,7 @@ def metadata(
     In SQL a metadata table is called TABLE.NAME.
     """
     if name.casefold() == "history":
-        raise typer.BadParameter(
+        raise click.BadParameter(
             "there is no metadata table history: harness history TABLE prints the history of both formats; in SQL, "
             "TABLE.history is Iceberg's own table of that name"
         )
@@ -301,7 +301,7 @@ def metadata(
     from harness.metadata.tables.reading import in_words
 
     with terminal.progress("reading metadata"):
-        found = opening.snapshot(location, at).metadata(name, names(columns, "--columns"))
+        found = opening.snapshot(location, at).metadata(name).to_arrow(names(columns, "--columns"))
         rows = QueryRows.of(in_words(found) if out.form is RowFormat.TEXT else found)
     with results.destination(out.output) as stream:
         write_rows(rows, out.form, stream, max_rows=most)

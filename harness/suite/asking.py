@@ -134,7 +134,7 @@ class Reads:
     def _at(self, point: int | None) -> Snapshot:
         if point is None:
             return self.snapshot
-        return replace(self.snapshot, selection=self.snapshot.source.select(point, None, None))
+        return replace(self.snapshot, selection=self.snapshot.source.select(point))
 
     def _plan(self, ask: Ask) -> PlannedScan:
         return self._at(ask.at).plan(ask.columns, ask.where)
