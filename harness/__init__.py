@@ -77,7 +77,6 @@ if TYPE_CHECKING:
     from harness.slices.request import SliceRequest
     from harness.snapshot import Changes, Snapshot
     from harness.storage.limits import Limits
-    from harness.suite.itself import against_itself
     from harness.table import Table, open_table
     from harness.testing.jobs.session import register, spark_session
     from harness.untrusted.bounds import Bounds
@@ -121,7 +120,6 @@ __all__ = [
     "UnknownColumnError",
     "UnsupportedError",
     "__version__",
-    "against_itself",
     "attach",
     "compare",
     "connect",
@@ -175,7 +173,6 @@ _LAZY = {
     "Tolerance": "diff.relaxations",
     "UnknownColumnError": "errors",
     "UnsupportedError": "errors",
-    "against_itself": "suite.itself",
     "attach": "connections.connection",
     "compare": "diff.compare",
     "connect": "connections.connection",

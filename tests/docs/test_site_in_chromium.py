@@ -23,7 +23,7 @@ PAGES = (
     "install",
     "concepts",
     "tour",
-    "matrix",
+    "readers",
     "rules/iceberg",
     "reference/cli",
     "reference/functions",
@@ -144,22 +144,22 @@ def test_what_is_copied_are_the_commands(answer):
     assert "\n" not in compared
 
 
-def test_the_matrix_has_colours_a_legend_above_and_heads_that_stay(answer):
+def test_the_table_of_readers_has_colours_a_legend_above_and_heads_that_stay(answer):
     body = """
-      const box = document.querySelector(".matrix .md-typeset__scrollwrap"), table = box.querySelector("table");
+      const box = document.querySelector(".readers .md-typeset__scrollwrap"), table = box.querySelector("table");
       box.scrollTop = 600; box.scrollLeft = 300;
       const top = (element) => element.getBoundingClientRect().top, left = (e) => e.getBoundingClientRect().left;
       const colour = (text) => getComputedStyle(
         [...table.querySelectorAll("td:not(:first-child)")].find((cell) => cell.textContent.trim().startsWith(text))
       ).backgroundColor;
       return {
-        legend: top(document.querySelector(".matrix .legend")) < top(box),
+        legend: top(document.querySelector(".readers .legend")) < top(box),
         scrolled: box.scrollTop,
         head: Math.abs(top(table.querySelector("th:last-child")) - top(box)) < 3,
         first: Math.abs(left(table.querySelector("tbody tr:nth-child(40) td")) - left(box)) < 3,
         colours: new Set(["✗", "!", "–", "✓"].map(colour)).size,
       }"""
-    assert answer("matrix", body) == {"legend": True, "scrolled": 600, "head": True, "first": True, "colours": 4}
+    assert answer("readers", body) == {"legend": True, "scrolled": 600, "head": True, "first": True, "colours": 4}
 
 
 def test_the_address_of_a_rule_shows_its_heading_below_the_bar(answer):
