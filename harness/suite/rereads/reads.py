@@ -23,7 +23,7 @@ from harness.engines.registry import Engine
 from harness.errors import EngineError, HarnessError, HarnessWarning, UnsupportedError, visible
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.planned_scan import PlannedScan
-from harness.queries.sql import run_query
+from harness.queries.sql import sql
 from harness.slices.pulling import make
 from harness.slices.request import SliceRequest
 from harness.snapshot import Snapshot, reading
@@ -152,7 +152,7 @@ class SnapshotReads:
         threads = request.settings.get("threads")
         connection = None if threads is None else duckdb.connect(config={"threads": threads})
         try:
-            found: Any = run_query(
+            found: Any = sql(
                 request.sql(names),
                 {name: self._at(at) for at, name in names.items()},
                 params=list(request.parameters) or None,
@@ -206,7 +206,7 @@ MOST_BYTES = 1 << 30
 """Bytes of data files that are copied at most."""
 MOVED = "moved"
 COPIES: Mapping[str, SliceRequest] = {
-    MOVED: SliceRequest(max_bytes=MOST_BYTES),
+    MOVED: SliceRequest(),
     "order": SliceRequest(reverse=True, link=True),
     "statistics": SliceRequest(statistics=False, link=True),
 }
@@ -251,7 +251,11 @@ class Copies:
         return found
 
     def _copy(self, name: str, source: Snapshot) -> Snapshot:
-        roots = self._snapshot.plan().storage.roots
+        plan = self._snapshot.plan()
+        size = sum(filter(None, plan.files.column("size").to_pylist()))
+        if size > MOST_BYTES:
+            raise UnsupportedError(f"its data files have {size:,} bytes, and at most {MOST_BYTES:,} are copied")
+        roots = plan.storage.roots
         if roots is not None and roots.outside is Outside.REFUSE:
             raise UnsupportedError("it is held to its own files")
         _planned(source, counts=True)  # refuses broken deletes before anything is written
