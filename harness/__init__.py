@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     from harness.slices.pulling import Pulled
     from harness.snapshot import Changes, Snapshot
     from harness.storage.limits import Limits
-    from harness.suite.itself import against_itself
     from harness.table import Table, open_table
     from harness.testing.jobs.session import spark_session
     from harness.untrusted.bounds import Bounds
@@ -119,7 +118,6 @@ __all__ = [
     "UnknownColumnError",
     "UnsupportedError",
     "__version__",
-    "against_itself",
     "attach",
     "compare",
     "connect",
@@ -168,7 +166,6 @@ _LAZY = {
     "Tolerance": "diff.relaxations",
     "UnknownColumnError": "errors",
     "UnsupportedError": "errors",
-    "against_itself": "suite.itself",
     "attach": "connections.connection",
     "compare": "diff.compare",
     "connect": "connections.connection",

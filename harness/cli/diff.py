@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-import harness
 from harness.cli import DIFFERENT, FAILED, formats, options, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
 from harness.cli.diff_request import (
@@ -148,6 +147,8 @@ def diff(
         untrusted.run(context, locations, opening.roots(), output=path, instead=instead)
         return
     if against_itself:
+        from harness.suite.rereads.shapes import reread
+
         rest = (relaxing.group_by, relaxing.sample_keys, relaxing.schema_only, relaxing.strict, many.resume)
         others = (other, sources[0], queries, keys, columns, where, *rest)
         is_relaxed = relaxing.relaxations(is_foreign=False) != Relaxations()
@@ -159,7 +160,7 @@ def diff(
         with terminal.progress("comparing"):
             snapshot = opening.open(location).snapshot(moments[0])
             start_engines(read_by[:1])
-            batch = harness.against_itself(snapshot, read_by[0], max_rows=max_rows, shapes=names(shapes, "--shapes"))
+            batch = reread(snapshot, read_by[0], max_rows=max_rows, shapes=names(shapes, "--shapes"))
         finish(batch, reports, context)
         return
     if shapes is not None:
