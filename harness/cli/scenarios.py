@@ -496,7 +496,7 @@ def reread(
     *,
     opening: options.OpeningOptions,
 ) -> None:
-    """Read one table by one engine in many ways that must agree: filters, columns, counts, limits, copies.
+    """Read one table by one engine in many ways that must agree.
 
     Examples:
         harness scenarios reread warehouse/orders
