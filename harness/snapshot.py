@@ -272,29 +272,33 @@ class Snapshot:
         _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
         return plan
 
-    def metadata(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """A metadata table, as `Table.metadata` says: its files, manifests and partitions are those of this snapshot.
+    @checked
+    def metadata(self, name: str) -> MetadataTable:
+        """Return a metadata table, whose files, manifests and partitions are those of this snapshot.
+
+            snapshot.metadata("files")  # prints its first rows, and shows them in a notebook
+            snapshot.metadata("files").to_arrow(["file_path", "record_count"])
 
         Args:
-            name: of an Iceberg table `snapshots`, `history`, `refs`, `manifests`, `files`, `data_files`,
-                `delete_files`, `entries` or `partitions`; of a Delta table `versions` or `history`, `files`,
-                `partitions`.
-            columns: names in the order wanted; statistics of columns are read only where they are wanted. None: all.
+            name: For an Iceberg table, `snapshots`, `history`, `refs`, `metadata_log_entries`, `manifests`, `files`,
+                `data_files`, `delete_files`, `position_deletes`, `entries` or `partitions`; with `all_` before
+                `manifests`, `files`, `data_files`, `delete_files` or `entries`, those of all snapshots. For a Delta
+                table, `versions`, `files`, or `partitions`.
 
         Raises:
-            RequestError: there is no such metadata table.
-            UnknownColumnError: it has no such column.
-            InvalidTableError, MissingFileError, UnsupportedError: the metadata cannot be read.
+            RequestError: There is no such metadata table.
+            InvalidTableError, MissingFileError, UnsupportedError: The metadata cannot be read.
         """
-        with self._reading():
-            return self.metadata_table(name).to_arrow(columns)
-
-    def metadata_table(self, name: str) -> MetadataTable:
-        """A metadata table that is not read yet, with its schema. Arguments and errors as for `metadata`."""
-        from harness.metadata.tables.reading import metadata_table
+        from harness.metadata.tables.reading import MetadataTable, metadata_table
 
         with self._reading():
-            return metadata_table(self.source, self.selection, name)
+            found = metadata_table(self.source, self.selection, name)
+
+        def read(columns: frozenset[str]) -> pa.Table:
+            with self._reading():
+                return found.read(columns)
+
+        return MetadataTable(found.schema, read)
 
     def file_index(self) -> FileIndex:
         """The live files as Spark's `FileIndex` sees them: grouped by partition, and pruned by filters.
@@ -323,7 +327,7 @@ class Snapshot:
 
         Args:
             connection: yours, or None for a new one. On yours no setting is changed; what is put there is temporary,
-                and goes with `harness.release`.
+                and goes with `harness.detach`.
             columns, where: as for `plan`; `where` skips files. It is read in the time zone of the connection, as your
                 own filters are.
             name: also make the rows a temporary view of this name on the connection.

@@ -35,11 +35,17 @@ def check(
         Level,
         Option(help="Read metadata alone; also existence, size and footer of files; also the values in data files."),
     ] = Level.FILES,
-    rules: Annotated[
-        list[str] | None, Option("--rule", metavar="ID", help="Ask this rule, such as ICE-2*. Repeatable.")
+    select: Annotated[
+        str | None,
+        Option(
+            "--select",
+            metavar="A,B",
+            help="Check these rules only, by id, beginning of an id (ICE-2) or pattern (*-5*). harness rule ID "
+            "explains a rule.",
+        ),
     ] = None,
     ignore: Annotated[
-        list[str] | None, Option("--ignore", metavar="ID", help="Do not ask this rule. Repeatable.")
+        str | None, Option("--ignore", metavar="A,B", help="Do not check these rules, named as for --select.")
     ] = None,
     columns: options.ColumnsOption = None,
     sample_files: Annotated[
@@ -67,6 +73,7 @@ def check(
         harness check warehouse/orders
         harness check warehouse/orders --level data --output findings.html
         harness check warehouse/orders --all-snapshots --level metadata --fail-on warning --format github
+        harness check warehouse/orders --select ICE-2,ICE-3 --ignore ICE-201
 
     Exits with 0 (no finding), 1 (findings) or 2 (not checked, or only in part).
     """
@@ -87,8 +94,8 @@ def check(
         at=at,
         all_snapshots=all_snapshots,
         level=level,
-        rules=rules or (),
-        ignore=ignore or (),
+        select=options.names(select, "--select") or (),
+        ignore=options.names(ignore, "--ignore") or (),
         columns=options.names(columns, "--columns"),
         sample_files=sample_files,
         orphans=orphans,

@@ -271,8 +271,8 @@ def metadata(
         str,
         Argument(
             metavar="NAME",
-            help="Iceberg: snapshots, history, refs, manifests, files, data_files, delete_files, entries, partitions. "
-            "Delta: versions, history, files, partitions.",
+            help="Iceberg: snapshots, refs, manifests, files, data_files, delete_files, entries, partitions … Delta: "
+            "versions, files, partitions.",
         ),
     ],
     columns: ColumnsOption = None,
@@ -290,13 +290,18 @@ def metadata(
 
     In SQL a metadata table is called TABLE.NAME.
     """
+    if name.casefold() == "history":
+        raise click.BadParameter(
+            "there is no metadata table history: harness history TABLE prints the history of both formats; in SQL, "
+            "TABLE.history is Iceberg's own table of that name"
+        )
     most = number_of_rows(max_rows)
     untrusted.end_apart([location], opening, out)
     from harness.cli.writers import QueryRows, write_rows
     from harness.metadata.tables.reading import in_words
 
     with terminal.progress("reading metadata"):
-        found = opening.snapshot(location, at).metadata(name, names(columns, "--columns"))
+        found = opening.snapshot(location, at).metadata(name).to_arrow(names(columns, "--columns"))
         rows = QueryRows.of(in_words(found) if out.form is RowFormat.TEXT else found)
     with results.destination(out.output) as stream:
         write_rows(rows, out.form, stream, max_rows=most)

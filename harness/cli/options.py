@@ -124,12 +124,11 @@ SETTINGS = (
 )
 """Names for `--set`."""
 _SAME = (
-    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "sample_keys", "sample_rows", "untrusted",
+    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "sample_keys", "sample_rows", "untrusted",
     "verbose", "where",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME},
-    **dict.fromkeys(("snapshot_id", "version", "timestamp", "ref"), "--at"),
     **{"storage_options": "--storage-option", "allowed_roots": "--allow-root"},
 }
 """Options of their own, by the name of the argument in Python."""
@@ -255,8 +254,8 @@ class OpeningOptions:
 
     def snapshot(self, location: str, at: str | None) -> Snapshot:
         """The snapshot of the table that `--at` means."""
-        moment = parse_moment(at)
-        return self.open(location).snapshot(**moment)
+        parse_moment(at)  # an error in it comes before the table is opened
+        return self.open(location).snapshot(at)
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `open_table` without the catalog."""

@@ -99,7 +99,7 @@ def pull(
         snapshot = opening.snapshot(location, at)
     with terminal.progress("copying"):
         if refresh:
-            pulled = refresh_slice(snapshot, directory)
+            pulled = refresh_slice(snapshot, Path(directory))
         else:
             with reading(snapshot.source, snapshot.selection.snapshot):
                 pulled = make(snapshot, Path(directory), request)

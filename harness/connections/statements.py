@@ -373,7 +373,7 @@ def _found(
         if found is None:
             return None
         source = found[1].source
-        return f"{found[0]} at {moment}", Table(source).snapshot(**moment.selector(source.format))
+        return f"{found[0]} at {moment}", Table(source).snapshot(moment.at)
     is_own = _is_own(name, connection)
     opened = tables.open(name, is_taken=is_own)
     if opened is None:

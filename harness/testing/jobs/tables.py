@@ -353,14 +353,14 @@ class JobTables:
             return frame_rows(name, point.to_spark().schema, point.to_spark)
         if metadata is not None:
             if not metadata.startswith(DESCRIBE):
-                return _arrow_rows(name, point.metadata(metadata))
+                return _arrow_rows(name, point.metadata(metadata).to_arrow())
             statement = metadata.removeprefix(DESCRIBE)
             if table.format != "delta":
                 raise RequestError(
                     f"Cannot DESCRIBE {statement.upper()} {name.rpartition('.')[0]}: it is an Iceberg table; read its "
                     "metadata tables, such as history and snapshots"
                 )
-            return _arrow_rows(name, _detail(table) if statement == "detail" else point.metadata("history"))
+            return _arrow_rows(name, _detail(table) if statement == "detail" else point.metadata("history").to_arrow())
         return self._rows(name, table, point)
 
     def _rows(self, name: str, table: Table, snapshot: Snapshot) -> JobTable:
@@ -369,7 +369,7 @@ class JobTables:
     def _point(self, table: Table, source: Table | Snapshot, options: Mapping[str, str]) -> Snapshot | Changes:
         given = {name.lower(): value for name, value in options.items()}
         if _TIMESTAMP in given:
-            return table.snapshot(timestamp=int(given[_TIMESTAMP]))
+            return table.snapshot(f"timestamp={int(given[_TIMESTAMP])}")
         if set(given) == {"versionasof"}:
             return at_version(table, given["versionasof"])
         found = read_point(table, options, self.zone)
