@@ -119,14 +119,13 @@ class _Commands(click.Group):
         return name, imported(whole) if whole in COMMANDS else command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the summaries of the commands and groups, those of `harness` itself section by section."""
-        if self._prefix:
-            super().format_commands(ctx, formatter)
-            return
+        """Write the summaries of the commands and groups, section by section."""
         for title, commands in _SECTIONS.items():
-            with formatter.section(title):
-                names = dict.fromkeys(name.partition(" ")[0] for name in commands)
-                formatter.write_dl([(f"{name:<9}", self.commands[name].get_short_help_str(80)) for name in names])
+            own = [name.removeprefix(self._prefix) for name in commands if name.startswith(self._prefix)]
+            names = dict.fromkeys(name.partition(" ")[0] for name in own)
+            if names:
+                with formatter.section("Commands" if self._prefix else title):
+                    formatter.write_dl([(f"{name:<9}", self.commands[name].help or "") for name in names])
 
 
 def _print_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
