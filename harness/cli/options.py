@@ -66,7 +66,7 @@ Untrusted: TypeAlias = Annotated[
     bool,
     _opening(
         "--untrusted",
-        help="Read tables of strangers: in a process without a network, other files or secrets, within bounds.",
+        help="Read untrusted tables: in a process without a network, other files or secrets, within bounds.",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""What a stranger's table says of files beside their rows skips no delete: neither with `prune="off"` nor without."""
+"""What an untrusted table says of files beside their rows skips no delete: neither with `prune="off"` nor without."""
 
 from collections.abc import Callable
 from pathlib import Path
