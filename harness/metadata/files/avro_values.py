@@ -421,6 +421,8 @@ def skip_of(node: Node, tally: Tally) -> Read:
             return items_step([skip_of(node.children[0], tally)], tally)
         case "map":
             return items_step([skip_bytes, skip_of(node.children[0], tally)], tally)
+        case "record" if [child.kind for child in node.children] in _COUNTS:
+            return _skip_count
         case "record" if node.children and all(child.kind in _PLAIN for child in node.children):
             return sequence_step([skip_of(child, tally) for child in node.children])
         case "record":
@@ -434,6 +436,8 @@ def skip_of(node: Node, tally: Tally) -> Read:
 
 _PLAIN = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
 """Kinds of values that take a byte or more: records of them, such as the items of statistics, are skipped in a loop."""
+_COUNTS = (["int", "long"], ["long", "long"])
+"""The items of the maps of counts, which are most of a manifest."""
 _SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
@@ -449,6 +453,12 @@ def skip_long(data: bytes, position: int) -> int:
     return position + 1 if data[position] < 0x80 else decode_long(data, position)[1]
 
 
+def _skip_count(data: bytes, position: int) -> int:
+    """Return the position after two numbers."""
+    position = position + 1 if data[position] < 0x80 else decode_long(data, position)[1]
+    return position + 1 if data[position] < 0x80 else decode_long(data, position)[1]
+
+
 def skip_bytes(data: bytes, position: int) -> int:
     """Return the position after a byte string or text. Raises as `decode_bytes`."""
     length, position = decode_long(data, position)
@@ -461,7 +471,8 @@ def union_step(steps: Sequence[Read]) -> Read:
     """Return a step over a union. steps: over the values of its branches."""
 
     def read(data: bytes, position: int) -> int:
-        index, position = decode_long(data, position)
+        byte = data[position]
+        index, position = (byte >> 1, position + 1) if not byte & 0x81 else decode_long(data, position)
         if not 0 <= index < len(steps):
             raise ValueError(f"union branch {index} does not exist")
         return steps[index](data, position)

@@ -17,7 +17,13 @@ from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, S
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.columns.reading import read_data_files, read_entries
 from harness.metadata.iceberg.file_list import list_files
-from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile, open_manifest, parse_manifest_list
+from harness.metadata.iceberg.manifests import (
+    ManifestEntry,
+    ManifestFile,
+    ManifestReader,
+    open_manifest,
+    parse_manifest_list,
+)
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.name_mapping import PROPERTY as NAME_MAPPING
 from harness.metadata.iceberg.name_mapping import parse_name_mapping
@@ -146,15 +152,16 @@ class _Scan:
 
     def _delete_entries(self, manifests: list[ManifestFile]) -> tuple[ManifestEntry, ...]:
         """Every live delete file of the snapshot, with all its statistics."""
-        found: list[ManifestEntry] = []
         schemas = read_schema_first(self.source.metadata.schemas, self.schema)
+        specs, limits = self.source.metadata.specs, self.source.storage.limits
+
+        def opened(manifest: ManifestFile) -> ManifestReader:
+            data = read(manifest)
+            with contained(file=manifest.path):
+                return open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits)
+
         with self.source.reading(manifests) as read:
-            for manifest in manifests:
-                data = read(manifest)
-                with contained(file=manifest.path):
-                    specs, limits = self.source.metadata.specs, self.source.storage.limits
-                    found += read_entries(open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits))
-        return tuple(found)
+            return tuple(read_entries(map(opened, manifests)))
 
     def open(self, manifests: Sequence[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
         """The live data files, without manifests that trusted summaries of partitions exclude (iceberg 3.9).
