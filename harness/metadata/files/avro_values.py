@@ -426,10 +426,11 @@ def skip_of(node: Node, tally: Tally) -> Read:
         case "record" if node.children and all(child.kind in _PLAIN for child in node.children):
             return sequence_step([skip_of(child, tally) for child in node.children])
         case "record":
-            steps = [skip_of(child, tally) for child in node.children]
-            return fields_step(list(zip(node.names, steps, strict=True)), tally)
+            fields = [(name, skip_of(child, tally)) for name, child in zip(node.names, node.children, strict=True)]
+            return fields_step(fields, tally)
         case "union":
-            return union_step([skip_of(branch, tally) for branch in node.children])
+            steps = [None if branch.kind == "null" else skip_of(branch, tally) for branch in node.children]
+            return union_step(steps)
         case _:
             return partial(_skip_bytes_of, _SIZES.get(node.kind, node.size))
 
@@ -467,14 +468,15 @@ def skip_bytes(data: bytes, position: int) -> int:
     return position + length
 
 
-def union_step(steps: Sequence[Read]) -> Read:
-    """Return a step over a union. steps: over the values of its branches."""
+def union_step(steps: Sequence[Read | None]) -> Read:
+    """Return a step over a union. steps: over the values of its branches; None for null, which takes no bytes."""
 
     def read(data: bytes, position: int) -> int:
         byte = data[position]
         index, position = (byte >> 1, position + 1) if not byte & 0x81 else decode_long(data, position)
         if not 0 <= index < len(steps):
             raise ValueError(f"union branch {index} does not exist")
-        return steps[index](data, position)
+        step = steps[index]
+        return position if step is None else step(data, position)
 
     return read

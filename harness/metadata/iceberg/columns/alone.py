@@ -150,7 +150,8 @@ def _step(node: Node, slot: Slot | None, notes: _Notes, tally: Tally) -> Read:
     if slot is None or node.kind == "null":
         return skip_of(node, tally)
     if node.kind == "union":
-        return union_step([_step(branch, slot, notes, tally) for branch in node.children])
+        branches = [None if child.kind == "null" else _step(child, slot, notes, tally) for child in node.children]
+        return union_step(branches)
     if slot.fields:
         return _record(node, slot.fields, notes, tally)
     starts = notes.starts.setdefault(slot.name, [])

@@ -514,6 +514,7 @@ _MORE_OF_FILE = (
 )
 
 
+@cache
 def entry_slots(extent: Extent) -> tuple[Slot, ...]:
     """The slots of an entry that an extent needs."""
     maps: tuple[Slot, ...] = (*_STATISTICS, _SIZES) if extent.has_more else _STATISTICS
