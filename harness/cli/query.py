@@ -6,35 +6,33 @@ import contextlib
 import re
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from harness.cli import formats, options, results, terminal, untrusted
 from harness.cli.formats import MAX_ROWS
+from harness.cli.parameters import Argument, Option
 from harness.errors import HarnessError, RequestError, TableNotFoundError
 from harness.metadata.model.times import parse_moment
 
 if TYPE_CHECKING:
-    import duckdb
-
     from harness.cli.writers import QueryRows
     from harness.queries.parameters import Params
 
 
-@options.grouped
 def sql(
-    query: Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")],
+    query: Annotated[str, Argument(metavar="SQL", help="The query; - reads it from standard input.")],
     table: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="[NAME=]TABLE",
             help="Name a table of the query. Without NAME it has that of its directory. Repeatable.",
         ),
     ] = None,
     param: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="[NAME=]VALUE",
             help="A value for the query's ? or $1, or for its $NAME. Repeatable. Numbers, true, false and null are "
             "such, all else is text; in double quotes it is always text.",
@@ -44,10 +42,8 @@ def sql(
     *,
     out: formats.Written,
     max_rows: formats.MaxRows = str(MAX_ROWS),
-    dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
-    engine: Annotated[
-        str, typer.Option(metavar="NAME", help="The engine that runs the query: duckdb, spark, …")
-    ] = "duckdb",
+    dialect: Annotated[str, Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
+    engine: Annotated[str, Option(metavar="NAME", help="The engine that runs the query: duckdb, spark, …")] = "duckdb",
     opening: options.OpeningOptions,
 ) -> None:
     """Run a query on tables.
@@ -70,7 +66,7 @@ def sql(
     params = _params(param, text)
     named = [place for place in locations(text, dialect) if place not in given]
     if engine != "duckdb" and opening.catalog is not None:
-        raise typer.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
+        raise click.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
     if opening.untrusted:
         untrusted.refuse_engines([engine], "--engine", ("duckdb",))
     untrusted.end_apart([*given.values(), *named], opening, out, query=text)
@@ -112,14 +108,14 @@ def run(
         return gone or engine_error(error)
 
     if engine != "duckdb":
-        found = harness.queries.sql.run_query(query, tables, params=params, engine=engine, dialect=dialect)
+        found = harness.queries.sql.sql(query, tables, params=params, engine=engine, dialect=dialect)
         return QueryRows.of(pa.table(found))
-    result = harness.queries.sql.run_query(query, tables, params=params, dialect=dialect, connection=cursor())
-    return QueryRows(cast("duckdb.DuckDBPyRelation", result), failure)
+    result = harness.queries.sql.sql(query, tables, params=params, dialect=dialect, connection=cursor())
+    return QueryRows(result, failure)
 
 
 def _params(values: list[str] | None, query: str) -> Params:
-    """The values of --param, by name where the query has the name. Raises typer.BadParameter."""
+    """The values of --param, by name where the query has the name. Raises click.BadParameter."""
     named, placed = {}, []
     for text in values or ():
         name, separator, value = text.partition("=")
@@ -128,7 +124,7 @@ def _params(values: list[str] | None, query: str) -> Params:
         else:
             placed.append(options.typed(text, "--param"))
     if named and placed:
-        raise typer.BadParameter(f"--param {placed[0]}: say NAME=VALUE for each, or for none")
+        raise click.BadParameter(f"--param {placed[0]}: say NAME=VALUE for each, or for none")
     return named or placed or None
 
 
@@ -137,7 +133,6 @@ def _run_on_spark(query: str, tables: Mapping[str, object], dialect: str, params
     import pyarrow as pa
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
-    from pyspark.sql import DataFrame
 
     import harness.queries.sql
     from harness.cli.writers import QueryRows
@@ -145,8 +140,7 @@ def _run_on_spark(query: str, tables: Mapping[str, object], dialect: str, params
     from harness.engines.spark.engine import conform
     from harness.engines.spark.executor_python import engine_error as spark_error
 
-    found = harness.queries.sql.run_query(query, tables, params=params, engine="spark", dialect=dialect)
-    frame = cast(DataFrame, found)
+    frame = harness.queries.sql.sql(query, tables, params=params, engine="spark", dialect=dialect)
     schema = pa.schema([logical(column) for column in frame.schema.fields])
     try:
         rows = frame.toArrow()

@@ -6,10 +6,8 @@ import importlib.metadata
 from typing import Annotated
 from urllib.parse import urljoin
 
-import typer
-
-from harness.cli import options
 from harness.cli.document import Printed
+from harness.cli.parameters import Argument
 from harness.rules import find_rule
 
 
@@ -23,13 +21,10 @@ def address(name: str) -> str | None:
     return documentation and urljoin(documentation, f"rules/{name.partition(' ')[0]}.md#{name.replace(' ', '-')}")
 
 
-@options.grouped
 def rule(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RULE", help="The name of a rule, such as delta L38 or iceberg 4.7; with or without quotes."
-        ),
+        Argument(metavar="RULE", help="The name of a rule, such as delta L38 or iceberg 4.7; with or without quotes."),
     ],
     *,
     out: Printed,

@@ -26,7 +26,7 @@ def location(tmp_path: Path) -> str:
 
 
 def ids(location: str) -> list[int]:
-    return sorted(row[0] for row in harness.sql("SELECT id FROM t", t=location).fetchall())
+    return sorted(row[0] for row in harness.sql("SELECT id FROM t", {"t": location}).fetchall())
 
 
 def settings() -> object:
@@ -39,7 +39,10 @@ def settings() -> object:
 )
 def test_a_relation_that_was_handed_out_cannot_change_the_settings_of_others(location: str, statement: str) -> None:
     before = settings()
-    for relation in (harness.sql("SELECT id FROM t", t=location), harness.open_table(location).snapshot().to_duckdb()):
+    for relation in (
+        harness.sql("SELECT id FROM t", {"t": location}),
+        harness.open_table(location).snapshot().to_duckdb(),
+    ):
         with pytest.raises(duckdb.Error, match="configuration"):
             relation.query("v", statement)
     assert settings() == before
@@ -56,10 +59,10 @@ def read_all(location: str) -> list[int]:
 def test_an_instance_that_was_given_up_is_replaced(location: str, lossless: bool, monkeypatch) -> None:
     before = cursor(lossless=lossless)
     before.execute("CREATE TABLE of_the_old_instance (a INT)")
-    alive = [False]
-    monkeypatch.setattr(instance, "_is_alive", lambda made: alive.pop() if alive else True)
+    given_up = [True]
+    monkeypatch.setattr(instance, "is_given_up", lambda error: given_up.pop() if given_up else False)
     after = cursor(lossless=lossless)
-    assert not alive
+    assert not given_up
     with pytest.raises(duckdb.CatalogException):
         after.execute("FROM of_the_old_instance")
     assert before.execute("SELECT count(*) FROM of_the_old_instance").fetchall() == [(0,)]

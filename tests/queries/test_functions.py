@@ -16,9 +16,7 @@ from test_sql_engines import both
 import harness
 from harness.engines.duckdb.relations import syntax_trees
 from harness.engines.spark.transpile import queries as transpile
-from harness.engines.spark.transpile.aggregates import AGGREGATES
 from harness.engines.spark.transpile.agreement import misreading
-from harness.engines.spark.transpile.functions.table import NAMES
 from harness.errors import UnsupportedError
 from harness.queries.allowances import allowances
 from harness.queries.rewrite import has_older_parser
@@ -117,12 +115,6 @@ def is_lowered(query: str, columns: dict[str, Any]) -> bool:
     return False
 
 
-def test_no_name_stands_for_two_functions():
-    names = [name.lower() for function in SUPPORTED for name in function.names]
-    assert len(names) == len(set(names))
-    assert {*NAMES, *(name for function in AGGREGATES for name in function.names)} <= set(names)
-
-
 @pytest.fixture(scope="module")
 def orders(tmp_path_factory) -> dict[str, harness.Table]:
     directory = tmp_path_factory.mktemp("everyday") / "o"
@@ -144,5 +136,5 @@ def test_everyday_expressions_give_the_same(orders, spark, listed, ulps):
 @pytest.mark.parametrize(("sql", "where"), everyday.listed(everyday.REFUSED), ids=lambda text: text)
 def test_everyday_expressions_that_are_refused(orders, spark, sql, where):
     with pytest.raises(UnsupportedError) as error:
-        harness.sql(f"SELECT {sql} AS c FROM o WHERE {where}", engine="spark", spark=spark, **orders)
+        harness.sql(f"SELECT {sql} AS c FROM o WHERE {where}", orders, engine="spark", spark=spark)
     assert "\n" not in str(error.value)

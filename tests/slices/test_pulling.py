@@ -90,7 +90,6 @@ def test_a_slice_of_several_snapshots_travels_in_time(make, tmp_path):
     ("options", "told"),
     [
         (["--where", "id >= 0"], True),
-        (["--where", "id >= 0", "--dry-run"], True),
         (["--where", "id >= 10"], False),
         (["--where", "id >= 0", "--exact"], False),
         ([], False),
@@ -107,7 +106,6 @@ def test_a_pull_as_text_has_no_counts_of_nothing(tmp_path, capsys):
     delta(tmp_path / "source")
     command = ["pull", str(tmp_path / "source"), str(tmp_path / "slice")]
     for options, last in (
-        (["--dry-run"], "slice: nothing is written, as --dry-run asks"),
         ([], "slice: complete"),
         (["--refresh"], "slice: it has the newest snapshot"),
     ):
@@ -133,15 +131,6 @@ def test_a_directory_that_holds_something_is_refused(tmp_path, capsys):
     assert files(tmp_path / "slice") == {"mine.txt"}
 
 
-@pytest.mark.parametrize("make", [iceberg, delta])
-def test_a_slice_that_would_be_too_large_is_refused_before_anything_is_written(make, tmp_path, capsys):
-    make(tmp_path / "source")
-    size = harness.pull(tmp_path / "source", tmp_path / "slice", dry_run=True).bytes
-    assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice"), "--max-bytes", str(size - 1)]) == 2
-    assert f"needs {size:,} bytes" in capsys.readouterr().err
-    assert not (tmp_path / "slice").exists()
-
-
 @pytest.mark.filterwarnings("ignore:Slice")
 @pytest.mark.parametrize("make", [iceberg, delta])
 def test_an_interrupted_pull_leaves_no_table_and_goes_on(make, tmp_path, monkeypatch):
@@ -155,7 +144,7 @@ def test_an_interrupted_pull_leaves_no_table_and_goes_on(make, tmp_path, monkeyp
             raise KeyboardInterrupt
         return fetched(self, file)
 
-    monkeypatch.setattr(copying, "_AT_ONCE", 1)
+    monkeypatch.setattr(copying, "FETCHES_AT_ONCE", 1)
     with monkeypatch.context() as patch:
         patch.setattr(copying._Work, "fetch", interrupted)
         with pytest.raises(KeyboardInterrupt):
@@ -185,7 +174,7 @@ def test_no_further_file_is_fetched_after_ctrl_c(tmp_path, monkeypatch):
             time.sleep(0.01)
         return fetched(self, file)
 
-    monkeypatch.setattr(copying, "_AT_ONCE", 1)
+    monkeypatch.setattr(copying, "FETCHES_AT_ONCE", 1)
     monkeypatch.setattr(copying._Work, "fetch", interrupting)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -209,7 +198,7 @@ def test_a_full_disk_is_named_whatever_is_written(make, tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
         return opened(self, mode, *arguments, **more)
 
-    monkeypatch.setattr(copying, "_AT_ONCE", 1)
+    monkeypatch.setattr(copying, "FETCHES_AT_ONCE", 1)
     monkeypatch.setattr(Path, "open", until_it_is_full)
     for fitting in range(6):  # files that still fit
         left = fitting
