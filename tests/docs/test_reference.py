@@ -13,7 +13,6 @@ import pytest
 from harness.cli import main
 
 
-
 @pytest.fixture(scope="module")
 def documents(demo) -> list[dict[str, object]]:
     """A document of each kind; of a description one for each table format."""
