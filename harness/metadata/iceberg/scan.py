@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from harness.errors import HarnessError
 from harness.metadata.filters.predicate import Filter, fields_of, filter_for, opposite
+from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, Skip
 from harness.metadata.iceberg.columns.raw import KeptManifests
@@ -31,7 +32,6 @@ from harness.metadata.iceberg.skipping import bounds_of, projected
 from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.values import all_partition_fields, read_schema_first
 from harness.metadata.model.arrow_values import distinct, to_numpy
-from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
 from harness.metadata.plan.read_options import Prune
 from harness.metadata.plan.scan_plan import KEPT, Counts, IcebergRules, trusted_of_files
