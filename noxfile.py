@@ -327,7 +327,7 @@ def _jobs(session: nox.Session, rest: Sequence[str]) -> None:
 
 
 def _datafusion(session: nox.Session, rest: Sequence[str]) -> None:
-    package = "tests/engines/datafusion_engine"
+    package = "programs/datafusion_engine"
     path = _beside(session, "datafusion==55.*", f"./{package}", "--no-deps")
     _pytest(session, *_ONE, "-m", "external", package, posargs=rest, PYTHONPATH=path)
 

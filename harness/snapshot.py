@@ -283,7 +283,7 @@ class Snapshot:
             name: For an Iceberg table, `snapshots`, `history`, `refs`, `metadata_log_entries`, `manifests`, `files`,
                 `data_files`, `delete_files`, `position_deletes`, `entries` or `partitions`; with `all_` before
                 `manifests`, `files`, `data_files`, `delete_files` or `entries`, those of all snapshots. For a Delta
-                table, `versions` or `history`, `files`, or `partitions`.
+                table, `versions`, `files`, or `partitions`.
 
         Raises:
             RequestError: There is no such metadata table.

@@ -477,7 +477,7 @@ class Table:
         *,
         level: str = "files",
         all_snapshots: bool = False,
-        rules: Sequence[str] = (),
+        select: Sequence[str] = (),
         ignore: Sequence[str] = (),
         columns: Sequence[str] | None = None,
         sample_files: int | None = None,
@@ -489,7 +489,8 @@ class Table:
             at: the snapshot or version, as for `snapshot`; all_snapshots: every one of them.
             level: `metadata` reads no data file; `files` also looks at existence, size and footer of every file;
                 `data` also reads the values.
-            rules, ignore: ids, or patterns such as `ICE-2*`, of rules that are asked, and are not. None: all are.
+            select, ignore: ids, beginnings of ids (`ICE-2`) or patterns (`*-5*`) of the rules that are checked, and of
+                those that are not. If `select` is empty, every rule is.
             columns: names of columns whose values are read; None: all.
             sample_files: so many data files are read for their values, the same ones in every check; None: all.
             orphans: also list the files below the table's location that nothing names.
@@ -505,7 +506,7 @@ class Table:
             at=at,
             level=level,
             all_snapshots=all_snapshots,
-            rules=rules,
+            select=select,
             ignore=ignore,
             columns=columns,
             sample_files=sample_files,

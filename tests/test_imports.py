@@ -30,13 +30,11 @@ HEAVY = {
     "pyarrow.dataset",
     "pyarrow.orc",
     "pyarrow.parquet",
-    "pydantic",
     "pyspark",
     "pytest",
     "rich",
     "rich.console",
     "sqlglot",
-    "typer",
     "yaml",
     "harness.metadata.delta",
     "harness.metadata.iceberg",
@@ -112,7 +110,7 @@ def test_a_journey_imports_what_it_needs(tmp_path: Path, make: Any, opened: set[
         "open": opened,
         "sql": query,
         "rows": query,
-        "commands": query | {"typer", "rich"} & found["commands"],
+        "commands": query | {"click", "rich"} & found["commands"],
         "filter": found["commands"] | {"sqlglot"},
     }
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from harness.cli import formats, terminal
+from harness.cli.parameters import Argument
 from harness.cli.scenarios import ExitZero, Formats, Outputs, Report, StrictOption, WriteXfails, Xfails, report
 
 
 def judge(
-    suite: Annotated[Path, typer.Argument(metavar="SUITE", help="The directory of a suite, with suite.json.")],
-    folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder that the program wrote.")],
+    suite: Annotated[Path, Argument(metavar="SUITE", help="The directory of a suite, with suite.json.")],
+    folder: Annotated[Path, Argument(metavar="RESULTS", help="The folder that the program wrote.")],
     case: Annotated[
         list[str] | None,
-        typer.Argument(metavar="CASE", help="Names or patterns (iceberg/deletes/*); without any, all cases."),
+        Argument(metavar="CASE", help="Names or patterns (iceberg/deletes/*); without any, all cases."),
     ] = None,
     xfails: Xfails = None,
     write_xfails: WriteXfails = None,

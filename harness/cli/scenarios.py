@@ -12,11 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import typer
+import click
 
 from harness.cli import DIFFERENT, formats, options, results, terminal, untrusted
 from harness.cli.document import Printed
 from harness.cli.options import Settings, names
+from harness.cli.parameters import Argument, Option
 from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError, visible
 from harness.metadata.model.text_tables import aligned
@@ -33,17 +34,14 @@ if TYPE_CHECKING:
 
 Scenarios: TypeAlias = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="SCENARIO", help="Names or patterns (iceberg/deletes/*), or scenario files; without any, all."
-    ),
+    Argument(metavar="SCENARIO", help="Names or patterns (iceberg/deletes/*), or scenario files; without any, all."),
 ]
 Features: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--feature", metavar="NAME", help="Take only scenarios with this feature. Repeatable: any of them."),
+    Option("--feature", metavar="NAME", help="Take only scenarios with this feature. Repeatable: any of them."),
 ]
 
 
-@options.grouped
 def list_(
     scenario: Scenarios = None,
     feature: Features = None,
@@ -67,12 +65,12 @@ def list_(
 def build(
     arguments: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="SCENARIO... DIR",
             help="Names or patterns (iceberg/deletes/*), or scenario files; then the directory to write into.",
         ),
     ],
-    everything: Annotated[bool, typer.Option("--all", help="Build every scenario that comes with harness.")] = False,
+    everything: Annotated[bool, Option("--all", help="Build every scenario that comes with harness.")] = False,
 ) -> None:
     """Write the tables of scenarios, each beside its expected rows: a suite for programs in any language.
 
@@ -101,10 +99,10 @@ def build(
 
 def script(
     scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="The name of a scenario, or a scenario file, such as of a repro.")
+        str, Argument(metavar="SCENARIO", help="The name of a scenario, or a scenario file, such as of a repro.")
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write here instead of standard output.")
+        Path | None, Option("--output", metavar="FILE", help="Write here instead of standard output.")
     ] = None,
 ) -> None:
     """Write a scenario as one Python file, for maintainers of readers.
@@ -129,7 +127,7 @@ def script(
 def site(
     arguments: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="REPORT [EARLIER] DIR",
             help="A report of scenarios run as JSON, another one to compare it with, and the directory to write into.",
         ),
@@ -229,11 +227,11 @@ class Report(enum.Enum):
 
 Xfails: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
+    Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
 ]
 Formats: TypeAlias = Annotated[
     list[Report] | None,
-    typer.Option(
+    Option(
         "--format",
         metavar="FORMAT",
         help="Write text, json, junit, github, html or markdown. Repeatable, each for the --output in its place.",
@@ -241,7 +239,7 @@ Formats: TypeAlias = Annotated[
 ]
 Outputs: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Option(
+    Option(
         "--output",
         metavar="FILE",
         help="Write the report here instead of standard output; the suffix says the format. Repeatable.",
@@ -249,11 +247,11 @@ Outputs: TypeAlias = Annotated[
 ]
 WriteXfails: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR here, as a list for --xfails."),
+    Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR here, as a list for --xfails."),
 ]
-StrictOption: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 also for an ERROR.")]
+StrictOption: TypeAlias = Annotated[bool, Option("--strict", help="Exit with 1 also for an ERROR.")]
 ExitZero: TypeAlias = Annotated[
-    bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
+    bool, Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
 ]
 
 
@@ -261,7 +259,7 @@ def run(
     scenario: Scenarios = None,
     engines: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--engines",
             metavar="A,B",
             help="Engines by name, or MODULE:ATTRIBUTE; all: every engine that can run. [default: those of duckdb, "
@@ -271,7 +269,7 @@ def run(
     feature: Features = None,
     cases: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--cases",
             metavar="DIR",
             help="Run the cases in this directory instead: a suite that build wrote, Delta's acceptance tests, or "
@@ -280,7 +278,7 @@ def run(
     ] = None,
     skips: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             "--skips", metavar="FILE", help="Leave scenarios out by this file, with lines of ENGINE::SCENARIO # reason."
         ),
     ] = None,
@@ -290,36 +288,32 @@ def run(
     output: Outputs = None,
     python: Annotated[
         list[str] | None,
-        typer.Option("--python", metavar="NAME=PATH", help="Run an engine in this interpreter. Repeatable."),
+        Option("--python", metavar="NAME=PATH", help="Run an engine in this interpreter. Repeatable."),
     ] = None,
     time_limit: Annotated[
         float,
-        typer.Option(
-            "--time-limit", metavar="S", min=0.1, help="End a read of a foreign engine after so many seconds."
-        ),
+        Option("--time-limit", metavar="S", min=0.1, help="End a read of a foreign engine after so many seconds."),
     ] = 60.0,
     against_itself: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--against-itself",
             help="Read each table in many ways that must agree, too: filters, columns, counts, limits, copies.",
         ),
     ] = False,
     shapes: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--shapes", metavar="A,B", help="With --against-itself, read in these ways alone. [default: all of them]"
         ),
     ] = None,
-    keep: Annotated[
-        Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
-    ] = None,
+    keep: Annotated[Path | None, Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")] = None,
     strict: StrictOption = False,
     exit_zero: ExitZero = False,
     untrusted: options.Untrusted = False,
     set_: options.Set = None,
     *,
-    context: typer.Context,
+    context: click.Context,
 ) -> None:
     """Run scenarios on engines, and report who reads them rightly.
 
@@ -339,9 +333,9 @@ def run(
     from harness.suite.runner import run as run_suite
 
     if opening := Settings.of(set_, untrusted=untrusted).opening:
-        raise typer.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
+        raise click.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
     if shapes is not None and not against_itself:
-        raise typer.BadParameter("--shapes goes with --against-itself alone")
+        raise click.BadParameter("--shapes goes with --against-itself alone")
     ways = shapes_of(names(shapes, "--shapes")) if against_itself else ()
     written = formats.placed(format_, output, Report)
     if is_for_worker(context):
@@ -381,7 +375,7 @@ def report(
     """Writes the reports of a run and ends the command. done: the last line on a terminal.
 
     Raises:
-        typer.Exit: with 1, as the outcomes say. RequestError: an engine has read nothing.
+        click.exceptions.Exit: with 1, as the outcomes say. RequestError: an engine has read nothing.
     """
     from harness.suite.reports import html, json_report, text
     from harness.suite.results import written_list
@@ -404,13 +398,13 @@ def report(
     terminal.finished(done)
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
-        raise typer.Exit(DIFFERENT)
+        raise click.exceptions.Exit(DIFFERENT)
     for case in found.unread():
         told = next((f": {check.message}" for check in case.checks if check.message), "")
         raise RequestError(f"Engine {case.engine.name} read no scenario, each is ERROR; {case.scenario.name}{told}")
 
 
-def _run_untrusted(context: typer.Context, written: Sequence[tuple[Report, Path | None]]) -> None:
+def _run_untrusted(context: click.Context, written: Sequence[tuple[Report, Path | None]]) -> None:
     """Runs the suite in a worker, whose tables go with it."""
     given = context.params
     if given["cases"] is not None:

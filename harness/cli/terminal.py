@@ -11,7 +11,6 @@ import errno
 import io
 import logging
 import os
-import re
 import stat
 import sys
 import traceback
@@ -65,8 +64,7 @@ def failure(problem: Exception) -> None:
     elif _is_usage_error(problem):
         text = io.StringIO()
         problem.show(text)  # type: ignore[attr-defined]
-        said = re.sub(r"(?<=: )Value error, ", "", text.getvalue())  # of a check that Typer hands to a library
-        write_lines(said.replace("\n\t", " ").replace("\nError: ", "\nerror: "))
+        write_lines(text.getvalue().replace("\n\t", " ").replace("\nError: ", "\nerror: "))
     elif isinstance(problem, UnicodeEncodeError) and problem.encoding == sys.getfilesystemencoding():
         remedy = "give paths in UTF-8" if problem.encoding == "utf-8" else "set PYTHONUTF8=1"
         error(f"Cannot use {problem.object[problem.start]!r} in a path, whose encoding is {problem.encoding}: {remedy}")
@@ -79,10 +77,10 @@ def failure(problem: Exception) -> None:
 
 
 def _is_usage_error(problem: Exception) -> bool:
-    """Tell whether Typer refuses the arguments. The common class of its errors has no exported name."""
-    import typer  # takes 0.04 s, which a command that succeeds early saves
+    """Return whether click refuses the arguments."""
+    import click  # takes 0.03 s, which a command that succeeds early saves
 
-    return isinstance(problem, typer.BadParameter.__bases__)
+    return isinstance(problem, click.ClickException)
 
 
 _MEMORY_SIGNS = ("failed to map segment", "cannot allocate", "can't start new thread")

@@ -270,6 +270,7 @@ def test_what_ends_a_command_is_told(capfd, monkeypatch, raised, code, start, en
         (["plan", "t", "--storage-option", "secret:hunter2"], "--storage-option number 1 is not of the form"),
         (["plan", "t", "--storage-option", "=hunter2"], "--storage-option number 1 is not of the form"),
         (["sql", "SELECT 1", "--max-rows", "x"], "max-rows"),
+        (["metadata", "t", "History"], "harness history TABLE prints the history"),
         (["diff"], "Missing argument 'TABLE'"),
         (["diff", "t", "--engines", "a,b,c"], "--engines 'a,b,c': expected one name, or two with a comma between"),
         (["diff", "t", "--engines", ""], "--engines ''"),

@@ -133,7 +133,7 @@ def test_a_checkpoint_in_parts_is_refused_where_nothing_else_gives_the_version(l
 
 
 def test_many_actions_are_reconciled_in_pieces(log, monkeypatch):
-    monkeypatch.setattr("harness.metadata.delta.replay._CHUNK", 3)
+    monkeypatch.setattr("harness.metadata.delta.replay.ACTIONS_AT_ONCE", 3)
     names = [f"f{i}" for i in range(10)]
     log.commits([*START, *map(add, names)], [*map(remove, names[:7])], [*map(add, names[5:7])])
     assert sorted(log.live()) == names[5:]

@@ -51,7 +51,7 @@ PARTITIONED = SCHEMA.fields[-2:]
 def _texts_together():
     """A few texts are parsed one by one, as damaged ones are; here, sound ones go the way of many."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics, "_FEW_TEXTS", 0)
+        patch.setattr(statistics, "FEW_TEXTS", 0)
         yield
 
 
@@ -224,15 +224,6 @@ def test_statistics_decide(recorded, where, kept):
     assert second == KEPT
 
 
-def test_as_many_objects_as_texts_are_not_yet_one_each():
-    """A text of two objects beside one that goes on in the next would shift what is between them by a file."""
-    doubled = json.dumps({"numRecords": 1}) * 2
-    sound = {"numRecords": 2}
-    table = files(doubled, sound, '{"numRecords": 3, "more":', '{"numRecords": 4}}')
-    assert read_statistics(table, ()).rows.to_pylist() == [None, 2, None, None]
-    assert record_counts(table)[1] == 2
-
-
 @pytest.mark.parametrize(
     ("text", "count"),
     [
@@ -249,7 +240,7 @@ def test_as_many_objects_as_texts_are_not_yet_one_each():
 )
 @pytest.mark.parametrize("few", [0, 16])
 def test_record_counts(monkeypatch, text, count, few):
-    monkeypatch.setattr(statistics, "_FEW_TEXTS", few)
+    monkeypatch.setattr(statistics, "FEW_TEXTS", few)
     assert record_counts(files(text, '{"numRecords":5}')).tolist() == [count, 5]
 
 
@@ -473,8 +464,8 @@ def test_many_files_at_once(statistics, predicate):
 
 @pytest.mark.parametrize(("rows", "few"), [(1, 0), (2, 0), (3, 0), (100, 0), (100, 16)])
 def test_texts_are_parsed_some_at_a_time_with_the_same_values(monkeypatch, rows, few):
-    monkeypatch.setattr(statistics, "_FEW_TEXTS", few)
-    monkeypatch.setattr(statistics, "_SLICE_ROWS", rows)
+    monkeypatch.setattr(statistics, "FEW_TEXTS", few)
+    monkeypatch.setattr(statistics, "SLICE_ROWS", rows)
     texts = [
         '{"numRecords": 3,\n"minValues": {"id": 1}, "maxValues": {"id": 9}, "nullCount": {"id": 0}}',
         None,

@@ -287,7 +287,7 @@ def test_what_commits_of_delta_say(tmp_path):
 def test_what_there_is_not_is_named(iceberg, delta):
     with pytest.raises(RequestError, match="no metadata table 'snapshot' of iceberg tables: did you mean snapshots"):
         iceberg.metadata("snapshot")
-    with pytest.raises(RequestError, match="no metadata table 'refs' of delta tables: there are versions, history"):
+    with pytest.raises(RequestError, match="no metadata table 'refs' of delta tables: there are versions, files"):
         delta.metadata("refs")
     with pytest.raises(UnknownColumnError, match="Unknown column 'path': there are content, file_path"):
         iceberg.metadata("files").to_arrow(["path"])

@@ -144,7 +144,7 @@ def test_an_interrupted_pull_leaves_no_table_and_goes_on(make, tmp_path, monkeyp
             raise KeyboardInterrupt
         return fetched(self, file)
 
-    monkeypatch.setattr(copying, "_AT_ONCE", 1)
+    monkeypatch.setattr(copying, "FETCHES_AT_ONCE", 1)
     with monkeypatch.context() as patch:
         patch.setattr(copying._Work, "fetch", interrupted)
         with pytest.raises(KeyboardInterrupt):
@@ -174,7 +174,7 @@ def test_no_further_file_is_fetched_after_ctrl_c(tmp_path, monkeypatch):
             time.sleep(0.01)
         return fetched(self, file)
 
-    monkeypatch.setattr(copying, "_AT_ONCE", 1)
+    monkeypatch.setattr(copying, "FETCHES_AT_ONCE", 1)
     monkeypatch.setattr(copying._Work, "fetch", interrupting)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -198,7 +198,7 @@ def test_a_full_disk_is_named_whatever_is_written(make, tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
         return opened(self, mode, *arguments, **more)
 
-    monkeypatch.setattr(copying, "_AT_ONCE", 1)
+    monkeypatch.setattr(copying, "FETCHES_AT_ONCE", 1)
     monkeypatch.setattr(Path, "open", until_it_is_full)
     for fitting in range(6):  # files that still fit
         left = fitting

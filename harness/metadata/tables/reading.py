@@ -42,9 +42,9 @@ NAMES = {
         "position_deletes",
         *("metadata_log_entries", "all_manifests", "all_files", "all_data_files", "all_delete_files", "all_entries"),
     ),
-    "delta": ("versions", "history", "files", "partitions"),
+    "delta": ("versions", "files", "partitions"),
 }
-"""Metadata tables by format. `all_` means all snapshots. Delta's `history` is another name of `versions`."""
+"""Metadata tables by format. `all_` means all snapshots."""
 
 
 def is_metadata_table(table_format: str, name: str) -> bool:

@@ -386,7 +386,7 @@ def _formats(found: Walk, places: Places, paths: pa.Array) -> pa.Array:
 
 
 _HEADER = b"header"
-_FEW = 200
+FEWEST_KEPT = 200
 _NOTHING = pa.table({})
 _COUNTS = {name: pa.schema([pa.field(name, pa.binary())]) for name in COUNTS}
 
@@ -428,7 +428,7 @@ class KeptManifests:
         A small one is decoded in less time than it takes to keep it, but a store is asked for it once less.
         """
         physical, _ = self.version(recorded)
-        key = None if len(raw) < _FEW and is_local(physical) else self._key(recorded)
+        key = None if len(raw) < FEWEST_KEPT and is_local(physical) else self._key(recorded)
         if key is None:
             return
         facts = raw.table.select(FACTS.names)
