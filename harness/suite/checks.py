@@ -189,8 +189,8 @@ class Checks:
     def _again(self, shape: QueryShape) -> list[str]:
         """The commands that show a difference again."""
         snapshot = self.reads.snapshot
-        table, engine = shlex.quote(snapshot.source.location), shlex.quote(self.asked)
-        current = snapshot.source.current
+        table, engine = shlex.quote(snapshot._source.location), shlex.quote(self.asked)
+        current = snapshot._source.current
         if current is not None and snapshot.id != current.id:
             table += f" --at {snapshot.id}"
         if shape.name == MOVED:
