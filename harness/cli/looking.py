@@ -72,7 +72,7 @@ def _brief(table: Table) -> tuple[dict[str, object], ScanPlan | None]:
     """The facts that people ask for first, in the order in which they are printed, and the plan that some are from."""
     from harness.metadata.tables.history import newest
 
-    last = newest(table.source)
+    last = newest(table._source)
     kind = "version" if table.format == "delta" else "snapshot"
     time = "unknown time" if last is None or last["timestamp_ms"] is None else show_ms(last["timestamp_ms"])
     writer = f" by {last['writer']}" if last is not None and last["writer"] else ""
@@ -89,7 +89,7 @@ def _brief(table: Table) -> tuple[dict[str, object], ScanPlan | None]:
         kind: "none" if last is None else last["id"],
         **counted,
         "columns": len(table.schema.fields),
-        "partitioning": ", ".join(table.source.partitioning()) or "none",
+        "partitioning": ", ".join(table._source.partitioning()) or "none",
         "last commit": "none" if last is None else f"{time}, {last['operation'] or 'unknown operation'}{writer}",
         **({"branches and tags": list(table.refs())} if table.refs() else {}),
         **({"warnings": list(table.warnings)} if table.warnings else {}),
@@ -210,7 +210,7 @@ def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> No
 
     with terminal.progress("reading metadata"):
         table = opening.open(location)
-        found = history_of(table.source)
+        found = history_of(table._source)
     known = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in found]
     if out.form is PicturedForm.TEXT:
         picture, in_ascii = drawn(found, len(found)), results.is_ascii(out.output)

@@ -116,7 +116,7 @@ def _at_moments(
         return query, {}
     moments: dict[str, Snapshot] = {}
     for alias, (name, moment) in pinned.moments.items():
-        source = snapshots[str(key(name))].source
+        source = snapshots[str(key(name))]._source
         moments[alias] = Table(source).snapshot(moment.at)
     return pinned.query, moments
 
@@ -148,7 +148,7 @@ class MetadataTables:
         snapshot = self.snapshots.get(table)
         from harness.metadata.tables.reading import is_metadata_table  # most queries name no metadata table
 
-        if snapshot is None or not is_metadata_table(snapshot.source.format, name):
+        if snapshot is None or not is_metadata_table(snapshot._source.format, name):
             return None
         found = self._opened[table, name] = snapshot.metadata(name)
         return _opaque(found.schema.names)

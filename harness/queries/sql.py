@@ -251,7 +251,7 @@ def _told(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Iterator[
     for value in tables.values():
         snapshot = snapshot_of(value)
         try:
-            with reading(snapshot.source, snapshot.selection.snapshot):
+            with reading(snapshot._source, snapshot._selection.snapshot):
                 raise engine_error(error, snapshot.plan())
         except HarnessError as told:
             yield told
