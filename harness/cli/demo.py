@@ -43,14 +43,14 @@ _EXAMPLES = {
 
 def demo(
     directory: Annotated[
-        Path, typer.Option(metavar="DIR", help="Make the tables here, unless it has them from an earlier run.")
+        Path, typer.Argument(metavar="DIR", help="Make the tables here, unless it has them from an earlier run.")
     ] = Path("demo-tables"),
 ) -> None:
     """Make tables with deletes, plan and query them.
 
     Examples:
         harness demo
-        harness demo --directory /tmp/lake
+        harness demo /tmp/lake
 
     The tables stay in ./demo-tables. DuckDB reads them; no Java and no network is needed. Exits with 1 if the rows are
     not those that were written.
@@ -80,8 +80,7 @@ def _demo_tables(directory: Path) -> list[DemoTable]:
         built = build_demo_tables(directory)
     else:
         raise RequestError(
-            "Cannot make the demo tables: the path exists and does not hold them; remove it, or choose another "
-            "directory with --directory",
+            "Cannot make the demo tables: the path exists and does not hold them; remove it, or give another directory",
             file=str(directory),
         )
     tables = [getattr(built, name) for name in _EXAMPLES]

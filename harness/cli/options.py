@@ -57,10 +57,17 @@ StorageOption: TypeAlias = Annotated[
     ),
 ]
 Verbose: TypeAlias = Annotated[
-    bool, _opening("--verbose", help="Tell on standard error each request of a store, and each skipped file.")
+    bool,
+    _opening("--verbose", "-v", help="Print on standard error each request of a store, and each skipped file."),
 ]
-ColumnsOption: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Read these columns only, with commas between.")
+ColumnsOption: TypeAlias = Annotated[str | None, typer.Option(metavar="A,B", help="Read these columns only.")]
+NamedTables: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        metavar="[NAME=]TABLE",
+        help="Give a table a name in SQL; without NAME=, that of its directory. Repeatable.",
+    ),
 ]
 Where: TypeAlias = Annotated[
     str | None, typer.Option(metavar="SQL", help="Read only rows for which this condition holds.")

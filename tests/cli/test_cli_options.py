@@ -117,7 +117,7 @@ def test_options_for_opening_tables_are_one_line_until_all_are_asked_for(capfd):
     assert main(["plan", "--help-all"]) == 0
     whole = capfd.readouterr().out
     opening = whole.partition("\nOpening tables:\n")[2]
-    assert re.findall(r"^  --([\w-]+)", opening, re.MULTILINE) == [
+    assert re.findall(r"^  (?:-\w, )?--([\w-]+)", opening, re.MULTILINE) == [
         "catalog",
         "storage-option",
         "allow-root",
