@@ -11,11 +11,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 import harness
 from harness.cli import results, terminal
 from harness.cli.looking import explained
+from harness.cli.parameters import Option
 from harness.cli.query import run
 from harness.cli.writers import text_lines
 from harness.errors import RequestError
@@ -43,7 +44,7 @@ _EXAMPLES = {
 
 def demo(
     directory: Annotated[
-        Path, typer.Option(metavar="DIR", help="Make the tables here, unless it has them from an earlier run.")
+        Path, Option(metavar="DIR", help="Make the tables here, unless it has them from an earlier run.")
     ] = Path("demo-tables"),
 ) -> None:
     """Make tables with deletes, plan and query them.
@@ -61,7 +62,7 @@ def demo(
     are_right = [_show(each) for each in tables]
     terminal.message(f"The tables are in {directory}; next: harness info {_quoted(str(directory / 'orders'))}")
     if not all(are_right):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _demo_tables(directory: Path) -> list[DemoTable]:

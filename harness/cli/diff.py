@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from harness.cli import DIFFERENT, FAILED, formats, options, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
@@ -20,6 +20,7 @@ from harness.cli.diff_request import (
     write_reports,
 )
 from harness.cli.options import names
+from harness.cli.parameters import Argument, Option
 from harness.diff.relaxations import Relaxations
 from harness.diff.sources import RowSource
 from harness.engines.registry import engine_names, start_engines
@@ -29,27 +30,25 @@ if TYPE_CHECKING:
     from harness.table import Table
 
 
-@options.grouped
 def diff(
     location: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="TABLE",
-            show_default=False,
             help="Directory, metadata file or name in a catalog; file (csv, json, parquet, arrow); duckdb:FILE#TABLE, "
             "sqlite:FILE#TABLE, postgres:DSN#TABLE, or a query after #; a namespace or warehouse: all of its tables.",
         ),
     ] = None,
     other: Annotated[
-        str | None, typer.Argument(metavar="OTHER", help="The right side; else the same table is read twice.")
+        str | None, Argument(metavar="OTHER", help="The right side; else the same table is read twice.")
     ] = None,
-    more: Annotated[list[str] | None, typer.Argument(metavar="FILES", help="Further files after --sql-file.")] = None,
+    more: Annotated[list[str] | None, Argument(metavar="FILES", help="Further files after --sql-file.")] = None,
     keys: Annotated[
-        str | None, typer.Option("--keys", metavar="A,B", help="Pair rows by these columns, else count them.")
+        str | None, Option("--keys", metavar="A,B", help="Pair rows by these columns, else count them.")
     ] = None,
     at: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--at",
             metavar="WHEN",
             help="Read this snapshot: id, version, time, branch or tag. Twice: the left and the right side's.",
@@ -59,13 +58,13 @@ def diff(
     where: options.Where = None,
     sql: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--sql", metavar="SQL", help="Compare what this query gives; the table is t in it. Twice: left and right."
         ),
     ] = None,
     engines: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--engines",
             metavar="A,B",
             help="Who reads left and right: duckdb, spark, polars, NAME=exec:COMMAND … "
@@ -74,17 +73,15 @@ def diff(
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--output", metavar="FILE", help="Write a report here: .txt, .json, .xml (JUnit) or .html. Repeatable."
-        ),
+        Option("--output", metavar="FILE", help="Write a report here: .txt, .json, .xml (JUnit) or .html. Repeatable."),
     ] = None,
     format_: Annotated[
         list[Report] | None,
-        typer.Option("--format", metavar="FORMAT", help="text, json, junit or html. Repeatable."),
+        Option("--format", metavar="FORMAT", help="text, json, junit or html. Repeatable."),
     ] = None,
     against_itself: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--against-itself",
             help="Read one table by one engine in many ways that must agree: filters, counts, copies …",
         ),
@@ -96,7 +93,7 @@ def diff(
         ),
     ] = None,
     max_rows: Annotated[
-        int, typer.Option("--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
+        int, Option("--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
     ] = 100,
     *,
     relaxing: Relaxing,
@@ -118,30 +115,32 @@ def diff(
     if many.sql_file:
         files = [*many.sql_file, *(each for each in (location, other, *(more or ())) if each is not None)]
         if any(each is not None for each in (sql, columns, where, at)) or opening.untrusted:
-            raise typer.BadParameter("--sql-file excludes --sql, --columns, --where, --at and --untrusted")
+            raise click.BadParameter("--sql-file excludes --sql, --columns, --where, --at and --untrusted")
         batch = compare_files(files, many, relaxing, engines, keys, max_rows, opening.open)
         finish(batch, reports, context)
         return
     if location is None:
-        raise typer.BadParameter("Missing argument 'TABLE'.")
+        raise click.BadParameter("Missing argument 'TABLE'.")
     if more or many.table or many.dialect is not QueryDialect.DUCKDB:
-        raise typer.BadParameter("--table, --dialect and more than two arguments are for --sql-file")
+        raise click.BadParameter("--table, --dialect and more than two arguments are for --sql-file")
     if sql is not None and not (columns is None and where is None):
-        raise typer.BadParameter("--sql excludes --columns and --where: say it in the query")
+        raise click.BadParameter("--sql excludes --columns and --where: say it in the query")
     sources = [None if text is None else RowSource.parse(text) for text in (location, other)]
     is_foreign = any(source is not None for source in sources)
     queries = pair(sql, "--sql")
-    moments = [parse_moment(each) for each in pair(at, "--at") or (None, None)]
+    moments = pair(at, "--at") or (None, None)
+    for each in moments:
+        parse_moment(each)  # an error in it comes before a table is opened
     is_one = other is None and len(at or ()) < 2 and len(sql or ()) < 2
     if sources[0] is not None and other is None:
-        raise typer.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
+        raise click.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
     read_by = pair_of_engines(engines, is_one_table=is_one and not against_itself)
     if untrusted.is_for_worker(context):
         if is_foreign:
-            raise typer.BadParameter("--untrusted is for tables of both formats: no side may be a file or database")
+            raise click.BadParameter("--untrusted is for tables of both formats: no side may be a file or database")
         untrusted.refuse_engines(read_by, "--engines")
         if len(reports) > 1:
-            raise typer.BadParameter("--untrusted takes one report: give one --output")
+            raise click.BadParameter("--untrusted takes one report: give one --output")
         ((report, path),) = reports
         instead = {"output": None, "format_": [report]}
         locations = [location] if other is None else [location, other]
@@ -154,18 +153,18 @@ def diff(
         others = (other, sources[0], queries, keys, columns, where, *rest)
         is_relaxed = relaxing.relaxations(is_foreign=False) != Relaxations()
         if read_by[0] != read_by[1] or any(others) or is_relaxed:
-            raise typer.BadParameter(
+            raise click.BadParameter(
                 "--against-itself takes one table and one engine: --engines polars; --at, --max-rows and --shapes go "
                 "with it"
             )
         with terminal.progress("comparing"):
-            snapshot = opening.open(location).snapshot(**moments[0])
+            snapshot = opening.open(location).snapshot(moments[0])
             start_engines(read_by[:1])
             batch = reread(snapshot, read_by[0], max_rows=max_rows, shapes=names(shapes, "--shapes"))
         finish(batch, reports, context)
         return
     if shapes is not None:
-        raise typer.BadParameter("--shapes goes with --against-itself alone")
+        raise click.BadParameter("--shapes goes with --against-itself alone")
     request = DiffRequest(
         engines=read_by,
         keys=names(keys, "--keys"),
@@ -184,7 +183,7 @@ def diff(
             finish(batch, reports, context)
             return
     if many.resume is not None:
-        raise typer.BadParameter("--resume is for two namespaces or warehouse directories")
+        raise click.BadParameter("--resume is for two namespaces or warehouse directories")
     with terminal.progress("reading metadata"):
         left: Table | RowSource = sources[0] or opening.open(location)
         right = left if other is None else sources[1] or opening.open(other)
@@ -201,15 +200,15 @@ def diff(
     terminal.finished(f"compared {' with '.join(dict.fromkeys(rows))} rows" if rows else "compared")
     if found.failed:
         terminal.error(f"{found.sentence}: {found.left.error or found.right.error}")
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
     if not found.equal:
-        raise typer.Exit(DIFFERENT)
+        raise click.exceptions.Exit(DIFFERENT)
 
 
-def _at(side: Table | RowSource, moment: dict[str, Any]) -> DiffSide:
+def _at(side: Table | RowSource, moment: str | None) -> DiffSide:
     """The side at a moment."""
     if not isinstance(side, RowSource):
-        return side.snapshot(**moment)
-    if moment:
-        raise typer.BadParameter(f"--at is for tables: {side.name} has no snapshots")
+        return side.snapshot(moment)
+    if moment is not None:
+        raise click.BadParameter(f"--at is for tables: {side.name} has no snapshots")
     return side

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 import harness
 from harness.cli import DIFFERENT, FAILED, options, terminal
@@ -46,7 +46,7 @@ class QueryDialect(enum.Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Many:
-    """Options of comparisons of many queries or tables. Typer fills lists."""
+    """Options of comparisons of many queries or tables."""
 
     sql_file: Annotated[
         list[str] | None,
@@ -191,7 +191,7 @@ def _state(tables: Sequence[Snapshot], request: DiffRequest, arguments: dict[str
     depends_on = {
         "harness": harness.__version__,
         "tables": [
-            (each.source.location, *each.source.fingerprint(each.selection))  # type: ignore[arg-type]  # of one format
+            (each._source.location, *each._source.fingerprint(each._selection))  # type: ignore[arg-type]  # of one format
             for each in tables
         ],
         "engines": [engine_version(engine) for engine in request.engines],
@@ -206,14 +206,14 @@ def _as_json(value: object) -> object:
     return sorted(map(str, value)) if isinstance(value, frozenset) else str(value)
 
 
-def finish(batch: Batch, reports: Sequence[PlacedReport], context: typer.Context) -> None:
+def finish(batch: Batch, reports: Sequence[PlacedReport], context: click.Context) -> None:
     """Writes the reports, and ends: 0 if all are equal, 1 if one is different, 2 if one could not be compared."""
     write_reports(batch, reports, context)
     terminal.finished(f"compared {batch.title}")
     if batch.count(BatchOutcome.DIFFERENT):
-        raise typer.Exit(DIFFERENT)
+        raise click.exceptions.Exit(DIFFERENT)
     if not batch.equal:
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
 def _bound_tables(pairs: Sequence[str], open_: Callable[[str], object]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -222,11 +222,11 @@ def _bound_tables(pairs: Sequence[str], open_: Callable[[str], object]) -> tuple
     for pair in pairs:
         name, location = named_table(pair)
         if not name.isidentifier():
-            raise typer.BadParameter(f"--table {pair!r}: {name!r} is no identifier; choose one with NAME=TABLE")
+            raise click.BadParameter(f"--table {pair!r}: {name!r} is no identifier; choose one with NAME=TABLE")
         found.setdefault(name, []).append(location)
     for name, locations in found.items():
         if len(locations) > 2:
-            raise typer.BadParameter(f"--table {name} is given {len(locations)} times: twice is one for each side")
+            raise click.BadParameter(f"--table {name} is given {len(locations)} times: twice is one for each side")
     opened = {location: open_(location) for locations in found.values() for location in dict.fromkeys(locations)}
     return (
         {name: opened[locations[0]] for name, locations in found.items()},
@@ -245,13 +245,13 @@ def _read(path: Path, keys: Sequence[str], relaxing: Relaxing) -> QueryFile:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"--sql-file {str(path)!r} cannot be read: {error}") from None
+        raise click.BadParameter(f"--sql-file {str(path)!r} cannot be read: {error}") from None
     own = [line.strip()[len(_MARK) :] for line in text.splitlines() if line.strip().startswith(_MARK)]
     try:
         keys, relaxing = _with_own(shlex.split(" ".join(own)), keys, relaxing)
         relaxations = relaxing.relaxations(is_foreign=False)
-    except (ValueError, typer.BadParameter) as error:
-        raise typer.BadParameter(f"{path}: in its comment {_MARK} {error}") from None
+    except (ValueError, click.BadParameter) as error:
+        raise click.BadParameter(f"{path}: in its comment {_MARK} {error}") from None
     return QueryFile(name=path.name, text=text.rstrip().removesuffix(";"), keys=tuple(keys), relaxations=relaxations)
 
 
@@ -292,7 +292,7 @@ def compare_files(
     from harness.diff.query_batch import QueryRun
 
     if many.resume is not None or relaxing.group_by or relaxing.sample_keys or relaxing.strict or relaxing.schema_only:
-        raise typer.BadParameter("--sql-file excludes --resume, --group-by, --sample-keys, --strict and --schema-only")
+        raise click.BadParameter("--sql-file excludes --resume, --group-by, --sample-keys, --strict and --schema-only")
     relaxing.relaxations(is_foreign=False)  # an error in them is none of a file
     paths = [Path(path) for pattern in files for path in (sorted(glob.glob(pattern)) or [pattern])]
     queries = [_read(path, names(keys, "--keys") or (), relaxing) for path in dict.fromkeys(paths)]

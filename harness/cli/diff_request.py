@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
-import typer
+import click
 
 import harness
 from harness.cli import results, terminal
 from harness.cli.options import RARE, names
+from harness.cli.parameters import Option
 from harness.cli.untrusted import words
 from harness.diff.relaxations import Relaxations, Tolerance, TypeRule
 from harness.diff.result import Batch, ComparisonResult, Made
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from harness.snapshot import Snapshot
 
 _T = TypeVar("_T")
-RareOption = functools.partial(typer.Option, rich_help_panel=RARE)
+RareOption = functools.partial(Option, panel=RARE)
 
 
 class _Strict(enum.Enum):
@@ -47,20 +48,18 @@ class _Strict(enum.Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Relaxing:
-    """Options for differences that pass, and for how much is compared. Typer fills lists."""
+    """Options for differences that pass, and for how much is compared."""
 
     tolerance: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="COLUMN=AMOUNT",
             help="Let values lie so far apart: 0.01, 0.1%, 4 ulps, 500 ms; of all floats: floats=1e-9; of parts: s.x, "
             "l.element, m.value. Needs --keys.",
         ),
     ] = None
-    exclude: Annotated[str | None, typer.Option(metavar="A,B", help="Leave out these columns or fields (s.x).")] = None
-    schema_only: Annotated[bool, typer.Option("--schema-only", help="Compare names and types of columns alone.")] = (
-        False
-    )
+    exclude: Annotated[str | None, Option(metavar="A,B", help="Leave out these columns or fields (s.x).")] = None
+    schema_only: Annotated[bool, Option("--schema-only", help="Compare names and types of columns alone.")] = False
     rename: Annotated[
         list[str] | None,
         RareOption(metavar="LEFT=RIGHT", help="What the left and the right side call one column. Repeatable."),
@@ -111,11 +110,11 @@ class Relaxing:
 
 
 def _once(given: Iterable[tuple[str, _T]], option: str) -> dict[str, _T]:
-    """Return the values by column. Raises typer.BadParameter: a column has several."""
+    """Return the values by column. Raises click.BadParameter: a column has several."""
     found: dict[str, _T] = {}
     for column, value in given:
         if column in found:
-            raise typer.BadParameter(f"{option} is given twice for {column!r}")
+            raise click.BadParameter(f"{option} is given twice for {column!r}")
         found[column] = value
     return found
 
@@ -125,13 +124,13 @@ def _tolerance(text: str) -> tuple[str, Tolerance]:
     try:
         return column, Tolerance.parse(amount)
     except RequestError as error:
-        raise typer.BadParameter(f"--tolerance {text!r}: {error.message}") from None
+        raise click.BadParameter(f"--tolerance {text!r}: {error.message}") from None
 
 
 def _split(text: str, option: str) -> tuple[str, str]:
     first, separator, second = text.rpartition("=") if option == "--rename" else text.partition("=")
     if not (separator and first and second):
-        raise typer.BadParameter(f"{option} {text!r}: expected two parts with = between them")
+        raise click.BadParameter(f"{option} {text!r}: expected two parts with = between them")
     return first, second
 
 
@@ -166,14 +165,14 @@ class DiffRequest:
         asked = zip(queries, (left, right), strict=True)
         sides = [s.asking(text) if isinstance(s, RowSource) else harness.Query(text, {"t": s}) for text, s in asked]
         names = [
-            f"query on {side.name if isinstance(side, RowSource) else called(side.source.location, side.name)}"
+            f"query on {side.name if isinstance(side, RowSource) else called(side._source.location, side.name)}"
             for side in (left, right)
         ]
         return harness.compare(*sides, names=names, **self._given())
 
 
 def pair_of_engines(text: str | None, *, is_one_table: bool) -> tuple[str, str]:
-    """Names of the left and the right side's engine. Raises typer.BadParameter for more than two."""
+    """Names of the left and the right side's engine. Raises click.BadParameter for more than two."""
     if text is None:
         return usual_engines(is_one_table=is_one_table)
     match [name.strip() for name in text.split(",")]:
@@ -182,11 +181,11 @@ def pair_of_engines(text: str | None, *, is_one_table: bool) -> tuple[str, str]:
         case [left, right] if left and right:
             return left, right
         case _:
-            raise typer.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
+            raise click.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
 
 
 def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
-    """The values for the left and for the right side; None: none is given. Raises typer.BadParameter for more."""
+    """The values for the left and for the right side; None: none is given. Raises click.BadParameter for more."""
     match values or []:
         case []:
             return None
@@ -195,7 +194,7 @@ def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
         case [left, right]:
             return left, right
         case more:
-            raise typer.BadParameter(
+            raise click.BadParameter(
                 f"{option} is given {len(more)} times: once holds for both sides, twice for one each"
             )
 
@@ -217,7 +216,7 @@ _PASSWORDS = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s#]+)", re.IGNO
 """Passwords in the texts that Postgres is attached by."""
 
 
-def _made(context: typer.Context) -> Made:
+def _made(context: click.Context) -> Made:
     """The time, or that of the variable SOURCE_DATE_EPOCH for reports that are the same again, and the command line."""
     given = {
         name: [f"{text.partition('=')[0]}=***" for text in value] if name == "storage_option" else value
@@ -231,7 +230,7 @@ def _made(context: typer.Context) -> Made:
     return Made(at=at, version=harness.__version__, command=shlex.join(line))
 
 
-def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport], context: typer.Context) -> None:
+def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport], context: click.Context) -> None:
     """Writes all reports of one comparison, with the command that made them."""
     from harness.diff.reports import batch
     from harness.diff.reports.text import to_text

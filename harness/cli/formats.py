@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, TypeAlias, TypeVar
 
-import typer
+import click
 
 from harness.cli import results
+from harness.cli.parameters import Option
 
 _SUFFIXES = {
     ".txt": "text",
@@ -38,9 +39,7 @@ class Placed:
     format_: enum.Enum | None = None
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", metavar="FILE", help="Write here instead of standard output; the suffix says the format."
-        ),
+        Option("--output", metavar="FILE", help="Write here instead of standard output; the suffix says the format."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -60,13 +59,13 @@ def placed(given: Sequence[E] | None, outputs: Sequence[Path] | None, kind: type
     A suffix is the format where none is given. A file without a suffix is text.
 
     Raises:
-        typer.BadParameter: a contradiction, a format that nothing says, a file or standard output named twice.
+        click.BadParameter: a contradiction, a format that nothing says, a file or standard output named twice.
     """
     wanted, files = list(given or ()), list(outputs or ())
     if len(wanted) > len(files) + 1:
-        raise typer.BadParameter("standard output takes one report: give an --output for all formats but the last")
+        raise click.BadParameter("standard output takes one report: give an --output for all formats but the last")
     if len(set(files)) < len(files):
-        raise typer.BadParameter("--output names a file twice")
+        raise click.BadParameter("--output names a file twice")
     found: list[tuple[E, Path | None]] = [
         (_of_file(file, wanted[place] if place < len(wanted) else None, kind), file) for place, file in enumerate(files)
     ]
@@ -81,14 +80,14 @@ def _of_file(file: Path, given: E | None, kind: type[E]) -> E:
     if own is None:
         if given is None and file.suffix:
             suffixes = ", ".join(suffix for suffix, name in _SUFFIXES.items() if name in known)
-            raise typer.BadParameter(f"--output {file}: the suffix says no format; give --format, or {suffixes}")
+            raise click.BadParameter(f"--output {file}: the suffix says no format; give --format, or {suffixes}")
         return given or kind("text")
     if own not in known:
-        raise typer.BadParameter(f"--output {file}: the suffix says {own}; there are {', '.join(known)}")
+        raise click.BadParameter(f"--output {file}: the suffix says {own}; there are {', '.join(known)}")
     if given is None:
         return kind(own)
     if given.value != own and not {given.value, own} <= {"text", "github"}:
-        raise typer.BadParameter(f"--output {file}: the suffix says {own}, --format says {given.value}")
+        raise click.BadParameter(f"--output {file}: the suffix says {own}, --format says {given.value}")
     return given
 
 
@@ -117,14 +116,14 @@ class RowFormat(enum.Enum):
 
 MaxRows: TypeAlias = Annotated[
     str,
-    typer.Option("--max-rows", metavar="N", help="Show so many rows as text, and count the others; all: all of them."),
+    Option("--max-rows", metavar="N", help="Show so many rows as text, and count the others; all: all of them."),
 ]
 
 
 def number_of_rows(text: str) -> int | None:
     """The value of --max-rows; None: all, for which 0 stands too."""
     if text != "all" and not text.isdecimal():
-        raise typer.BadParameter(f"--max-rows {text!r}: expected a number of rows, or all")
+        raise click.BadParameter(f"--max-rows {text!r}: expected a number of rows, or all")
     return None if text == "all" else int(text) or None
 
 
@@ -133,14 +132,14 @@ class Written(Placed):
     """Options for written rows."""
 
     formats = RowFormat
-    format_: Annotated[
-        RowFormat | None, typer.Option("--format", help="Write rows in this format; as text by default.")
-    ] = None
+    format_: Annotated[RowFormat | None, Option("--format", help="Write rows in this format; as text by default.")] = (
+        None
+    )
 
     @property
     def form(self) -> RowFormat:
         """The format. Refuses to write a binary one to a terminal."""
         found = RowFormat(super().form)
         if found.is_binary() and self.output is None and results.is_terminal_output():
-            raise typer.BadParameter(f"--format {found.value} is binary: use --output, or redirect standard output")
+            raise click.BadParameter(f"--format {found.value} is binary: use --output, or redirect standard output")
         return found

@@ -12,13 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import typer
+import click
 
 from harness.cli import DIFFERENT, formats, options, results, terminal, untrusted
 from harness.cli.diff_many import finish
 from harness.cli.diff_request import Report as BatchReport
 from harness.cli.document import Printed
 from harness.cli.options import Settings, names
+from harness.cli.parameters import Argument, Option
 from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError, visible
 from harness.metadata.model.text_tables import aligned
@@ -35,13 +36,11 @@ if TYPE_CHECKING:
 
 Scenarios: TypeAlias = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="SCENARIO", help="Names or patterns (iceberg/deletes/*), or scenario files; without any, all."
-    ),
+    Argument(metavar="SCENARIO", help="Names or patterns (iceberg/deletes/*), or scenario files; without any, all."),
 ]
 Keywords: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "-k",
         metavar="EXPR",
         help="Take only scenarios whose name or features contain these words, with and, or, not and parentheses.",
@@ -49,7 +48,6 @@ Keywords: TypeAlias = Annotated[
 ]
 
 
-@options.grouped
 def list_(
     scenario: Scenarios = None,
     keywords: Keywords = None,
@@ -73,12 +71,12 @@ def list_(
 def build(
     arguments: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="SCENARIO... DIR",
             help="Names or patterns (iceberg/deletes/*), or scenario files; then the directory to write into.",
         ),
     ],
-    everything: Annotated[bool, typer.Option("--all", help="Build every scenario that comes with harness.")] = False,
+    everything: Annotated[bool, Option("--all", help="Build every scenario that comes with harness.")] = False,
 ) -> None:
     """Write the tables of scenarios, each beside its expected rows: a suite for programs in any language.
 
@@ -107,10 +105,10 @@ def build(
 
 def script(
     scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="The name of a scenario, or a scenario file, such as of a repro.")
+        str, Argument(metavar="SCENARIO", help="The name of a scenario, or a scenario file, such as of a repro.")
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
+        Path | None, Option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
     ] = None,
 ) -> None:
     """Write a scenario as one Python file, for maintainers of readers.
@@ -157,7 +155,7 @@ def keyword_filter(expression: str | None) -> Callable[[Iterable[str]], bool]:
     """Return a function that matches a scenario's name and features with an expression, as `pytest -k` does.
 
     Raises:
-        typer.BadParameter: The expression is not words joined by `and`, `or`, `not` and parentheses.
+        click.BadParameter: The expression is not words joined by `and`, `or`, `not` and parentheses.
     """
     if expression is None:
         return lambda _: True
@@ -178,7 +176,7 @@ def keyword_filter(expression: str | None) -> Callable[[Iterable[str]], bool]:
         compiled = compile(" ".join(code), "-k", "eval")
         matches(())
     except (SyntaxError, TypeError, RecursionError, MemoryError):
-        raise typer.BadParameter(f"-k {expression!r}: expected words with and, or, not and parentheses") from None
+        raise click.BadParameter(f"-k {expression!r}: expected words with and, or, not and parentheses") from None
     return matches
 
 
@@ -219,11 +217,11 @@ class Report(enum.Enum):
 
 Xfails: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
+    Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
 ]
 Formats: TypeAlias = Annotated[
     list[Report] | None,
-    typer.Option(
+    Option(
         "--format",
         metavar="FORMAT",
         help="Write text, json, junit, github, html or markdown. Repeatable, each for the -o in its place.",
@@ -231,7 +229,7 @@ Formats: TypeAlias = Annotated[
 ]
 Outputs: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Option(
+    Option(
         "-o",
         "--output",
         metavar="FILE",
@@ -240,11 +238,11 @@ Outputs: TypeAlias = Annotated[
 ]
 WriteXfails: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR here, as a list for --xfails."),
+    Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR here, as a list for --xfails."),
 ]
-StrictOption: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 also for an ERROR.")]
+StrictOption: TypeAlias = Annotated[bool, Option("--strict", help="Exit with 1 also for an ERROR.")]
 ExitZero: TypeAlias = Annotated[
-    bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
+    bool, Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
 ]
 
 
@@ -252,7 +250,7 @@ def run(
     scenario: Scenarios = None,
     engines: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--engines",
             metavar="A,B",
             help="Engines by name, or MODULE:ATTRIBUTE; all: every engine that can run. [default: those of duckdb, "
@@ -262,7 +260,7 @@ def run(
     keywords: Keywords = None,
     cases: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--cases",
             metavar="DIR",
             help="Run the cases in this directory instead: a suite that build wrote, Delta's acceptance tests, or "
@@ -271,7 +269,7 @@ def run(
     ] = None,
     skips: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             "--skips", metavar="FILE", help="Leave scenarios out by this file, with lines of ENGINE::SCENARIO # reason."
         ),
     ] = None,
@@ -281,23 +279,19 @@ def run(
     output: Outputs = None,
     python: Annotated[
         list[str] | None,
-        typer.Option("--python", metavar="NAME=PATH", help="Run an engine in this interpreter. Repeatable."),
+        Option("--python", metavar="NAME=PATH", help="Run an engine in this interpreter. Repeatable."),
     ] = None,
     time_limit: Annotated[
         float,
-        typer.Option(
-            "--time-limit", metavar="S", min=0.1, help="End a read of a foreign engine after so many seconds."
-        ),
+        Option("--time-limit", metavar="S", min=0.1, help="End a read of a foreign engine after so many seconds."),
     ] = 60.0,
-    keep: Annotated[
-        Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
-    ] = None,
+    keep: Annotated[Path | None, Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")] = None,
     strict: StrictOption = False,
     exit_zero: ExitZero = False,
     untrusted: options.Untrusted = False,
     set_: options.Set = None,
     *,
-    context: typer.Context,
+    context: click.Context,
 ) -> None:
     """Run scenarios on engines, and report who reads them rightly.
 
@@ -316,7 +310,7 @@ def run(
     from harness.suite.runner import run as run_suite
 
     if opening := Settings.of(set_, untrusted=untrusted).opening:
-        raise typer.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
+        raise click.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
     reports = formats.placed(format_, output, Report)
     if is_for_worker(context):
         _run_untrusted(context, reports)
@@ -355,7 +349,7 @@ def write_reports(
     """Write the reports of a run and end the command. `done` is the last line on a terminal.
 
     Raises:
-        typer.Exit: With 1, if the run did not pass.
+        click.exceptions.Exit: With 1, if the run did not pass.
         RequestError: Every scenario on an engine is ERROR.
     """
     from harness.suite.reports import html, json_report, text
@@ -379,13 +373,13 @@ def write_reports(
     terminal.finished(done)
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
-        raise typer.Exit(DIFFERENT)
+        raise click.exceptions.Exit(DIFFERENT)
     for case in found.unread():
         message = next((f": {check.message}" for check in case.checks if check.message), "")
         raise RequestError(f"Engine {case.engine.name} read no scenario, each is ERROR; {case.scenario.name}{message}")
 
 
-def _run_untrusted(context: typer.Context, reports: Sequence[tuple[Report, Path | None]]) -> None:
+def _run_untrusted(context: click.Context, reports: Sequence[tuple[Report, Path | None]]) -> None:
     """Run the suite in a worker, whose tables are removed with it."""
     parameters = context.params
     if parameters["cases"] is not None:
@@ -446,11 +440,11 @@ def _open_readers(
 
 
 def score(
-    suite: Annotated[Path, typer.Argument(metavar="SUITE", help="The directory of a suite, with suite.json.")],
-    folder: Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder that the program wrote.")],
+    suite: Annotated[Path, Argument(metavar="SUITE", help="The directory of a suite, with suite.json.")],
+    folder: Annotated[Path, Argument(metavar="RESULTS", help="The folder that the program wrote.")],
     case: Annotated[
         list[str] | None,
-        typer.Argument(metavar="CASE", help="Names or patterns (iceberg/deletes/*); without any, all cases."),
+        Argument(metavar="CASE", help="Names or patterns (iceberg/deletes/*); without any, all cases."),
     ] = None,
     xfails: Xfails = None,
     write_xfails: WriteXfails = None,
@@ -482,28 +476,27 @@ def score(
     write_reports(found, reports, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)
 
 
-@options.grouped
 def reread(
     location: options.Location,
     engine: Annotated[
-        str, typer.Option("--engine", metavar="NAME", help="The reader: an engine, or a reader of another project.")
+        str, Option("--engine", metavar="NAME", help="The reader: an engine, or a reader of another project.")
     ] = "duckdb",
     at: options.AtOption = None,
     shapes: Annotated[
-        str | None, typer.Option("--shapes", metavar="A,B", help="Read in these ways alone. [default: all of them]")
+        str | None, Option("--shapes", metavar="A,B", help="Read in these ways alone. [default: all of them]")
     ] = None,
     max_rows: Annotated[
-        int, typer.Option("-n", "--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
+        int, Option("-n", "--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
     ] = 20,
     format_: Annotated[
         list[BatchReport] | None,
-        typer.Option("--format", metavar="FORMAT", help="text, json, junit or html. Repeatable."),
+        Option("--format", metavar="FORMAT", help="text, json, junit or html. Repeatable."),
     ] = None,
     output: Outputs = None,
     *,
     opening: options.OpeningOptions,
 ) -> None:
-    """Read one table by one engine in many ways that must agree: filters, columns, counts, limits, copies.
+    """Read one table by one engine in many ways that must agree.
 
     Examples:
         harness scenarios reread warehouse/orders

@@ -75,8 +75,8 @@ class MetadataRead(ResolvedExpectation):
 
     def rows(self, location: str) -> pa.Table:
         """The facts as harness reads them. Raises as `harness.open_table` and `Table.snapshot`."""
-        snapshot: Any = open_table(location).snapshot(**self.at.arguments())
-        state = snapshot.selection.snapshot.state
+        snapshot: Any = open_table(location).snapshot(self.at.moment)
+        state = snapshot._selection.snapshot.state
         assert isinstance(self.expected, pa.Table)
         return _facts({name: _FACTS[name](state) for name in self.expected["name"].to_pylist()})
 

@@ -114,7 +114,7 @@ class ReaderEngine:
             )
         if CHANGES["_change_type"] in plan.schema.fields:
             raise UnsupportedError(f"Cannot read changes by {self.name}: only duckdb and spark do", table=plan.table)
-        source = open_table(plan.table).source
+        source = open_table(plan.table)._source
         if plan.snapshot is None and source.current is not None:
             raise UnsupportedError(
                 f"Cannot read {shown(plan.table)} by {self.name} as it was before its first snapshot: open it again",

@@ -7,7 +7,6 @@ writes the scores of readers into the README, from docs/suite/readers.md. `build
 
 import ast
 import dataclasses
-import enum
 import inspect
 import re
 import runpy
@@ -17,8 +16,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.cli.app import COMMANDS, FEW, imported
+from harness.cli.app import COMMANDS, imported
 from harness.cli.options import MEANINGS, OPENING
+from harness.cli.parameters import Command
 from harness.engines.spark.transpile.functions import nested, numbers, registry, times
 from harness.engines.spark.transpile.functions import text as texts
 from harness.engines.spark.transpile.functions.registry import Signature
@@ -61,28 +61,32 @@ _PARAMETERS = {
 """The types of parameters, as DuckDB writes them."""
 
 
-def commands() -> dict[str, Any]:
+def commands() -> dict[str, Command]:
     """The commands of `harness` by name, those of a group last."""
     return {name: imported(name) for name in sorted(COMMANDS, key=lambda name: " " in name)}
 
 
-def options_table(command: Any) -> str:
-    """Arguments and options of a command as a Markdown table."""
-    opening = [each for each in command.params if each.opts[0].startswith("-") and each.rich_help_panel == OPENING]
-    folded = opening if len(opening) > FEW else []
-    rows = [_row(parameter) for parameter in command.params if parameter not in folded]
-    if folded:
+def options_table(command: Command) -> str:
+    """Arguments and options of a command as a Markdown table. The options for opening tables are a row."""
+    shared = len(_opening(commands()["plan"]))
+    opening = found if len(found := _opening(command)) == shared else []
+    rows = [_row(command, parameter) for parameter in command.params if parameter not in opening]
+    if opening:
         rows.append("| … | The [options for opening tables](#opening-tables). |")
     return "\n".join(["| Argument or option | What it says |", "|---|---|", *rows]) + "\n"
 
 
+def _opening(command: Command) -> list[Any]:
+    return [each for each in command.params if command.declared[each.name or ""].panel == OPENING]
+
+
 def with_tables(page: str) -> str:
     """The page of commands with the tables as they must be now, between `<!-- options of … -->` and `<!-- end -->`."""
-    opening = [each for each in commands()["plan"].params if getattr(each, "rich_help_panel", None) == OPENING]
+    plan = commands()["plan"]
     marks = re.findall("<!-- options of ([a-z ]+) -->", page)
     if marks != list(commands()):
         raise ValueError(f"docs/reference/cli.md must have a section for each of these commands: {list(commands())}")
-    page = _written(page, "options for opening tables", "Option", map(_row, opening))
+    page = _written(page, "options for opening tables", "Option", (_row(plan, each) for each in _opening(plan)))
     settings = (f"| `{name}` | {_plain(meaning)} |" for name, meaning in MEANINGS.items())
     page = _written(page, "names for --set", "Name", settings)
     return re.sub(
@@ -117,21 +121,16 @@ def _between(page: str, mark: str, text: str) -> str:
     return f"{before}{start}\n{text}\n\n{end}{after}"
 
 
-def _row(parameter: Any) -> str:
-    choices = _choices(parameter)
+def _row(command: Command, parameter: Any) -> str:
+    declared, choices = command.declared[parameter.name], getattr(parameter.type, "choices", ["VALUE"])
     option = parameter.opts[0].startswith("--")
-    value = parameter.metavar or "|".join(choices)
+    value = declared.metavar or "|".join(str(getattr(each, "value", each)) for each in choices)
     words = [*([parameter.opts[0]] if option else []), *([] if getattr(parameter, "is_flag", False) else [value])]
     shown = _code_of_cell(" ".join(words).replace("<", "&lt;"))
-    default = parameter.default.value if isinstance(parameter.default, enum.Enum) else parameter.default
+    default = parameter.to_info_dict()["default"]
     said = "" if default in (None, False, "") or parameter.required else f" Default: `{default}`."
-    meaning = parameter.help if parameter.help.endswith(".") else f"{parameter.help}."
+    meaning = declared.help if declared.help.endswith(".") else f"{declared.help}."
     return f"| {shown} | {_plain(meaning + said).replace('<', '&lt;')} |"
-
-
-def _choices(parameter: Any) -> list[str]:
-    kind = parameter.type_descriptor.annotation
-    return [each.value for each in kind] if isinstance(kind, type) and issubclass(kind, enum.Enum) else ["VALUE"]
 
 
 def with_stores(page: str) -> str:

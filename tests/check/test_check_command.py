@@ -56,7 +56,9 @@ def test_a_sound_table_has_no_findings(sound, capsys):
         pytest.param([], 1, ["DEL-402"], id="files-by-default"),
         pytest.param(["--level", "data"], 1, ["DEL-402", "DEL-503"], id="data"),
         pytest.param(["--level", "data", "--columns", "id"], 1, ["DEL-402"], id="another-column"),
-        pytest.param(["--level", "data", "--rule", "DEL-5*"], 1, ["DEL-503"], id="one-rule"),
+        pytest.param(["--level", "data", "--select", "DEL-5*"], 1, ["DEL-503"], id="a-pattern"),
+        pytest.param(["--level", "data", "--select", "del-4,del-503"], 1, ["DEL-402", "DEL-503"], id="two-beginnings"),
+        pytest.param(["--level", "data", "--select", "DEL", "--ignore", "DEL-402, *-503"], 0, [], id="all-but-two"),
         pytest.param(["--ignore", "del-402"], 0, [], id="ignored"),
         pytest.param(["--at", "1", "--level", "data"], 0, [], id="the-version-before"),
     ],
@@ -67,8 +69,24 @@ def test_levels_and_choices(lying, capsys, words, code, rules):
     assert sorted({finding["rule"] for finding in document["findings"]}) == rules
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--select", "ICE"], "no selected rule is about delta tables and part of --level files"),
+        (["--select", "DEL-5"], "or give --level data"),
+        (["--ignore", "DEL"], "no selected rule"),
+        (["--select", "DEL-9"], "Unknown rule 'DEL-9': the nearest are DEL-"),
+        (["--ignore", "DEL-503,,"], "--ignore 'DEL-503,,' holds an empty name"),
+    ],
+)
+def test_a_selection_that_asks_nothing_is_an_error(lying, capsys, words, sentence):
+    assert main(["check", str(lying), *words]) == 2
+    out, err = capsys.readouterr()
+    assert (out, sentence in err.splitlines()[-1]) == ("", True)
+
+
 def test_a_finding_says_where_and_what(lying):
-    report = harness.open_table(str(lying)).check(level="data", rules=["DEL-503"])
+    report = harness.open_table(str(lying)).check(level="data", select=["DEL-503"])
     (finding,) = report.findings
     place = finding.found.place
     assert (place.field, place.column) == ("maxValues", "x")
@@ -82,7 +100,7 @@ def test_a_finding_on_a_commit_names_its_writer(tmp_path):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"}, configuration={"delta.appendOnly": "true"})
     table.append(file := table.write_data([{"id": 1}]))
     table.remove(file)
-    (finding,) = harness.open_table(str(tmp_path / "t")).check(level="metadata", rules=["DEL-111"]).findings
+    (finding,) = harness.open_table(str(tmp_path / "t")).check(level="metadata", select=["DEL-111"]).findings
     assert (finding.found.actual, finding.found.writer) == ("delta.appendOnly is true", "harness")
 
 
@@ -139,7 +157,7 @@ def test_a_message_in_sarif_has_no_link_and_no_placeholder_of_the_table(tmp_path
     ("options", "error", "message"),
     [
         pytest.param({"level": "rows"}, RequestError, "there are metadata, files, data", id="level"),
-        pytest.param({"rules": ["DEL-4O2"]}, RequestError, "did you mean DEL-402", id="rule"),
+        pytest.param({"select": ["DEL-4O2"]}, RequestError, "the nearest are DEL-402", id="rule"),
         pytest.param({"level": "data", "columns": ["y"]}, UnknownColumnError, "there are id, x", id="column"),
     ],
 )
@@ -305,6 +323,6 @@ def test_a_long_name_is_cut_in_a_report(tmp_path, capsys, form):
     table.append(*files)
     for file in files:
         pq.write_table(pa.table({name: ["text"]}), tmp_path / "t" / file.path)
-    assert main(["check", str(tmp_path / "t"), "--rule", "DEL-404", "--format", form]) == 1
+    assert main(["check", str(tmp_path / "t"), "--select", "DEL-404", "--format", form]) == 1
     assert "50,000 characters" in (out := capsys.readouterr().out) or form == "github"
     assert len(out) < 2_000_000

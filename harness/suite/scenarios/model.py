@@ -172,7 +172,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSelector:
-    """A selector with labels replaced by ids; at most one is not None. The names are those of `Table.snapshot`.
+    """A selector with labels replaced by ids; at most one is not None.
 
     changes: the first and last version of a read of changes, see `Table.changes`.
     """
@@ -183,11 +183,19 @@ class ResolvedSelector:
     ref: str | None = None
     changes: tuple[int, int] | None = None
 
-    def arguments(self) -> dict[str, Any]:
-        """Keyword arguments for `harness.Table.snapshot`; none for changes, which are no snapshot."""
-        names = {"snapshot_id": "snapshot_id", "version": "version", "timestamp_ms": "timestamp", "ref": "ref"}
-        given = {name: getattr(self, own) for own, name in names.items()}
+    def arguments(self) -> dict[str, int | str]:
+        """Return the selector by its name; nothing for the current snapshot and for changes."""
+        given = {name: getattr(self, name) for name in ("snapshot_id", "version", "timestamp_ms", "ref")}
         return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def moment(self) -> int | str | None:
+        """The argument of `harness.Table.snapshot`; None for the current snapshot, and for changes."""
+        if self.timestamp_ms is not None:
+            return f"timestamp={self.timestamp_ms}"
+        if self.ref is not None:
+            return f"ref={self.ref}"
+        return self.version if self.snapshot_id is None else self.snapshot_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
