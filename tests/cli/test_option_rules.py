@@ -16,7 +16,15 @@ MAY_HOLD_COMMAS = {"DIR", "FILE", "SQL", "TEXT"}
 """Values that a comma cannot separate, because they may hold one; so may those with a name, NAME=VALUE."""
 ONE_FOR_EACH = {
     ("diff", "--at"): "side",
-    **dict.fromkeys([("diff", "--format"), ("scenarios run", "--format"), ("scenarios score", "--format"), ("scenarios reread", "--format")], "report"),
+    **dict.fromkeys(
+        [
+            ("diff", "--format"),
+            ("scenarios run", "--format"),
+            ("scenarios score", "--format"),
+            ("scenarios reread", "--format"),
+        ],
+        "report",
+    ),
     ("diff", "--strict"): "kind",
 }
 """Other options that may be repeated, and the thing that each value is for."""
@@ -24,6 +32,7 @@ OWN_TEXT = {
     "--format": "names the formats of the command",
     "--output": "of a report, it may be repeated",
     **dict.fromkeys(("--at", "--table", "--dialect", "--engines", "--against-itself"), "diff has two sides"),
+    "--engine": "scenarios reread takes readers of other projects too",
     "--max-rows": "head reads so many rows; diff counts differences",
     "--strict": "diff's is about types",
 }
