@@ -32,6 +32,7 @@ OWN_TEXT = {
     "--format": "names the formats of the command",
     "--output": "of a report, it may be repeated",
     **dict.fromkeys(("--at", "--table", "--dialect", "--engines", "--against-itself"), "diff has two sides"),
+    "--engine": "scenarios reread takes readers of other projects too",
     "--max-rows": "head reads so many rows; diff counts differences",
     "--strict": "diff's is about types",
 }
