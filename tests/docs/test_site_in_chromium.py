@@ -1,4 +1,4 @@
-"""The built site in a real browser without a network, opened from the disk: widths, accessibility, search.
+"""The built site in a real browser without a network, opened from the disk: widths, accessibility, and what it loads.
 
 Skipped where no Chromium or Chrome is found on PATH, and where Zensical is not installed.
 """
@@ -90,12 +90,6 @@ def _probe(page: Path, name: str, body: str) -> str:
     return f"{name}-probe.html"
 
 
-@pytest.fixture
-def answer(answers):
-    """What a function returns in one page."""
-    return lambda page, body: answers((page,), body, 1440)[page]
-
-
 @pytest.mark.parametrize("width", [390, 1440])
 def test_no_page_is_wider_than_its_window(answers, width):
     widths = answers(PAGES, "return document.documentElement.scrollWidth", width)
@@ -119,20 +113,6 @@ def test_axe_finds_nothing_serious(answers, scheme):
     found = answers((*PAGES, "reference/python"), body, 1440)
     assert found.keys() == {*PAGES, "reference/python"}
     assert {page: serious for page, serious in found.items() if serious} == {}
-
-
-def test_the_search_from_a_disk_finds_a_page(answer, site):
-    body = """
-      const wait = (ms) => new Promise((done) => setTimeout(done, ms));
-      document.querySelector(".md-search__button").click();
-      await wait(800);
-      const host = [...document.querySelectorAll("*")].find((e) => e.shadowRoot?.querySelector("input"));
-      const input = host.shadowRoot.querySelector("input");
-      input.value = "time travel";
-      input.dispatchEvent(new InputEvent("input", { bubbles: true, composed: true }));
-      await wait(2500);
-      return host.shadowRoot.querySelector("a").href"""
-    assert answer("tour", body).startswith(f"{site.as_uri()}/how-to/time-travel.html")
 
 
 def test_nothing_comes_from_elsewhere(site):

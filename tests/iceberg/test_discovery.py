@@ -169,30 +169,6 @@ def snapshots(manifest_list: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("location", "recorded", "expected"),
-    [
-        pytest.param(LOCATION, f"{LOCATION}/data/a.parquet", "{root}/data/a.parquet", id="below the location"),
-        (LOCATION + "/", f"{LOCATION}/metadata/m.avro", "{root}/metadata/m.avro"),
-        pytest.param("data/db/t", "data/db/t/data/x/data/a", "{root}/data/x/data/a", id="relative location"),
-        pytest.param("./data/db/t", "data/db/t/data/a", "{root}/data/a", id="location from here"),
-        pytest.param("data/db/t", ".//./data/db/t/data/a", "{root}/data/a", id="file from here"),
-        pytest.param("file:./data/db/t", "./data/db/t/./a", "{root}/./a", id="both from here"),
-        pytest.param("file:/w/t", "/w/t/data/a", "{root}/data/a", id="file scheme"),
-        pytest.param("/w/t", "file:///w/t/data/a", "{root}/data/a", id="file scheme of the file"),
-        pytest.param(LOCATION, "s3://bucket/db/t2/data/a", "s3://bucket/db/t2/data/a", id="not at a boundary"),
-        pytest.param(LOCATION, "s3a://bucket/db/t/data/a", "s3a://bucket/db/t/data/a", id="1.14 other scheme"),
-        pytest.param(LOCATION, "s3://other/x.parquet", "s3://other/x.parquet", id="outside"),
-        pytest.param(LOCATION, f"{LOCATION}/data/a%20b=%2F", "{root}/data/a%20b=%2F", id="1.14 no decoding"),
-    ],
-)
-def test_moved_table_maps_its_location_1_12(tmp_path: Path, location: str, recorded: str, expected: str) -> None:
-    write(tmp_path / "copy" / "metadata", "v1.metadata.json", location=location)
-    for given in ("copy", "copy/metadata", "copy/metadata/v1.metadata.json"):
-        physical = find(tmp_path / given).path_map.physical(recorded)
-        assert physical == expected.format(root=tmp_path / "copy")
-
-
 @pytest.mark.parametrize("beside", [True, False], ids=["manifest list beside it", "lone metadata file"])
 def test_metadata_directory_under_another_name_1_12(tmp_path: Path, beside: bool) -> None:
     directory = tmp_path / "renamed"
