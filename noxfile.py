@@ -262,7 +262,8 @@ def tests_external(session: nox.Session) -> None:
     """Tests that need servers, processes or packages, by part. Run a part if its subject changes.
 
     browser: HTML reports and the site in a Chromium or Chrome without a network.
-    stores: tables in servers of S3 (moto), Azure (azurite) and Google Cloud (fake-gcs-server).
+    stores: tables in servers of S3 (moto), Azure (azurite-blob) and Google Cloud (fake-gcs-server). The latter two are
+    on the PATH, or HARNESS_AZURITE and HARNESS_FAKE_GCS name them. With HARNESS_S3A=1 Spark reads too.
     catalogs: tables by name on servers of PyIceberg's catalogs. `-- catalogs --histories 500 --seed 7` draws others,
     `--store s3` keeps their tables in a store, for which Spark fetches some 700 MB.
     cluster: reads by Spark executors in processes of their own.
@@ -337,7 +338,7 @@ def interop(session: nox.Session) -> None:
     """The parts iceberg, delta (reference implementations) and corpus (real tables). Run them if a format changes.
 
     Apache Iceberg and Delta Lake write and harness reads, and the other way round; their jars come from Maven Central.
-    The corpus is skipped if HARNESS_CORPUS names no directory.
+    HARNESS_CORPUS names the directory of real tables (default ../shared/corpus); without it the corpus is skipped.
     """
     _install(session)
     parts, rest = _parts(session, ["iceberg", "delta", "corpus"])

@@ -183,21 +183,21 @@ class Snapshot:
     name: what a catalog calls the table, the catalog's name first; None: it was opened by its location.
     """
 
-    source: FormatTable = field(repr=False)
-    selection: IcebergSelection | DeltaSelection = field(repr=False)
+    _source: FormatTable = field(repr=False)
+    _selection: IcebergSelection | DeltaSelection = field(repr=False)
     name: str | None = None
 
     def __repr__(self) -> str:
-        return f"Snapshot({point_shown(self.source, self.selection.snapshot, self.name)})"
+        return f"Snapshot({point_shown(self._source, self._selection.snapshot, self.name)})"
 
     def _repr_html_(self) -> str:
         """For notebooks: which point of the table's history it is, and the columns. Reads nothing."""
         time = None if self.timestamp_ms is None else show_ms(self.timestamp_ms)
-        kind = "version" if self.source.format == "delta" else "snapshot"
+        kind = "version" if self._source.format == "delta" else "snapshot"
         known = {
             "name": self.name,
-            "location": shown(self.source.location),
-            "format": self.source.format,
+            "location": shown(self._source.location),
+            "format": self._source.format,
             kind: self.id,
             "time": time,
         }
@@ -206,17 +206,17 @@ class Snapshot:
     @property
     def id(self) -> int | None:
         """The snapshot's id, for Delta the version; None for a table that has none, and so no rows."""
-        return None if self.selection.snapshot is None else self.selection.snapshot.id
+        return None if self._selection.snapshot is None else self._selection.snapshot.id
 
     @property
     def timestamp_ms(self) -> int | None:
         """When it was committed, milliseconds since 1970-01-01 UTC."""
-        return None if self.selection.snapshot is None else self.selection.snapshot.timestamp_ms
+        return None if self._selection.snapshot is None else self._selection.snapshot.timestamp_ms
 
     @property
     def schema(self) -> Schema:
         """The schema of the rows."""
-        return self.selection.schema
+        return self._selection.schema
 
     @checked
     def head(
@@ -267,7 +267,7 @@ class Snapshot:
 
     def _planned(self, columns: Sequence[str] | None, where: str | Filter | None) -> PlannedScan:
         names = None if columns is None else tuple(columns)
-        plan = self.source.plan(self.selection, names, where)  # type: ignore[arg-type]  # both are of one format
+        plan = self._source.plan(self._selection, names, where)  # type: ignore[arg-type]  # both are of one format
         _refuse_foreign_columns(plan)
         _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
         return plan
@@ -292,7 +292,7 @@ class Snapshot:
         from harness.metadata.tables.reading import MetadataTable, metadata_table
 
         with self._reading():
-            found = metadata_table(self.source, self.selection, name)
+            found = metadata_table(self._source, self._selection, name)
 
         def read(columns: frozenset[str]) -> pa.Table:
             with self._reading():
@@ -308,7 +308,7 @@ class Snapshot:
         """
         from harness.file_index import FileIndex
 
-        return FileIndex(self.plan, self.plan(), (self.source.location,))
+        return FileIndex(self.plan, self.plan(), (self._source.location,))
 
     @checked
     def to_duckdb(
@@ -462,7 +462,7 @@ class Snapshot:
             return _SnapshotRows(replace(self._planned(columns, where), enough=limit), self)
 
     def _reading(self) -> AbstractContextManager[None]:
-        return reading(self.source, self.selection.snapshot)
+        return reading(self._source, self._selection.snapshot)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)

@@ -200,21 +200,21 @@ class Table:
     name: what a catalog calls it, the catalog's name first; None: it was opened by its location.
     """
 
-    source: FormatTable = field(repr=False)
+    _source: FormatTable = field(repr=False)
     name: str | None = None
 
     def __repr__(self) -> str:
-        return f"Table({point_shown(self.source, self.source.current, self.name)})"
+        return f"Table({point_shown(self._source, self._source.current, self.name)})"
 
     def _repr_html_(self) -> str:
         """For notebooks: where the table is, its current snapshot and size, the columns, five rows, and a picture.
 
         The picture is of what is at hand: the snapshots of an Iceberg table, the partitions or files of a Delta table.
         """
-        current = self.source.current
+        current = self._source.current
         size = {
             f"recorded {name}": size_text(number) if name == "bytes" else f"{number:,}"
-            for name, number in self.source.recorded().items()
+            for name, number in self._source.recorded().items()
         }
         point = "version" if self.format == "delta" else "snapshot"
         known = {
@@ -255,22 +255,22 @@ class Table:
     @property
     def location(self) -> str:
         """The location that was opened."""
-        return self.source.location
+        return self._source.location
 
     @property
     def format(self) -> str:
         """`iceberg` or `delta`."""
-        return self.source.format
+        return self._source.format
 
     @property
     def schema(self) -> Schema:
         """The current schema."""
-        return self.source.schema
+        return self._source.schema
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Oddities of the table that are harmless to a reader, one sentence each."""
-        return self.source.warnings
+        return self._source.warnings
 
     def snapshots(self) -> Listing:
         """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides.
@@ -279,8 +279,8 @@ class Table:
         """
         from harness.metadata.model.text_tables import Listing
 
-        with reading(self.source, None):
-            return Listing(self.source.snapshots())
+        with reading(self._source, None):
+            return Listing(self._source.snapshots())
 
     def history(self) -> History:
         """The snapshots or versions, the newest first: rows, files and bytes added and removed, and changes of columns.
@@ -289,11 +289,11 @@ class Table:
         """
         from harness.metadata.tables.history import History, history
 
-        return History(history(self.source))
+        return History(history(self._source))
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
-        return self.source.refs()
+        return self._source.refs()
 
     @checked
     def metadata(self, name: str) -> MetadataTable:
@@ -337,8 +337,8 @@ class Table:
 
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""
-        with reading(self.source, None):
-            return self.source.describe()
+        with reading(self._source, None):
+            return self._source.describe()
 
     @checked
     def snapshot(self, at: When = None) -> Snapshot:
@@ -359,8 +359,8 @@ class Table:
                 `enforce_retention` allows.
             EncryptedTableError: The snapshot is encrypted.
         """
-        with reading(self.source, None):
-            return Snapshot(self.source, self.source.select(at), self.name)
+        with reading(self._source, None):
+            return Snapshot(self._source, self._source.select(at), self.name)
 
     @checked
     def changes(
@@ -397,13 +397,13 @@ class Table:
         from harness.metadata.delta.table import DeltaTable
 
         request = ChangeRequest(start=start, end=end, allow_out_of_range=allow_out_of_range)
-        with reading(self.source, None):
-            if not isinstance(self.source, DeltaTable):
+        with reading(self._source, None):
+            if not isinstance(self._source, DeltaTable):
                 raise UnsupportedError(
                     f"Cannot read changes: {self.format} tables have no change data feed; compare two snapshots",
                     table=self.location,
                 )
-            return Changes(self.source.changes(request, None if columns is None else tuple(columns)))
+            return Changes(self._source.changes(request, None if columns is None else tuple(columns)))
 
     @checked
     def pull(
@@ -468,7 +468,7 @@ class Table:
         snapshot, place = self.snapshot(at), Path(directory)
         if refresh:
             return pulling.refresh(snapshot, place)
-        with reading(self.source, snapshot.selection.snapshot):
+        with reading(self._source, snapshot._selection.snapshot):
             return pulling.make(snapshot, place, request)
 
     def check(

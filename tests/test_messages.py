@@ -351,7 +351,7 @@ def test_what_is_told_of_a_table_has_no_password(tmp_path, kind, caplog) -> None
     table.pull(tmp_path / "slice")
     slice_files = [f.read_text("utf-8") for f in (tmp_path / "slice").glob("_harness_slice*")]
     assert len(slice_files) == 2
-    said = [plan.explain(), plan.to_dict(), table.describe(), result, str(result), repr(table.source), *slice_files]
+    said = [plan.explain(), plan.to_dict(), table.describe(), result, str(result), repr(table._source), *slice_files]
     assert [each for each in said if PASSWORD in str(each)] == []
     assert PASSWORD not in caplog.text
 

@@ -121,7 +121,7 @@ def test_metadata_is_a_table_in_a_notebook_and_printed(tmp_path, monkeypatch):
     assert html.endswith("<p>(40 of 41 rows; to_arrow() has all)</p>")
 
     found = table.snapshots()
-    assert found == table.source.snapshots()
+    assert found == table._source.snapshots()
     lines = str(found).splitlines()
     assert lines[0].split() == ["id", "parent_id", "timestamp", "operation"]
     assert lines[2].split() == ["1", "0", "2023-11-14T22:13:21.000Z", "WRITE"]

@@ -219,7 +219,7 @@ def _orphans(checked: Checked) -> Iterator[Thing]:
 
 
 def _checked(table: Table, at: When, all_snapshots: bool) -> Checked:
-    source: Any = table.source
+    source: Any = table._source
     selected = source.select(at).snapshot
     if table.format == "iceberg":
         from harness.check.iceberg import CheckedIceberg

@@ -166,7 +166,7 @@ class SideOpening:
             table, snapshot, own, format_ = data.plan.table, data.plan.snapshot, None, data.plan.format
         elif isinstance(data, Table | Snapshot):
             read = data.snapshot() if isinstance(data, Table) else data
-            table, snapshot, own, format_ = read.source.location, read.id, data.name, read.source.format
+            table, snapshot, own, format_ = read._source.location, read.id, data.name, read._source.format
         else:
             name, engine = self._unplanned() or ("", "")
             return SideInfo(name=self.name or name, engine=engine)

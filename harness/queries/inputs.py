@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.schema import Field, OpaqueType, Schema
 from harness.metadata.planned_scan import PlannedScan
-from harness.metadata.tables.reading import is_metadata_table
 from harness.queries.plain import Rewritten, TableReference, may_name_moments
 from harness.snapshot import Snapshot
 from harness.storage.paths import SCHEME, expanded, is_local, is_path, local_path
@@ -117,7 +116,7 @@ def _at_moments(
         return query, {}
     moments: dict[str, Snapshot] = {}
     for alias, (name, moment) in pinned.moments.items():
-        source = snapshots[str(key(name))].source
+        source = snapshots[str(key(name))]._source
         moments[alias] = Table(source).snapshot(moment.at)
     return pinned.query, moments
 
@@ -147,7 +146,9 @@ class MetadataTables:
     def columns(self, table: str, name: str) -> Schema | None:
         """The columns of a metadata table of `table`; None: it has none of that name."""
         snapshot = self.snapshots.get(table)
-        if snapshot is None or not is_metadata_table(snapshot.source.format, name):
+        from harness.metadata.tables.reading import is_metadata_table  # most queries name no metadata table
+
+        if snapshot is None or not is_metadata_table(snapshot._source.format, name):
             return None
         found = self._opened[table, name] = snapshot.metadata(name)
         return _opaque(found.schema.names)

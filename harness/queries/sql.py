@@ -170,7 +170,9 @@ def _result(
     if engine.name == "duckdb":
         from harness.engines.duckdb import relations
 
-        rewritten = rewrite_plain(inputs.query, inputs.schemas, prefix=prefix) if dialect == "duckdb" else None
+        rewritten = None
+        if dialect == "duckdb":
+            rewritten = rewrite_plain(inputs.query, inputs.schemas, prefix=prefix, connection=connection)
         if rewritten is None:
             rewritten = _rewriting(inputs, dialect, prefix)(now=partial(relations.moment, connection), values=values)
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
@@ -249,7 +251,7 @@ def _told(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Iterator[
     for value in tables.values():
         snapshot = snapshot_of(value)
         try:
-            with reading(snapshot.source, snapshot.selection.snapshot):
+            with reading(snapshot._source, snapshot._selection.snapshot):
                 raise engine_error(error, snapshot.plan())
         except HarnessError as told:
             yield told

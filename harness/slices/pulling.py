@@ -49,8 +49,8 @@ def make(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshe
 
     refreshed: the number of refreshes of the slice in the directory, with this one; 0: there is none.
     """
-    source: Any = snapshot.source
-    selection: Any = snapshot.selection
+    source: Any = snapshot._source
+    selection: Any = snapshot._selection
     place = SlicePlace(directory, "_delta_log" if isinstance(source, DeltaTable) else "metadata")
     if not refreshed:
         place.check()
@@ -68,14 +68,14 @@ def make(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshe
     size += planned.read_besides
     pulled = Pulled(
         directory=str(directory),
-        format=snapshot.source.format,
+        format=snapshot._source.format,
         snapshots=planned.points,
         files=len(files),
         bytes=size,
     )
     origin = {
-        "format": snapshot.source.format,
-        "location": shown(snapshot.source.location),
+        "format": snapshot._source.format,
+        "location": shown(snapshot._source.location),
         "identity": identity_of(snapshot),
         "snapshots": list(planned.points),
         "request": request.as_dict(),
@@ -87,7 +87,7 @@ def make(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshe
         notes = planned.write(place, fetched)
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
-        warn(f"Table {shown(snapshot.source.location)}: {sentence}")
+        warn(f"Table {shown(snapshot._source.location)}: {sentence}")
     is_anonymised = request.anonymise is not None
     if is_anonymised:
         origin |= {"location": None, "identity": None}
@@ -109,8 +109,8 @@ def make(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshe
 
 def identity_of(snapshot: Snapshot) -> str | None:
     """The identity of a snapshot's table among tables at its place."""
-    source: Any = snapshot.source
-    selection: Any = snapshot.selection
+    source: Any = snapshot._source
+    selection: Any = snapshot._selection
     found: str | None = selection.snapshot.state.metadata.id if isinstance(source, DeltaTable) else source.metadata.uuid
     return found
 
@@ -127,8 +127,8 @@ def refresh(snapshot: Snapshot, place: Path) -> Pulled:
     """
     note = _read_note(place)
     before = note["snapshots"]
-    with reading(snapshot.source, snapshot.selection.snapshot):
-        table = snapshot.source
+    with reading(snapshot._source, snapshot._selection.snapshot):
+        table = snapshot._source
         if "anonymised" in note["request"]:
             _refuse(place, "it is anonymised, so its note does not say what it was pulled from, nor by which filter")
         if table.format != note["format"]:
@@ -142,7 +142,7 @@ def refresh(snapshot: Snapshot, place: Path) -> Pulled:
             own = open_table(place, format_hint=note["format"])
         except HarnessError as error:
             _refuse(place, f"it cannot be read ({error.message})")
-        if (None if own.source.current is None else own.source.current.id) != base:
+        if (None if own._source.current is None else own._source.current.id) != base:
             _refuse(place, "it was written to since it was pulled")
         if base is not None and snapshot.id == base:
             return Pulled(
@@ -164,7 +164,7 @@ def _read_note(place: Path) -> dict[str, Any]:
 
 def _follows(snapshot: Snapshot, base: int) -> bool:
     """Tells whether `base` is in the past of a snapshot, as far as the source knows it."""
-    table: Any = snapshot.source
+    table: Any = snapshot._source
     if isinstance(table, DeltaTable):
         return any(base in versions and snapshot.id in versions for versions in table.readable())
     snapshots = table.metadata.snapshots

@@ -13,7 +13,6 @@ from fuzz_subjects import Read
 import harness
 from harness.check import reports
 from harness.engines.registry import find_engine
-from harness.metadata.tables.history import history
 from harness.suite.json_rows import json_value
 from harness.suite.oracle_engine import read_apart
 from harness.suite.scenarios.model import ResolvedSelector
@@ -83,7 +82,7 @@ def description(address: str) -> Refused | Leaked | None:
 
     def look() -> None:
         table = open_table(address)
-        table.describe(), table.snapshots(), table.refs(), table.warnings, history(table.source)
+        table.describe(), table.snapshots(), table.refs(), table.warnings, table.history()
 
     found = outcome_of(look)
     return None if isinstance(found, Rows) else found

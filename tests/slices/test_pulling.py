@@ -237,7 +237,7 @@ def test_files_of_hostile_names_stay_inside_under_other_names(path, tmp_path):
     recorded = f"{tmp_path}/source/table/{path}"
     table.append(table.write_data([{"id": 1}], path=recorded))
     source = harness.open_table(tmp_path / "source/table", allowed_roots=[str(tmp_path / "source")])
-    harness.open_table(source).pull(tmp_path / "slice")
+    source.pull(tmp_path / "slice")
     assert rows(tmp_path / "slice") == Counter([repr({"id": 1})])
     (data,) = harness.open_table(tmp_path / "slice").metadata("files").to_arrow()["file_path"].to_pylist()
     assert Path(data).parent == tmp_path / "slice/data"

@@ -125,7 +125,7 @@ def test_a_copy_is_made_as_it_is_called(two_files, shape, expected):
         assert copy.to_arrow().num_rows == 6
         skipped, first = len(copy.plan(where="id = 4").skipped), copy.plan().files["record_count"][0].as_py()
         assert (skipped, first) == expected
-        place = Path(copy.source.location)
+        place = Path(copy._source.location)
         links = {file.stat().st_nlink for file in place.rglob("data/*.parquet")}
         assert (links == {1}) == (shape == "moved")  # the copies after the first share its files
     assert not place.exists()
@@ -134,7 +134,7 @@ def test_a_copy_is_made_as_it_is_called(two_files, shape, expected):
 def test_a_copy_with_other_deletes_is_refused(two_files, monkeypatch):
     """A copy is held to the plan of the table: here it is one of another table."""
     snapshot = harness.open_table(two_files).snapshot()
-    older = harness.open_table(two_files).snapshot(snapshot.source.snapshots()[0]["id"])
+    older = harness.open_table(two_files).snapshot(snapshot._source.snapshots()[0]["id"])
     monkeypatch.setattr(reads, "make", lambda _, place, request: make(older, place, request))
     found = reread(snapshot, shapes=["moved"])
     assert [(entry.outcome, entry.name) for entry in found.entries] == [(BatchOutcome.FAILED, "moved")]

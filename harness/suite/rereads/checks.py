@@ -184,9 +184,9 @@ class Rereads:
     def _command(self, shape: QueryShape) -> str:
         """Return the command that shows a difference again."""
         snapshot = self.reads.snapshot
-        current = snapshot.source.current
+        current = snapshot._source.current
         at = [] if current is None or snapshot.id == current.id else ["--at", str(snapshot.id)]
-        words = [snapshot.source.location, "--engine", self.engine_name, *at, "--shapes", shape.name]
+        words = [snapshot._source.location, "--engine", self.engine_name, *at, "--shapes", shape.name]
         return shlex.join(["harness", "scenarios", "reread", *words])
 
 

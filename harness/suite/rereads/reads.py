@@ -129,7 +129,7 @@ class SnapshotReads:
 
     def before(self) -> int | None:
         """The snapshot or version before, if it has the same columns."""
-        source = self.snapshot.source
+        source = self.snapshot._source
         try:
             points = {point["id"]: point["parent_id"] for point in source.snapshots()}
             parent = points.get(self.snapshot.id)
@@ -141,7 +141,7 @@ class SnapshotReads:
     def _at(self, point: int | None) -> Snapshot:
         if point is None:
             return self.snapshot
-        return replace(self.snapshot, selection=self.snapshot.source.select(point))
+        return replace(self.snapshot, _selection=self.snapshot._source.select(point))
 
     def _plan(self, request: ReadRequest) -> PlannedScan:
         return self._at(request.at).plan(request.columns, request.where)
@@ -160,10 +160,10 @@ class SnapshotReads:
                 connection=connection,
             )
             if self.engine.name != "duckdb":
-                return _spark_rows(found, self.snapshot.source.location)
+                return _spark_rows(found, self.snapshot._source.location)
             rows: pa.Table = found.to_arrow_table()
         except duckdb.Error as error:
-            raise EngineError(str(error), table=self.snapshot.source.location) from error
+            raise EngineError(str(error), table=self.snapshot._source.location) from error
         finally:
             if connection is not None:
                 connection.close()
@@ -246,7 +246,7 @@ class Copies:
             raise found
         request = COPIES[name]
         if _planned(found, counts=request.statistics) != _planned(self._snapshot, counts=request.statistics):
-            location = shown(self._snapshot.source.location)
+            location = shown(self._snapshot._source.location)
             raise EngineError(f"The copy of {location} has other files or deletes than the table, which is our fault")
         return found
 
@@ -262,7 +262,7 @@ class Copies:
         if self._directory is None:
             self._directory = TemporaryDirectory(prefix="harness-copies-", ignore_cleanup_errors=True)
         place = Path(self._directory.name) / name
-        with warnings.catch_warnings(), reading(source.source, source.selection.snapshot):
+        with warnings.catch_warnings(), reading(source._source, source._selection.snapshot):
             warnings.simplefilter("ignore", HarnessWarning)
             make(source, place, COPIES[name])
         return open_table(place).snapshot()

@@ -139,8 +139,8 @@ _TIMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 def partitioned_by(table: Table) -> tuple[str, ...]:
     """`region`, `days(ts)`, `bucket(4, id)`, by the current spec; empty where it is not partitioned."""
     if table.format == "delta":
-        return tuple(f.name for f in table.source.latest.columns.partition_columns)  # type: ignore[union-attr]
-    metadata = table.source.metadata  # type: ignore[union-attr]
+        return tuple(f.name for f in table._source.latest.columns.partition_columns)  # type: ignore[union-attr]
+    metadata = table._source.metadata  # type: ignore[union-attr]
     names = {f.id: f.name for f in table.schema.fields}
     said = []
     for f in metadata.specs[metadata.default_spec_id].fields:
@@ -220,7 +220,7 @@ class JobTables:
         if key[0] in PATH_CATALOGS and len(key) == 2 and _is_path(key[1]):
             return path_key(key[1])
         source = self._source(key)
-        return key if source is None else path_key(source.source.location)
+        return key if source is None else path_key(source._source.location)
 
     def load_path(self, table_format: str, options: Mapping[str, str]) -> JobTable:
         """The table that `spark.read.format(table_format).options(…).load(…)` reads.
@@ -341,7 +341,7 @@ class JobTables:
         self, name: str, source: Table | Snapshot, metadata: str | None, options: Mapping[str, str]
     ) -> JobTable:
         """A source at a point; or a metadata table of it."""
-        table = source if isinstance(source, Table) else Table(source.source)
+        table = source if isinstance(source, Table) else Table(source._source)
         target = self.targets.get(path_key(table.location))
         if target is not None and metadata is not None:
             raise _written_to(name)
