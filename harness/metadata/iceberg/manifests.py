@@ -55,7 +55,6 @@ class ManifestFile:
     is_deletes: whether its entries are delete files.
     counts: None is unknown and must be taken as "some".
     partitions: one summary per field of the spec, in order; None: unknown.
-    key_metadata: None or non-empty; a manifest with it is encrypted.
     first_row_id: None: the files have no row ids.
     """
 
@@ -71,9 +70,7 @@ class ManifestFile:
     deleted_files_count: int | None = None
     added_rows_count: int | None = None
     existing_rows_count: int | None = None
-    deleted_rows_count: int | None = None
     partitions: tuple[FieldSummary, ...] | None = None
-    key_metadata: bytes | None = None
     first_row_id: int | None = None
 
 
@@ -97,7 +94,6 @@ _WANTED = (
     Wanted(506, ("deleted_files_count", "deleted_data_files_count"), kinds=LONG),
     Wanted(512, ("added_rows_count",), kinds=LONG),
     Wanted(513, ("existing_rows_count",), kinds=LONG),
-    Wanted(514, ("deleted_rows_count",), kinds=LONG),
     Wanted(507, ("partitions",), fields=_SUMMARY),
     Wanted(519, ("key_metadata",), kinds=BYTES),
     Wanted(520, ("first_row_id",), kinds=LONG),
@@ -147,7 +143,6 @@ def _manifest_file(row: list[Any], file: str) -> ManifestFile:
         deleted_files_count=known[2],
         added_rows_count=known[3],
         existing_rows_count=known[4],
-        deleted_rows_count=known[5],
         partitions=summaries,
         first_row_id=first_row_id,
     )
@@ -194,7 +189,6 @@ class DataFile:
     nan_value_counts: Mapping[int, int] | None = field(default=None, hash=False)
     lower_bounds: Mapping[int, bytes] | None = field(default=None, hash=False)
     upper_bounds: Mapping[int, bytes] | None = field(default=None, hash=False)
-    key_metadata: bytes | None = None
     split_offsets: tuple[int, ...] | None = None
     equality_ids: tuple[int, ...] | None = None
     sort_order_id: int | None = None
@@ -271,8 +265,6 @@ def open_manifest(
         InvalidTableError: neither table nor header has the spec; cause `MissingSpec`.
         UnsupportedError: an unknown codec. LimitError: the header asks for more than `limits` allow.
     """
-    if manifest.key_metadata:
-        raise encrypted(manifest.path, manifest.path)
     container = open_container(data, file=manifest.path, limits=limits)
     spec = _spec(container, manifest, specs)
     return ManifestReader(manifest, container, spec, _partition_converter(container, spec, schemas))
