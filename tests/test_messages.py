@@ -100,7 +100,6 @@ def test_a_wrong_count_of_a_delta_file_cites_delta(delta) -> None:
         ("raise the option limits.items", ["limits"], "raise the option --set limits.items"),
         ("Say format_hint='delta' or so", ["format_hint"], "Say --set format_hint=delta or so"),
         ("choose one with columns=, or", ["columns"], "choose one with --columns, or"),
-        ("give a version", ["version"], "give a --at"),
         ("my_path_map, a.path_map", ["path_map"], "my_path_map, a.path_map"),
         ("map it with path_map", ["path_map"], "map it with --set path_map.OLD=NEW"),
         ("outside='refuse' is set", ["outside"], "--set outside=refuse is set"),
@@ -349,10 +348,10 @@ def test_what_is_told_of_a_table_has_no_password(tmp_path, kind, caplog) -> None
     plan = table.snapshot().plan()
     assert plan.files.column("physical").to_pylist()[0].startswith(location)
     result = harness.compare(table, table)
-    harness.pull(table, tmp_path / "slice")
+    table.pull(tmp_path / "slice")
     slice_files = [f.read_text("utf-8") for f in (tmp_path / "slice").glob("_harness_slice*")]
     assert len(slice_files) == 2
-    said = [plan.explain(), plan.to_dict(), table.describe(), result, str(result), repr(table.source), *slice_files]
+    said = [plan.explain(), plan.to_dict(), table.describe(), result, str(result), repr(table._source), *slice_files]
     assert [each for each in said if PASSWORD in str(each)] == []
     assert PASSWORD not in caplog.text
 

@@ -35,11 +35,17 @@ def check(
         Level,
         Option(help="Read metadata alone; also existence, size and footer of files; also the values in data files."),
     ] = Level.FILES,
-    rules: Annotated[
-        list[str] | None, Option("--rule", metavar="ID", help="Ask this rule, such as ICE-2*. Repeatable.")
+    select: Annotated[
+        str | None,
+        Option(
+            "--select",
+            metavar="A,B",
+            help="Check these rules only, by id, beginning of an id (ICE-2) or pattern (*-5*). harness rule ID "
+            "explains a rule.",
+        ),
     ] = None,
     ignore: Annotated[
-        list[str] | None, Option("--ignore", metavar="ID", help="Do not ask this rule. Repeatable.")
+        str | None, Option("--ignore", metavar="A,B", help="Do not check these rules, named as for --select.")
     ] = None,
     columns: options.ColumnsOption = None,
     sample_files: Annotated[
@@ -52,11 +58,18 @@ def check(
         Severity, Option("--fail-on", help="The lightest finding that makes the exit code 1.")
     ] = Severity.ERROR,
     format_: Annotated[
-        list[Report] | None,
-        Option("--format", metavar="FORMAT", help="text, json, junit, github, sarif or html. Repeatable."),
+        Report | None,
+        Option("--format", help="Write the report in this format; as text by default."),
     ] = None,
     output: Annotated[
-        list[Path] | None, Option("--output", metavar="FILE", help="Write a report here. Repeatable.")
+        list[Path] | None,
+        Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write a report here; the suffix says the format. Repeatable; beside it, --format writes to standard "
+            "output.",
+        ),
     ] = None,
     *,
     opening: options.OpeningOptions,
@@ -65,17 +78,18 @@ def check(
 
     Examples:
         harness check warehouse/orders
-        harness check warehouse/orders --level data --output findings.html
+        harness check warehouse/orders --level data -o findings.html
         harness check warehouse/orders --all-snapshots --level metadata --fail-on warning --format github
+        harness check warehouse/orders --select ICE-2,ICE-3 --ignore ICE-201
 
     Exits with 0 (no finding), 1 (findings) or 2 (not checked, or only in part).
     """
-    placed = formats.placed(format_, output, Report)
+    placed = formats.placed([format_] if format_ else None, output, Report)
     if untrusted.is_for_worker(opening.context):
         if len(placed) > 1:
             raise click.BadParameter("--untrusted takes one report: give one --output")
         ((form, path),) = placed
-        instead = {"output": None, "format_": [form]}
+        instead = {"output": None, "format_": form}
         untrusted.run(opening.context, [location], opening.roots(), output=path, instead=instead)
         return
     from harness.check import reports
@@ -87,8 +101,8 @@ def check(
         at=at,
         all_snapshots=all_snapshots,
         level=level,
-        rules=rules or (),
-        ignore=ignore or (),
+        select=options.names(select, "--select") or (),
+        ignore=options.names(ignore, "--ignore") or (),
         columns=options.names(columns, "--columns"),
         sample_files=sample_files,
         orphans=orphans,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-import harness
 from harness.cli import DIFFERENT, FAILED, formats, options, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
 from harness.cli.diff_request import (
@@ -129,7 +128,9 @@ def diff(
     sources = [None if text is None else RowSource.parse(text) for text in (location, other)]
     is_foreign = any(source is not None for source in sources)
     queries = pair(sql, "--sql")
-    moments = [parse_moment(each) for each in pair(at, "--at") or (None, None)]
+    moments = pair(at, "--at") or (None, None)
+    for each in moments:
+        parse_moment(each)  # an error in it comes before a table is opened
     is_one = other is None and len(at or ()) < 2 and len(sql or ()) < 2
     if sources[0] is not None and other is None:
         raise click.BadParameter(f"{location!r} is compared with nothing: name a table, file or database to its right")
@@ -146,6 +147,8 @@ def diff(
         untrusted.run(context, locations, opening.roots(), output=path, instead=instead)
         return
     if against_itself:
+        from harness.suite.rereads.shapes import reread
+
         rest = (relaxing.group_by, relaxing.sample_keys, relaxing.schema_only, relaxing.strict, many.resume)
         others = (other, sources[0], queries, keys, columns, where, *rest)
         is_relaxed = relaxing.relaxations(is_foreign=False) != Relaxations()
@@ -155,9 +158,9 @@ def diff(
                 "with it"
             )
         with terminal.progress("comparing"):
-            snapshot = opening.open(location).snapshot(**moments[0])
+            snapshot = opening.open(location).snapshot(moments[0])
             start_engines(read_by[:1])
-            batch = harness.against_itself(snapshot, read_by[0], max_rows=max_rows, shapes=names(shapes, "--shapes"))
+            batch = reread(snapshot, read_by[0], max_rows=max_rows, shapes=names(shapes, "--shapes"))
         finish(batch, reports, context)
         return
     if shapes is not None:
@@ -202,10 +205,10 @@ def diff(
         raise click.exceptions.Exit(DIFFERENT)
 
 
-def _at(side: Table | RowSource, moment: dict[str, Any]) -> DiffSide:
+def _at(side: Table | RowSource, moment: str | None) -> DiffSide:
     """The side at a moment."""
     if not isinstance(side, RowSource):
-        return side.snapshot(**moment)
-    if moment:
+        return side.snapshot(moment)
+    if moment is not None:
         raise click.BadParameter(f"--at is for tables: {side.name} has no snapshots")
     return side

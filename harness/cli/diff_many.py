@@ -191,7 +191,7 @@ def _state(tables: Sequence[Snapshot], request: DiffRequest, arguments: dict[str
     depends_on = {
         "harness": harness.__version__,
         "tables": [
-            (each.source.location, *each.source.fingerprint(each.selection))  # type: ignore[arg-type]  # of one format
+            (each._source.location, *each._source.fingerprint(each._selection))  # type: ignore[arg-type]  # of one format
             for each in tables
         ],
         "engines": [engine_version(engine) for engine in request.engines],

@@ -165,7 +165,7 @@ class DiffRequest:
         asked = zip(queries, (left, right), strict=True)
         sides = [s.asking(text) if isinstance(s, RowSource) else harness.Query(text, {"t": s}) for text, s in asked]
         names = [
-            f"query on {side.name if isinstance(side, RowSource) else called(side.source.location, side.name)}"
+            f"query on {side.name if isinstance(side, RowSource) else called(side._source.location, side.name)}"
             for side in (left, right)
         ]
         return harness.compare(*sides, names=names, **self._given())

@@ -56,10 +56,17 @@ StorageOption: TypeAlias = Annotated[
     ),
 ]
 Verbose: TypeAlias = Annotated[
-    bool, _opening("--verbose", help="Tell on standard error each request of a store, and each skipped file.")
+    bool,
+    _opening("--verbose", "-v", help="Print on standard error each request of a store, and each skipped file."),
 ]
-ColumnsOption: TypeAlias = Annotated[
-    str | None, Option(metavar="A,B", help="Read these columns only, with commas between.")
+ColumnsOption: TypeAlias = Annotated[str | None, Option(metavar="A,B", help="Read these columns only.")]
+NamedTables: TypeAlias = Annotated[
+    list[str] | None,
+    Option(
+        "--table",
+        metavar="[NAME=]TABLE",
+        help="Give a table a name in SQL; without NAME=, that of its directory. Repeatable.",
+    ),
 ]
 Where: TypeAlias = Annotated[str | None, Option(metavar="SQL", help="Read only rows for which this condition holds.")]
 Untrusted: TypeAlias = Annotated[
@@ -104,7 +111,7 @@ Set: TypeAlias = Annotated[
     _opening(
         "--set",
         metavar="NAME=VALUE",
-        help="Set a rare option of harness.open_table by its name in Python, such as allow_version_guess=true. "
+        help="Set a rare option of harness.open_table by its name in Python, such as outside=refuse. "
         f"Repeatable. Names: {', '.join(MEANINGS)}.",
     ),
 ]
@@ -124,12 +131,11 @@ SETTINGS = (
 )
 """Names for `--set`."""
 _SAME = (
-    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "sample_keys", "sample_rows", "untrusted",
+    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "sample_keys", "sample_rows", "untrusted",
     "verbose", "where",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME},
-    **dict.fromkeys(("snapshot_id", "version", "timestamp", "ref"), "--at"),
     **{"storage_options": "--storage-option", "allowed_roots": "--allow-root"},
 }
 """Options of their own, by the name of the argument in Python."""
@@ -255,8 +261,8 @@ class OpeningOptions:
 
     def snapshot(self, location: str, at: str | None) -> Snapshot:
         """The snapshot of the table that `--at` means."""
-        moment = parse_moment(at)
-        return self.open(location).snapshot(**moment)
+        parse_moment(at)  # an error in it comes before the table is opened
+        return self.open(location).snapshot(at)
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `open_table` without the catalog."""

@@ -99,9 +99,9 @@ def pull(
         snapshot = opening.snapshot(location, at)
     with terminal.progress("copying"):
         if refresh:
-            pulled = refresh_slice(snapshot, directory)
+            pulled = refresh_slice(snapshot, Path(directory))
         else:
-            with reading(snapshot.source, snapshot.selection.snapshot):
+            with reading(snapshot._source, snapshot._selection.snapshot):
                 pulled = make(snapshot, Path(directory), request)
     words = _in_words(pulled)
     out.show("pull", asdict(pulled), lambda: text_document(words, results.width_for(out.output)))

@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 
 def sql(
     query: Annotated[str, Argument(metavar="SQL", help="The query; - reads it from standard input.")],
-    table: Annotated[
-        list[str] | None,
-        Option(
-            metavar="[NAME=]TABLE",
-            help="Name a table of the query. Without NAME it has that of its directory. Repeatable.",
-        ),
-    ] = None,
+    table: options.NamedTables = None,
     param: Annotated[
         list[str] | None,
         Option(
@@ -60,7 +54,7 @@ def sql(
     from harness.queries.inputs import locations
 
     shown = formats.number_of_rows(max_rows)
-    moment = parse_moment(at)
+    parse_moment(at)  # an error in it comes before a table is opened
     given = options.named_tables(table)
     text = sys.stdin.read() if query == "-" else query
     params = _params(param, text)
@@ -73,7 +67,7 @@ def sql(
     with terminal.progress("reading metadata"):
         beside = [] if opening.catalog is not None else named
         opened = {place: opening.open(place) for place in (*given.values(), *beside)}
-        chosen = {place: table.snapshot(**moment) if moment else table for place, table in opened.items()}
+        chosen = {place: table if at is None else table.snapshot(at) for place, table in opened.items()}
         tables = {name: chosen[place] for name, place in given.items()}
         at_places = {place: chosen[place] for place in beside}
     with terminal.progress("planning"):
@@ -85,7 +79,7 @@ def sql(
         if find_engine(engine).name == "spark":
             rows = _run_on_spark(text, tables | at_places, dialect, params)
         elif by_names:
-            rows = _run_by_names(text, opening, tables, moment, dialect, params)
+            rows = _run_by_names(text, opening, tables, at, dialect, params)
         else:
             rows = run(text, tables | at_places, dialect, engine, params)
     with results.destination(out.output) as stream, terminal.progress_until_written("running the query", stream):
@@ -153,7 +147,7 @@ def _run_by_names(
     query: str,
     opening: options.OpeningOptions,
     given: Mapping[str, object],
-    moment: Mapping[str, Any],
+    at: str | None,
     dialect: str,
     params: Params,
 ) -> QueryRows:
@@ -179,11 +173,11 @@ def _run_by_names(
     connection = Connection(Tables.of(source, opening.arguments()), cursor())
     for name, table in given.items():
         connection.register(name, table)
-    named = {written(reference.name) for reference in references(statement)} - given.keys() if moment else ()
+    named = {written(reference.name) for reference in references(statement)} - given.keys() if at is not None else ()
     for name in named:
         with contextlib.suppress(TableNotFoundError):  # names of no table are DuckDB's to judge
             found = connection.table(name)
-            connection.register(name, found.snapshot(**moment) if isinstance(found, Table) else found)
+            connection.register(name, found.snapshot(at) if isinstance(found, Table) else found)
     relation = connection.sql(query, params)
     assert relation is not None, "a query has a result"
     return QueryRows(relation)

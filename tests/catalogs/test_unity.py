@@ -74,8 +74,8 @@ def unity(server: UnityServer, **more: Any) -> Unity:
     return dataclasses.replace(found, server=dataclasses.replace(found.server, wait=lambda seconds: None))
 
 
-def ids(table: harness.Table, **at: Any) -> list[int]:
-    return sorted(table.snapshot(**at).to_arrow().column("id").to_pylist())
+def ids(table: harness.Table) -> list[int]:
+    return sorted(table.snapshot().to_arrow().column("id").to_pylist())
 
 
 # -- tables

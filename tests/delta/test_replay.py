@@ -149,10 +149,10 @@ def test_a_version_that_follows_another_is_the_one_that_is_replayed(tmp_path):
     table.checkpoint()
     table.append(files[3])
     table.remove(files[1])
-    opened = harness.open_table(str(tmp_path / "t")).source
+    opened = harness.open_table(str(tmp_path / "t"))._source
     followed = []
     for version in range(1, opened.log.latest + 1):
-        before, after = (opened.select(number, None, None).snapshot for number in (version - 1, version))
+        before, after = (opened.select(number).snapshot for number in (version - 1, version))
         if opened.follows(version):
             followed.append(version)
             found, wanted = opened.following(before).state, after.state

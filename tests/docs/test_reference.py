@@ -35,6 +35,7 @@ def documents(demo) -> list[dict[str, object]]:
             "pull demo-tables/clicks document-slice",
             "doctor",
             "rule delta L1",
+            "rule ICE-201",
         ]
         found = [json.loads(pages.answer(f"{command} --format json")[0]) for command in printed]
         assert main(shlex.split("scenarios build iceberg/deletes/null-keys scenarios")) == 0

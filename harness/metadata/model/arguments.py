@@ -88,7 +88,7 @@ _NAMES = ("a list of names", _are(_is_text))
 _MAPPING = ("a mapping with keys of text", _is_mapping)
 _PATH = ("a path", _is_path)
 _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
-    **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "null_as", "outside", "prune", "ref"), _TEXT),
+    **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "null_as", "outside", "prune"), _TEXT),
     **dict.fromkeys(("name", "token", "uri"), _TEXT),
     **dict.fromkeys(("query", "text"), ("text", _is_text)),  # the parser names the place of half a character
     **dict.fromkeys(("allow_checkpoint_only", "allow_duplicate_files", "allow_out_of_range"), _FLAG),
@@ -96,8 +96,7 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(
         ("ignore_name_case", "lenient_delete_partition", "published_only", "schema_only", "trim", "untrusted"), _FLAG
     ),
-    **dict.fromkeys(("few", "from_version", "last", "max_rows", "max_version", "sample_keys"), _NUMBER),
-    **dict.fromkeys(("sample_rows", "snapshot_id", "to_version", "version"), _NUMBER),
+    **dict.fromkeys(("few", "last", "max_rows", "max_version", "sample_keys", "sample_rows"), _NUMBER),
     **dict.fromkeys(("columns", "exclude", "group_by", "keys", "waived"), _NAMES),
     **dict.fromkeys(("directory", "warehouse"), _PATH),
     **dict.fromkeys(("cast", "rename", "storage_options", "tables", "tolerance"), _MAPPING),
@@ -134,11 +133,10 @@ def check(given: Mapping[str, object], optional: Iterable[str] = ()) -> None:
 
 
 @functools.cache
-def _parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], frozenset[str], bool]:
-    """The names of the arguments; those that may be None; and whether there may be others."""
+def _parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the names of the arguments, and those that may be None."""
     found = inspect.signature(function).parameters
-    declared = tuple(name for name, each in found.items() if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL))
-    return declared, frozenset(n for n in declared if found[n].default is None), len(declared) < len(found)
+    return tuple(found), frozenset(name for name, each in found.items() if each.default is None)
 
 
 def check_options(function: Callable[..., object], options: Mapping[str, object]) -> None:
@@ -147,7 +145,7 @@ def check_options(function: Callable[..., object], options: Mapping[str, object]
     Raises:
         RequestError: the function has no such argument, or a value is of another type.
     """
-    declared, optional, _ = _parameters(function)
+    declared, optional = _parameters(function)
     for name in options:
         if name not in declared:
             import difflib  # only a misspelled argument needs it
@@ -158,14 +156,34 @@ def check_options(function: Callable[..., object], options: Mapping[str, object]
     check(options, optional)
 
 
+def _unpacked(function: Callable[..., object]) -> inspect.Signature:
+    """Return the signature with the keys of `**options: Unpack[SomeTypedDict]` as arguments of their own.
+
+    `help`, and completion in notebooks, show what type checkers and editors know. A key without None has no default
+    here: its type's docstring states it.
+    """
+    signature = inspect.signature(function)
+    parameters: list[inspect.Parameter] = []
+    for each in signature.parameters.values():
+        options = re.fullmatch(r"Unpack\[(\w+)\]", str(each.annotation))
+        if options is None:
+            parameters.append(each)
+            continue
+        for name, kind in function.__globals__[options[1]].__annotations__.items():
+            text = kind.__forward_arg__
+            default = None if text.endswith("| None") else ...
+            parameters.append(inspect.Parameter(name, each.KEYWORD_ONLY, default=default, annotation=text))
+    return signature.replace(parameters=parameters)
+
+
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, which checks its arguments first. Names of tables, such as those of `sql`, are no arguments."""
-    declared, _, takes_others = _parameters(function)
+    """Return the function, which checks its arguments first."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        named = {name: value for name, value in kwargs.items() if name in declared} if takes_others else kwargs
-        check_options(function, {**dict(zip(declared, args, strict=False)), **named})
+        declared, _ = _parameters(call)
+        check_options(call, {**dict(zip(declared, args, strict=False)), **kwargs})
         return function(*args, **kwargs)
 
+    vars(call)["__signature__"] = _unpacked(function)
     return call
