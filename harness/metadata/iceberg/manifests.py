@@ -70,6 +70,7 @@ class ManifestFile:
     deleted_files_count: int | None = None
     added_rows_count: int | None = None
     existing_rows_count: int | None = None
+    deleted_rows_count: int | None = None
     partitions: tuple[FieldSummary, ...] | None = None
     first_row_id: int | None = None
 
@@ -94,6 +95,7 @@ _WANTED = (
     Wanted(506, ("deleted_files_count", "deleted_data_files_count"), kinds=LONG),
     Wanted(512, ("added_rows_count",), kinds=LONG),
     Wanted(513, ("existing_rows_count",), kinds=LONG),
+    Wanted(514, ("deleted_rows_count",), kinds=LONG),
     Wanted(507, ("partitions",), fields=_SUMMARY),
     Wanted(519, ("key_metadata",), kinds=BYTES),
     Wanted(520, ("first_row_id",), kinds=LONG),
@@ -143,6 +145,7 @@ def _manifest_file(row: list[Any], file: str) -> ManifestFile:
         deleted_files_count=known[2],
         added_rows_count=known[3],
         existing_rows_count=known[4],
+        deleted_rows_count=known[5],
         partitions=summaries,
         first_row_id=first_row_id,
     )
