@@ -9,7 +9,7 @@ from footer_edits import edit
 
 import harness
 from harness.errors import CorruptDeleteError
-from harness.metadata.deletes.matching import FILE_PATH_ID
+from harness.metadata.plan.deletes import FILE_PATH_ID
 from harness.writing.iceberg.builder import IcebergTable
 from harness.writing.iceberg.files import DataFileHandle
 
