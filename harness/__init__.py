@@ -16,6 +16,7 @@ Where to look:
 
     table, snapshot   open_table → Table → Snapshot: what most callers need
     planned           open_plan: rows of a plan that another process made
+    types             the types of values that public functions take and return
     errors            every refusal, one class per cause that a caller can act on
     owners            other distributions that own files of `harness`
     storage/          bytes by location, the roots of a table, limits
@@ -76,7 +77,6 @@ if TYPE_CHECKING:
     from harness.slices.pulling import Pulled
     from harness.snapshot import Changes, Snapshot
     from harness.storage.limits import Limits
-    from harness.suite.itself import against_itself
     from harness.table import Table, open_table
     from harness.testing.jobs.session import spark_session
     from harness.untrusted.bounds import Bounds
@@ -119,7 +119,6 @@ __all__ = [
     "UnknownColumnError",
     "UnsupportedError",
     "__version__",
-    "against_itself",
     "attach",
     "compare",
     "connect",
@@ -168,7 +167,6 @@ _LAZY = {
     "Tolerance": "diff.relaxations",
     "UnknownColumnError": "errors",
     "UnsupportedError": "errors",
-    "against_itself": "suite.itself",
     "attach": "connections.connection",
     "compare": "diff.compare",
     "connect": "connections.connection",
@@ -185,10 +183,10 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> object:
-    if name == "errors":  # a submodule that was imported with the package once
+    if name in ("errors", "testing", "types"):
         import importlib
 
-        return importlib.import_module("harness.errors")
+        return importlib.import_module(f"harness.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Not kept in globals(): the import system may set names of this package too, and would win only sometimes.

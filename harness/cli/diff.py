@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-import harness
 from harness.cli import DIFFERENT, FAILED, formats, options, terminal, untrusted
 from harness.cli.diff_many import Many, QueryDialect, compare_files, compare_namespaces, finish, namespace
 from harness.cli.diff_request import (
@@ -156,10 +155,12 @@ def diff(
                 "--against-itself takes one table and one engine: --engines polars; --at, --max-rows and --shapes go "
                 "with it"
             )
+        from harness.suite import itself
+
         with terminal.progress("comparing"):
             snapshot = opening.open(location).snapshot(moments[0])
             start_engines(read_by[:1])
-            batch = harness.against_itself(snapshot, read_by[0], max_rows=max_rows, shapes=names(shapes, "--shapes"))
+            batch = itself.against_itself(snapshot, read_by[0], max_rows=max_rows, shapes=names(shapes, "--shapes"))
         finish(batch, reports, context)
         return
     if shapes is not None:

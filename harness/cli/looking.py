@@ -154,7 +154,7 @@ def head(
     from harness.engines.duckdb.relations import relation
 
     with terminal.progress("planning"):
-        plan = replace(opening.snapshot(location, at).plan(names(columns, "--columns"), where), enough=most)
+        plan = replace(opening.snapshot(location, at)._planned(names(columns, "--columns"), where), enough=most)
         rows = QueryRows(relation(plan, cursor()).limit(most), lambda error: engine_error(error, plan))
     with results.destination(out.output) as stream, terminal.progress_until_written("reading", stream):
         write_rows(rows, out.form, stream, max_rows=None)

@@ -118,7 +118,7 @@ class Reads:
         """The number of rows, as the engine counts them; None: it does not."""
         if self.engine.name == "duckdb":
             return self.snapshot.count(where=where)
-        return None if self.engine.count is None else self.engine.count(self.snapshot.plan((), where))
+        return None if self.engine.count is None else self.engine.count(self.snapshot._planned((), where))
 
     def before(self) -> int | None:
         """The snapshot or version before, if it has the same columns."""
@@ -137,7 +137,7 @@ class Reads:
         return replace(self.snapshot, _selection=self.snapshot._source.select(point))
 
     def _plan(self, ask: Ask) -> PlannedScan:
-        return self._at(ask.at).plan(ask.columns, ask.where)
+        return self._at(ask.at)._planned(ask.columns, ask.where)
 
     def _queried(self, ask: Ask) -> pa.Table:
         moments = {each.at for each in (ask, *ask.union)}
@@ -244,7 +244,7 @@ class Copies:
         return found
 
     def _copy(self, name: str, source: Snapshot) -> Snapshot:
-        plan = self._snapshot.plan()
+        plan = self._snapshot._planned()
         size = sum(filter(None, plan.files.column("size").to_pylist()))
         if size > MOST_BYTES:
             raise UnsupportedError(f"its data files have {size:,} bytes, and at most {MOST_BYTES:,} are copied")
@@ -266,7 +266,7 @@ def _planned(snapshot: Snapshot, *, counts: bool) -> Counter[tuple[Any, ...]]:
 
     Without bounds more equality deletes apply, to no row.
     """
-    plan = snapshot.plan()
+    plan = snapshot._planned()
     dead = plan.load_positions(range(plan.files.num_rows))
     names = ("format", "record_count", "delete_set")
     files = zip(*(plan.files.column(name).to_pylist() for name in names), strict=True)

@@ -17,7 +17,7 @@ from harness.slices.pulling import make
 from harness.suite import asking
 from harness.suite.agreement import agreement_of
 from harness.suite.asking import Ask, Copies
-from harness.suite.itself import shapes_of
+from harness.suite.itself import against_itself, shapes_of
 from harness.suite.own import OwnReader
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.loading import find
@@ -50,7 +50,7 @@ def different(batch):
 
 
 def test_harness_agrees_with_itself(table):
-    found = harness.against_itself(harness.open_table(table).snapshot())
+    found = against_itself(harness.open_table(table).snapshot())
     names = [entry.name for entry in found.entries]
     assert different(found) == {}
     # The texts a, b, d: the least, the middle and the greatest; each filter gives parts, a count and another column.
@@ -70,7 +70,7 @@ def test_filters_leave_out_dates_that_python_lacks(tmp_path):
     """Days 4,000,000 and -4,000,000 lie in the years 12921 and -8982."""
     t = IcebergTable.create(tmp_path / "t", {"d": "date"})
     t.append(t.write_data([{"d": day} for day in (4_000_000, -4_000_000, 0)]))
-    found = harness.against_itself(harness.open_table(str(t.store.directory)).snapshot())
+    found = against_itself(harness.open_table(str(t.store.directory)).snapshot())
     assert different(found) == {}
     assert "d = DATE '1970-01-01', or not, or null" in [entry.name for entry in found.entries]
 
@@ -128,7 +128,7 @@ def test_a_copy_with_other_deletes_is_refused(two_files, monkeypatch):
     snapshot = harness.open_table(two_files).snapshot()
     older = harness.open_table(two_files).snapshot(snapshot._source.snapshots()[0]["id"])
     monkeypatch.setattr(asking, "make", lambda _, place, request: make(older, place, request))
-    found = harness.against_itself(snapshot, shapes=["moved"])
+    found = against_itself(snapshot, shapes=["moved"])
     assert [(entry.outcome, entry.name) for entry in found.entries] == [(BatchOutcome.FAILED, "moved")]
     assert "has other files or deletes than the table" in found.entries[0].message
 
@@ -145,7 +145,7 @@ def test_a_copy_with_other_deletes_is_refused(two_files, monkeypatch):
     ],
 )
 def test_a_fault_of_a_reader_shows(table, reader, wrong):
-    found = different(harness.against_itself(harness.open_table(table).snapshot(), f"naive_readers:{reader}"))
+    found = different(against_itself(harness.open_table(table).snapshot(), f"naive_readers:{reader}"))
     assert {name: found.get(name) for name in wrong} == wrong
     assert bool(found) == bool(wrong)
     if reader in ("SkipsTooMuch", "NullIsNoMatch"):
@@ -170,14 +170,14 @@ def test_a_fault_of_a_reader_shows(table, reader, wrong):
 )
 def test_a_fault_shows_by_its_shape(two_files, reader, shape, wrong):
     snapshot = harness.open_table(two_files).snapshot()
-    found = harness.against_itself(snapshot, f"naive_readers:{reader}", shapes=shape and [shape])
+    found = against_itself(snapshot, f"naive_readers:{reader}", shapes=shape and [shape])
     assert (wrong in different(found)) if wrong else (different(found) == {})
 
 
 @pytest.mark.slow
 def test_a_difference_comes_with_both_queries_and_the_command(two_files):
     snapshot = harness.open_table(two_files).snapshot()
-    found = harness.against_itself(snapshot, "naive_readers:OneFilter", shapes=["twice"])
+    found = against_itself(snapshot, "naive_readers:OneFilter", shapes=["twice"])
     (entry,) = [each for each in found.entries if each.name == "s = 'b', and not, by one query"]
     assert [*entry.asked] == [
         "both reads:",
@@ -190,7 +190,7 @@ def test_a_difference_comes_with_both_queries_and_the_command(two_files):
     ]
     assert entry.report.startswith("both reads:\n")
     assert "  -  4   'd'" in entry.report
-    copied, _ = harness.against_itself(snapshot, "naive_readers:ReadsOneFile", shapes=["order"]).entries
+    copied, _ = against_itself(snapshot, "naive_readers:ReadsOneFile", shapes=["order"]).entries
     assert [*copied.asked[-2:]] == [
         "again:",
         f"  harness diff {two_files} --engines naive_readers:ReadsOneFile --against-itself --shapes order",
