@@ -39,7 +39,7 @@ def test_every_error_is_a_public_name():
     assert errors <= set(harness.__all__)
 
 
-WORKERS = ("_reader", ".plugin_worker", "harness.dbt")
+WORKERS = ("_reader", "harness.dbt")
 """Endings of scripts that are run in interpreters of other engines, or by other tools."""
 
 

@@ -1,6 +1,6 @@
 """The public API is closed: every type that it returns is public too, and has an entry on a page of the reference.
 
-Public are the names in `__all__` of `harness`, `harness.testing` and `harness.types`, and the errors of `harness.errors`.
+Public are the names in `__all__` of `harness`, `harness.testing` and `harness.types`, and those of `harness.errors`.
 """
 
 import ast

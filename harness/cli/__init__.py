@@ -1,4 +1,4 @@
-"""The `harness` command. `app` names the subcommands; read it first, then `options` and `results`.
+"""The `harness` command. `app` names the subcommands; read it first, then `parameters`, `options` and `results`.
 
 Results go to stdout and nothing else does; messages, progress and errors go to stderr. Exit codes:
 

@@ -38,11 +38,8 @@ _SECTIONS = {
             "Write the tables of scenarios, each beside its expected rows: a suite for programs in any language.",
         ),
         "scenarios script": ("scenarios:script", "Write a scenario as one Python file, for maintainers of readers."),
-        "scenarios site": (
-            "scenarios:site",
-            "Write a run as a site: who reads what, and each reader's answer to each scenario as a difference.",
-        ),
-        "judge": ("judge:judge", "Judge the results that a program in any language left in a folder."),
+        "scenarios score": ("scenarios:score", "Score the results that a program in any language left in a folder."),
+        "scenarios reread": ("scenarios:reread", "Read one table by one engine in many ways that must agree."),
         "demo": ("demo:demo", "Make tables with deletes, plan and query them."),
     },
     "Find out": {
@@ -53,7 +50,7 @@ _SECTIONS = {
 """The place of the function (module in this package and name) and the summary, by section of the help and command."""
 COMMANDS = {name: each for commands in _SECTIONS.values() for name, each in commands.items()}
 """The place and the summary by name of the command."""
-_GROUPS = {"scenarios": "List, run, build and hand on scenarios: tables with expected rows."}
+_GROUPS = {"scenarios": "Test readers: scenarios, which are tables with expected rows, and reads that must agree."}
 
 
 def run(words: Sequence[str]) -> int:
@@ -122,14 +119,13 @@ class _Commands(click.Group):
         return name, imported(whole) if whole in COMMANDS else command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the summaries of the commands and groups, those of `harness` itself section by section."""
-        if self._prefix:
-            super().format_commands(ctx, formatter)
-            return
+        """Write the summaries of the commands and groups, section by section."""
         for title, commands in _SECTIONS.items():
-            with formatter.section(title):
-                names = dict.fromkeys(name.partition(" ")[0] for name in commands)
-                formatter.write_dl([(f"{name:<9}", self.commands[name].get_short_help_str(80)) for name in names])
+            own = [name.removeprefix(self._prefix) for name in commands if name.startswith(self._prefix)]
+            names = dict.fromkeys(name.partition(" ")[0] for name in own)
+            if names:
+                with formatter.section("Commands" if self._prefix else title):
+                    formatter.write_dl([(f"{name:<9}", self.commands[name].help or "") for name in names])
 
 
 def _print_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:

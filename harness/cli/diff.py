@@ -147,6 +147,8 @@ def diff(
         untrusted.run(context, locations, opening.roots(), output=path, instead=instead)
         return
     if against_itself:
+        from harness.suite.rereads.shapes import reread
+
         rest = (relaxing.group_by, relaxing.sample_keys, relaxing.schema_only, relaxing.strict, many.resume)
         others = (other, sources[0], queries, keys, columns, where, *rest)
         is_relaxed = relaxing.relaxations(is_foreign=False) != Relaxations()
@@ -155,12 +157,10 @@ def diff(
                 "--against-itself takes one table and one engine: --engines polars; --at, --max-rows and --shapes go "
                 "with it"
             )
-        from harness.suite import itself
-
         with terminal.progress("comparing"):
             snapshot = opening.open(location).snapshot(moments[0])
             start_engines(read_by[:1])
-            batch = itself.against_itself(snapshot, read_by[0], max_rows=max_rows, shapes=names(shapes, "--shapes"))
+            batch = reread(snapshot, read_by[0], max_rows=max_rows, shapes=names(shapes, "--shapes"))
         finish(batch, reports, context)
         return
     if shapes is not None:

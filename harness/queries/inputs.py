@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.schema import Field, OpaqueType, Schema
 from harness.metadata.planned_scan import PlannedScan
-from harness.metadata.tables.reading import is_metadata_table
 from harness.queries.plain import Rewritten, TableReference, may_name_moments
 from harness.snapshot import Snapshot
 from harness.storage.paths import SCHEME, expanded, is_local, is_path, local_path
@@ -147,6 +146,8 @@ class MetadataTables:
     def columns(self, table: str, name: str) -> Schema | None:
         """The columns of a metadata table of `table`; None: it has none of that name."""
         snapshot = self.snapshots.get(table)
+        from harness.metadata.tables.reading import is_metadata_table  # most queries name no metadata table
+
         if snapshot is None or not is_metadata_table(snapshot._source.format, name):
             return None
         found = self._opened[table, name] = snapshot.metadata(name)

@@ -170,7 +170,9 @@ def _result(
     if engine.name == "duckdb":
         from harness.engines.duckdb import relations
 
-        rewritten = rewrite_plain(inputs.query, inputs.schemas, prefix=prefix) if dialect == "duckdb" else None
+        rewritten = None
+        if dialect == "duckdb":
+            rewritten = rewrite_plain(inputs.query, inputs.schemas, prefix=prefix, connection=connection)
         if rewritten is None:
             rewritten = _rewriting(inputs, dialect, prefix)(now=partial(relations.moment, connection), values=values)
         aliased = {reference.view for reference in rewritten.references if reference.aliased}

@@ -27,7 +27,7 @@ from harness.errors import RequestError, counted
 from harness.metadata.files.parquet import open_parquet
 from harness.suite.foreign_files import MOST_BYTES, MOST_ROWS, path_below, read_below, read_json
 from harness.suite.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector, Scenario, TableCase
-from harness.suite.suite import INDEX, load_case, load_suite
+from harness.suite.suite_files import INDEX, load_case, load_suite
 from harness.table import open_table
 
 _DAT, _WORKLOADS = "test_case_info.json", "specs"

@@ -28,8 +28,8 @@ from harness.engines.registry import engine_names
 from harness.errors import EngineError, RequestError, UnsupportedError, visible
 from harness.suite.foreign_files import path_below
 from harness.suite.json_rows import read_rows
-from harness.suite.own import TableAt
 from harness.suite.protocol import PROTOCOL, fault, predicate
+from harness.suite.reader import TableAt
 from harness.untrusted.bounds import DOCUMENT_BYTES
 from harness.untrusted.children import Child
 
@@ -164,7 +164,7 @@ def _own_name(name: str) -> str:
 
 
 class Worker:
-    """An engine in another process, which speaks `harness.suite.protocol`; a `ReaderUnderTest`.
+    """An engine in another process, which speaks `harness.suite.protocol`; a `Reader`.
 
     Args:
         name: the engine's, unless its answer to `hello` has one.

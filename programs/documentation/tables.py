@@ -2,7 +2,7 @@
 
     python programs/documentation/tables.py
 
-writes the scores of readers into the README, from docs/suite/matrix.md. `build.py` writes all other tables.
+writes the scores of readers into the README, from docs/suite/readers.md. `build.py` writes all other tables.
 """
 
 import ast
@@ -25,7 +25,7 @@ from harness.engines.spark.transpile.functions.registry import Signature
 from harness.metadata.plan.trust import CLAIMS, LIES, Lie
 from harness.storage.limits import Limits
 from harness.storage.option_names import CONNECTION, NAMES, StoreKind
-from harness.suite.itself import SHAPES
+from harness.suite.rereads.shapes import SHAPES
 from harness.suite.scenarios.delta.history import OPERATIONS as DELTA_OPERATIONS
 from harness.suite.scenarios.iceberg.history import OPERATIONS as ICEBERG_OPERATIONS
 from harness.suite.scenarios.model import WAYS, Expectation
@@ -102,7 +102,7 @@ def _written(page: str, mark: str, head: str, rows: Iterable[str]) -> str:
 
 
 def with_shapes(page: str) -> str:
-    """The page of a reader against itself with its table of shapes as it must be now."""
+    """The page about rereads with its table of shapes as it must be now."""
     needs = {shape.name: "" if shape.needs is None else f"`{shape.needs}`" for shape in SHAPES}
     rows = [f"| `{shape.name}` | {shape.read} | {shape.holds} | {needs[shape.name]} |" for shape in SHAPES]
     return _between(page, "shapes", "\n".join(["| Shape | Read | Must be | Option |", "|---|---|---|---|", *rows]))
@@ -238,13 +238,13 @@ def _file_keys(method: Any, options: Any) -> str:
 
 
 SCORES = {"Silently wrong": "silently wrong", "Right": "right of all"}
-"""The columns of a table of scores, and the lines of the matrix that they come from."""
+"""The columns of a table of scores, and the lines of docs/suite/readers.md that they come from."""
 
 
 def with_scores(page: str) -> str:
-    """A page with a table of scores for each format, from the page of the matrix; fewest silently wrong reads first."""
-    _, _, matrix = (ROOT / "docs/suite/matrix.md").read_text("utf-8").partition("<!-- matrix: ")
-    lines = matrix.splitlines()
+    """A page with a table of scores for each format, from docs/suite/readers.md; fewest silently wrong reads first."""
+    _, _, table = (ROOT / "docs/suite/readers.md").read_text("utf-8").partition("<!-- run: ")
+    lines = table.splitlines()
     rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| ")]
     cells = {row[0].strip("*"): row[1:] for row in rows}
     text = []
@@ -285,7 +285,7 @@ READERS = {
     "spark-iceberg": ("Spark with Iceberg's jar,", ("Iceberg",)),
     "spark-delta": ("Spark with Delta's jar,", ("Delta",)),
 }
-"""Readers of the matrix: names as people know them, and the formats that they read."""
+"""Readers: names as people know them, and the formats that they read."""
 
 
 def with_functions(page: str) -> str:

@@ -196,11 +196,11 @@ def test_build_wants_scenarios_or_all(tmp_path, capsys):
 
 
 def test_scenarios_are_listed_by_name_and_feature(capfd):
-    assert main(["scenarios", "list", "iceberg/deletes/*", "--feature", "deletion-vector"]) == DONE
+    assert main(["scenarios", "list", "iceberg/deletes/*", "-k", "deletion-vector"]) == DONE
     lines = capfd.readouterr().out.splitlines()
     assert lines == sorted(lines)
     assert all(line.startswith("iceberg/deletes/") and "  " in line for line in lines)
-    assert main(["scenarios", "list", "--feature", "deletion-vector", "--format", "json"]) == DONE
+    assert main(["scenarios", "list", "-k", "deletion-vector", "--format", "json"]) == DONE
     found = json.loads(capfd.readouterr().out)["scenarios"]
     assert {each["format"] for each in found} == {"iceberg", "delta"}
     assert all("deletion-vector" in each["features"] for each in found)

@@ -18,9 +18,8 @@ from harness.metadata.delta.skipping import skip_files
 from harness.metadata.delta.statistics import FileStats, Leaf, StatisticsBounds, leaves, read_statistics, record_counts
 from harness.metadata.filters import predicate as pred
 from harness.metadata.filters.parse import parse_filter
-from harness.metadata.filters.skipping import may_match
+from harness.metadata.filters.skipping import bound_array, may_match
 from harness.metadata.model import schema as dt
-from harness.metadata.model.column_stats import bound_array
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT
 
 LONG = dt.IntegerType(64)

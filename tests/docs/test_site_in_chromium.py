@@ -23,7 +23,7 @@ PAGES = (
     "install",
     "concepts",
     "tour",
-    "suite/matrix",
+    "readers",
     "rules/iceberg",
     "reference/cli",
     "reference/functions",

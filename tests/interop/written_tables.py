@@ -23,8 +23,8 @@ from hypothesis import currently_in_test_context, note
 
 import harness
 from harness.check.rules import Severity
-from harness.suite.judging import recoded
 from harness.suite.oracle_engine import read_apart
+from harness.suite.scores import convert_types
 
 ENGINES = ("duckdb", "oracle", "spark")
 Step: TypeAlias = str | tuple[str, ...] | Callable[[Any, str], None]
@@ -232,7 +232,7 @@ class DeltaWritten(Written):
 def assert_same(expected: pa.Table, rows: pa.Table, read: str) -> None:
     """The reference's rows and harness's are the same, whatever Arrow types carry the values."""
     assert rows.schema.names == expected.schema.names, read
-    theirs, _ = recoded(expected, rows.schema)
+    theirs, _ = convert_types(expected, rows.schema)
     found = harness.compare(theirs, rows)
     assert (found.only_left, found.only_right) == (0, 0), f"{read}\n{found.to_text()}"
 

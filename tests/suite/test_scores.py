@@ -92,7 +92,7 @@ def scores():
     parts = ("iceberg/deletes/*", "delta/deletion-vectors/*", "*/time-travel/*", "*/pruning/*", "delta/log/*")
     scenarios = [scenario for part in parts for scenario in find(part)]
     assert len(scenarios) > 80
-    found = run(scenarios, [UnderTest(reader=each(), asked=each.name) for each in (Honest, *CHEATS)])
+    found = run(scenarios, [UnderTest(reader=each(), argument=each.name) for each in (Honest, *CHEATS)])
     return {engine.name: found.score(engine) for engine in found.engines}
 
 

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.metadata.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
+from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Mask, array_of, field_at, from_numpy, nulled, scalar_of, to_numpy
-from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.plan.projection import stored_name
 from harness.storage.records import dataclass
 

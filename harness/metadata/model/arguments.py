@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import os
@@ -149,6 +148,8 @@ def check_options(function: Callable[..., object], options: Mapping[str, object]
     declared, optional = _parameters(function)
     for name in options:
         if name not in declared:
+            import difflib  # only a misspelled argument needs it
+
             near = difflib.get_close_matches(name, declared, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(n for n in declared if n != 'self')}"
             raise RequestError(f"Unknown argument {name} of {function.__name__}: {hint}")

@@ -127,7 +127,7 @@ def _entries(
                 reader = open_manifest(
                     read(manifest), manifest, specs=metadata.specs, schemas=schemas, limits=storage.limits
                 )
-                chosen = tuple(entry for entry in read_entries(reader) if key_of(entry) in kept)
+                chosen = tuple(entry for entry in read_entries([reader]) if key_of(entry) in kept)
             if chosen:
                 found[manifest.path] = chosen
     return found

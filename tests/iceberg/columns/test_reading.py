@@ -423,7 +423,7 @@ def test_ids_beyond_a_long_are_unknown_and_a_sequence_number_is_damage():
     manifest = listed(0, spec_id=3, added_snapshot_id=None)
     contents = {manifest.path: by_hand(2**64, 7)}
     assert read([manifest], contents).files.table.column("sequence_number").to_pylist() == [7]
-    (entry,) = read_entries(open_manifest(contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS))
+    (entry,) = read_entries([open_manifest(contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS)])
     assert (entry.snapshot_id, entry.sequence_number, entry.file.path) == (None, 7, "a.orc")
     with pytest.raises(CorruptFileError, match="beyond a long") as raised:
         read([manifest], {manifest.path: by_hand(5, 2**64)})
@@ -509,7 +509,7 @@ def test_statistics_of_unusual_forms(form):
     (first,) = read([manifest], contents).files.table.to_pylist()
     assert [first[statistic("value_counts", i)] for i in FIELDS] == [5, None, None]
     assert [first[statistic("lower_bounds", i)] for i in FIELDS] == [bytes(8), b"a", None]
-    (entry,) = read_entries(open_manifest(contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS))
+    (entry,) = read_entries([open_manifest(contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS)])
     assert (entry.file.null_value_counts, entry.file.upper_bounds) == ({1: 5}, {2: b"a", 1: bytes(8)})
 
 

@@ -14,7 +14,7 @@ from harness.suite.oracle_engine import read_apart
 from harness.suite.scenarios.evidence import plan_read
 from harness.suite.scenarios.model import ResolvedExpectation
 
-__all__ = ["ArrowStream", "At", "ReaderUnderTest", "TableAt", "Unsupported"]
+__all__ = ["ArrowStream", "At", "Reader", "TableAt", "Unsupported"]
 
 
 AtKind: TypeAlias = Literal["snapshot_id", "version", "timestamp_ms", "ref"]
@@ -54,7 +54,7 @@ class ArrowStream(Protocol):
         """The rows, from the first one."""
 
 
-class ReaderUnderTest(Protocol):
+class Reader(Protocol):
     """An engine that the suite is run on.
 
         class Engine:
@@ -111,7 +111,7 @@ class Counting(Protocol):
     """A reader that counts rows too. The suite asks it for the count of each read of all columns."""
 
     def count(self, table: TableAt, *, where: str | None) -> int:
-        """The number of rows. Arguments and errors as of `ReaderUnderTest.read`."""
+        """The number of rows. Arguments and errors as of `Reader.read`."""
 
 
 @runtime_checkable
@@ -119,14 +119,14 @@ class ChangeReader(Protocol):
     """A reader of Delta's change data feed."""
 
     def changes(self, table: TableAt, first: int, last: int, *, columns: tuple[str, ...] | None) -> ArrowStream:
-        """The changes of versions `first` to `last`, both included. Columns and errors as of `ReaderUnderTest.read`."""
+        """The changes of versions `first` to `last`, both included. Columns and errors as of `Reader.read`."""
 
 
 ORACLE = "oracle"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnReader:
+class HarnessReader:
     """Harness's planner and one of its engines; for the oracle, a read that shares no code with harness's.
 
     within: a directory that tables may read files in, and nowhere else; None: elsewhere they do with a warning.
@@ -151,5 +151,5 @@ class OwnReader:
             plan = plan_read(address, expectation, allowed_roots=roots, outside=outside.value)
             return find_engine(self.name).to_arrow(plan)
         gate = None if self.within is None else outside
-        asked = {**asdict(expectation.at), **expectation.asked(), **expectation.opening}
+        asked = {**asdict(expectation.at), **expectation.plan_arguments(), **expectation.opening}
         return read_apart(address, **asked, allowed_roots=roots, outside=gate)
