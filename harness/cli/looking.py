@@ -133,7 +133,7 @@ def head(
     *,
     out: Written,
     max_rows: Annotated[
-        str, Option("--max-rows", "-n", metavar="N", help="Read so many rows; all: all of them.")
+        str, Option("-n", "--max-rows", metavar="N", help="Read so many rows; all: all of them.")
     ] = "10",
     opening: OpeningOptions,
 ) -> None:
