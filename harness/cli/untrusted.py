@@ -125,8 +125,10 @@ def words(context: click.Context, values: Mapping[str, object]) -> list[str]:
             arguments += texts
         elif value is True:
             given.append(parameter.opts[0])
+        elif (name := max(parameter.opts, key=len)).startswith("--"):
+            given += [f"{name}={text}" for text in texts]
         else:
-            given += [f"{parameter.opts[0]}={text}" for text in texts]
+            given += [word for text in texts for word in (name, text)]
     return [*context.command_path.split()[1:], *given, "--", *arguments]
 
 

@@ -401,7 +401,7 @@ def run_with_locale(words: list[str], encoding: str, given: bytes = b"") -> tupl
 
 
 def test_a_locale_without_the_characters_of_a_path(tmp_path):
-    _, err = run_with_locale(["demo", "--directory", str(tmp_path / "d")], "ascii")
+    _, err = run_with_locale(["demo", str(tmp_path / "d")], "ascii")
     assert err == "error: Cannot use '\\xe3' in a path, whose encoding is ascii: set PYTHONUTF8=1\n"
 
 

@@ -254,7 +254,7 @@ def test_demo_runs_again_on_the_tables_that_it_made(capfd, tmp_path, monkeypatch
     assert main(["demo"]) == 0
     first = capfd.readouterr()
     kept = {path: path.stat().st_mtime_ns for path in Path("demo-tables").rglob("*")}
-    assert main(["demo", "--directory", "demo-tables"]) == 0
+    assert main(["demo", "demo-tables"]) == 0
     assert capfd.readouterr() == first
     assert {path: path.stat().st_mtime_ns for path in Path("demo-tables").rglob("*")} == kept
 
@@ -265,8 +265,8 @@ def test_demo_changes_nothing_in_a_place_that_holds_something_else(capfd, tmp_pa
     file = place if inside is None else place / inside
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
-    assert main(["demo", "--directory", str(place)]) == 2
-    assert "--directory" in capfd.readouterr().err
+    assert main(["demo", str(place)]) == 2
+    assert "give another directory" in capfd.readouterr().err
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
 
 
