@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import fnmatch
 import re
@@ -168,16 +169,23 @@ def keyword_filter(expression: str | None) -> Callable[[Iterable[str]], bool]:
             code.append(f"has[{len(words)}]")
             words.append(token.casefold())
 
-    def matches(texts: Iterable[str]) -> bool:
-        known = [text.casefold() for text in texts]
-        return bool(eval(compiled, {}, {"has": [any(word in text for text in known) for word in words]}))
-
     try:
-        compiled = compile(" ".join(code), "-k", "eval")
-        matches(())
-    except (SyntaxError, TypeError, RecursionError, MemoryError):
-        raise click.BadParameter(f"-k {expression!r}: expected words with and, or, not and parentheses") from None
+        tree = ast.parse(" ".join(code), "-k", "eval")
+    except (SyntaxError, RecursionError, MemoryError):
+        tree = None
+    if tree is None or not all(isinstance(node, _LOGIC) for node in ast.walk(tree)):
+        raise click.BadParameter(f"-k {expression!r}: expected words with and, or, not and parentheses")
+    compiled = compile(tree, "-k", "eval")
+
+    def matches(texts: Iterable[str]) -> bool:
+        folded = [text.casefold() for text in texts]
+        return bool(eval(compiled, {}, {"has": [any(word in text for text in folded) for word in words]}))
+
     return matches
+
+
+_LOGIC = (ast.Expression, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.Not, ast.Subscript, ast.Name, ast.Constant, ast.Load)
+"""The nodes of an expression of `-k`: words are items of a list `has`."""
 
 
 def _select_cases(directory: Path, globs: Sequence[str] | None, keywords: str | None) -> Cases:
