@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from harness.connections.connection import Connection, attach, connect
     from harness.diff.compare import compare
     from harness.diff.opening import Query
-    from harness.diff.relaxations import Relaxations, Tolerance
     from harness.diff.result import ComparisonResult
     from harness.errors import (
         AmbiguousTableError,
@@ -107,7 +106,6 @@ __all__ = [
     "OutsideTableError",
     "Pulled",
     "Query",
-    "Relaxations",
     "RequestError",
     "ScanPlan",
     "SchemaMismatchError",
@@ -117,7 +115,6 @@ __all__ = [
     "StorageError",
     "Table",
     "TableNotFoundError",
-    "Tolerance",
     "UnknownColumnError",
     "UnsupportedError",
     "__version__",
@@ -162,7 +159,6 @@ _LAZY = {
     "OutsideTableError": "errors",
     "Pulled": "slices.pulling",
     "Query": "diff.opening",
-    "Relaxations": "diff.relaxations",
     "RequestError": "errors",
     "ScanPlan": "metadata.plan.scan_plan",
     "SchemaMismatchError": "errors",
@@ -172,7 +168,6 @@ _LAZY = {
     "StorageError": "errors",
     "Table": "table",
     "TableNotFoundError": "errors",
-    "Tolerance": "diff.relaxations",
     "UnknownColumnError": "errors",
     "UnsupportedError": "errors",
     "against_itself": "suite.itself",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -165,15 +165,16 @@ class Groups:
             for place, (kind, rows) in enumerate(counted):
                 self.counts[tuple(show(column, place) for column in shown)][_KINDS[kind]] += rows
 
-    def found(self) -> tuple[GroupDifference, ...]:
-        """The groups with most differing rows, those first."""
-        ranked = sorted(self.counts.items(), key=lambda item: (-item[1].total(), item[0]))
-        return tuple(
-            GroupDifference(
-                values=values,
-                changed=counts[RowKind.CHANGED],
-                only_left=counts[RowKind.ONLY_LEFT],
-                only_right=counts[RowKind.ONLY_RIGHT],
-            )
-            for values, counts in ranked[:MOST_GROUPS]
-        )
+    def found(self) -> tuple[tuple[GroupDifference, ...], int]:
+        """The groups with most differing rows, those first, and how many there are."""
+        return ranked(self.counts)
+
+
+def ranked(counts: Mapping[tuple[str, ...], Counter[RowKind]]) -> tuple[tuple[GroupDifference, ...], int]:
+    """The groups with most differing rows, those first, and how many there are. counts: by printed values."""
+    first = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))[:MOST_GROUPS]
+    groups = [
+        GroupDifference(values=values, **{kind.name.lower(): number for kind, number in kinds.items()})
+        for values, kinds in first
+    ]
+    return tuple(groups), len(counts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -92,19 +92,25 @@ class FoundRows:
     groups: int = 0
 
 
-def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
-    """The difference of sides of any size.
+def by_hashes(
+    given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, group_by: tuple[str, ...] = ()
+) -> FoundRows:
+    """The difference of sides of any size. group_by: columns to count differing rows by.
 
     Raises SideFailedError: a side fails; RequestError: several rows of a side have one key; UnsupportedError: values of
     a column are compared in small numbers only.
     """
     sides = both(given, "taking over the {} side", in_engine)
-    hashing = hashing_of(sides, columns, rules)
+    schemas = (sides[0].schema, sides[1].schema)
+    forms = (
+        form(*(schema.field(name).type for schema in schemas), signed_zeros=rules.signed_zeros) for name in columns
+    )
+    hashing = Hashing(columns=columns, forms=tuple(forms), keys=rules.keys)
     buckets = both(sides, "hashing the {} side", lambda side: side.buckets(hashing))
     if hashing.keys:
         _refuse_repeated(sides, hashing, buckets)
     tally = HashTally(rules.max_rows)
-    groups = Groups(rules.group_by, (sides[0].schema, sides[1].schema)) if rules.group_by else None
+    groups = Groups(group_by, schemas) if group_by else None
     review = Review(hashing, sides, buckets, rules.tolerances, groups)
     parts = list(passes(*buckets))
     with phase("differing buckets", len(parts), "parts") as advance:
@@ -128,21 +134,11 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         by_column = review.columns(fetched[0], fetched[1], rules)
         difference = replace(difference, by_column=by_column, allowed=review.allowed)
     rows = (total(buckets[0]), total(buckets[1]))
-    if groups is None:
-        return FoundRows(rows, difference, (left, right))
-    return FoundRows(rows, difference, (left, right), groups.found(), len(groups.counts))
+    return FoundRows(rows, difference, (left, right), *(() if groups is None else groups.found()))
 
 
 def _hashes_in(some: Sequence[int], hashing: Hashing, side: HashedSide) -> pa.Table:
     return side.hashes(hashing, some)
-
-
-def hashing_of(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Hashing:
-    """The hashes to make of rows of both sides."""
-    left, right = (side.schema for side in sides)
-    zeros = rules.signed_zeros
-    forms = tuple(form(left.field(c).type, right.field(c).type, signed_zeros=zeros) for c in columns)
-    return Hashing(columns=columns, forms=forms, keys=rules.keys)
 
 
 def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
@@ -222,39 +218,6 @@ def _counted(
         only_right=tally.rows["right"],
         changed=tally.rows["both"],
         truncated=len(difference.rows) < tally.kinds,
-    )
-
-
-# Samples of rows by the hashes of their keys: the same keys on both sides, and in every run.
-
-
-_BITS = 20
-_MARGIN = 1.3
-
-
-def sampled(
-    given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, number: int, resources: ExitStack
-) -> tuple[Side, Side]:
-    """The rows of at most `number` keys that either side has, in memory. Raises SideFailedError: a side fails."""
-    sides = both(given, "taking over the {} side", in_engine)
-    hashing = hashing_of(sides, columns, rules)
-    place = cheaper_first(sides)[0]
-    with asking(place, "hashing keys of the {} side", recorded_rows(sides[place])):
-        keys = replace(hashing, columns=hashing.keys, forms=tuple(map(hashing.form_of, hashing.keys)))
-        rows = total(sides[place].buckets(keys))
-    share = min(1.0, (_MARGIN * number + 100) / max(1, rows))
-    wanted, finer = Some(None, range(int(share * (1 << _BITS))), 0), replace(hashing, bits=_BITS)
-
-    def draw(side: HashedSide) -> pa.Table:
-        parts = list(side.matching(finer, wanted, hashing.columns))
-        return pa.concat_tables(parts) if parts else _empty(side, hashing, hashing.grouped_by)
-
-    drawn = both(sides, "fetching a sample of the {} side", draw)
-    chosen = set(sorted({key for rows in drawn for key in _hashes(rows, hashing)})[:number])
-    left, right = (_only(rows, hashing, chosen).select(list(hashing.columns)) for rows in drawn)
-    return (
-        ArrowSide(info=sides[0].info, whole=left, resources=resources),
-        ArrowSide(info=sides[1].info, whole=right, resources=resources),
     )
 
 

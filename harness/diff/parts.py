@@ -16,8 +16,8 @@ from harness.diff.canonical import SignedZeros, canonical_values, unwrapped
 from harness.diff.closeness import close_pairs
 from harness.diff.paths import ELEMENT, VALUE, ColumnPath, child_names
 from harness.diff.printing import show, show_pair, show_values
-from harness.diff.relaxations import Tolerance
 from harness.diff.result import PartDifference
+from harness.diff.tolerances import Tolerance
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list
 
 MOST_PARTS = 20

@@ -8,16 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
+from harness.diff.closeness import MOST_ROWS
 from harness.diff.compare import compare
 from harness.diff.opening import Query, SideOpening, engine_version
 from harness.diff.paths import float_texts, is_inside
-from harness.diff.relaxations import ALL_TYPE_RULES, FLOATS, Tolerance
-from harness.diff.relaxed import MOST_ROWS
 from harness.diff.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, entry_of
+from harness.diff.tolerances import FLOATS, Tolerance, each_float
 from harness.engines.spark.transpile.parser import to_duckdb
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.snapshot import Snapshot
@@ -60,24 +60,24 @@ class QueryRun:
         self, query: QueryFile, asked: Query, left: pa.Table | HarnessError, right: pa.Table | HarnessError
     ) -> tuple[ComparisonResult, str | None]:
         """The comparison, and the allowances where it is equal because of them alone."""
-        own = query.relaxations
-        if self.dialect == "spark" and self.engines[0] != self.engines[1] and own.types is None:
-            own = replace(own, types=ALL_TYPE_RULES)  # each engine gives its own types, as the text is its own
-        exact = own if query.keys else replace(own, tolerance={})
+        has_two_texts = self.dialect == "spark" and self.engines[0] != self.engines[1]
         allowances: dict[str, Tolerance] = {}
         if isinstance(left, pa.Table) and isinstance(right, pa.Table):
             if self.dialect != "duckdb" and len(left.schema) == len(right.schema):
                 right = right.rename_columns(left.column_names)  # columns without a name are called otherwise
             floats = [field.name for field in left.schema if pa.types.is_floating(field.type)]
-            given = own.each_float(float_texts(left.schema)) if FLOATS not in left.column_names else own.tolerances
+            own = query.tolerance
+            given = own if FLOATS in left.column_names else each_float(own, float_texts(left.schema))
             allowed = asked.allowances(left.column_names)
-            allowances = {n: allowed[n] for n in floats if n in allowed} | ({} if query.keys else given)
+            allowances = {n: allowed[n] for n in floats if n in allowed} | ({} if query.keys else dict(given))
         found = compare(
             left,
             right,
             keys=query.keys,
             engines=self.engines,
-            relaxations=exact,
+            tolerance=query.tolerance if query.keys else {},
+            exclude=query.exclude,
+            types="by_value" if has_two_texts else None,  # each engine gives types of its own
             max_rows=self.max_rows,
             names=[f"{query.name} on {engine_version(engine)}" for engine in self.engines],
             allowances=allowances,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 import duckdb
@@ -71,13 +71,10 @@ _PLAIN = {
 _EXTENSIONS = {SourceKind.SQLITE: "sqlite", SourceKind.POSTGRES: "postgres"}
 
 
-def rows_of(
-    source: RowSource, like: Mapping[str, pa.DataType] | None, resources: ExitStack, fold: Callable[[str], str] = str
-) -> object:
+def rows_of(source: RowSource, like: Mapping[str, pa.DataType] | None, resources: ExitStack) -> object:
     """The rows: a DuckDB relation, or a stream of Arrow batches.
 
-    like: types of the other side's columns by name, for a source of text. fold: gives equal names one form. resources:
-    closed after the comparison.
+    like: types of the other side's columns by name, for a source of text. resources: closed after the comparison.
 
     Raises RequestError: the database cannot be attached, has no such table, or the query is wrong; EngineError: the
     file is not of its name's kind.
@@ -94,7 +91,7 @@ def rows_of(
     try:
         relation = connection.sql(f"SELECT * FROM {_scan(source, connection)}")
         if not source.has_types and like is not None:
-            relation = _typed(relation, {fold(name): type_ for name, type_ in like.items()}, fold)
+            relation = _typed(relation, like)
     except duckdb.Error as error:
         raise EngineError(f"Cannot read {source.place} as a {source.kind.value}: {_line(error)}") from error
     return relation if source.query is None else _query(connection, relation, source)
@@ -133,13 +130,11 @@ def _scan(source: RowSource, connection: duckdb.DuckDBPyConnection) -> str:
             return f"read_parquet({place})"
 
 
-def _typed(
-    relation: duckdb.DuckDBPyRelation, types: Mapping[str, pa.DataType], fold: Callable[[str], str]
-) -> duckdb.DuckDBPyRelation:
+def _typed(relation: duckdb.DuckDBPyRelation, types: Mapping[str, pa.DataType]) -> duckdb.DuckDBPyRelation:
     outputs = []
     for name, type_ in zip(relation.columns, relation.types, strict=True):
         text = sqltext.name(name)
-        known = types.get(fold(name)) if type_.id == "varchar" else None
+        known = types.get(name) if type_.id == "varchar" else None
         outputs.append(f"{text if known is None else read_as(text, name, known)} AS {text}")
     return relation.project(", ".join(outputs))
 

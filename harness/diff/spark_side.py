@@ -22,6 +22,7 @@ from harness.diff.hashing import NULL, SEEDS, Lane, both_lanes, carried, incompa
 from harness.diff.result import SideInfo
 from harness.diff.schemas import nanos
 from harness.diff.sides import (
+    BITS,
     MOST_REPEATED,
     Buckets,
     DuckDBSide,
@@ -184,7 +185,7 @@ class SparkSide:
             if not has_gateway(session):
                 return _grouped(hashed.withColumn("b", functions.expr(hashing.bucket)))
             by = hashing.names.index(hashing.grouped_by[0])
-            found = Gateway.of(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=hashing.bits)
+            found = Gateway.of(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=BITS)
         words = np.frombuffer(found, ">u8").astype(object).reshape(-1, 5)
         return {
             bucket: Sums(rows, low1 + (high1 << 64), low2 + (high2 << 64))

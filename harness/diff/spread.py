@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from harness.diff.canonical import NEGATIVE_ZERO, canonical_values, order_key
+from harness.diff.buckets import ranked
+from harness.diff.canonical import NEGATIVE_ZERO, CanonicalRow, canonical_rows, canonical_values, order_key
 from harness.diff.closeness import Line, LineKind
 from harness.diff.exact import Difference, DifferingRow
 from harness.diff.hashing import digits_of
@@ -81,6 +82,27 @@ def by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key: str, 
     rows = sum(kinds.total() for kinds in counts.values())
     found = tuple(_place((label,), kinds) for label, kinds in places)
     return Spread(places=found, rows=rows, total=len(found), is_whole=is_whole)
+
+
+def by_columns(
+    difference: Difference, tables: tuple[pa.Table, pa.Table], columns: Sequence[str]
+) -> tuple[tuple[GroupDifference, ...], int]:
+    """The differing rows by the values of some columns: the groups with most of them, and how many groups there are.
+
+    A changed row is in the group of its left side. tables: all rows of both sides.
+    """
+    if not columns or not difference.differing:
+        return (), 0
+    values = [canonical_rows(table, columns) for table in tables]
+    counts: defaultdict[tuple[str, ...], Counter[RowKind]] = defaultdict(Counter)
+    printed: dict[CanonicalRow, tuple[str, ...]] = {}
+    for row in difference.differing:
+        side, place = (1, row.right or 0) if row.left is None else (0, row.left)
+        group = values[side][place]
+        if group not in printed:
+            printed[group] = tuple(show(tables[side].column(name), place) for name in columns)
+        counts[printed[group]][row.kind] += row.count
+    return ranked(counts)
 
 
 def by_file(
