@@ -70,8 +70,8 @@ Set: TypeAlias = Annotated[
     _opening(
         "--set",
         metavar="NAME=VALUE",
-        help="Set a rare option of harness.open_table by its name in Python, such as "
-        "allow_version_guess=true or limits.document_bytes=1_000_000_000. Repeatable.",
+        help="Set a rare option of harness.open_table by its name in Python, such as outside=refuse, "
+        "path_map.OLD=NEW or limits.document_bytes=1_000_000_000. Repeatable.",
     ),
 ]
 Untrusted: TypeAlias = Annotated[
@@ -96,6 +96,10 @@ _FLAG_MEANINGS = {
 FLAGS = tuple(_FLAG_MEANINGS)
 """Settings that are true or false."""
 MEANINGS = {
+    "path_map.OLD": "The place of files whose recorded path begins with OLD: path_map.s3://old/orders=/data/orders.",
+    "outside": "Read files outside of the roots of a table with a warning (warn, the default), or refuse (refuse).",
+    "prune": "What planning skips: nothing (off), files by partition (partition), also by statistics (files), or also "
+    "manifests (all, the default).",
     **_FLAG_MEANINGS,
     "max_version": "The latest version of a Delta table, as the catalog says that manages it.",
     "ratified": "With max_version, a staged commit that the catalog ratified, by the name of its file, or VERSION=FILE "
@@ -108,8 +112,15 @@ MEANINGS = {
 }
 """Settings by name."""
 _LISTS = ("ratified", "waived")
-_FORMATS = ("iceberg", "delta")
+_PATH_MAP = "path_map."
+_CHOICES = {
+    "outside": tuple(each.value for each in Outside),
+    "prune": tuple(each.value for each in Prune),
+    "format_hint": ("iceberg", "delta"),
+}
+"""Settings with a few values, and the values."""
 SETTINGS = (
+    "path_map.OLD",
     *(name for name in MEANINGS if "." not in name),
     *(f"limits.{name}" for name in limits.Limits.__slots__),
     *(f"bounds.{name}" for name in Bounds.__slots__),
@@ -117,7 +128,7 @@ SETTINGS = (
 """Names for `--set`."""
 _SAME = (
     "at", "catalog", "columns", "compact", "dialect", "engine", "follow", "keys", "last", "max_bytes",
-    "outside", "path_map", "prune", "sample_keys", "sample_rows", "seed", "untrusted", "verbose", "where",
+    "sample_keys", "sample_rows", "seed", "untrusted", "verbose", "where",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME},
@@ -141,7 +152,7 @@ class Settings:
         given: dict[str, list[str]] = {}
         for text in texts or ():
             name, separator, value = text.partition("=")
-            if name not in SETTINGS:
+            if name not in SETTINGS and not name.startswith(_PATH_MAP):
                 raise typer.BadParameter(f"--set {name}: there is no such name; {_hint(name)}")
             if not separator:
                 raise typer.BadParameter(f"--set {name}: expected {name}=VALUE")
@@ -149,10 +160,14 @@ class Settings:
                 raise typer.BadParameter(f"--set {name} is given twice")
             given.setdefault(name, []).append(value)
         opening = {name: _value(name, values) for name, values in given.items() if "." not in name and name != "waived"}
-        limited, bounded = (
+        mapped, limited, bounded = (
             {name.partition(".")[2]: value for name, (value, *_) in given.items() if name.startswith(f"{group}.")}
-            for group in ("limits", "bounds")
+            for group in ("path_map", "limits", "bounds")
         )
+        if "" in mapped:
+            raise typer.BadParameter("--set path_map.: expected path_map.OLD=NEW")
+        if mapped:
+            opening["path_map"] = mapped
         if limited:
             opening["limits"] = limits.parse_numbers(limits.Limits, "limit", limited)
         bounds = limits.parse_numbers(Bounds, "bound", bounded) if bounded else None
@@ -173,10 +188,11 @@ def _value(name: str, values: list[str]) -> object:
         if text.isdecimal():
             return int(text)
         expected = "a version, a whole number from 0 on"
-    elif name == "format_hint":
-        if text in _FORMATS:
+    elif name in _CHOICES:
+        if text in _CHOICES[name]:
             return text
-        expected = " or ".join(_FORMATS)
+        *first, last = _CHOICES[name]
+        expected = f"{', '.join(first)} or {last}"
     raise typer.BadParameter(f"--set {name}={text}: expected {expected}")
 
 
@@ -211,19 +227,10 @@ class OpeningOptions:
     context: typer.Context
     catalog: CatalogName = None
     storage_option: StorageOption = None
-    path_map: Annotated[
-        list[str] | None, _opening(metavar="OLD=NEW", help="Replace a prefix of the recorded paths. Repeatable.")
-    ] = None
     allowed_roots: Annotated[
         list[str] | None,
         _opening("--allow-root", metavar="DIR", help="Let tables read files here too, a path or URI. Repeatable."),
     ] = None
-    outside: Annotated[
-        Outside, _opening(help="Read files that a table names outside of it with a warning, or refuse them.")
-    ] = Outside.WARN
-    prune: Annotated[
-        Prune, _opening(help="Skip nothing, files by partition, files by statistics too, or manifests too.")
-    ] = Prune.ALL
     verbose: Verbose = False
     untrusted: Untrusted = False
     set_: Set = None
@@ -257,18 +264,16 @@ class OpeningOptions:
     def arguments(self) -> dict[str, Any]:
         """Arguments of `open_table` without the catalog."""
         return {
-            "path_map": pairs(self.path_map, "--path-map") or None,
             "storage_options": storage_options(self.storage_option) or None,
-            "prune": self.prune.value,
             "allowed_roots": self.allowed_roots or (),
-            "outside": self.outside.value,
             "untrusted": self.untrusted,
             **Settings.of(self.set_, untrusted=self.untrusted).opening,
         }
 
     def roots(self) -> list[str]:
         """The places that tables may read besides their own locations."""
-        return [*pairs(self.path_map, "--path-map").values(), *(self.allowed_roots or ())]
+        path_map = self.arguments().get("path_map", {})
+        return [*path_map.values(), *(self.allowed_roots or ())]
 
 
 AtOption: TypeAlias = Annotated[
@@ -315,6 +320,8 @@ def spelled(name: str, value: str | None) -> str:
     if name in OPTIONS:
         return f"{OPTIONS[name]} {value or ''}".rstrip()
     is_set = name in {each.partition(".")[0] for each in SETTINGS}
+    if f"{name}." == _PATH_MAP:
+        return "--set path_map.OLD=NEW"
     if value is None:
         return (f"--set {name}=true" if name in FLAGS else f"--set {name}") if is_set else name
     return f"--set {name}={value.lower()}" if is_set else f"{name}={value}"

@@ -189,7 +189,7 @@ def linked(directory, name, target):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links take a right on Windows")
-@pytest.mark.parametrize("options", [[], ["--outside", "refuse"]], ids=["warn", "refuse"])
+@pytest.mark.parametrize("options", [[], ["--set", "outside=refuse"]], ids=["warn", "refuse"])
 def test_orphans_are_not_looked_for_behind_links(tmp_path, capsys, options):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
@@ -231,7 +231,7 @@ def test_a_foreign_file_is_checked_with_a_warning(foreign):
     assert (report.findings, report.unchecked) == ((), ())
 
 
-@pytest.mark.parametrize("options", [["--outside", "refuse"], ["--untrusted"]], ids=" ".join)
+@pytest.mark.parametrize("options", [["--set", "outside=refuse"], ["--untrusted"]], ids=" ".join)
 @pytest.mark.parametrize("form", ["text", "json", "junit", "github", "sarif", "html"])
 def test_a_file_that_may_not_be_read_is_not_no_finding(foreign, capsys, options, form):
     if options == ["--untrusted"] and form != "text":

@@ -78,11 +78,8 @@ def calls(monkeypatch) -> list:
 OWN_TEXT = Path(__file__).read_bytes()
 DEFAULT_OPEN = {
     "catalog": None,
-    "path_map": None,
     "storage_options": None,
-    "prune": "all",
     "allowed_roots": (),
-    "outside": "warn",
     "untrusted": False,
 }
 
@@ -133,12 +130,14 @@ def test_an_error_and_a_warning_about_files_outside(tmp_path, capfd):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data([{"id": 1}], path=str(tmp_path / "other" / "f.parquet"), addressing="file:///"))
     location = str(tmp_path / "t")
-    assert main(["sql", "SELECT id FROM t", "--table", f"t={location}", "--format", "csv", "--outside", "refuse"]) == 2
+    assert (
+        main(["sql", "SELECT id FROM t", "--table", f"t={location}", "--format", "csv", "--set", "outside=refuse"]) == 2
+    )
     out, err = capfd.readouterr()
     assert out == ""
     assert (
-        "error: Cannot read a file beyond the table's roots: --outside refuse is set. They are "
-        f"{location}; add one with --allow-root, or say with --path-map where the file is [OutsideTable;"
+        "error: Cannot read a file beyond the table's roots: --set outside=refuse is set. They are "
+        f"{location}; add one with --allow-root, or say with --set path_map.OLD=NEW where the file is [OutsideTable;"
     ) in err
     assert main(["sql", "SELECT id FROM t", "--table", f"t={location}", "--format", "csv"]) == 0
     out, err = capfd.readouterr()
@@ -153,10 +152,10 @@ def test_an_error_and_a_warning_about_files_outside(tmp_path, capfd):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ("--path-map s3://b=/x=y --path-map /old=/new", {"path_map": {"s3://b": "/x=y", "/old": "/new"}}),
+        ("--set path_map.s3://b.c=/x=y --set path_map./old=/new", {"path_map": {"s3://b.c": "/x=y", "/old": "/new"}}),
         ("--storage-option key=v --storage-option anon=false", {"storage_options": {"key": "v", "anon": False}}),
         ("--allow-root /a --allow-root s3://b/c", {"allowed_roots": ["/a", "s3://b/c"]}),
-        ("--outside refuse --prune off", {"outside": "refuse", "prune": "off"}),
+        ("--set outside=refuse --set prune=off", {"outside": "refuse", "prune": "off"}),
         *((f"--set {name}=true", {name: True}) for name in SWITCHES),
         ("--set max_version=3 --set ratified=a --set ratified=b", {"max_version": 3, "ratified": ["a", "b"]}),
         (f"--set max_version=1 --set ratified=1={__file__}", {"max_version": 1, "ratified": [(1, OWN_TEXT)]}),
@@ -246,8 +245,12 @@ def test_what_ends_a_command_is_told(capfd, monkeypatch, raised, code, start, en
     ("arguments", "sentence"),
     [
         (["plan"], "Missing argument 'TABLE'"),
-        (["plan", "t", "--path-map", "x"], "--path-map number 1 is not of the form NAME=VALUE"),
-        (["plan", "t", "--path-map", "a=b", "--path-map", "a=c"], "--path-map 'a' is given twice"),
+        (["plan", "t", "--set", "path_map.x"], "--set path_map.x: expected path_map.x=VALUE"),
+        (["plan", "t", "--set", "path_map.=x"], "--set path_map.: expected path_map.OLD=NEW"),
+        (["plan", "t", "--set", "path_map=a=b"], "did you mean path_map.OLD?"),
+        (["plan", "t", "--set", "path_map.a=b", "--set", "path_map.a=c"], "--set path_map.a is given twice"),
+        (["plan", "t", "--set", "outside=ignore"], "--set outside=ignore: expected warn or refuse"),
+        (["plan", "t", "--set", "prune=0"], "--set prune=0: expected off, partition, files or all"),
         (["plan", "t", "--columns", "a,,b"], "--columns 'a,,b' holds an empty name"),
         (["plan", "t", "--columns", '"a'], "--columns: the quote in '\"a' is not closed"),
         (["plan", "t", "--columns", '"a"b'], "--columns: 'b' follows a quoted name"),
@@ -261,7 +264,7 @@ def test_what_ends_a_command_is_told(capfd, monkeypatch, raised, code, start, en
         (["sql", "SELECT 1", "--set", "allow-version-guess=true"], "did you mean allow_version_guess?"),
         (["sql", "SELECT 1", "--set", "document_bytes=5"], "did you mean limits.document_bytes?"),
         (["sql", "SELECT 1", "--set", "allowed_roots=/"], "give --allow-root"),
-        (["sql", "SELECT 1", "--set", "speed=5"], "there are allow_version_guess, allow_checkpoint_only"),
+        (["sql", "SELECT 1", "--set", "speed=5"], "there are path_map.OLD, outside, prune, allow_version_guess"),
         (["pull", "t", "d", "--untrusted"], "Cannot pull with --untrusted"),
         (["scenarios", "run", "--set", "max_version=3"], "of scenarios, bounds and waived alone are set"),
         (["sql", "SELECT 1", "--at", "timestamp=noon"], "Invalid timestamp: got 'noon'"),

@@ -170,7 +170,7 @@ def test_a_table_made_anew_at_the_same_place_and_version_is_compared_again(
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     "more",
-    [["--engines", "oracle"], ["--engines", "duckdb,oracle"], ["--where", "k = 1"], ["--prune", "off"]],
+    [["--engines", "oracle"], ["--engines", "duckdb,oracle"], ["--where", "k = 1"], ["--set", "prune=off"]],
     ids=lambda more: more[1],
 )
 def test_another_question_is_asked_again(more: list[str]) -> None:

@@ -155,8 +155,8 @@ def test_an_interruption_ends_what_listens_anew_and_not_the_command():
         ({"_HARNESS_COMPLETE": "complete_bash", "COMP_WORDS": "harness sql --tab", "COMP_CWORD": "2"}, "--table\n"),
         (
             {"_HARNESS_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-            | {"_TYPER_COMPLETE_ARGS": "harness plan --outside re"},
-            "refuse\n",
+            | {"_TYPER_COMPLETE_ARGS": "harness check --level me"},
+            "metadata\n",
         ),
     ],
 )

@@ -49,7 +49,7 @@ def test_a_query_in_a_worker(table, capfd):
     assert len(err.splitlines()) == 1
 
 
-TAIL = "--outside=warn --prune=all --untrusted --"
+TAIL = "--untrusted --"
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ TAIL = "--outside=warn --prune=all --untrusted --"
     [
         ("info {t} --untrusted", f"info --format=text {TAIL} {{t}}", ["{t}"]),
         (
-            "plan {t} --untrusted --where=id>1 --columns id --path-map /x={t}/y",
-            f"plan --where=id>1 --columns=id --format=text --path-map=/x={{t}}/y {TAIL} {{t}}",
+            "plan {t} --untrusted --where=id>1 --columns id --set path_map./x={t}/y",
+            "plan --where=id>1 --columns=id --format=text --untrusted --set=path_map./x={t}/y -- {t}",
             ["{t}", "{t}/y"],
         ),
         (
