@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
@@ -10,7 +11,7 @@ import harness
 from harness.cli import options, terminal, untrusted
 from harness.cli.diff_many import compare_files, compare_namespaces, namespaces_of
 from harness.cli.diff_reports import Reports, finish
-from harness.cli.diff_request import DiffRequest
+from harness.cli.diff_request import DiffOptions, DiffRequest
 from harness.diff.result import Batch, ComparisonResult
 from harness.diff.sources import RowSource
 from harness.engines.registry import start_engines
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from harness.snapshot import Snapshot
     from harness.table import Table
 
-_Side: TypeAlias = "Snapshot | RowSource"
+DiffSide: TypeAlias = "Snapshot | RowSource"
 
 
 @options.grouped
-def diff(*, request: DiffRequest, reports: Reports, opening: options.OpeningOptions) -> None:
+def diff(*, asked: DiffOptions, reports: Reports, opening: options.OpeningOptions) -> None:
     """Compare the rows of two tables, files, snapshots or engines.
 
     Examples:
@@ -35,6 +36,7 @@ def diff(*, request: DiffRequest, reports: Reports, opening: options.OpeningOpti
 
     Exits with 0 (no difference), 1 (a difference) or 2 (nothing compared).
     """
+    request = asked.request()
     if untrusted.is_for_worker(opening.context):
         _compare_in_worker(request, reports, opening)
     else:
@@ -54,7 +56,7 @@ def _compare_in_worker(request: DiffRequest, reports: Reports, opening: options.
     """Run the command in a process apart, which gives back its only report."""
     if request.files or any(RowSource.parse(location) is not None for location in request.locations):
         raise typer.BadParameter("--untrusted is for tables of both formats: no side may be a query, file or database")
-    untrusted.refuse_engines(request.readers(), "--engines")
+    untrusted.refuse_engines(request.readers, "--engines")
     if len(reports.placed) > 1:
         raise typer.BadParameter("--untrusted takes one report: give one --output")
     ((report, path),) = reports.placed
@@ -64,7 +66,7 @@ def _compare_in_worker(request: DiffRequest, reports: Reports, opening: options.
 
 def _compare_sides(request: DiffRequest, opening: options.OpeningOptions) -> ComparisonResult:
     """Compare two sides, or one table with itself."""
-    engines = request.readers()
+    engines = request.readers
     with terminal.progress("reading metadata"):
         opened = [RowSource.parse(location) or opening.open(location) for location in request.locations]
         left, right = (_at(*each) for each in zip((opened[0], opened[-1]), request.moments, strict=True))
@@ -72,7 +74,7 @@ def _compare_sides(request: DiffRequest, opening: options.OpeningOptions) -> Com
         sides = zip(engines, (left, right), strict=True)
         start_engines(engine for engine, side in sides if not isinstance(side, RowSource))
     with terminal.progress("comparing"):
-        how: dict[str, Any] = {**request.rules(), "engines": engines}
+        how: dict[str, Any] = {**request.rules, "engines": engines}
         if request.queries is None:
             found = harness.compare(left, right, **how)
         else:
@@ -85,7 +87,7 @@ def _compare_sides(request: DiffRequest, opening: options.OpeningOptions) -> Com
     return found
 
 
-def _at(side: Table | RowSource, moment: dict[str, Any]) -> _Side:
+def _at(side: Table | RowSource, moment: Mapping[str, Any]) -> DiffSide:
     if not isinstance(side, RowSource):
         return side.snapshot(**moment)
     if moment:
@@ -93,11 +95,11 @@ def _at(side: Table | RowSource, moment: dict[str, Any]) -> _Side:
     return side
 
 
-def _query(text: str, side: _Side) -> harness.Query | RowSource:
+def _query(text: str, side: DiffSide) -> harness.Query | RowSource:
     return side.asking(text) if isinstance(side, RowSource) else harness.Query(text, {"t": side})
 
 
-def _name(side: _Side) -> str:
+def _name(side: DiffSide) -> str:
     from harness.snapshot import called
 
     return side.name if isinstance(side, RowSource) else called(side.source.location, side.name)

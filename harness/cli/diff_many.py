@@ -15,7 +15,7 @@ import typer
 
 import harness
 from harness.cli import options, terminal
-from harness.cli.diff_request import DiffRequest
+from harness.cli.diff_request import DiffRequest, parsed_names, parsed_tolerances
 from harness.cli.options import named_table
 from harness.diff.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
 from harness.diff.sources import RowSource
@@ -38,8 +38,8 @@ def compare_files(request: DiffRequest, opening: options.OpeningOptions) -> Batc
     paths = [Path(path) for pattern in request.files for path in (sorted(glob.glob(pattern)) or [pattern])]
     queries = [_read(path, request) for path in dict.fromkeys(paths)]
     with terminal.progress("reading metadata"):
-        tables = _bound_tables(request.table or (), lambda text: opening.open(text).snapshot())
-    engines = request.readers(is_one_table=tables[0] == tables[1])
+        tables = _bound_tables(request.tables, lambda text: opening.open(text).snapshot())
+    engines = dataclasses.replace(request, is_one_table=tables[0] == tables[1]).readers
     start_engines(engines)
     run = QueryRun(engines=engines, tables=tables, dialect=request.dialect.value, max_rows=request.max_rows)
     entries = []
@@ -53,7 +53,8 @@ def compare_files(request: DiffRequest, opening: options.OpeningOptions) -> Batc
 
 
 _MARK = "-- harness:"
-_OPTIONS = ("--keys", "--tolerance", "--exclude")
+_LISTS = ("--keys", "--exclude")
+_OPTIONS = (*_LISTS, "--tolerance")
 
 
 def _read(path: Path, request: DiffRequest) -> QueryFile:
@@ -64,34 +65,36 @@ def _read(path: Path, request: DiffRequest) -> QueryFile:
         raise typer.BadParameter(f"--sql-file {str(path)!r} cannot be read: {error}") from None
     own = [line.strip()[len(_MARK) :] for line in text.splitlines() if line.strip().startswith(_MARK)]
     try:
-        rules = _with_own(shlex.split(" ".join(own)), request).rules()
+        rules = _with_own(shlex.split(" ".join(own)), request)
     except (ValueError, typer.BadParameter) as error:
         raise typer.BadParameter(f"{path}: in its comment {_MARK} {error}") from None
     return QueryFile(
         name=path.name,
         text=text.rstrip().removesuffix(";"),
-        keys=tuple(rules["keys"]),
-        tolerance=rules["tolerance"],
-        exclude=tuple(rules["exclude"]),
+        keys=rules.keys,
+        tolerance=rules.tolerance,
+        exclude=rules.exclude,
     )
 
 
 def _with_own(words: Sequence[str], request: DiffRequest) -> DiffRequest:
-    """The request with the options that the words of a comment add, or `--keys`, which they replace."""
+    """The request with the options that the words of a comment add; `--keys` replaces the request's."""
+    given: dict[str, list[str]] = {name: [] for name in _OPTIONS}
     rest = iter(words)
     for word in rest:
-        if word not in _OPTIONS:
+        if word not in given:
             raise ValueError(f"is {word!r}, which is none of {', '.join(_OPTIONS)}")
         value = next(rest, None)
         if value is None:
             raise ValueError(f"{word} lacks its value")
-        if word == "--keys":
-            request = dataclasses.replace(request, keys=value)
-        elif word == "--tolerance":
-            request = dataclasses.replace(request, tolerance=[*(request.tolerance or ()), value])
-        else:
-            request = dataclasses.replace(request, exclude=",".join(filter(None, (request.exclude, value))))
-    return request
+        given[word].append(value)
+    keys, exclude = ([name for text in given[option] for name in parsed_names(text, option)] for option in _LISTS)
+    return dataclasses.replace(
+        request,
+        keys=tuple(keys) or request.keys,
+        tolerance={**request.tolerance, **parsed_tolerances(given["--tolerance"])},
+        exclude=(*request.exclude, *exclude),
+    )
 
 
 def _bound_tables(pairs: Sequence[str], open_: Callable[[str], object]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -162,14 +165,14 @@ def namespaces_of(request: DiffRequest) -> _Namespaces | None:
     left, right = map(_namespace, request.locations)
     if left is None or right is None:
         return None
-    if request.at:
+    if any(request.moments):
         raise typer.BadParameter("--at is for one table on each side, and these are namespaces or warehouses")
     return left, right
 
 
 def compare_namespaces(sides: _Namespaces, request: DiffRequest, opening: options.OpeningOptions) -> Batch:
     """Compare the tables of two namespaces by name. A table of one side only is different."""
-    start_engines(request.readers())
+    start_engines(request.readers)
     entries = []
     named = sorted({name for side in sides for name in side.tables})
     with terminal.progress("comparing", len(named), "tables") as advance:
@@ -194,7 +197,7 @@ def _of_name(name: str, sides: _Namespaces, request: DiffRequest, arguments: Map
     except HarnessError as error:
         return BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error))
     try:
-        return entry_of(name, harness.compare(*tables, **request.rules(), engines=request.readers()))
+        return entry_of(name, harness.compare(*tables, **request.rules, engines=request.readers))
     except HarnessError as error:  # such as keys that the table lacks
         error.respelled(options.spelled)
         return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))

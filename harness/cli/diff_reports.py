@@ -35,7 +35,7 @@ PlacedReport: TypeAlias = tuple[Report, Path | None]
 """A report and its file; None: standard output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Reports:
     """Options for the reports of a comparison. Typer fills lists."""
 

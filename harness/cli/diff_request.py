@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
 from harness.cli import options
-from harness.cli.options import names
 from harness.diff.sources import RowSource, usual_engines
 from harness.diff.tolerances import Tolerance
 from harness.errors import RequestError
 from harness.metadata.model.times import parse_moment
-
-_T = TypeVar("_T")
 
 
 class QueryDialect(enum.Enum):
@@ -28,11 +25,45 @@ class QueryDialect(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffRequest:
-    """The sides of a comparison, and how their rows are compared. Typer fills the fields; the methods parse them.
+    """The sides of a comparison, and how their rows are compared.
 
-    Raises:
-        typer.BadParameter: an option is wrong, or excludes another option.
+    locations: of one table that is read twice, or of two tables, files, databases, or namespaces; empty if queries of
+    files are compared. moments: arguments of `Table.snapshot` of both sides. queries: of both sides; None: all rows are
+    compared. files: files and patterns of queries. tables: `--table`. engines: None: the usual ones. The other fields
+    are arguments of `harness.compare`.
     """
+
+    locations: tuple[str, ...]
+    moments: tuple[Mapping[str, Any], Mapping[str, Any]]
+    queries: tuple[str, str] | None
+    files: tuple[str, ...]
+    tables: tuple[str, ...]
+    dialect: QueryDialect
+    engines: tuple[str, str] | None
+    is_one_table: bool
+    keys: tuple[str, ...]
+    columns: tuple[str, ...] | None
+    where: str | None
+    max_rows: int
+    tolerance: Mapping[str, Tolerance]
+    exclude: tuple[str, ...]
+    schema_only: bool
+
+    @property
+    def readers(self) -> tuple[str, str]:
+        """The names of the left and of the right side's engine."""
+        return self.engines or usual_engines(is_one_table=self.is_one_table)
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """The arguments of `harness.compare` that do not depend on the sides."""
+        names = ("keys", "columns", "where", "max_rows", "tolerance", "exclude", "schema_only")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(slots=True, kw_only=True)
+class DiffOptions:
+    """The arguments and options of `harness diff` for what is compared. Typer fills lists."""
 
     location: Annotated[
         str | None,
@@ -118,7 +149,34 @@ class DiffRequest:
         int, typer.Option("--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
     ] = 100
 
-    def __post_init__(self) -> None:
+    def request(self) -> DiffRequest:
+        """Return the request that the options make.
+
+        Raises:
+            typer.BadParameter: an option is wrong, or excludes another option.
+        """
+        self._check()
+        places = [place for place in (self.location, self.other, *(self.more or ())) if place is not None]
+        left, right = _pair(self.at, "--at") or (None, None)
+        return DiffRequest(
+            locations=() if self.sql_file else tuple(places),
+            moments=(parse_moment(left), parse_moment(right)),
+            queries=_pair(self.sql, "--sql"),
+            files=(*self.sql_file, *places) if self.sql_file else (),
+            tables=tuple(self.table or ()),
+            dialect=self.dialect,
+            engines=_engines(self.engines),
+            is_one_table=self.other is None and len(self.at or ()) < 2 and len(self.sql or ()) < 2,
+            keys=parsed_names(self.keys, "--keys"),
+            columns=None if self.columns is None else parsed_names(self.columns, "--columns"),
+            where=self.where,
+            max_rows=self.max_rows,
+            tolerance=parsed_tolerances(self.tolerance or ()),
+            exclude=parsed_names(self.exclude, "--exclude"),
+            schema_only=self.schema_only,
+        )
+
+    def _check(self) -> None:
         if self.sql_file:
             given = (self.sql, self.columns, self.where, self.at, self.schema_only or None)
             if any(each is not None for each in given):
@@ -133,62 +191,39 @@ class DiffRequest:
             )
         if self.sql and not (self.columns is None and self.where is None):
             raise typer.BadParameter("--sql excludes --columns and --where: say it in the query")
-        _ = self.queries, self.moments, self.readers(), self.rules()
 
-    @property
-    def files(self) -> list[str]:
-        """The files and patterns of queries; empty: tables are compared."""
-        rest = (self.location, self.other, *(self.more or ()))
-        return [*self.sql_file, *(each for each in rest if each is not None)] if self.sql_file else []
 
-    @property
-    def locations(self) -> list[str]:
-        """The places of the tables or sources to compare: one that is read twice, or two."""
-        return [] if self.files else [each for each in (self.location, self.other) if each is not None]
+def parsed_names(text: str | None, option: str) -> tuple[str, ...]:
+    """Return the names in the text of an option; none if it is not given. Raises as `options.names`."""
+    return tuple(options.names(text, option) or ())
 
-    @property
-    def queries(self) -> tuple[str, str] | None:
-        """The queries of the left and of the right side; None: all rows are compared."""
-        return _pair(self.sql, "--sql")
 
-    @property
-    def moments(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The arguments of `Table.snapshot` of the left and of the right side."""
-        left, right = _pair(self.at, "--at") or (None, None)
-        return parse_moment(left), parse_moment(right)
+def parsed_tolerances(texts: Iterable[str]) -> dict[str, Tolerance]:
+    """Return the tolerances of texts of the form COLUMN=AMOUNT. Raises typer.BadParameter: a text is wrong."""
+    found: dict[str, Tolerance] = {}
+    for text in texts:
+        column, separator, amount = text.partition("=")
+        if not (separator and column and amount):
+            raise typer.BadParameter(f"--tolerance {text!r}: expected two parts with = between them")
+        if column in found:
+            raise typer.BadParameter(f"--tolerance is given twice for {column!r}")
+        try:
+            found[column] = Tolerance.parse(amount)
+        except RequestError as error:
+            raise typer.BadParameter(f"--tolerance {text!r}: {error.message}") from None
+    return found
 
-    def readers(self, *, is_one_table: bool | None = None) -> tuple[str, str]:
-        """The names of the left and of the right side's engine.
 
-        Args:
-            is_one_table: one table in one state is read twice, by two engines unless some are given. None: as the
-                arguments say.
-        """
-        if self.engines is None:
-            if is_one_table is None:
-                is_one_table = self.other is None and len(self.at or ()) < 2 and len(self.sql or ()) < 2
-            return usual_engines(is_one_table=is_one_table)
-        match [name.strip() for name in self.engines.split(",")]:
-            case [both] if both:
-                return both, both
-            case [left, right] if left and right:
-                return left, right
-            case _:
-                raise typer.BadParameter(
-                    f"--engines {self.engines!r}: expected one name, or two with a comma between them"
-                )
-
-    def rules(self) -> dict[str, Any]:
-        """Return the arguments of `harness.compare` that do not depend on the sides."""
-        return {
-            "keys": names(self.keys, "--keys") or (),
-            "columns": names(self.columns, "--columns"),
-            "where": self.where,
-            "max_rows": self.max_rows,
-            "tolerance": _once(map(_tolerance, self.tolerance or ())),
-            "exclude": names(self.exclude, "--exclude") or (),
-            "schema_only": self.schema_only,
-        }
+def _engines(text: str | None) -> tuple[str, str] | None:
+    match [] if text is None else [name.strip() for name in text.split(",")]:
+        case []:
+            return None
+        case [both] if both:
+            return both, both
+        case [left, right] if left and right:
+            return left, right
+        case _:
+            raise typer.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
 
 
 def _pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
@@ -203,22 +238,3 @@ def _pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
             raise typer.BadParameter(
                 f"{option} is given {len(more)} times: once holds for both sides, twice for one each"
             )
-
-
-def _once(given: Iterable[tuple[str, _T]]) -> dict[str, _T]:
-    found: dict[str, _T] = {}
-    for column, value in given:
-        if column in found:
-            raise typer.BadParameter(f"--tolerance is given twice for {column!r}")
-        found[column] = value
-    return found
-
-
-def _tolerance(text: str) -> tuple[str, Tolerance]:
-    column, separator, amount = text.partition("=")
-    if not (separator and column and amount):
-        raise typer.BadParameter(f"--tolerance {text!r}: expected two parts with = between them")
-    try:
-        return column, Tolerance.parse(amount)
-    except RequestError as error:
-        raise typer.BadParameter(f"--tolerance {text!r}: {error.message}") from None

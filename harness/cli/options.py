@@ -128,7 +128,7 @@ SETTINGS = (
 """Names for `--set`."""
 _SAME = (
     "at", "catalog", "columns", "compact", "dialect", "engine", "follow", "keys", "last", "max_bytes",
-    "sample_keys", "sample_rows", "seed", "untrusted", "verbose", "where",
+    "sample_rows", "seed", "untrusted", "verbose", "where",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME},

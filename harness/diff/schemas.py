@@ -33,7 +33,7 @@ class TypeRule(enum.Enum):
     UNITS = "timestamp unit"
 
 
-_Rules: TypeAlias = frozenset[TypeRule]
+TypeRules: TypeAlias = frozenset[TypeRule]
 _UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 DAY = 86_400_000_000_000
 _MOST_DIGITS = 38
@@ -200,7 +200,7 @@ def _check(side: str, path: str, fields: Sequence[pa.Field]) -> None:
             _check(side, where, [type_.value_field.with_name("element")])
 
 
-def _types(path: str, left: pa.Field, right: pa.Field, rules: _Rules) -> Iterator[SchemaDifference]:
+def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iterator[SchemaDifference]:
     if left.nullable != right.nullable:
         both = ["nullable" if field.nullable else "not nullable" for field in (left, right)]
         yield SchemaDifference(path, SchemaKind.NULLABLE, *both)
@@ -246,7 +246,7 @@ def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
 
 
 def _parts(
-    prefix: str, left: Iterable[pa.Field], right: Iterable[pa.Field], rules: _Rules
+    prefix: str, left: Iterable[pa.Field], right: Iterable[pa.Field], rules: TypeRules
 ) -> Iterator[SchemaDifference]:
     """The differences of columns or fields, in the left side's order, then those that only the right side has."""
     lefts, rights = ({field.name: field for field in side} for side in (left, right))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from harness.errors import RequestError
-from harness.metadata.model.arguments import check, checked
 
 
 class Measure(enum.Enum):
@@ -32,11 +31,7 @@ class Tolerance:
     measure: Measure = Measure.ABSOLUTE
     reason: str | None = None
 
-    def __post_init__(self) -> None:
-        check({"amount": self.amount})
-
     @staticmethod
-    @checked
     def parse(text: str) -> Tolerance:
         """The tolerance of `0.01`, `0.1%`, `1e-9 relative`, `4 ulps` or `500 ms`, and ` because REASON` behind it.
 

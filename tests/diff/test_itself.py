@@ -197,19 +197,8 @@ def test_a_difference_comes_with_both_queries_and_the_command(two_files):
     ]
 
 
-def test_the_command_says_what_disagrees(table, capsys):
-    """Both columns have seven counts, by conditions, beside the count of all rows; a copy has rows and a count."""
-    assert main(["diff", table, "--against-itself", "--shapes", "counts,moved", "--format", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert "against itself, 17 checks of 4 rows" in document["title"]
-    assert {tuple(entry["asked"]) for entry in document["entries"]} == {()}
-    assert main(["diff", table, "--against-itself", "--shapes", "mooved"]) == 2
-    assert "Unknown shape 'mooved': there are counts, again" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", [["diff", "t"], ["scenarios", "run"]])
-def test_shapes_need_to_be_asked_for_a_reader_against_itself(capsys, command):
-    assert main([*command, "--shapes", "moved"]) == 2
+def test_shapes_need_to_be_asked_for_a_reader_against_itself(capsys):
+    assert main(["scenarios", "run", "--shapes", "moved"]) == 2
     assert "--shapes goes with --against-itself alone" in capsys.readouterr().err
 
 
@@ -247,26 +236,6 @@ history:
 expect:
   rows: [[1, x], [2, y]]
 """
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--keys", "id"],
-        ["--engines", "duckdb,spark"],
-        ["--where", "id = 1"],
-        ["{table}"],
-        ["--group-by", "s"],
-        ["--schema-only"],
-        ["--sample-keys", "2"],
-        ["--exclude", "s"],
-        ["--trim"],
-        ["--strict", "types"],
-    ],
-)
-def test_other_ways_of_comparing_do_not_go_with_it(table, capsys, words):
-    assert main(["diff", table, *(word.format(table=table) for word in words), "--against-itself"]) == 2
-    assert "takes one table and one engine" in capsys.readouterr().err
 
 
 def test_a_column_that_comes_twice_is_an_error_of_the_reader(tmp_path):

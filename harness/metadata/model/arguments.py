@@ -9,7 +9,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sized
-from decimal import Decimal
 from typing import ParamSpec, TypeVar
 
 from harness.errors import RequestError
@@ -89,7 +88,7 @@ _NAMES = ("a list of names", _are(_is_text))
 _MAPPING = ("a mapping with keys of text", _is_mapping)
 _PATH = ("a path", _is_path)
 _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
-    **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "outside", "prune", "ref"), _TEXT),
+    **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "outside", "prune", "ref", "types"), _TEXT),
     **dict.fromkeys(("name", "token", "uri"), _TEXT),
     **dict.fromkeys(("query", "text"), ("text", _is_text)),  # the parser names the place of half a character
     **dict.fromkeys(("allow_checkpoint_only", "allow_duplicate_files", "allow_out_of_range"), _FLAG),
@@ -103,7 +102,6 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "engines": ("an engine's name, or two", lambda value: _is_text(value) or _are(_is_text)(value)),
     "allowed_roots": ("a list of directories", _are(_is_path)),
     "path_map": ("a mapping of paths to paths", _is_path_map),
-    "amount": ("a Decimal; Tolerance.parse takes text", lambda value: isinstance(value, Decimal)),
     "where": ("a condition as SQL text, such as \"region = 'eu'\"", _is_condition),
     "connection": ("a connection of DuckDB", _is_connection),
     "ratified": ("a list of staged commits", lambda value: isinstance(value, Iterable)),
