@@ -68,7 +68,7 @@ _SMOKE = (
     "tests/engines/test_spark_tables.py",
     "tests/files/test_avro_files.py",
     "tests/files/test_roaring.py",
-    "tests/model/test_repeated.py",
+    "tests/files/test_repeated.py",
     "tests/properties/test_both_engines.py",
     "tests/properties/test_metamorphic.py",
 )
@@ -224,11 +224,23 @@ def constraints(session: nox.Session) -> None:
         session.run("uv", "pip", "compile", *told, *lowest, *by, "--output-file", file, "pyproject.toml")
 
 
-@nox.session(name="tests-small")
-def tests_small(session: nox.Session) -> None:
-    """Every small history and pair of file and delete. Run it if plans or deletes change; `--length 4` reads more."""
+@nox.session
+def properties(session: nox.Session) -> None:
+    """The property tests: the part enumerated, or the part drawn. Run enumerated if plans or deletes change.
+
+    enumerated: every history of up to three operations, and every pair of a data file and a delete, on DuckDB, Spark
+    and the oracle; `-- enumerated --length 4` reads longer histories.
+    drawn: new examples until a time is over, `-- drawn --minutes 60 --seed 3`; failures are in build/repro.
+    """
+    name, *rest = session.posargs or [""]
+    if name not in ("enumerated", "drawn"):
+        session.error("name enumerated or drawn: nox -s properties -- NAME")
     _install(session)
-    _pytest(session, *_ONE, "-m", "", "--harness-engines=duckdb,oracle,spark", "tests/exhaustive")
+    if name == "drawn":
+        session.run("python", "programs/properties.py", *rest)
+        return
+    folder = "tests/properties/enumerated"
+    _pytest(session, *_ONE, "-m", "", "--harness-engines=duckdb,oracle,spark", folder, posargs=rest)
 
 
 _TOOLS = {
@@ -278,7 +290,7 @@ def tests_external(session: nox.Session) -> None:
 
 def _browser(session: nox.Session, rest: Sequence[str]) -> None:
     session.install("--group", "docs", "axe-core-python==0.1.0", "-c", "constraints.txt")
-    folders = ("tests/diff", "tests/suite", "tests/docs", "tests/model")
+    folders = ("tests/cli", "tests/diff", "tests/suite", "tests/docs")
     _pytest(session, *_ONE, "-m", "browser", *folders, posargs=rest)
 
 
@@ -331,11 +343,11 @@ def interop(session: nox.Session) -> None:
     parts, rest = _parts(session, ["iceberg", "delta", "corpus"])
     for part in parts:
         if part == "corpus":
-            _pytest(session, "-m", "interop", "tests/corpus", posargs=rest)
+            _pytest(session, "-m", "interop", "tests/interop/test_corpus.py", posargs=rest)
             continue
-        pinned = json.loads(Path("harness/suite/reference.json").read_text(encoding="utf-8"))[part]
+        pinned = json.loads(Path("harness/suite/jars.json").read_text(encoding="utf-8"))[part]
         path = _beside(session, f"pyspark=={pinned['pyspark']}")
-        chosen = ("-m", "interop", f"tests/reference/test_{part}.py")
+        chosen = ("-m", "interop", f"tests/interop/test_{part}.py")
         _pytest(session, *_ONE, *_OPEN_SOCKETS, *chosen, posargs=rest, PYTHONPATH=path)
 
 
@@ -539,17 +551,10 @@ def readers(session: nox.Session) -> None:
 
 
 @nox.session
-def mutations(session: nox.Session) -> None:
+def faults(session: nox.Session) -> None:
     """Planted faults, each of which a scenario, a property or a test must catch. Run it if tests go."""
     _install(session)
-    _pytest(session, *_ONE, "-m", "", "programs/mutations")
-
-
-@nox.session
-def nightly(session: nox.Session) -> None:
-    """The property tests on new examples, `-- --minutes 60 --seed 3`. Run it every night; see build/repro."""
-    _install(session)
-    session.run("python", "programs/nightly.py", *session.posargs)
+    _pytest(session, *_ONE, "-m", "", "programs/faults")
 
 
 @nox.session

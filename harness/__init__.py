@@ -4,7 +4,7 @@
 
     orders = harness.open_table("path/to/orders")           # a table directory or a metadata file
     orders.snapshot().plan(where="day = DATE '2024-01-02'")  # which files, which deletes, and what was skipped
-    harness.sql("SELECT count(*) FROM orders", orders=orders)  # a DuckDB relation
+    harness.sql("SELECT count(*) FROM orders", {"orders": orders})  # a DuckDB relation
     harness.compare(orders, orders, engines=("duckdb", "spark"))  # what the engines disagree on
 
 The data's way, one direction, no way back:
@@ -72,8 +72,7 @@ if TYPE_CHECKING:
     from harness.metadata.plan.scan_plan import ScanPlan
     from harness.planned import open_plan
     from harness.queries.sql import release, sql
-    from harness.slices.pulling import Pulled, pull, pull_joined, refresh
-    from harness.slices.request import SliceRequest
+    from harness.slices.pulling import Pulled, pull, refresh
     from harness.snapshot import Changes, Snapshot
     from harness.storage.limits import Limits
     from harness.suite.itself import against_itself
@@ -109,7 +108,6 @@ __all__ = [
     "RequestError",
     "ScanPlan",
     "SchemaMismatchError",
-    "SliceRequest",
     "Snapshot",
     "SnapshotNotFoundError",
     "StorageError",
@@ -128,7 +126,6 @@ __all__ = [
     "open_unity",
     "open_warehouse",
     "pull",
-    "pull_joined",
     "read_untrusted",
     "refresh",
     "register",
@@ -162,7 +159,6 @@ _LAZY = {
     "RequestError": "errors",
     "ScanPlan": "metadata.plan.scan_plan",
     "SchemaMismatchError": "errors",
-    "SliceRequest": "slices.request",
     "Snapshot": "snapshot",
     "SnapshotNotFoundError": "errors",
     "StorageError": "errors",
@@ -180,7 +176,6 @@ _LAZY = {
     "open_unity": "metadata.catalogs.unity",
     "open_warehouse": "metadata.catalogs.warehouse",
     "pull": "slices.pulling",
-    "pull_joined": "slices.pulling",
     "read_untrusted": "untrusted.reading",
     "refresh": "slices.pulling",
     "register": "testing.jobs.session",

@@ -325,7 +325,7 @@ class Table:
         """A metadata table of the current snapshot as an Arrow table; `Snapshot.metadata` gives those of others.
 
         Iceberg's have the columns of Iceberg's metadata tables on Spark, Delta's `versions` those of DESCRIBE HISTORY.
-        In SQL they stand behind the table's name: `harness.sql("FROM orders.files", orders=orders)`.
+        In SQL they stand behind the table's name: `harness.sql("FROM orders.files", {"orders": orders})`.
 
         Args:
             name, columns: as for `Snapshot.metadata`.
@@ -487,7 +487,6 @@ class Table:
         ignore: Sequence[str] = (),
         columns: Sequence[str] | None = None,
         sample_files: int | None = None,
-        seed: int = 0,
         orphans: bool = False,
     ) -> CheckReport:
         """The findings where the table's metadata breaks the specification, or differs from its files and rows.
@@ -498,7 +497,7 @@ class Table:
                 `data` also reads the values.
             rules, ignore: ids, or patterns such as `ICE-2*`, of rules that are asked, and are not. None: all are.
             columns: names of columns whose values are read; None: all.
-            sample_files: so many data files are read for their values, chosen by `seed`; None: all.
+            sample_files: so many data files are read for their values, the same ones in every check; None: all.
             orphans: also list the files below the table's location that nothing names.
 
         Raises:
@@ -516,7 +515,6 @@ class Table:
             ignore=ignore,
             columns=columns,
             sample_files=sample_files,
-            seed=seed,
             orphans=orphans,
         )
 

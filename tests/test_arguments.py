@@ -64,7 +64,7 @@ CALLS = [
     (lambda t: harness.attach(t.location, duckdb.connect()), "Invalid connection: got '/"),
     (lambda t: harness.attach(duckdb.connect(), {"t": t}, tables="t"), "Invalid names: got 't'"),
     (lambda t: harness.sql(None), "Invalid query: got None, expected text"),
-    (lambda t: harness.sql("FROM t", t=t, connection="x"), "Invalid connection: got 'x'"),
+    (lambda t: harness.sql("FROM t", {"t": t}, connection="x"), "Invalid connection: got 'x'"),
     (lambda t: harness.release(5), "Invalid connection: got 5"),
     (lambda t: harness.compare(t, t, keys={"id": 1}), "Invalid keys: got a dict, expected a list of names"),
     (lambda t: harness.compare(t, t, engines=5), "Invalid engines: got 5"),
@@ -78,8 +78,7 @@ CALLS = [
     (lambda t: harness.pull(t, None), "Invalid directory: got None, expected a path"),
     (lambda t: harness.pull(t, "slice", where=CONDITION), WHERE),
     (lambda t: harness.pull(t, "slice", anonymise=True), "Invalid anonymise: got True, expected text"),
-    (lambda t: harness.pull_joined([t], "slice", follow=[]), "Invalid tables: got a list, expected a mapping"),
-    (lambda t: harness.SliceRequest(where=5), "Invalid where: got 5"),
+    (lambda t: harness.pull(t, "slice", where=5), "Invalid where: got 5"),
     (lambda t: harness.read_untrusted(t.location, where=CONDITION), WHERE),
     (lambda t: harness.read_untrusted(t.location, bounds={"threads": 5}), r"expected harness.Bounds\(…\)"),
     (lambda t: harness.open_warehouse(5), "Invalid warehouse: got 5, expected a path"),
@@ -101,8 +100,3 @@ def test_values_that_mean_the_same_are_taken(lake: Path, tmp_path: Path) -> None
     assert snapshot.to_arrow(columns=np.array(["id"])).to_pylist() == [{"id": 1}]
     assert snapshot.plan(columns=(name for name in ["id"])).columns[0].name == "id"
     assert harness.open_warehouse(lake).tables() == (("t",),)
-
-
-def test_a_table_of_a_query_may_be_called_as_an_argument_of_other_functions(lake: Path) -> None:
-    table = harness.open_table(lake / "t")
-    assert harness.sql("SELECT k.id FROM keys AS k, columns AS c", keys=table, columns=table).fetchall() == [(1,)]

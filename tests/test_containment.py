@@ -234,7 +234,7 @@ def test_a_local_table_opens_no_socket(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     assert by_harness(location) == by_oracle(location) == [2]
     table = harness.open_table(location)
-    assert harness.sql("SELECT id FROM t", t=table).fetchall() == [(2,)]
+    assert harness.sql("SELECT id FROM t", {"t": table}).fetchall() == [(2,)]
     assert harness.compare(table, table, engines=("duckdb", "oracle")).equal
 
 

@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_every_fault_can_be_planted(monkeypatch) -> None:
-    spec = importlib.util.spec_from_file_location("faults", ROOT / "programs" / "mutations" / "faults.py")
+    spec = importlib.util.spec_from_file_location("faults", ROOT / "programs" / "faults" / "faults.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -144,7 +144,7 @@ QUERIES = [
 @pytest.mark.parametrize("query", QUERIES, ids=lambda text: ascii(text)[:40])
 def test_numbers_without_end_in_a_query(numbers: harness.Table, query: str) -> None:
     with contextlib.suppress(HarnessError, duckdb.Error):
-        assert harness.sql(query, t=numbers) is not None
+        assert harness.sql(query, {"t": numbers}) is not None
     columns = {"id": IntegerType(64), "s": StringType()}
     with contextlib.suppress(HarnessError):
         assert spark_query(query, {"t": columns}) is not None

@@ -382,18 +382,18 @@ def test_a_refused_query_leaves_nothing_on_the_users_connection(delta) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE own (x INT)")
         with pytest.raises(harness.EngineError, match="Did you mean id"):
-            harness.sql("SELECT ids, x FROM t, own", connection=connection, t=str(delta.directory))
+            harness.sql("SELECT ids, x FROM t, own", {"t": str(delta.directory)}, connection=connection)
         with pytest.raises(harness.EngineError, match='"x"'):
-            harness.sql("SELECT id, xx FROM t, own", connection=connection, t=str(delta.directory))
+            harness.sql("SELECT id, xx FROM t, own", {"t": str(delta.directory)}, connection=connection)
         assert connection.execute("SHOW TABLES").fetchall() == [("own",)]
 
 
 def test_spark_suggests_among_all_columns(delta, spark) -> None:
     pytest.importorskip("pyspark")
     with pytest.raises(harness.EngineError, match="Did you mean id"):
-        harness.sql("SELECT idd FROM t", engine="spark", spark=spark, t=str(delta.directory))
+        harness.sql("SELECT idd FROM t", {"t": str(delta.directory)}, engine="spark", spark=spark)
     with pytest.raises(harness.EngineError, match="`id`"):
-        harness.sql("SELECT idd FROM t", engine="spark", dialect="spark", spark=spark, t=str(delta.directory))
+        harness.sql("SELECT idd FROM t", {"t": str(delta.directory)}, engine="spark", dialect="spark", spark=spark)
 
 
 PASSWORD = "opensesame"
@@ -514,7 +514,7 @@ def test_hints_of_filters_and_of_a_connections_own_tables(tmp_path) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE orders (x INT)")
         with pytest.raises(harness.TableNotFoundError, match="the nearest are orders"):
-            harness.sql("FROM ordrs, t", connection=connection, t=t.location)
+            harness.sql("FROM ordrs, t", {"t": t.location}, connection=connection)
 
 
 @pytest.mark.parametrize(
@@ -531,7 +531,7 @@ def test_hints_of_filters_and_of_a_connections_own_tables(tmp_path) -> None:
 )
 def test_a_query_that_duckdb_refuses_is_an_engine_error_of_one_line(delta, query, message) -> None:
     table = harness.open_table(str(delta.directory))
-    for run in (lambda: harness.sql(query, t=table), lambda: harness.connect({"t": table}).sql(query)):
+    for run in (lambda: harness.sql(query, {"t": table}), lambda: harness.connect({"t": table}).sql(query)):
         with pytest.raises(harness.EngineError, match=message) as caught:
             run()
         assert str(caught.value).startswith("DuckDB cannot run the query: ")

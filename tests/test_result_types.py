@@ -219,14 +219,14 @@ def test_types_in_polars(case, connection):
 
 @pytest.mark.parametrize("case", [case for case in HERE if case.spark != REFUSED], ids=lambda case: case.type)
 def test_types_on_spark(case, table, spark):
-    frame = harness.sql(f"SELECT {case.on_spark} AS v FROM t", engine="spark", spark=spark, t=table)
+    frame = harness.sql(f"SELECT {case.on_spark} AS v FROM t", {"t": table}, engine="spark", spark=spark)
     assert frame.schema["v"].dataType.simpleString() == case.spark
 
 
 @pytest.mark.parametrize("case", [case for case in HERE if case.spark == REFUSED], ids=lambda case: case.type)
 def test_types_that_are_refused_on_spark(case, table, spark):
     with pytest.raises(UnsupportedError):
-        harness.sql(f"SELECT {case.sql} AS v FROM t", engine="spark", spark=spark, t=table)
+        harness.sql(f"SELECT {case.sql} AS v FROM t", {"t": table}, engine="spark", spark=spark)
 
 
 def test_sums_agree_with_those_of_engines_that_know_no_hugeint():
@@ -339,6 +339,6 @@ def test_relations_of_tables_have_booleans(tmp_path):
     ],
 )
 def test_both_engines_results_compare_equal(table, spark, text):
-    sides = [harness.sql(text, t=table), harness.sql(text, engine="spark", spark=spark, t=table)]
+    sides = [harness.sql(text, {"t": table}), harness.sql(text, {"t": table}, engine="spark", spark=spark)]
     comparison = harness.compare(*sides)
     assert comparison.equal, comparison

@@ -17,12 +17,8 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import harness
-
-if TYPE_CHECKING:
-    from harness.cli.interruption import Interruption
 
 if "open_table" not in getattr(harness, "__all__", ()):
     # The package of another distribution: it has overwritten ours, or taken `__init__.py` away when it was removed.
@@ -57,33 +53,26 @@ def main(argv: Sequence[str] | None = None, *, replaced: object = signal.default
     if (lacking := _lacking_memory()) is not None:
         print(f"error: {lacking}", file=sys.stderr)
         return FAILED
-    try:
-        from harness.cli import terminal
-        from harness.cli.interruption import listening
+    from harness.cli import terminal
+    from harness.cli.interruption import listening
 
-        if argv is None:  # before all others, so that it is called after them: Python takes its handlers away then
-            atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
-        with listening(replaced) as interruption:
-            try:
-                code = _run(None if argv is None else list(argv), interruption)
-            except Exception as error:
-                code = FAILED
-                if not interruption:
-                    terminal.failure(error)
-            if interruption:
-                code = INTERRUPTED
-        if argv is None and code != INTERRUPTED:  # the clean-up of the process hears a second Ctrl-C only
-            signal.signal(signal.SIGINT, lambda number, _: signal.signal(number, signal.SIG_DFL))
+    terminal.fill_closed_streams()
+    if argv is None:  # before all others, so that it is called after them: Python takes its handlers away then
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    try:
+        with listening(replaced):
+            return _run(None if argv is None else list(argv))
     except KeyboardInterrupt:
-        code = INTERRUPTED
-    if code == INTERRUPTED:
-        _say_interrupted()
         if argv is None:  # the process ends: another Ctrl-C ends it at once, instead of a traceback
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             # Python notes what went through a text that it ran, as for each dataclass, and would then end itself by the
             # signal instead of with the code. The next text takes the note away.
             exec("")
-    return code
+        terminal.write_lines("interrupted\n")
+        return INTERRUPTED
+    except Exception as error:
+        terminal.failure(error)
+        return FAILED
 
 
 def _lacking_memory() -> str | None:
@@ -112,13 +101,12 @@ def _lacking_memory() -> str | None:
     return None
 
 
-def _run(arguments: list[str] | None, interruption: Interruption) -> int:
-    """Runs the command; the exit code."""
+def _run(arguments: list[str] | None) -> int:
+    """Run the command and return the exit code."""
     from harness.cli import results, terminal
 
-    terminal.fill_closed_streams()
     terminal.begin()
-    with terminal.warnings_as_lines(), terminal.logs_as_lines(interruption):
+    with terminal.warnings_as_lines(), terminal.logs_as_lines():
         try:
             if (sys.argv[1:] if arguments is None else arguments) == ["--version"]:  # needs no Typer
                 results.print_version()
@@ -131,15 +119,3 @@ def _run(arguments: list[str] | None, interruption: Interruption) -> int:
         except results.ReaderGoneError:
             return DONE
     return code if isinstance(code, int) else DONE
-
-
-def _say_interrupted() -> None:
-    if sys.stderr is None:
-        return
-    try:
-        sys.stderr.write("interrupted\n")
-        sys.stderr.flush()
-    except OSError:
-        from harness.cli.results import forget
-
-        forget(sys.stderr)

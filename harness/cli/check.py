@@ -47,7 +47,6 @@ def check(
     sample_files: Annotated[
         int | None, typer.Option("--sample-files", metavar="N", min=1, help="Read the values of so many data files.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="S", help="Choose other files for --sample-files.")] = 0,
     orphans: Annotated[
         bool, typer.Option("--orphans", help="List the files below the table's location that nothing names.")
     ] = False,
@@ -94,7 +93,6 @@ def check(
         ignore=ignore or (),
         columns=options.names(columns, "--columns"),
         sample_files=sample_files,
-        seed=seed,
         orphans=orphans,
     )
     for form, path in placed:

@@ -1,8 +1,4 @@
-"""Ctrl-C ends the command within a moment, in Python and in a query of DuckDB or Spark.
-
-The handler of the signal raises KeyboardInterrupt once, so that nothing breaks off the clean-up. Python calls it only
-when the main thread is back from C code. So a thread waits for the signal too, and tells queries to end.
-"""
+"""Ctrl-C ends a command within a moment: Python raises KeyboardInterrupt, and a thread ends queries that run in C."""
 
 from __future__ import annotations
 
@@ -15,128 +11,89 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from types import FrameType
 
 from harness.storage.threads import interrupt_all
 
-_AGAIN_S = 0.05
-"""A query that was about to start does not hear the first call."""
-_WAKE_S, _SECOND_S = 0.6, 1.0
-"""Seconds in which the main thread is woken, and after which a signal is a second Ctrl-C, no echo of the first."""
-_CALL_S, _LAST_S = 0.5, 1.0
-"""Seconds that the main thread waits for the first call, and the end of the command for the last one, to Spark."""
+_AGAIN_S, _WAKE_S, _SECOND_S = 0.05, 0.6, 1.0
+"""A query that is about to start misses the first call. From `_SECOND_S` on, a signal is a second Ctrl-C."""
 _current: list[Interruption] = []
 
 
 class Interruption:
-    """A Ctrl-C: true once it was heard. raised: whether the main thread has its KeyboardInterrupt."""
+    """A Ctrl-C. came, raised: whether the process has the signal, and the main thread the exception."""
 
     def __init__(self) -> None:
-        self.heard, self.called, self.raised = threading.Event(), threading.Event(), False
+        self.came, self.raised, self.ended = False, False, threading.Event()
 
-    def __bool__(self) -> bool:
-        return self.heard.is_set()
-
-    def raise_once(self, _number: int, _frame: FrameType | None) -> None:
-        """Raise KeyboardInterrupt the first time, when queries were told to end: closing a connection waits."""
+    def raise_once(self, *_: object) -> None:
+        """Raise KeyboardInterrupt the first time, so that no other signal breaks off the clean-up."""
         if not self.raised:
-            self.raised = True
-            self.heard.set()
-            self.called.wait(_CALL_S)
+            self.came = self.raised = True
+            self.ended.wait(_WAKE_S)  # a connection that is closed waits for its query
             raise KeyboardInterrupt
 
-    def listen(self, signals: socket.socket, main_thread: int) -> None:
-        """End queries from the signal on, until the socket is closed at its other end. A second ends the process."""
-        first: float | None = None
-        while True:
-            try:
-                numbers = signals.recv(64) if select.select([signals], [], [], _AGAIN_S if self else None)[0] else None
-            except (OSError, ValueError):  # closed; a traceback of this thread may abort the process as it ends
-                return
-            if numbers == b"":
-                return
-            now = time.monotonic()
-            if numbers and first is not None and now - first > _SECOND_S:
-                from harness.cli.terminal import restore
-
-                restore()
-                os._exit(130)
-            first = now if first is None and numbers else first
-            if first is not None:
-                self.heard.set()
+    def end_queries(self, signals: socket.socket, main_thread: int) -> None:
+        """End queries from the first signal until the socket ends. A second signal ends the process."""
+        with signals:
+            self.came, began = signals.recv(64) != b"", time.monotonic()
+            while self.came:
                 interrupt_all()
-                self.called.set()
-                # The main thread began to wait just after the signal, or Python dropped what the handler raised.
-                if not self.raised and now - first < _WAKE_S and sys.platform != "win32":
+                self.ended.set()
+                age = time.monotonic() - began
+                if not self.raised and age < _WAKE_S and sys.platform != "win32":  # it began to wait after the signal
                     signal.pthread_kill(main_thread, signal.SIGINT)
+                if select.select([signals], [], [], _AGAIN_S)[0]:
+                    self.came = signals.recv(64) != b""
+                    if self.came and age > _SECOND_S:
+                        from harness.cli.terminal import restore
+
+                        restore()
+                        os._exit(130)
 
 
 @contextlib.contextmanager
-def listening(replaced: object = signal.default_int_handler) -> Iterator[Interruption]:
-    """Listen for Ctrl-C while the block runs, in the main thread and unless a caller handles it.
-
-    Args:
-        replaced: a handler of the command's start, whose place this takes.
-    """
-    found = Interruption()
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, replaced):
-        yield found
+def listening(replaced: object = signal.default_int_handler) -> Iterator[None]:
+    """Raise KeyboardInterrupt on Ctrl-C, also after a block that hides it, unless a caller handles it."""
+    found, hook = Interruption(), sys.unraisablehook
+    own = (signal.default_int_handler, replaced, *(each.raise_once for each in _current))
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) not in own:
+        yield
         return
-    hook = sys.unraisablehook
 
-    def note(dropped: sys.UnraisableHookArgs) -> None:  # of a callback or `__del__`, where Python raises nothing
-        if found and issubclass(dropped.exc_type, KeyboardInterrupt):
+    def drop(error: sys.UnraisableHookArgs) -> None:  # Python drops what is raised in `__del__`
+        if issubclass(error.exc_type, KeyboardInterrupt):
             found.raised = False
         else:
-            hook(dropped)
+            hook(error)
 
     signals, wakeup = socket.socketpair()
     wakeup.setblocking(False)
-    before = signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
-    listener = threading.Thread(
-        target=found.listen, args=(signals, threading.get_ident()), name="harness-interruption", daemon=True
-    )
-    listener.start()
-    sys.unraisablehook = note
+    thread = threading.Thread(target=found.end_queries, args=(signals, threading.get_ident()), daemon=True)
+    thread.start()
     _current.append(found)
+    sys.unraisablehook, descriptor = drop, signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
     handler = signal.signal(signal.SIGINT, found.raise_once)
     try:
-        yield found
-    finally:
-        found.raised = True  # nothing breaks off what follows
-        _current.remove(found)
-        sys.unraisablehook = hook
-        signal.set_wakeup_fd(before)
-        wakeup.close()
-        listener.join(_LAST_S)
-        signals.close()
-        signal.signal(signal.SIGINT, handler)
-
-
-@contextlib.contextmanager
-def set_aside() -> Iterator[None]:
-    """Let Ctrl-C end a block of `anew` inside this block; between such blocks it is a KeyboardInterrupt."""
-    if not _current:  # nobody listens, or a caller does
-        yield
-        return
-    wakeup, handler = signal.set_wakeup_fd(-1), signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        signal.set_wakeup_fd(wakeup)
-
-
-@contextlib.contextmanager
-def anew() -> Iterator[None]:
-    """Listen afresh while the block runs, within `set_aside`. An interruption of the block is a KeyboardInterrupt."""
-    with listening():
         yield
         check()
+    except Exception:
+        check()
+        raise
+    finally:
+        found.raised = True  # nothing breaks off the following lines
+        _current.remove(found)
+        sys.unraisablehook, _ = hook, signal.set_wakeup_fd(descriptor)
+        wakeup.close()
+        thread.join(_SECOND_S)  # a call to Spark may stall
+        signal.signal(signal.SIGINT, handler)
+
+
+def has_come() -> bool:
+    """Return whether Ctrl-C came. Clean-up may have put an error in the place of the exception."""
+    return bool(_current) and _current[-1].came
 
 
 def check() -> None:
-    """Raise KeyboardInterrupt if Ctrl-C was heard. Clean-up may have put an error in its place."""
-    if _current and _current[-1]:
+    """Raise KeyboardInterrupt if Ctrl-C came."""
+    if has_come():
         raise KeyboardInterrupt

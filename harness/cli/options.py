@@ -127,8 +127,7 @@ SETTINGS = (
 )
 """Names for `--set`."""
 _SAME = (
-    "at", "catalog", "columns", "compact", "dialect", "engine", "follow", "keys", "last", "max_bytes",
-    "sample_rows", "seed", "untrusted", "verbose", "where",
+    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "sample_rows", "untrusted", "verbose", "where",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME},

@@ -6,7 +6,7 @@ import contextlib
 import re
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,8 +16,6 @@ from harness.errors import HarnessError, RequestError, TableNotFoundError
 from harness.metadata.model.times import parse_moment
 
 if TYPE_CHECKING:
-    import duckdb
-
     from harness.cli.writers import QueryRows
     from harness.queries.parameters import Params
 
@@ -112,10 +110,10 @@ def run(
         return gone or engine_error(error)
 
     if engine != "duckdb":
-        found = harness.queries.sql.run_query(query, tables, params=params, engine=engine, dialect=dialect)
+        found = harness.queries.sql.sql(query, tables, params=params, engine=engine, dialect=dialect)
         return QueryRows.of(pa.table(found))
-    result = harness.queries.sql.run_query(query, tables, params=params, dialect=dialect, connection=cursor())
-    return QueryRows(cast("duckdb.DuckDBPyRelation", result), failure)
+    result = harness.queries.sql.sql(query, tables, params=params, dialect=dialect, connection=cursor())
+    return QueryRows(result, failure)
 
 
 def _params(values: list[str] | None, query: str) -> Params:
@@ -137,7 +135,6 @@ def _run_on_spark(query: str, tables: Mapping[str, object], dialect: str, params
     import pyarrow as pa
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
-    from pyspark.sql import DataFrame
 
     import harness.queries.sql
     from harness.cli.writers import QueryRows
@@ -145,8 +142,7 @@ def _run_on_spark(query: str, tables: Mapping[str, object], dialect: str, params
     from harness.engines.spark.engine import conform
     from harness.engines.spark.executor_python import engine_error as spark_error
 
-    found = harness.queries.sql.run_query(query, tables, params=params, engine="spark", dialect=dialect)
-    frame = cast(DataFrame, found)
+    frame = harness.queries.sql.sql(query, tables, params=params, engine="spark", dialect=dialect)
     schema = pa.schema([logical(column) for column in frame.schema.fields])
     try:
         rows = frame.toArrow()

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from harness.cli import interruption
 from harness.cli.results import ByteStream, forget
 from harness.errors import HarnessError, HarnessWarning, visible, visible_lines
 from harness.storage import threads
@@ -48,7 +49,7 @@ def error(text: str, excerpt: str = "") -> None:
     """`error: text` as one line on stderr, whatever line ends are in `text`; then the lines of `excerpt`, its end."""
     _print(_one_line(text.removesuffix(excerpt)), label=("error:", "red"))
     if excerpt:
-        _lines(f"{excerpt}\n")
+        write_lines(f"{excerpt}\n")
 
 
 def failure(problem: Exception) -> None:
@@ -65,7 +66,7 @@ def failure(problem: Exception) -> None:
         text = io.StringIO()
         problem.show(text)  # type: ignore[attr-defined]
         said = re.sub(r"(?<=: )Value error, ", "", text.getvalue())  # of a check that Typer hands to a library
-        _lines(said.replace("\n\t", " ").replace("\nError: ", "\nerror: "))
+        write_lines(said.replace("\n\t", " ").replace("\nError: ", "\nerror: "))
     elif isinstance(problem, UnicodeEncodeError) and problem.encoding == sys.getfilesystemencoding():
         remedy = "give paths in UTF-8" if problem.encoding == "utf-8" else "set PYTHONUTF8=1"
         error(f"Cannot use {problem.object[problem.start]!r} in a path, whose encoding is {problem.encoding}: {remedy}")
@@ -73,7 +74,7 @@ def failure(problem: Exception) -> None:
         said = " ".join(str(problem).split())
         error(f"The process ran out of memory ({type(problem).__name__}: {said}); give it more, or ask for fewer rows")
     else:
-        _lines("".join(traceback.format_exception(problem)))
+        write_lines("".join(traceback.format_exception(problem)))
         error(f"internal error, please report it: {type(problem).__name__}: {problem}")
 
 
@@ -116,7 +117,8 @@ def fill_closed_streams() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # it stays open
 
 
-def _lines(text: str) -> None:
+def write_lines(text: str) -> None:
+    """Write a text to stderr with its lines."""
     with _to_stderr():
         sys.stderr.write(visible_lines(text))
         sys.stderr.flush()
@@ -148,7 +150,7 @@ def warnings_as_lines() -> Iterator[None]:
         message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object, **__: object
     ) -> None:
         if not issubclass(category, HarnessWarning):
-            _lines(warnings.formatwarning(message, category, filename, lineno))
+            write_lines(warnings.formatwarning(message, category, filename, lineno))
         elif (sentence := _one_line(str(message))) not in seen:
             seen.add(sentence)
             _print(sentence, label=("warning:", "yellow"))
@@ -159,13 +161,10 @@ def warnings_as_lines() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def logs_as_lines(interrupted: object) -> Iterator[None]:
-    """Prints warnings of libraries, and logs that `say_more` lets through, as lines, unless a caller has them.
-
-    interrupted: true once the user has ended the command: some libraries log how they were broken off.
-    """
+def logs_as_lines() -> Iterator[None]:
+    """Print warnings of libraries, and logs that `say_more` lets through, as lines, unless a caller has a handler."""
     own = logging.getLogger("harness")
-    level, lines = own.level, _LogLines(interrupted)
+    level, lines = own.level, _LogLines()
     if not logging.root.handlers:
         logging.root.addHandler(lines)
     try:
@@ -181,13 +180,9 @@ def say_more() -> None:
 
 
 class _LogLines(logging.Handler):
-    def __init__(self, interrupted: object) -> None:
-        super().__init__()
-        self._interrupted = interrupted
-
     def emit(self, record: logging.LogRecord) -> None:
         is_own = record.name.partition(".")[0] == "harness"
-        if (is_own or record.levelno >= logging.WARNING) and not self._interrupted:
+        if (is_own or record.levelno >= logging.WARNING) and not interruption.has_come():  # libraries log it
             _print(_one_line(f"{record.name}: {record.getMessage()}"))
 
 

@@ -75,9 +75,7 @@ class Query:
         """
         try:
             session = spark if engine == "spark" else None
-            return harness.queries.sql.run_query(
-                self.text, self.tables, engine=engine, dialect=self.dialect, spark=session
-            )
+            return harness.queries.sql.sql(self.text, self.tables, engine=engine, dialect=self.dialect, spark=session)
         except (RequestError, UnsupportedError):
             raise
         except HarnessError as error:

@@ -36,7 +36,7 @@ _token = secrets.token_hex(8)
 @overload
 def sql(
     query: str,
-    /,
+    tables: Mapping[str, object] | None = None,
     *,
     params: Params = None,
     engine: Literal["duckdb"] = "duckdb",
@@ -44,15 +44,13 @@ def sql(
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: None = None,
     storage_options: Mapping[str, Any] | None = None,
-    tables: Mapping[str, object] | None = None,
-    **named: object,
 ) -> duckdb.DuckDBPyRelation: ...
 
 
 @overload
 def sql(
     query: str,
-    /,
+    tables: Mapping[str, object] | None = None,
     *,
     params: Params = None,
     engine: Literal["spark"],
@@ -60,15 +58,13 @@ def sql(
     connection: None = None,
     spark: SparkSession | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    tables: Mapping[str, object] | None = None,
-    **named: object,
 ) -> DataFrame: ...
 
 
 @overload
 def sql(
     query: str,
-    /,
+    tables: Mapping[str, object] | None = None,
     *,
     params: Params = None,
     engine: str,
@@ -76,15 +72,13 @@ def sql(
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    tables: Mapping[str, object] | None = None,
-    **named: object,
 ) -> duckdb.DuckDBPyRelation | DataFrame: ...
 
 
 @checked
 def sql(
     query: str,
-    /,
+    tables: Mapping[str, object] | None = None,
     *,
     params: Params = None,
     engine: str = "duckdb",
@@ -92,12 +86,11 @@ def sql(
     connection: duckdb.DuckDBPyConnection | None = None,
     spark: SparkSession | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    tables: Mapping[str, object] | None = None,
-    **named: object,
 ) -> duckdb.DuckDBPyRelation | DataFrame:
     """The result of a query over tables, as a lazy DuckDB relation or a lazy Spark DataFrame.
 
-        harness.sql("SELECT region, sum(total) FROM orders WHERE day >= '2024-06-01' GROUP BY region", orders=table)
+        orders = harness.open_table("warehouse/orders")
+        harness.sql("SELECT region, sum(total) FROM orders GROUP BY region", {"orders": orders})
 
     `harness.connect` has all tables of catalogs by their names.
 
@@ -119,6 +112,8 @@ def sql(
 
     Args:
         query: one statement that only reads.
+        tables: What the query reads, by the names that the query uses: tables (at their current snapshots), snapshots,
+            and locations, which are opened if the query names them. On DuckDB also frames of pandas, Polars or Arrow.
         params: values for its `?`, `$1` or `$name`: a list, or a mapping by name. The engine binds them, and planning
             skips files by them; DuckDB 1 runs such a query at once, and holds its rows.
         engine: `duckdb`, `spark`, or an engine of another package that takes queries. Such an engine takes its own
@@ -128,9 +123,6 @@ def sql(
             are put on it, once for each plan, until `harness.release`.
         spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
         storage_options: as for `open_table`, for tables that are given or named by location.
-        named, tables: by their names in the query: tables (at their current snapshots), snapshots, locations, which
-            are opened if the query names them; on DuckDB also frames of pandas, Polars or Arrow. `tables` is for
-            names that are no words of Python, or are options of this function.
 
     Raises:
         RequestError: the query cannot be parsed, or writes; there is no such engine, or none for queries; an argument
@@ -143,33 +135,6 @@ def sql(
             once the rows are fetched, such as for a file that is gone by now, is a `duckdb.Error`
             (`docs/reference/errors.md`).
     """
-    both = [name for name in named if name in (tables or {})]
-    if both:
-        raise RequestError(f"Table {both[0]} is given twice, by name and in tables: leave one out", options=("tables",))
-    return run_query(
-        query,
-        {**(tables or {}), **named},
-        params=params,
-        engine=engine,
-        dialect=dialect,
-        connection=connection,
-        spark=spark,
-        storage_options=storage_options,
-    )
-
-
-def run_query(
-    query: str,
-    tables: Mapping[str, object],
-    *,
-    params: Params = None,
-    engine: str = "duckdb",
-    dialect: str = "duckdb",
-    connection: duckdb.DuckDBPyConnection | None = None,
-    spark: SparkSession | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-) -> duckdb.DuckDBPyRelation | DataFrame:
-    """Runs `sql` on tables of any names: `sql` takes its own options for no table."""
     found = find_engine(engine)
     _check_arguments(found, connection, spark)
     import duckdb
@@ -177,7 +142,7 @@ def run_query(
     from harness.engines.duckdb.relations import misparsed, own_tables
 
     query = numbered(query, dialect) if "?" in query else query
-    inputs = Inputs.of(query, dialect, tables, storage_options=storage_options)
+    inputs = Inputs.of(query, dialect, tables or {}, storage_options=storage_options)
     try:
         return _result(inputs, {} if params is None else by_name(params), dialect, found, connection, spark)
     except duckdb.ParserException as error:

@@ -254,7 +254,7 @@ class Slice:
 
 
 def fetch(
-    files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, max_bytes: int | None, link: bool = False
+    files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, link: bool = False
 ) -> tuple[dict[str, FetchedFile], int]:
     """Copy the files that are not there yet: all files by target, and the number of those that were there.
 
@@ -262,7 +262,6 @@ def fetch(
 
     Raises:
         MissingFileError, OutsideTableError, StorageError: a file cannot be read, or ends early.
-        RequestError: the files are larger than they were said to be, and than they may be.
     """
     known = read_journal(place.journal)
     present, missing = {}, []
@@ -274,7 +273,7 @@ def fetch(
             missing.append(file)
     size = sum(file.size or 0 for file in missing)
     with phase("fetching files", size, "bytes") as advance, ThreadPoolExecutor(_AT_ONCE) as pool:
-        work = _Work(storage, place, max_bytes, advance, link=link)
+        work = _Work(storage, place, advance, link=link)
         try:
             wait([pool.submit(work.run, file) for file in missing])
         except BaseException as error:  # Ctrl-C, and then the pool waits for its threads
@@ -292,7 +291,6 @@ class _Work:
         self,
         storage: Storage,
         place: SlicePlace,
-        max_bytes: int | None,
         advance: Callable[[int], None],
         *,
         link: bool,
@@ -301,7 +299,6 @@ class _Work:
         self.fetched: dict[str, FetchedFile] = {}
         self._storage = storage
         self._place = place
-        self._left = max_bytes
         self._link = link
         self._advance = advance
         self._lock = threading.Lock()
@@ -315,14 +312,6 @@ class _Work:
 
     def fetch(self, file: SourceFile) -> FetchedFile:
         size = self._storage.size(file.physical)
-        with self._lock:
-            self._left = None if self._left is None else self._left - size
-            if self._left is not None and self._left < 0:
-                raise RequestError(
-                    f"Cannot pull: files are larger than the table says, and than max_bytes allows; {file.physical} "
-                    f"has {size:,} bytes, {'none' if file.size is None else f'{file.size:,}'} recorded",
-                    options=("max_bytes",),
-                )
         target = self._place.file(file.target)
         part = target.with_name(f"{target.name}.part")
         with writing(target):

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from harness.engines.registry import BATCH_ROWS
 from harness.errors import RequestError, UnsupportedError
-from harness.metadata.filters.predicate import Filter
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.arguments import check
 from harness.metadata.model.arrow_values import scalar_of, to_numpy
@@ -30,32 +29,25 @@ from harness.storage.threads import phase
 class SliceRequest:
     """A request for a slice.
 
-    where: a boolean SQL expression, or a filter for the snapshot's schema; None: all rows.
+    where: a boolean SQL expression; None: all rows.
     last: the number of newest snapshots, up to the one that is read.
     columns: names of the slice's columns; None: all.
     exact: True: without rows that `where` drops.
-    sample_rows: the number of rows, chosen by `seed`; None: all.
-    compact: True: without deleted rows and without deletes.
-    follows: the steps from other slices of which the filter was made.
+    sample_rows: the number of rows; None: all.
     anonymise: the key that chooses other values; None: values stay.
     statistics: False: the metadata says no bounds and counts of values, as far as its format lets it.
     reverse: True: the metadata lists files and manifests in the reverse order.
-    max_bytes: of all fetched files of the source; None: any number.
     link: True: files of the source that stay as they are become hard links. Nobody may change them then.
     """
 
-    where: str | Filter | None = None
+    where: str | None = None
     last: int = 1
     columns: tuple[str, ...] | None = None
     exact: bool = False
     sample_rows: int | None = None
-    seed: int = 0
-    compact: bool = False
-    follows: tuple[str, ...] = ()
     anonymise: str | None = field(default=None, repr=False)
     statistics: bool = True
     reverse: bool = False
-    max_bytes: int | None = field(default=None, compare=False)
     link: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -64,15 +56,12 @@ class SliceRequest:
             ("where", "columns", "anonymise"),
         )
         _check_number(self.last, "last", 1)
-        if self.max_bytes is not None:
-            _check_number(self.max_bytes, "max_bytes", 0)
         if self.sample_rows is not None:
             _check_number(self.sample_rows, "sample_rows", 1)
-        _check_number(self.seed, "seed", 0)
         if self.anonymise is not None and not self.anonymise:
             raise RequestError("Invalid anonymise='': expected a key", options=("anonymise",))
-        for name in ("sample_rows", "compact", "anonymise"):
-            if self.last > 1 and getattr(self, name) not in (None, False):
+        for name in ("sample_rows", "anonymise"):
+            if self.last > 1 and getattr(self, name) is not None:
                 raise RequestError(
                     f"Cannot pull {self.last} snapshots with {name}: which rows are there differs between them; "
                     "leave one of both out",
@@ -84,7 +73,7 @@ class SliceRequest:
     @property
     def cuts_rows(self) -> bool:
         """Tells whether data files may lose rows."""
-        return self.exact or self.compact or self.sample_rows is not None
+        return self.exact or self.sample_rows is not None
 
     @property
     def rewrites_vectors(self) -> bool:
@@ -109,14 +98,11 @@ class SliceRequest:
     def as_dict(self) -> dict[str, Any]:
         """The request as plain values, for the note, without defaults and without values of an anonymised table."""
         asked = {
-            "where": self.where if isinstance(self.where, str) and self.anonymise is None else None,
+            "where": self.where if self.anonymise is None else None,
             "last": None if self.last == 1 else self.last,
             "columns": None if self.columns is None else list(self.columns),
             "exact": self.exact or None,
             "sample_rows": self.sample_rows,
-            "seed": None if self.sample_rows is None else self.seed,
-            "compact": self.compact or None,
-            "follows": list(self.follows) or None,
             "anonymised": self.anonymise is not None or None,
             "statistics": None if self.statistics else False,
             "reverse": self.reverse or None,
@@ -130,8 +116,8 @@ def _check_number(value: object, name: str, least: int) -> None:
 
 
 # The rows of the source's files that a slice keeps, by their positions, as DuckDB finds them. A deleted row that the
-# filter lets through stays in its file, and its delete with it, unless the slice is compact. A sample takes deleted
-# rows along in the measure of the others.
+# filter lets through stays in its file, and its delete with it. A sample takes deleted rows along in the measure of the
+# others.
 
 
 RowPositions: TypeAlias = npt.NDArray[np.int64]
@@ -166,16 +152,15 @@ def kept_rows(plans: Iterable[PlannedScan], request: SliceRequest) -> KeptRows |
 
 def _kept(plan: PlannedScan, request: SliceRequest) -> dict[str, RowPositions]:
     filtered = plan if request.exact or request.sample_rows is not None else replace(plan, filter=None)
-    rows = _positions(filtered if request.compact else without_deletes(filtered))
+    rows = _positions(without_deletes(filtered))
     if request.sample_rows is None:
         return rows
-    live = rows if request.compact else _positions(filtered)
-    keys = {path: _keys(path, of_file, request.seed) for path, of_file in live.items()}
+    keys = {path: _keys(path, of_file) for path, of_file in _positions(filtered).items()}
     every = np.concatenate([np.empty(0, np.uint64), *keys.values()])
     if len(every) <= request.sample_rows:
         return rows
     last = np.partition(every, request.sample_rows - 1)[request.sample_rows - 1]
-    chosen = {path: of_file[_keys(path, of_file, request.seed) <= last] for path, of_file in rows.items()}
+    chosen = {path: of_file[_keys(path, of_file) <= last] for path, of_file in rows.items()}
     return {path: of_file for path, of_file in chosen.items() if len(of_file)}
 
 
@@ -195,9 +180,9 @@ def _positions(plan: PlannedScan) -> dict[str, RowPositions]:
     return {path: np.sort(np.concatenate(found)) for path, found in parts.items()}
 
 
-def _keys(path: str, rows: RowPositions, seed: int) -> npt.NDArray[np.uint64]:
-    """A pseudorandom number for each row, the same for one seed (splitmix64)."""
-    start = int.from_bytes(hashlib.sha256(f"{seed} {path}".encode(errors="surrogatepass")).digest()[:8], "big")
+def _keys(path: str, rows: RowPositions) -> npt.NDArray[np.uint64]:
+    """Return a pseudorandom number for each row, which is the same in every pull (splitmix64)."""
+    start = int.from_bytes(hashlib.sha256(path.encode(errors="surrogatepass")).digest()[:8], "big")
     with np.errstate(over="ignore"):
         x = np.uint64(start) + (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -23,7 +23,7 @@ from harness.engines.registry import Engine
 from harness.errors import EngineError, HarnessError, HarnessWarning, UnsupportedError, visible
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.planned_scan import PlannedScan
-from harness.queries.sql import run_query
+from harness.queries.sql import sql
 from harness.slices.pulling import make
 from harness.slices.request import SliceRequest
 from harness.snapshot import Snapshot, reading
@@ -145,7 +145,7 @@ class Reads:
         threads = ask.settings.get("threads")
         connection = None if threads is None else duckdb.connect(config={"threads": threads})
         try:
-            found: Any = run_query(
+            found: Any = sql(
                 ask.sql(names),
                 {name: self._at(at) for at, name in names.items()},
                 params=list(ask.parameters) or None,
@@ -198,12 +198,12 @@ def _split(size: int | None) -> Iterator[None]:
 MOST_BYTES = 1 << 30
 """Bytes of data files that are copied at most."""
 MOVED = "moved"
-COPIES: Mapping[str, tuple[str, SliceRequest]] = {
-    MOVED: ("", SliceRequest(max_bytes=MOST_BYTES)),
-    "order": ("--reverse", SliceRequest(reverse=True, link=True)),
-    "statistics": ("--without-statistics", SliceRequest(statistics=False, link=True)),
+COPIES: Mapping[str, SliceRequest] = {
+    MOVED: SliceRequest(),
+    "order": SliceRequest(reverse=True, link=True),
+    "statistics": SliceRequest(statistics=False, link=True),
 }
-"""The options of `harness pull` that make each copy, and its request."""
+"""The request for each copy."""
 
 
 class Copies:
@@ -237,14 +237,18 @@ class Copies:
         found = self._made[name]
         if isinstance(found, UnsupportedError):
             raise found
-        request = COPIES[name][1]
+        request = COPIES[name]
         if _planned(found, counts=request.statistics) != _planned(self._snapshot, counts=request.statistics):
             location = shown(self._snapshot.source.location)
             raise EngineError(f"The copy of {location} has other files or deletes than the table, which is our fault")
         return found
 
     def _copy(self, name: str, source: Snapshot) -> Snapshot:
-        roots = self._snapshot.plan().storage.roots
+        plan = self._snapshot.plan()
+        size = sum(filter(None, plan.files.column("size").to_pylist()))
+        if size > MOST_BYTES:
+            raise UnsupportedError(f"its data files have {size:,} bytes, and at most {MOST_BYTES:,} are copied")
+        roots = plan.storage.roots
         if roots is not None and roots.outside is Outside.REFUSE:
             raise UnsupportedError("it is held to its own files")
         _planned(source, counts=True)  # refuses broken deletes before anything is written
@@ -253,7 +257,7 @@ class Copies:
         place = Path(self._directory.name) / name
         with warnings.catch_warnings(), reading(source.source, source.selection.snapshot):
             warnings.simplefilter("ignore", HarnessWarning)
-            make(source, place, COPIES[name][1])
+            make(source, place, COPIES[name])
         return open_table(place).snapshot()
 
 

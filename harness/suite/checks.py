@@ -23,7 +23,7 @@ from harness.diff.result import BatchEntry, BatchOutcome, entry_of
 from harness.errors import HarnessError, UnsupportedError, counted, visible
 from harness.metadata.filters.sqltext import quoted, text
 from harness.storage.records import dataclass
-from harness.suite.asking import COPIES, Ask, Copies, Reads
+from harness.suite.asking import MOVED, Ask, Copies, Reads
 
 MOST_COLUMNS = 12
 """Columns that are read alone, and whose values make filters: the first ones of a table."""
@@ -192,10 +192,8 @@ class Checks:
         current = snapshot.source.current
         if current is not None and snapshot.id != current.id:
             table += f" --at {snapshot.id}"
-        if shape.name in COPIES:
-            options = COPIES[shape.name][0]
-            pull = f"harness pull {table} copy {options}".rstrip()
-            return [pull, f"harness diff {table} copy --engines {engine}"]
+        if shape.name == MOVED:
+            return [f"harness pull {table} copy", f"harness diff {table} copy --engines {engine}"]
         return [f"harness diff {table} --engines {engine} --against-itself --shapes {shape.name}"]
 
 

@@ -442,10 +442,10 @@ def _ticked(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-# The reference implementations' own readers for Spark. Their jars, pinned in `reference.json`, are fetched when Spark
+# The reference implementations' own readers for Spark. Their jars, pinned in `jars.json`, are fetched when Spark
 # starts.
 
-_PINNED = json.loads(Path(__file__).with_name("reference.json").read_text(encoding="utf-8"))
+_PINNED = json.loads(Path(__file__).with_name("jars.json").read_text(encoding="utf-8"))
 
 _LINEAGE = {"_row_id": "_metadata.row_id", "_row_commit_version": "_metadata.row_commit_version"}
 """Columns of row tracking, and where Delta Lake has them."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from harness.errors import RequestError
 from harness.suite.workers import NOT_INSTALLED
 
-PINNED = json.loads(Path(__file__).with_name("reference.json").read_text(encoding="utf-8"))
+PINNED = json.loads(Path(__file__).with_name("jars.json").read_text(encoding="utf-8"))
 """The pyspark, packages and settings of the reference implementations, by format."""
 SCRIPT = Path(__file__).with_name("other_readers.py")
 _CARRIER = "pyarrow"

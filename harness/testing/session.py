@@ -13,7 +13,7 @@ from harness.diff.result import ComparisonResult
 from harness.diff.sources import RowSource, usual_engines
 from harness.engines.duckdb.instance import connect
 from harness.queries.parameters import Params
-from harness.queries.sql import run_query
+from harness.queries.sql import sql
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table, open_table
 from harness.testing.lake import LakeTable
@@ -66,29 +66,28 @@ class HarnessSession:
     def sql(
         self,
         query: str,
-        /,
+        tables: Mapping[str, object] | None = None,
         *,
         params: Params = None,
         engine: str | None = None,
         dialect: str = "duckdb",
         storage_options: Mapping[str, object] | None = None,
-        **tables: object,
     ) -> duckdb.DuckDBPyRelation | DataFrame:
         """The result of a query, on this test's connection or on Spark.
 
         Args:
             engine: `duckdb` or `spark`; None: the first engine of the test run.
-            params, dialect, storage_options, tables: as for `harness.sql`, which says what is raised; a `LakeTable` is
-                one too.
+            tables, params, dialect, storage_options: as for `harness.sql`, which says what is raised; a `LakeTable` is
+                a table too.
         """
         name = self.engines[0] if engine is None else engine
         spark = self.spark if name == "spark" else None
         connection = self.connection if name == "duckdb" else None
         named: dict[str, object] = {
             key: self.open(table, storage_options=storage_options) if isinstance(table, str | LakeTable) else table
-            for key, table in tables.items()
+            for key, table in (tables or {}).items()
         }
-        return run_query(query, named, params=params, engine=name, dialect=dialect, connection=connection, spark=spark)
+        return sql(query, named, params=params, engine=name, dialect=dialect, connection=connection, spark=spark)
 
     def compare(self, left: object, right: object = _NO_SIDE, **how: Any) -> ComparisonResult:
         """Return all differences of two sides, as `harness.compare` does; a `LakeTable` is a table too.

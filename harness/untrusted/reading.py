@@ -174,7 +174,7 @@ def _read(request: dict[str, Any]) -> pa.Table:
     if request["query"] is None:
         return snapshot.to_arrow(columns=request["columns"], where=request["where"])
     try:
-        return pa.table(sql(request["query"], t=snapshot))
+        return pa.table(sql(request["query"], {"t": snapshot}))
     except duckdb.Error as error:
         raise EngineError(f"DuckDB cannot run the query: {error}") from error
 

@@ -150,7 +150,7 @@ def _script(bug: Bug, pins: str, packages: str, environments: Path) -> tuple[Pat
     folder.mkdir(parents=True, exist_ok=True)
     pyspark = next(pin.partition("==")[2] for pin in pins.split() if pin.startswith("pyspark=="))
     pinned = {**readers.PINNED[format], "pyspark": pyspark, "packages": packages.split()}
-    (folder / "reference.json").write_text(json.dumps({**readers.PINNED, format: pinned}), "utf-8")
+    (folder / "jars.json").write_text(json.dumps({**readers.PINNED, format: pinned}), "utf-8")
     script = folder / readers.SCRIPT.name
     script.write_text(readers.SCRIPT.read_text("utf-8"), "utf-8")
     return made[name], script

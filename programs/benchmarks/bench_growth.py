@@ -65,7 +65,7 @@ def compared(place: Path, number: int) -> Callable[[], object]:
 def all_columns(place: Path, number: int) -> Callable[[], object]:
     """Read so many columns."""
     location = wide(DeltaTable, place, number)
-    return lambda: harness.sql("SELECT * FROM t", t=location).fetchall()
+    return lambda: harness.sql("SELECT * FROM t", {"t": location}).fetchall()
 
 
 def checked_versions(place: Path, number: int) -> Callable[[], object]:

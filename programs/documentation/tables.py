@@ -33,7 +33,7 @@ from harness.writing.delta import builder as delta
 from harness.writing.iceberg import builder as iceberg
 
 ROOT = Path(__file__).parents[2]
-_TABLE = runpy.run_path(str(ROOT / "tests/drawn/functions.py"))
+_TABLE = runpy.run_path(str(ROOT / "tests/properties/drawn/functions.py"))
 SUPPORTED, KINDS = _TABLE["SUPPORTED"], _TABLE["FunctionKind"]
 _PARAMETERS = {
     registry.ANY_TEXT: "VARCHAR or what becomes text alike",

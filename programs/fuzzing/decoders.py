@@ -23,7 +23,7 @@ from harness.storage.stores import Storage
 from harness.suite.oracle import bitmaps as other_roaring
 from harness.untrusted.arrow_messages import StreamError, read_stream
 
-CORPUS = Path(__file__).parent / "corpus"
+INPUTS = Path(__file__).parent / "inputs"
 """Small inputs, by name of decoder: some right, some wrong, among them every one that was a finding once."""
 
 Decoder: TypeAlias = Callable[[bytes], object]

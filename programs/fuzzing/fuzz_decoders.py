@@ -2,7 +2,7 @@
 
     python programs/fuzzing/fuzz_decoders.py --seconds 60 --decoder avro --decoder roaring
 
-Begins with the inputs of programs/fuzzing/corpus. What it finds, and what it learnt, is left in build/fuzz-decoders.
+Begins with the inputs of programs/fuzzing/inputs. What it finds, and what it learnt, is left in build/fuzz-decoders.
 """
 
 import argparse
@@ -21,7 +21,7 @@ def fuzz(name: str, seconds: int, seed: int, place: Path) -> None:
     import atheris
 
     with atheris.instrument_imports(include=["harness"]):
-        from decoders import CORPUS, DECODERS, accepts
+        from decoders import DECODERS, INPUTS, accepts
     decoder = DECODERS[name]
     learnt = place / name
     learnt.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def fuzz(name: str, seconds: int, seed: int, place: Path) -> None:
         "print_final_stats": 1,
     }
     flags = [f"-{option}={value}" for option, value in options.items()]
-    atheris.Setup([sys.argv[0], *flags, str(learnt), str(CORPUS / name)], lambda data: accepts(decoder, data) and None)
+    atheris.Setup([sys.argv[0], *flags, str(learnt), str(INPUTS / name)], lambda data: accepts(decoder, data) and None)
     atheris.Fuzz()
 
 
@@ -78,7 +78,7 @@ def main() -> int:
     elif options.only is not None:
         fuzz(options.only, options.seconds, options.seed, options.output)
     else:
-        names = options.decoder or sorted(path.name for path in (Path(__file__).parent / "corpus").iterdir())
+        names = options.decoder or sorted(path.name for path in (Path(__file__).parent / "inputs").iterdir())
         return every(names, options.seconds, options.seed, options.output)
     return 0
 

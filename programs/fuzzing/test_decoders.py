@@ -9,16 +9,16 @@ from typing import Any
 import bombs
 import mutate_bytes
 import pytest
-from decoders import CORPUS, DECODERS, accepts
+from decoders import DECODERS, INPUTS, accepts
 
 from harness.errors import HarnessError
 
-KEPT = [(name, file) for name in DECODERS for file in sorted((CORPUS / name).iterdir())]
+KEPT = [(name, file) for name in DECODERS for file in sorted((INPUTS / name).iterdir())]
 
 
 def test_every_decoder_takes_something():
     assert {name for name, file in KEPT if accepts(DECODERS[name], file.read_bytes())} == set(DECODERS)
-    assert {place.name for place in CORPUS.iterdir()} == set(DECODERS)
+    assert {place.name for place in INPUTS.iterdir()} == set(DECODERS)
     assert sum(file.stat().st_size for _, file in KEPT) < 50_000
 
 

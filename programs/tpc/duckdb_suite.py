@@ -193,9 +193,9 @@ def outcome(case: Case, engine: str, spark: Any) -> Outcome:
 
 def _rows(case: Case, engine: str, spark: Any) -> tuple[list[str], pa.Table]:
     if engine == "duckdb":
-        relation = harness.sql(case.query, **case.tables)
+        relation = harness.sql(case.query, case.tables)
         return relation.columns, arrow(relation)
-    frame = harness.sql(case.query, engine="spark", spark=spark, **case.tables)
+    frame = harness.sql(case.query, case.tables, engine="spark", spark=spark)
     stop = threading.Timer(_QUERY_SECONDS, spark.sparkContext.cancelAllJobs)
     stop.start()
     try:

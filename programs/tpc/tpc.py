@@ -96,8 +96,8 @@ class Engines:
     def rows(self, engine: str, query: str) -> pa.Table:
         """What the query gives. Raises as `harness.sql`."""
         if engine == "duckdb":
-            return arrow(harness.sql(query, **self.tables))
-        return collected(harness.sql(query, engine="spark", spark=session(), **self.tables))
+            return arrow(harness.sql(query, self.tables))
+        return collected(harness.sql(query, self.tables, engine="spark", spark=session()))
 
 
 def session() -> Any:

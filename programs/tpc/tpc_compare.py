@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import pyarrow as pa
-from harness.diff.tolerances import Measure, Tolerance
 
 from harness.diff.compare import compare
+from harness.diff.tolerances import Measure, Tolerance
 from harness.queries.allowances import Allowance
 
 

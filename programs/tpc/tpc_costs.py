@@ -89,8 +89,8 @@ def on_duckdb(tables: list[Path]) -> _Made:
     def ways(text: str) -> Ways:
         return {
             "plain views": lambda: plain.sql(text).to_arrow_table(),
-            "snapshots held": lambda: harness.sql(text, **opened).to_arrow_table(),
-            "opened each time": lambda: harness.sql(text, **each_time()).to_arrow_table(),
+            "snapshots held": lambda: harness.sql(text, opened).to_arrow_table(),
+            "opened each time": lambda: harness.sql(text, each_time()).to_arrow_table(),
         }
 
     return _Made(ways, time.process_time)

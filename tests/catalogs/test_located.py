@@ -134,7 +134,7 @@ def test_a_table_is_read_at_the_version_that_it_is_at(request, given, name):
     table = harness.open_table(given)
     assert table.name == name
     assert table.snapshot().to_arrow()["id"].to_pylist() == [1]
-    assert harness.sql("SELECT sum(id) FROM t", t=given).fetchall() == [(1,)]
+    assert harness.sql("SELECT sum(id) FROM t", {"t": given}).fetchall() == [(1,)]
     assert harness.compare(given, pa.table({"id": pa.array([1], pa.int64())})).equal
     assert not harness.compare(pa.table({"id": pa.array([2], pa.int64())}), (given, "oracle")).equal
 

@@ -102,10 +102,10 @@ def test_lighter_findings_fail_where_they_are_asked_for(tmp_path, capsys):
     assert main([*words, "--fail-on", "note"]) == 1
 
 
-def test_a_sample_is_the_choice_of_its_seed(sound):
+def test_a_sample_is_the_same_in_every_check(sound):
     table = harness.open_table(str(sound.location))
-    read = [table.check(level="data", sample_files=1, seed=seed).read for seed in (0, 0, 1)]
-    assert [each["column"] for each in read] == [2, 2, 2]
+    read = [table.check(level="data", sample_files=1).read for _ in range(2)]
+    assert [each["column"] for each in read] == [2, 2]
     assert table.check(level="data").read["column"] == 6
 
 

@@ -161,13 +161,13 @@ def test_a_scenario_has_the_findings_that_it_lists(scenario, tmp_path):
     assert found == scenario.findings
 
 
-REFERENCE = sorted(Path(__file__).parents[2].glob("fixtures/reference/*/*/table"))
+WRITTEN = sorted(Path(__file__).parents[2].glob("fixtures/interop/*/*/table"))
 """Tables that Apache Iceberg and Delta Lake themselves wrote."""
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")
-@pytest.mark.parametrize("place", REFERENCE, ids=lambda place: "/".join(place.parts[-3:-1]))
+@pytest.mark.parametrize("place", WRITTEN, ids=lambda place: "/".join(place.parts[-3:-1]))
 def test_tables_of_the_reference_implementations_have_no_findings(place):
     report = harness.open_table(str(place)).check(level="data", all_snapshots=True)
     assert [(each.rule.id, str(each.found.place)) for each in report.findings if each.rule.severity is not NOTE] == []

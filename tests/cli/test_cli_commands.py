@@ -66,12 +66,12 @@ def calls(monkeypatch) -> list:
         made.append(("open", location, options))
         return StandIn(made)
 
-    def run_query(query, tables, *, params, dialect, connection):
+    def sql(query, tables, *, params, dialect, connection):
         made.append(("sql", query, dialect, sorted(tables)))
         return connection.from_arrow(pa.table({"n": [1, None], "d": pa.array([Decimal("1.50"), None])}))
 
     monkeypatch.setitem(vars(harness), "open_table", open_table)
-    monkeypatch.setattr("harness.queries.sql.run_query", run_query)
+    monkeypatch.setattr("harness.queries.sql.sql", sql)
     return made
 
 

@@ -4,20 +4,19 @@ Each test runs the command as a process, waits for a sign that it is where it sh
 on how long it may take is that of a test that hangs; nothing is said of how quick it is.
 """
 
+import contextlib
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.cli import main
-from harness.cli.interruption import Interruption, listening
+from harness.cli.interruption import has_come, listening
 from harness.cli.terminal import logs_as_lines
 from harness.errors import EngineError
 from harness.writing.delta.builder import DeltaTable
@@ -155,13 +154,6 @@ def test_a_command_that_is_over_ends_with_its_code(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_listener_whose_sockets_are_closed_ends():
-    signals, wakeup = socket.socketpair()
-    for each in (signals, wakeup):
-        each.close()
-    Interruption().listen(signals, threading.get_ident())  # a traceback of the thread as Python ends aborts the process
-
-
 def test_rows_that_are_being_written(tmp_path):
     command = Command(tmp_path / "here", "sql", "FROM range(100000000000)", "--format", "csv", "--output", "out")
     command.wait_for(lambda: any(path.stat().st_size for path in command.directory.glob(".harness-*")))
@@ -222,7 +214,7 @@ def test_a_running_query_of_spark(tmp_path):
 def test_a_query_of_duckdb_in_this_process_is_ended_and_no_error_is_told(capfd, monkeypatch):
     """The signal comes in the moment before the query starts, and DuckDB's own exception is all that is raised."""
 
-    def run_query(query, tables, *, params, dialect, connection):
+    def sql(query, tables, *, params, dialect, connection):
         heard = signal.getsignal(signal.SIGINT)
         signal.signal(signal.SIGINT, lambda *_: None)  # as long as the main thread is in C code, nothing is raised
         signal.raise_signal(signal.SIGINT)
@@ -233,7 +225,7 @@ def test_a_query_of_duckdb_in_this_process_is_ended_and_no_error_is_told(capfd, 
 
     before = signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patched:
-        patched.setattr("harness.queries.sql.run_query", run_query)
+        patched.setattr("harness.queries.sql.sql", sql)
         assert main(["sql", ENDLESS_QUERIES["one-row"]]) == 130
     assert capfd.readouterr() == ("", "interrupted\n")
     assert signal.getsignal(signal.SIGINT) is before
@@ -249,7 +241,7 @@ def test_an_interruption_that_another_error_replaced_still_ends_the_command(tmp_
         finally:
             raise EngineError("Spark failed: the job was cancelled")
 
-    monkeypatch.setattr("harness.queries.sql.run_query", compare)
+    monkeypatch.setattr("harness.queries.sql.sql", compare)
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     report = tmp_path / "report"
     arguments = ["diff", str(table.directory), "--engines", "duckdb", "--sql", "FROM t"]
@@ -263,14 +255,14 @@ def test_only_the_first_signal_breaks_off():
     cleaned = []
 
     def broken_off():
-        with listening() as interruption:
-            cleaned.append(bool(interruption))
+        with listening():
+            cleaned.append(has_come())
             try:
                 signal.raise_signal(signal.SIGINT)
                 cleaned.append("not broken off")
             finally:
                 signal.raise_signal(signal.SIGINT)
-                cleaned.append(bool(interruption))
+                cleaned.append(has_come())
 
     with pytest.raises(KeyboardInterrupt):
         broken_off()
@@ -281,18 +273,40 @@ def test_no_signal_is_taken_from_a_caller_who_handles_it():
     heard = []
     before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
     try:
-        with listening() as interruption:
+        with listening():
             signal.raise_signal(signal.SIGINT)
+            assert not has_come()
     finally:
         signal.signal(signal.SIGINT, before)
     assert heard == [signal.SIGINT]
-    assert not interruption
 
 
-@pytest.mark.parametrize(("interrupted", "said"), [(False, "some.library: no\\x1b\n"), (True, "")])
-def test_what_libraries_log_is_a_line_until_the_interruption(capfd, monkeypatch, interrupted, said):
+@pytest.mark.parametrize("hides", [False, True], ids=["by-no-error", "behind-an-error"])
+def test_a_signal_that_a_block_hides_is_raised_after_it(hides):
+    def hidden():
+        with listening():
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            if hides:
+                raise EngineError("Spark failed: the job was cancelled")
+
+    with pytest.raises(KeyboardInterrupt):
+        hidden()
+
+
+def test_what_libraries_log_is_a_line_until_the_interruption(capfd, monkeypatch):
     monkeypatch.setattr(logging.root, "handlers", [])
-    with logs_as_lines(interrupted):
-        logging.getLogger("some.library").warning("no\x1b")
-        logging.getLogger("some.library").info("not told")
-    assert capfd.readouterr().err == said
+    library = logging.getLogger("some.library")
+
+    def interrupted():
+        with listening(), logs_as_lines():
+            library.warning("no\x1b")
+            library.info("not told")
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                library.warning("the job was cancelled")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert capfd.readouterr().err == "some.library: no\\x1b\n"

@@ -212,7 +212,7 @@ def command(arguments, **streams):
         *((["info", "t"], output, lambda file: "<svg" in file.read_text()) for output in ("o.html", "o.htm")),
         (["plan", "t"], "o.html", lambda file: "<svg" in file.read_text()),
         (["history", "t"], "o.html", lambda file: "<svg" in file.read_text()),
-        (["pull", "t", "s", "--dry-run"], "o.json", lambda file: json.loads(file.read_text())["kind"] == "pull"),
+        (["pull", "t", "s"], "o.json", lambda file: json.loads(file.read_text())["kind"] == "pull"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else value if isinstance(value, str) else "",
 )

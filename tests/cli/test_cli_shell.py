@@ -133,19 +133,20 @@ def test_how_a_line_may_go_on(typed, expected):
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_an_interruption_ends_what_listens_anew_and_not_the_command():
-    with interruption.listening() as whole:
-        with interruption.set_aside():
-            for _ in range(2):
-                with pytest.raises(KeyboardInterrupt), interruption.anew():
-                    signal.raise_signal(signal.SIGINT)
-            with pytest.raises(KeyboardInterrupt):  # between two of them
-                signal.raise_signal(signal.SIGINT)
-        interruption.check()
-        assert not whole
-        with pytest.raises(KeyboardInterrupt):
+def test_an_interruption_of_an_inner_block_does_not_end_the_outer_one():
+    def interrupted():
+        with pytest.raises(KeyboardInterrupt), interruption.listening():
             signal.raise_signal(signal.SIGINT)
-        assert whole
+
+    def interrupted_between():
+        with interruption.listening():
+            interrupted()
+            interrupted()
+            interruption.check()
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_between()
 
 
 @pytest.mark.parametrize(

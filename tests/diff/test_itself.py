@@ -192,8 +192,8 @@ def test_a_difference_comes_with_both_queries_and_the_command(two_files):
     assert "  -  4   'd'" in entry.report
     copied, _ = harness.against_itself(snapshot, "naive_readers:ReadsOneFile", shapes=["order"]).entries
     assert [*copied.asked[-2:]] == [
-        f"  harness pull {two_files} copy --reverse",
-        f"  harness diff {two_files} copy --engines naive_readers:ReadsOneFile",
+        "again:",
+        f"  harness diff {two_files} --engines naive_readers:ReadsOneFile --against-itself --shapes order",
     ]
 
 

@@ -68,8 +68,7 @@ def documents(demo) -> list[dict[str, object]]:
             "check demo-tables/orders",
             "scenarios list iceberg/deletes/null-keys",
             "scenarios run iceberg/deletes/null-keys --engines duckdb",
-            "pull demo-tables/clicks document-slice --dry-run",
-            "pull demo-tables/orders document-slices --follow orders.id=clicks.id",
+            "pull demo-tables/clicks document-slice",
             "doctor",
             "rule delta L1",
         ]

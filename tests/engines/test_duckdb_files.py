@@ -131,7 +131,7 @@ def many_pages(folder: Path, step: int = 1) -> Path:
 def sums(location: str, connection: duckdb.DuckDBPyConnection | None = None, **options: Any) -> tuple[int, ...]:
     table = harness.open_table(location, **options)
     query = "SELECT count(*), sum(a)::BIGINT, sum(b)::BIGINT FROM t"
-    return harness.sql(query, connection=connection, t=table).fetchall()[0]
+    return harness.sql(query, {"t": table}, connection=connection).fetchall()[0]
 
 
 def expected(step: int = 1) -> tuple[int, ...]:

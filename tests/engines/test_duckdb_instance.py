@@ -26,7 +26,7 @@ def location(tmp_path: Path) -> str:
 
 
 def ids(location: str) -> list[int]:
-    return sorted(row[0] for row in harness.sql("SELECT id FROM t", t=location).fetchall())
+    return sorted(row[0] for row in harness.sql("SELECT id FROM t", {"t": location}).fetchall())
 
 
 def settings() -> object:
@@ -39,7 +39,10 @@ def settings() -> object:
 )
 def test_a_relation_that_was_handed_out_cannot_change_the_settings_of_others(location: str, statement: str) -> None:
     before = settings()
-    for relation in (harness.sql("SELECT id FROM t", t=location), harness.open_table(location).snapshot().to_duckdb()):
+    for relation in (
+        harness.sql("SELECT id FROM t", {"t": location}),
+        harness.open_table(location).snapshot().to_duckdb(),
+    ):
         with pytest.raises(duckdb.Error, match="configuration"):
             relation.query("v", statement)
     assert settings() == before

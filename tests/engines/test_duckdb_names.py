@@ -124,7 +124,7 @@ def test_files_of_two_formats_are_joined_with_themselves(tmp_path: Path) -> None
     t.append(*(write([row], "avro") for row in ((2, None), (None, None), (1, 2), (1, None), (1, 3))))
     t.append(t.write_position_deletes([(deleted, 0)]))
     query = "SELECT a.id, count(*) FROM t AS a JOIN t AS b ON a.id = b.id GROUP BY a.id ORDER BY a.id"
-    assert harness.sql(query, t=t.location).fetchall() == [(1, 25), (2, 1)]
+    assert harness.sql(query, {"t": t.location}).fetchall() == [(1, 25), (2, 1)]
 
 
 # -- files without columns, whose rows are the number in the footer ----------------------------------------------------

@@ -39,9 +39,9 @@ READS = {
     "relation": lambda con, t: t.snapshot().to_duckdb(con),
     "where": lambda con, t: t.snapshot().to_duckdb(con, where="id >= 0"),
     "named": lambda con, t: t.snapshot().to_duckdb(con, name="named"),
-    "sql": lambda con, t: harness.sql("SELECT a.* FROM t a WHERE a.id IN (SELECT id FROM t)", connection=con, t=t),
-    "bare": lambda con, t: harness.sql("TABLE t", connection=con, t=t),
-    "summary": lambda con, t: harness.sql("FROM (SUMMARIZE t) SELECT max", connection=con, t=t),
+    "sql": lambda con, t: harness.sql("SELECT a.* FROM t a WHERE a.id IN (SELECT id FROM t)", {"t": t}, connection=con),
+    "bare": lambda con, t: harness.sql("TABLE t", {"t": t}, connection=con),
+    "summary": lambda con, t: harness.sql("FROM (SUMMARIZE t) SELECT max", {"t": t}, connection=con),
 }
 
 
@@ -58,19 +58,19 @@ def test_the_same_plan_leaves_nothing_new(con, tables, kind, read):
 @pytest.mark.parametrize("kind", ["iceberg", "delta"])
 def test_a_query_makes_no_view_where_a_subquery_can_stand(con, tables, kind):
     for number in range(5):
-        harness.sql(f"SELECT count(*) FROM t WHERE id > {number}", connection=con, t=tables[kind]).fetchall()
+        harness.sql(f"SELECT count(*) FROM t WHERE id > {number}", {"t": tables[kind]}, connection=con).fetchall()
     assert [name for name in left_on(con) if "_v" in name] == []
-    harness.sql("TABLE t", connection=con, t=tables[kind]).fetchall()
+    harness.sql("TABLE t", {"t": tables[kind]}, connection=con).fetchall()
     assert len([name for name in left_on(con) if "_v" in name]) == 1
 
 
 @pytest.mark.parametrize("kind", ["iceberg", "delta"])
 def test_relations_derived_by_the_user_outlive_their_parents_and_later_reads(con, tables, kind):
     derived = tables[kind].snapshot().to_duckdb(con).filter("id > 1").project("id")
-    asked = harness.sql("SELECT id FROM t", connection=con, t=tables[kind]).filter("id > 1")
+    asked = harness.sql("SELECT id FROM t", {"t": tables[kind]}, connection=con).filter("id > 1")
     for other in tables.values():
         other.snapshot().to_duckdb(con).fetchall()
-        harness.sql("SELECT count(*) FROM t", connection=con, t=other).fetchall()
+        harness.sql("SELECT count(*) FROM t", {"t": other}, connection=con).fetchall()
     for _ in range(2):
         assert sorted(derived.fetchall()) == [(3,), (4,)]
         assert sorted(asked.fetchall()) == [(3,), (4,)]
@@ -81,7 +81,7 @@ def test_release_takes_everything_and_reads_go_on(con, tables):
     con.execute("CREATE VIEW own AS SELECT x FROM mine")
     for table in tables.values():
         table.snapshot().to_duckdb(con).fetchall()
-        harness.sql("TABLE t", connection=con, t=table).fetchall()
+        harness.sql("TABLE t", {"t": table}, connection=con).fetchall()
     harness.release(con)
     assert left_on(con) == ["own"]
     harness.release(con)

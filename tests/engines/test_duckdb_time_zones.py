@@ -85,7 +85,9 @@ def test_instants_are_filtered_in_the_time_zone_of_the_connection(by_hours, wher
         connection.execute("SET TimeZone = 'America/New_York'")
         found = by_hours.to_duckdb(connection, columns=["id"], where=where)
         assert sorted(found.fetchall()) == [(hour,) for hour in rows]
-        query = harness.sql(f"SELECT id FROM t WHERE {where} ORDER BY id LIMIT 4", connection=connection, t=by_hours)
+        query = harness.sql(
+            f"SELECT id FROM t WHERE {where} ORDER BY id LIMIT 4", {"t": by_hours}, connection=connection
+        )
         assert query.fetchall() == [(hour,) for hour in [*rows][:4]]
         harness.release(connection)
 

@@ -65,9 +65,9 @@ def test_compare_and_sql_find_it(make) -> None:  # type: ignore[no-untyped-def]
     table = harness.open_table(t.location)
     found = harness.compare(table, table, engines=("duckdb", "fake"))
     assert (found.left.rows, found.right.rows, found.right.engine) == (1, 0, "fake 1")
-    asked = harness.sql("SELECT id FROM orders", engine="fake", dialect="postgres", orders=table)
+    asked = harness.sql("SELECT id FROM orders", {"orders": table}, engine="fake", dialect="postgres")
     assert asked.column("plans").to_pylist() == [1]
     with pytest.raises(harness.RequestError, match="in the dialect duckdb on fake: it takes postgres"):
-        harness.sql("SELECT id FROM orders", engine="fake", orders=table)
+        harness.sql("SELECT id FROM orders", {"orders": table}, engine="fake")
     with pytest.raises(harness.RequestError, match="on oracle: it only reads plans"):
-        harness.sql("SELECT id FROM orders", engine="oracle", orders=table)
+        harness.sql("SELECT id FROM orders", {"orders": table}, engine="oracle")

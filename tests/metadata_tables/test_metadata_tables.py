@@ -49,7 +49,7 @@ def delta(tmp_path_factory) -> harness.Table:
 
 
 def answer(table: harness.Table | harness.Snapshot, query: str) -> list[tuple]:
-    return harness.sql(query, t=table).fetchall()
+    return harness.sql(query, {"t": table}).fetchall()
 
 
 def test_every_table_is_the_same_in_python_and_in_sql(iceberg, delta):
@@ -57,7 +57,7 @@ def test_every_table_is_the_same_in_python_and_in_sql(iceberg, delta):
         for name in NAMES[table.format]:
             found = table.metadata(name)
             found.validate(full=True)
-            assert harness.sql(f"SELECT * FROM t.{name}", t=table).columns == found.schema.names
+            assert harness.sql(f"SELECT * FROM t.{name}", {"t": table}).columns == found.schema.names
             assert answer(table, f"SELECT count(*) FROM t.{name}") == [(found.num_rows,)]
             assert found.num_rows > 0
 
@@ -296,4 +296,4 @@ def test_what_there_is_not_is_named(iceberg, delta):
 def test_on_spark_they_are_refused(iceberg):
     pytest.importorskip("pyspark")
     with pytest.raises(RequestError, match=r"Cannot read t\.files on Spark"):
-        harness.sql("SELECT count(*) FROM t.files", engine="spark", t=iceberg)
+        harness.sql("SELECT count(*) FROM t.files", {"t": iceberg}, engine="spark")

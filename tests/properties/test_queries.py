@@ -61,9 +61,9 @@ def check(drawn: dict[str, list[dict[str, object]]], query: str, size: int, engi
         expected = counted(plain(drawn).sql(query).fetchall())
         try:
             if engine == "spark":
-                found = [tuple(row) for row in harness.sql(query, engine="spark", spark=spark, **tables).collect()]
+                found = [tuple(row) for row in harness.sql(query, tables, engine="spark", spark=spark).collect()]
             else:
-                found = harness.sql(query, **tables).fetchall()
+                found = harness.sql(query, tables).fetchall()
         except harness.UnsupportedError as error:
             if engine != "spark":
                 raise

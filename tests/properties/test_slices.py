@@ -66,13 +66,12 @@ def _has_vacuumed(model, last: int) -> bool:
 @property_settings(2)
 @given(HISTORIES, st.data())
 def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
-    """As it is, it gives what the source gives under the filter; so it does with the deletes applied."""
+    """As it is, it gives what the source gives under the filter."""
     where = data.draw(predicates(drawn.model.columns).map(sql), "where")
-    compact = data.draw(st.booleans(), "compact")
     with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
         try:
-            pull(address_of(history), directory, where=where, exact=True, compact=compact)
+            pull(address_of(history), directory, where=where, exact=True)
         except UnsupportedError as error:
             assume("only Parquet is written" not in error.message)
             raise
@@ -85,11 +84,10 @@ def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
 @given(HISTORIES, st.data())
 def test_an_anonymised_slice_gives_the_other_values_of_each_row(drawn, data) -> None:
     """Row by row what the source gives, its values replaced, also where partitions and bounds skip files."""
-    compact = data.draw(st.booleans(), "compact")
     with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
         try:
-            pull(address_of(history), directory, compact=compact, anonymise="key")
+            pull(address_of(history), directory, anonymise="key")
         except (RequestError, UnsupportedError) as error:
             assume(not any(reason in error.message for reason in ("anonymise", "only Parquet", "needs it")))
             raise

@@ -144,5 +144,5 @@ def test_everyday_expressions_give_the_same(orders, spark, listed, ulps):
 @pytest.mark.parametrize(("sql", "where"), everyday.listed(everyday.REFUSED), ids=lambda text: text)
 def test_everyday_expressions_that_are_refused(orders, spark, sql, where):
     with pytest.raises(UnsupportedError) as error:
-        harness.sql(f"SELECT {sql} AS c FROM o WHERE {where}", engine="spark", spark=spark, **orders)
+        harness.sql(f"SELECT {sql} AS c FROM o WHERE {where}", orders, engine="spark", spark=spark)
     assert "\n" not in str(error.value)

@@ -2,6 +2,7 @@
 
 import datetime
 import importlib.util
+import inspect
 import shutil
 from decimal import Decimal
 from pathlib import Path
@@ -44,14 +45,14 @@ def by_location(lake: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 def test_a_table_by_its_location(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for query, rows in by_location(lake).items():
-        assert harness.sql(query, given=str(lake / "i")).fetchall() == rows, query
+        assert harness.sql(query, {"given": str(lake / "i")}).fetchall() == rows, query
     metadata = harness.sql(f"SELECT count(*) FROM '{lake}/i'.snapshots")
     assert metadata.fetchall() == [(3,)]
     monkeypatch.chdir(lake.parent)
     assert harness.sql("SELECT count(*) FROM 'lake/d'").fetchall() == [(2,)]
     # The table that is given goes before the one that is there.
     given = harness.open_table("lake/i")
-    assert harness.queries.sql.run_query("SELECT count(*) FROM 'lake/d'", {"lake/d": given}).fetchall() == [(3,)]
+    assert harness.queries.sql.sql("SELECT count(*) FROM 'lake/d'", {"lake/d": given}).fetchall() == [(3,)]
 
 
 _ODD_NAMES = ("v1.0", "a.b.c", "d.parquet", "odd\\name", "C:\\lake\\d")
@@ -132,7 +133,7 @@ def test_a_directory_that_is_not_meant_or_not_there(
 
 def test_a_table_by_its_location_on_spark(lake: Path, spark: Any) -> None:
     for query, rows in by_location(lake).items():
-        assert harness.sql(query, engine="spark", spark=spark, given=str(lake / "i")).collect() == rows, query
+        assert harness.sql(query, {"given": str(lake / "i")}, engine="spark", spark=spark).collect() == rows, query
     own = harness.sql(f"SELECT count(*) FROM `{lake}/d`", engine="spark", dialect="spark", spark=spark)
     assert own.collect() == [(2,)]
 
@@ -168,15 +169,15 @@ def bound(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("query", BOUND)
 def test_values_are_bound(bound: str, query: str) -> None:
     params, rows = BOUND[query]
-    assert harness.sql(query, params=params, t=bound).fetchall() == rows
+    assert harness.sql(query, {"t": bound}, params=params).fetchall() == rows
 
 
 def test_values_are_bound_on_spark(bound: str, spark: Any) -> None:
     for query, (params, rows) in BOUND.items():
-        assert harness.sql(query, params=params, engine="spark", spark=spark, t=bound).collect() == rows, query
-    own = harness.sql("SELECT id FROM t WHERE s = :s", params={"s": "b"}, engine="spark", dialect="spark", t=bound)
+        assert harness.sql(query, {"t": bound}, params=params, engine="spark", spark=spark).collect() == rows, query
+    own = harness.sql("SELECT id FROM t WHERE s = :s", {"t": bound}, params={"s": "b"}, engine="spark", dialect="spark")
     assert own.collect() == [(1,)]
-    own = harness.sql("SELECT id FROM t WHERE s = ?", params=["b"], engine="spark", dialect="spark", t=bound)
+    own = harness.sql("SELECT id FROM t WHERE s = ?", {"t": bound}, params=["b"], engine="spark", dialect="spark")
     assert own.collect() == [(1,)]
     with pytest.raises(UnsupportedError, match="Cannot run a value of type list on Spark"):
         harness.sql("SELECT ?", params=[[1]], engine="spark", spark=spark)
@@ -224,6 +225,11 @@ def test_values_of_the_command(bound: str, capfd: pytest.CaptureFixture[str]) ->
     assert said(f"SELECT max(id) AS v FROM '{bound}' WHERE s <= $s", "s=b") == "v\n1\n"
 
 
+@pytest.mark.parametrize("name", inspect.signature(harness.sql).parameters)
+def test_a_table_may_have_the_name_of_an_option(bound: str, name: str) -> None:
+    assert harness.sql(f'SELECT count(*) FROM "{name}"', {name: bound}).fetchall() == [(3,)]
+
+
 # Frames.
 
 
@@ -238,27 +244,26 @@ def frames() -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", frames())
 def test_a_frame_beside_a_lake_table(bound: str, kind: str) -> None:
-    joined = harness.sql("SELECT s, f.n FROM t JOIN f USING (id) WHERE f.id < 5 ORDER BY s", t=bound, f=frames()[kind])
+    query = "SELECT s, f.n FROM t JOIN f USING (id) WHERE f.id < 5 ORDER BY s"
+    joined = harness.sql(query, {"t": bound, "f": frames()[kind]})
     assert joined.fetchall() == [("a", "x"), ("c", None)]
-    alone = harness.sql("SELECT count(*), count(n) FROM f", f=frames()[kind])
+    alone = harness.sql("SELECT count(*), count(n) FROM f", {"f": frames()[kind]})
     assert alone.fetchall() == [(3, 2)]
     both = {"sales.orders": bound, "params": frames()[kind]}
-    found = harness.sql('SELECT max(x.id) FROM "sales.orders" AS x, params WHERE x.id = params.id', tables=both)
+    found = harness.sql('SELECT max(x.id) FROM "sales.orders" AS x, params WHERE x.id = params.id', both)
     assert found.fetchall() == [(2,)]
 
 
 def test_a_frame_of_pandas_has_no_index_and_a_wrong_frame_is_refused(bound: str) -> None:
     pandas = pytest.importorskip("pandas")
     rows = pandas.DataFrame({"id": [1, 2]}, index=["a", "b"])
-    assert harness.sql("FROM f WHERE id > 1", f=rows).fetchall() == [(2,)]
+    assert harness.sql("FROM f WHERE id > 1", {"f": rows}).fetchall() == [(2,)]
     mixed = pandas.DataFrame({"id": [1, "x"]})
     with pytest.raises(RequestError, match=r"Cannot read the frame 'f' as Arrow: .*id"):
-        harness.sql("FROM f", f=mixed)
+        harness.sql("FROM f", {"f": mixed})
     with pytest.raises(RequestError, match="Invalid table 'f': expected a table, a snapshot, a location or a frame"):
-        harness.sql("FROM f", f=[1, 2])
-    with pytest.raises(RequestError, match="Table f is given twice"):
-        harness.sql("FROM f", tables={"f": bound}, f=rows)
+        harness.sql("FROM f", {"f": [1, 2]})
     with pytest.raises(EngineError, match="Did you mean id"):
-        harness.sql("SELECT idd FROM f", f=rows)
+        harness.sql("SELECT idd FROM f", {"f": rows})
     with pytest.raises(UnsupportedError, match="Cannot read the frame 'f' on Spark: DuckDB reads frames"):
-        harness.sql("FROM t JOIN f USING (id)", engine="spark", t=bound, f=rows)
+        harness.sql("FROM t JOIN f USING (id)", {"t": bound, "f": rows}, engine="spark")

@@ -171,7 +171,7 @@ def test_both_engines_give_the_same_rows(tables, spark, query):
 def test_what_might_differ_is_refused_by_name(tables, query, construct):
     pytest.importorskip("pyspark")
     with pytest.raises(UnsupportedError) as error:
-        harness.sql(query, engine="spark", **tables)
+        harness.sql(query, tables, engine="spark")
     assert construct in error.value.message
     assert "\n" not in str(error.value)
 
@@ -181,7 +181,7 @@ def test_what_a_later_spark_has_is_refused_by_its_version(tables, monkeypatch):
     monkeypatch.setattr("pyspark.__version__", "4.0.3")
     query = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) FROM r"
     with pytest.raises(UnsupportedError, match=r"Cannot run WITH RECURSIVE on Spark 4\.0\.3: it came with 4\.1"):
-        harness.sql(query, engine="spark", **tables)
+        harness.sql(query, tables, engine="spark")
 
 
 def test_what_spark_does_not_analyse_is_refused(tables, spark):
@@ -189,7 +189,7 @@ def test_what_spark_does_not_analyse_is_refused(tables, spark):
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT max(n) + 1 FROM r WHERE n < 4 GROUP BY n) SELECT n FROM r"
     )
     with pytest.raises(UnsupportedError, match=r"on Spark 4\.\d.*Invalid recursive reference"):
-        harness.sql(query, engine="spark", spark=spark, **tables)
+        harness.sql(query, tables, engine="spark", spark=spark)
 
 
 @pytest.mark.parametrize(
@@ -201,4 +201,4 @@ def test_what_spark_does_not_analyse_is_refused(tables, spark):
 )
 def test_what_cannot_be_the_same_for_some_rows_is_an_error(tables, spark, query, message):
     with pytest.raises(Exception, match=message):
-        harness.sql(query, engine="spark", spark=spark, **tables).collect()
+        harness.sql(query, tables, engine="spark", spark=spark).collect()

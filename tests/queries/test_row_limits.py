@@ -83,7 +83,7 @@ def test_the_rows_are_rows_of_the_table(kind: str, tmp_path: Path) -> None:
     live = Counter(range(15)) - Counter(DELETED if kind not in ("none", "delta") else [])
     for limit in (0, 1, 2, 3, 7, 10, 15, 16):
         for offset in (0, 1, 12):
-            rows = harness.sql(f"SELECT id FROM t LIMIT {limit} OFFSET {offset}", t=table).fetchall()
+            rows = harness.sql(f"SELECT id FROM t LIMIT {limit} OFFSET {offset}", {"t": table}).fetchall()
             assert len(rows) == max(0, min(limit, live.total() - offset))
             assert Counter(id_ for (id_,) in rows) <= live
 
@@ -109,10 +109,10 @@ def test_files_are_opened_until_there_are_enough(kind: str, limit: int, opened: 
     files = snapshot.plan().files.column("physical").to_pylist()
     for file in files[opened:]:
         Path(file).unlink()
-    assert len(harness.sql(f"SELECT * FROM t LIMIT {limit}", t=snapshot).fetchall()) == limit
+    assert len(harness.sql(f"SELECT * FROM t LIMIT {limit}", {"t": snapshot}).fetchall()) == limit
     if opened < len(files):
         with pytest.raises(MissingFileError):
-            harness.sql("SELECT * FROM t LIMIT 10", t=snapshot).fetchall()
+            harness.sql("SELECT * FROM t LIMIT 10", {"t": snapshot}).fetchall()
 
 
 def test_recorded_counts_are_not_believed(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_recorded_counts_are_not_believed(tmp_path: Path) -> None:
     file.data_file["record_count"] = 1000
     table.append(file, table.write_data([{"id": 3}]))
     with pytest.warns(UserWarning, match="row counts"):
-        rows = harness.sql("SELECT id FROM t LIMIT 4", t=harness.open_table(str(tmp_path / "t"))).fetchall()
+        rows = harness.sql("SELECT id FROM t LIMIT 4", {"t": harness.open_table(str(tmp_path / "t"))}).fetchall()
     assert sorted(rows) == [(0,), (1,), (2,), (3,)]
 
 
@@ -174,7 +174,7 @@ def test_so_many_files_are_planned(snapshots: dict[str, harness.Snapshot], query
 @pytest.mark.parametrize(("query", "files"), JOINED)
 def test_rows_of_one_file_are_read(snapshots: dict[str, harness.Snapshot], query: str, files: str) -> None:
     assert files == "1"
-    assert harness.sql(query, f=snapshots["f"], dim=snapshots["dim"]).fetchall() == [(5,)]
+    assert harness.sql(query, {"f": snapshots["f"], "dim": snapshots["dim"]}).fetchall() == [(5,)]
 
 
 def _damage(place: Path) -> None:

@@ -94,11 +94,11 @@ def both(query: str, tables: dict[str, harness.Table], spark: Any) -> tuple[pa.T
     from harness.engines.column_values import conform
     from harness.engines.spark.engine import conform as conform_spark
 
-    frame = harness.sql(query, engine="spark", spark=spark, **tables)
+    frame = harness.sql(query, tables, engine="spark", spark=spark)
     told = [
         pa.ipc.read_schema(pa.py_buffer(base64.b64decode(f.metadata["harness.arrow"]))).field(0) for f in frame.schema
     ]
-    relation = harness.sql(query, connection=connect(), **tables)
+    relation = harness.sql(query, tables, connection=connect())
     schema = pa.schema(told)
     assert relation.columns == frame.columns == schema.names
     # Arrow has no 128-bit integer; there it is a DECIMAL(38, 0).
@@ -214,7 +214,7 @@ def test_what_might_differ_is_refused_by_name(tables, query, construct):
     # Refused before there is any need for a Spark session.
     pytest.importorskip("pyspark")
     with pytest.raises(UnsupportedError) as error:
-        harness.sql(query, engine="spark", **tables)
+        harness.sql(query, tables, engine="spark")
     assert construct in error.value.message
     assert "\n" not in str(error.value)
 
@@ -232,9 +232,9 @@ def test_what_might_differ_is_refused_by_name(tables, query, construct):
 )
 def test_what_is_an_error_on_duckdb_is_no_value_on_spark(tables, spark, query):
     with pytest.raises(duckdb.Error):
-        harness.sql(query, connection=connect(), **tables).fetchall()
+        harness.sql(query, tables, connection=connect()).fetchall()
     with pytest.raises(Exception):  # noqa: B017, PT011 -- Spark's own, or a refusal
-        harness.sql(query, engine="spark", spark=spark, **tables).collect()
+        harness.sql(query, tables, engine="spark", spark=spark).collect()
 
 
 @pytest.mark.parametrize(
@@ -244,18 +244,18 @@ def test_what_duckdb_does_not_bind_is_refused_on_both(tables, query):
     pytest.importorskip("pyspark")
     for engine in ("duckdb", "spark"):
         with pytest.raises((EngineError, TableNotFoundError)):
-            harness.sql(query, engine=engine, **tables)
+            harness.sql(query, tables, engine=engine)
 
 
 def test_sparks_own_dialect_is_run_as_it_is_written(tables, spark):
     query = "SELECT `s`, size(l) AS n, s RLIKE '^a' AS r, count(1) FROM T WHERE id = '1' GROUP BY ALL -- end"
-    frame = harness.sql(query, engine="spark", dialect="spark", spark=spark, **tables)
+    frame = harness.sql(query, tables, engine="spark", dialect="spark", spark=spark)
     assert frame.columns == ["s", "n", "r", "count(1)"]
     assert [tuple(row) for row in frame.collect()] == [("a", 2, True, 1)]
 
 
 def test_sparks_dialect_runs_on_duckdb_too(tables):
-    relation = harness.sql("SELECT `id` FROM t WHERE `Na.me` = 'n'", dialect="spark", **tables)
+    relation = harness.sql("SELECT `id` FROM t WHERE `Na.me` = 'n'", tables, dialect="spark")
     assert relation.fetchall() == [(1,)]
 
 
@@ -271,13 +271,13 @@ def test_the_users_session_is_neither_changed_nor_seen(tables, spark):
     own.sql("SELECT 7 AS id").createOrReplaceTempView("t")
     before = own.conf.getAll
     query = "SELECT ID, k // 3, hour(tz), 1 / 2 FROM t WHERE id = 1"
-    frame = harness.sql(query, engine="spark", spark=own, **tables)
+    frame = harness.sql(query, tables, engine="spark", spark=own)
     assert frame.sparkSession is own
     assert [tuple(row) for row in frame.collect()] == [(1, 3, 12, 0.5)]
     with pytest.raises(Exception, match=r"DIVIDE_BY_ZERO|zero"):
-        harness.sql("SELECT id % 0 FROM t", engine="spark", spark=own, **tables).collect()
+        harness.sql("SELECT id % 0 FROM t", tables, engine="spark", spark=own).collect()
     with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
-        harness.sql("SELECT sum(k + 9223372036854775000) FROM t", engine="spark", spark=own, **tables).collect()
+        harness.sql("SELECT sum(k + 9223372036854775000) FROM t", tables, engine="spark", spark=own).collect()
     assert own.conf.getAll == before
     assert [t.name for t in own.catalog.listTables()] == ["t"]
     assert own.sql("SELECT id FROM t").collect()[0].id == 7
@@ -292,13 +292,13 @@ def transpiled_only(query: str) -> Any:
 
 
 def test_conditions_of_the_query_reach_planning(tables, spark):
-    frame = harness.sql("SELECT s FROM t WHERE k = 10", engine="spark", spark=spark, **tables)
+    frame = harness.sql("SELECT s FROM t WHERE k = 10", tables, engine="spark", spark=spark)
     assert len(frame.inputFiles()) == 1
     assert sorted(row.s for row in frame.collect()) == ["a", "b_c"]
 
 
 def test_types_that_spark_lacks_are_told(tables, spark):
-    frame = harness.sql("SELECT max(tm) AS latest, u FROM t GROUP BY u", engine="spark", spark=spark, **tables)
+    frame = harness.sql("SELECT max(tm) AS latest, u FROM t GROUP BY u", tables, engine="spark", spark=spark)
     told = [
         pa.ipc.read_schema(pa.py_buffer(base64.b64decode(f.metadata["harness.arrow"]))).field(0) for f in frame.schema
     ]
@@ -315,4 +315,4 @@ def test_types_that_spark_lacks_are_told(tables, spark):
 )
 def test_arguments_that_do_not_belong_together(tables, arguments, message):
     with pytest.raises(RequestError, match=message):
-        harness.sql("SELECT 1", **arguments, **tables)
+        harness.sql("SELECT 1", tables, **arguments)

@@ -91,7 +91,7 @@ def test_a_query_that_is_misread_is_refused_on_spark_at_its_place(tables, monkey
         "harness.engines.spark.transpile.queries.parse", lambda text: parse(text.replace("min(", "max("))
     )
     with pytest.raises(UnsupportedError) as error:
-        harness.sql("SELECT s, min(i) FROM t GROUP BY s", engine="spark", **tables)
+        harness.sql("SELECT s, min(i) FROM t GROUP BY s", tables, engine="spark")
     assert error.value.message.startswith("Cannot run it on Spark: what begins with 'min(i) FROM t GROUP BY s' is not")
 
 
@@ -128,7 +128,7 @@ def test_columns_without_a_name_are_called_as_duckdb_calls_them(tables, shown):
     own = duckdb.connect()
     own.execute("CREATE TABLE t AS FROM (VALUES (1, 'a'), (2, 'b')) AS t(i, s)")
     names = own.sql(query).columns
-    assert harness.sql(query, **tables).columns == names
+    assert harness.sql(query, tables).columns == names
     with harness.connect(tables) as connection:
         assert [name for name, *_ in connection.execute(query).description] == names
     rewritten = rewrite(query, {name: table.snapshot().schema for name, table in tables.items()})

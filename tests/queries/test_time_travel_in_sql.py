@@ -91,18 +91,18 @@ def iso(milliseconds: int) -> str:
 
 def test_moments_on_duckdb(tables: dict[str, Any]) -> None:
     for query, expected in moments_of(tables):
-        assert harness.sql(query, **tables).fetchall() == expected, query
+        assert harness.sql(query, tables).fetchall() == expected, query
     connection = harness.connect(tables)
     assert connection.execute("SELECT count(*) FROM d AT (VERSION => 1)").fetchall() == [(1,)]
     with pytest.raises(SnapshotNotFoundError, match="branch or tag 'audit'"):
-        harness.sql("FROM i VERSION AS OF 'audit'", **tables)
+        harness.sql("FROM i VERSION AS OF 'audit'", tables)
     with pytest.raises(RequestError, match="Table i is bound to one snapshot"):
-        harness.sql("FROM i AT (VERSION => 1)", i=tables["i"].snapshot())
+        harness.sql("FROM i AT (VERSION => 1)", {"i": tables["i"].snapshot()})
 
 
 def test_moments_on_spark(tables: dict[str, Any], spark: Any) -> None:
     for query, expected in moments_of(tables):
-        rows = harness.sql(query, engine="spark", spark=spark, **tables).collect()
+        rows = harness.sql(query, tables, engine="spark", spark=spark).collect()
         assert [tuple(row) for row in rows] == expected, query
 
 
@@ -166,6 +166,6 @@ def test_a_connection_in_another_zone_has_the_rows_of_its_moment(tmp_path: Path)
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'Pacific/Kiritimati'; BEGIN")
         for column, since in (("day", "current_date - 14"), ("moment", "now() - INTERVAL 14 DAY")):
-            rows = harness.sql(f"SELECT 1 FROM t WHERE {column} > {since}", connection=connection, t=found)
+            rows = harness.sql(f"SELECT 1 FROM t WHERE {column} > {since}", {"t": found}, connection=connection)
             assert len(rows.fetchall()) == 3
         harness.release(connection)

@@ -13,7 +13,6 @@ import harness
 from harness.cli import main
 from harness.errors import RequestError, UnsupportedError
 from harness.slices.anonymising.pseudonyms import Pseudonyms
-from harness.slices.request import SliceRequest
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -85,11 +84,10 @@ def said(directory: Path) -> str:
 
 
 @pytest.mark.parametrize("make", [iceberg, delta])
-@pytest.mark.parametrize("compact", [False, True])
-def test_nothing_of_the_source_is_left(tmp_path: Path, make: Any, compact: bool) -> None:
+def test_nothing_of_the_source_is_left(tmp_path: Path, make: Any) -> None:
     source, directory = make(tmp_path), tmp_path / "slice"
     assert all(secret in said(Path(source)) for secret in ("Kassandra", "Ulmenthal", LEFT)), "the test sees nothing"
-    harness.pull(source, directory, compact=compact, anonymise="a key")
+    harness.pull(source, directory, anonymise="a key")
     left = [secret for secret in SECRETS if secret in said(directory)]
     assert left == []
     before, after = (harness.open_table(place).snapshot().to_arrow() for place in (source, directory))
@@ -106,19 +104,6 @@ def test_nothing_of_the_source_is_left(tmp_path: Path, make: Any, compact: bool)
 def before_type(source: str, column: str) -> Any:
     """A column's type in the source."""
     return next(f.type for f in harness.open_table(source).snapshot().schema.fields if f.name == column)
-
-
-def test_followed_slices_are_anonymised_together(tmp_path: Path) -> None:
-    orders = IcebergTable.create(tmp_path / "orders", {"id": "int", "customer": "int"})
-    orders.append(orders.write_data([{"id": 41, "customer": 71}, {"id": 42, "customer": 72}]))
-    customers = IcebergTable.create(tmp_path / "customers", {"id": "int", "name": "string"})
-    customers.append(customers.write_data([{"id": 71, "name": "Kassandra"}, {"id": 72, "name": "Berenike"}]))
-    request = SliceRequest(where="id = 41", exact=True, anonymise="k")
-    tables = {"orders": orders.location, "customers": customers.location}
-    harness.pull_joined(tables, tmp_path / "out", follow=["orders.customer=customers.id"], request=request)
-    query = "SELECT count(*), count(c.id) FROM o LEFT JOIN c ON o.customer = c.id"
-    assert harness.sql(query, o=str(tmp_path / "out/orders"), c=str(tmp_path / "out/customers")).fetchall() == [(1, 1)]
-    assert "Kassandra" not in said(tmp_path / "out")
 
 
 def test_what_has_no_other_values_is_refused(tmp_path: Path) -> None:
@@ -162,5 +147,5 @@ def test_the_command(tmp_path: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch
     assert ids[1] == ids[2] == Pseudonyms("one").of(before_type(str(tmp_path / "plain"), "id"), 7_654_321)
     assert len({*ids}) == 3
     capfd.readouterr()
-    assert main([*pull, str(tmp_path / "x"), "--key", "one"]) == 2
-    assert "--key is for --anonymise" in capfd.readouterr().err
+    assert main([*pull, str(tmp_path / "x"), "--key-file", str(tmp_path / "key")]) == 2
+    assert "--key-file is for --anonymise" in capfd.readouterr().err

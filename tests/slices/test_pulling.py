@@ -90,7 +90,6 @@ def test_a_slice_of_several_snapshots_travels_in_time(make, tmp_path):
     ("options", "told"),
     [
         (["--where", "id >= 0"], True),
-        (["--where", "id >= 0", "--dry-run"], True),
         (["--where", "id >= 10"], False),
         (["--where", "id >= 0", "--exact"], False),
         ([], False),
@@ -107,7 +106,6 @@ def test_a_pull_as_text_has_no_counts_of_nothing(tmp_path, capsys):
     delta(tmp_path / "source")
     command = ["pull", str(tmp_path / "source"), str(tmp_path / "slice")]
     for options, last in (
-        (["--dry-run"], "slice: nothing is written, as --dry-run asks"),
         ([], "slice: complete"),
         (["--refresh"], "slice: it has the newest snapshot"),
     ):
@@ -131,15 +129,6 @@ def test_a_directory_that_holds_something_is_refused(tmp_path, capsys):
     assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice")]) == 2
     assert "it is not empty" in capsys.readouterr().err
     assert files(tmp_path / "slice") == {"mine.txt"}
-
-
-@pytest.mark.parametrize("make", [iceberg, delta])
-def test_a_slice_that_would_be_too_large_is_refused_before_anything_is_written(make, tmp_path, capsys):
-    make(tmp_path / "source")
-    size = harness.pull(tmp_path / "source", tmp_path / "slice", dry_run=True).bytes
-    assert main(["pull", str(tmp_path / "source"), str(tmp_path / "slice"), "--max-bytes", str(size - 1)]) == 2
-    assert f"needs {size:,} bytes" in capsys.readouterr().err
-    assert not (tmp_path / "slice").exists()
 
 
 @pytest.mark.filterwarnings("ignore:Slice")

@@ -45,7 +45,7 @@ def test_rows_and_settings(location: str, options: dict[str, Any]) -> None:
     spark = harness.spark_session(packages="s3", master="local-cluster[2,1,1024]", config=EXECUTORS)
     table = harness.open_table(location, storage_options=options)
     for _ in range(3):
-        assert harness.sql("SELECT sum(id) FROM t", engine="spark", t=table).collect() == [(KEPT,)]
+        assert harness.sql("SELECT sum(id) FROM t", {"t": table}, engine="spark").collect() == [(KEPT,)]
     assert harness.compare(table, table, engines=("spark", "duckdb")).equal
     assert not [name for name, _ in spark.sparkContext.getConf().getAll() if "s3a" in name]
     # Three pools of Hadoop, Amazon's client and Spark fill up to 100 each. A file system for each file had 5 a file.

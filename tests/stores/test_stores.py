@@ -57,7 +57,7 @@ def name(tmp_path: Path) -> Path:
 
 def rows(location: str | Path, **more: Any) -> list[tuple[Any, ...]]:
     table = harness.open_table(str(location), **more)
-    return sorted(harness.sql("SELECT * FROM t", t=table).fetchall())
+    return sorted(harness.sql("SELECT * FROM t", {"t": table}).fetchall())
 
 
 @pytest.mark.parametrize("make", [iceberg, delta])
@@ -98,7 +98,9 @@ def test_a_scan_does_not_read_footers_again(name: Path, put: Any, options: dict[
     with answering_server.server(lambda number, path: None, options["endpoint_url"]) as asked:
         table = harness.open_table(location, storage_options={**options, "endpoint_url": asked.endpoint})
         before = len(asked.requests)
-        assert harness.sql("SELECT count(id), sum(id)::BIGINT FROM t", t=table).fetchall() == [(40_000, 799_980_000)]
+        assert harness.sql("SELECT count(id), sum(id)::BIGINT FROM t", {"t": table}).fetchall() == [
+            (40_000, 799_980_000)
+        ]
         data = [path for _, path in asked.requests[before:] if path.endswith(".parquet")]
     assert size > 2_000_000
     assert len(data) <= 4 * (1 + 2)  # a footer each, and a column of two row groups
@@ -154,7 +156,7 @@ def test_options_in_the_project_and_on_the_command_line(name, put, options, monk
     )
     monkeypatch.chdir(tmp_path)
     assert main(["info", location]) == 0
-    assert harness.sql("SELECT count(*) FROM t", t=location).fetchall() == [(40,)]
+    assert harness.sql("SELECT count(*) FROM t", {"t": location}).fetchall() == [(40,)]
 
 
 def test_the_environment_and_profiles(name, put, options, monkeypatch, tmp_path):

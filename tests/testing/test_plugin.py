@@ -68,7 +68,7 @@ def test_two_tables(lake_table, harness_session):
     assert orders.table.format == "iceberg" and clicks.table.format == "delta"
     assert harness_session.compare(orders, clicks).equal
     harness_session.connection.execute("CREATE TABLE mine AS SELECT 2 AS id, 'z' AS other")
-    rows = harness_session.sql("SELECT name, other FROM orders JOIN mine USING (id)", orders=orders)
+    rows = harness_session.sql("SELECT name, other FROM orders JOIN mine USING (id)", {"orders": orders})
     assert rows.fetchall() == [("y", "z")]
     assert harness_session.open(clicks.directory).snapshot().to_arrow().num_rows == 1
 
@@ -163,7 +163,7 @@ def test_roots(harness_session, pytestconfig, tmp_path):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     other = pytestconfig.rootpath / "other" / "f.parquet"
     table.append(table.write_data([{"id": 1}], path=str(other), addressing="file:///"))
-    assert harness_session.sql("SELECT id FROM t", t=str(tmp_path / "t")).fetchall() == [(1,)]
+    assert harness_session.sql("SELECT id FROM t", {"t": str(tmp_path / "t")}).fetchall() == [(1,)]
     assert harness_session.open(tmp_path / "t", outside="refuse").snapshot().plan().warnings == ()
     with pytest.warns(harness.HarnessWarning, match="outside of the table"):
         harness.open_table(tmp_path / "t").snapshot().plan()

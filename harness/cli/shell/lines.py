@@ -24,10 +24,10 @@ def converse(session: Session) -> None:
     """Runs inputs until the person ends. Ctrl-C ends the running input, or gives up the typed one."""
     terminal.message(f"harness {harness.__version__}: help lists the commands, quit or Ctrl-D ends")
     inputs = InputLines()
-    with interruption.set_aside(), TerminalLines(session.connection) as lines:
+    with TerminalLines(session.connection) as lines:
         while not session.is_over:
             try:
-                with interruption.anew():
+                with interruption.listening():
                     line = lines.ask(inputs.unfinished)
                     if line is None:
                         return

@@ -92,11 +92,11 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(("name", "token", "uri"), _TEXT),
     **dict.fromkeys(("query", "text"), ("text", _is_text)),  # the parser names the place of half a character
     **dict.fromkeys(("allow_checkpoint_only", "allow_duplicate_files", "allow_out_of_range"), _FLAG),
-    **dict.fromkeys(("allow_version_guess", "compact", "dry_run", "enforce_retention", "exact"), _FLAG),
+    **dict.fromkeys(("allow_version_guess", "enforce_retention", "exact"), _FLAG),
     **dict.fromkeys(("lenient_delete_partition", "published_only", "schema_only", "untrusted"), _FLAG),
-    **dict.fromkeys(("few", "from_version", "last", "max_bytes", "max_rows", "max_version"), _NUMBER),
-    **dict.fromkeys(("sample_rows", "seed", "snapshot_id", "to_version", "version"), _NUMBER),
-    **dict.fromkeys(("columns", "exclude", "follow", "keys", "waived"), _NAMES),
+    **dict.fromkeys(("few", "from_version", "last", "max_rows", "max_version"), _NUMBER),
+    **dict.fromkeys(("sample_rows", "snapshot_id", "to_version", "version"), _NUMBER),
+    **dict.fromkeys(("columns", "exclude", "keys", "waived"), _NAMES),
     **dict.fromkeys(("directory", "warehouse"), _PATH),
     **dict.fromkeys(("storage_options", "tables", "tolerance"), _MAPPING),
     "engines": ("an engine's name, or two", lambda value: _is_text(value) or _are(_is_text)(value)),
@@ -108,7 +108,6 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "names": ("a list of names", _are(lambda value: value is None or _is_text(value))),
     "limits": ("harness.Limits(…)", _is_a("harness.storage.limits.Limits")),
     "bounds": ("harness.Bounds(…)", _is_a("harness.untrusted.bounds.Bounds")),
-    "request": ("harness.SliceRequest(…)", _is_a("harness.slices.request.SliceRequest")),
 }
 """By name of the argument, which means the same in every function: words for its values, and their test."""
 

@@ -23,7 +23,6 @@ from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.table import DeltaSelection, DeltaTable
 from harness.metadata.delta.types import materialized_columns
 from harness.metadata.delta.vectors import vector_path
-from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import Field
 from harness.metadata.planned_scan import PlannedScan
 from harness.slices.anonymising.delta import DeltaMasking, commit_info
@@ -98,7 +97,7 @@ class DeltaContents:
         return None if path is None else self.table.path_map.physical(path)
 
 
-def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | Filter | None, last: int) -> DeltaContents:
+def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | None, last: int) -> DeltaContents:
     """The contents of a slice of a version and the `last` - 1 before it.
 
     Raises:
@@ -306,7 +305,7 @@ class _DeltaSlice:
         plans = self.contents.plans.values() if request.rewrites else ()
         settled = rewriter.settled(plans, "physical", place, self.names)
         vectors: Mapping[tuple[str, str], JsonObject] | None = {} if request.rewrites_vectors else None
-        if request.rewrites_vectors and not request.compact:
+        if request.rewrites_vectors:
             vectors = _moved_vectors(self.contents, settled, place, self.names.refreshed)
         return replace(self, fetched=fetched, settled=settled, vectors=vectors)._write_log(place)
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from harness.errors import RequestError
-from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.columns.reading import read_entries
 from harness.metadata.iceberg.manifests import Content, ManifestEntry, ManifestFile, open_manifest
 from harness.metadata.iceberg.metadata import decompress
@@ -77,9 +76,7 @@ def key_of(entry: ManifestEntry) -> FileKey:
     return entry.file.path, entry.file.content_offset
 
 
-def contents_of(
-    table: IcebergTable, selection: IcebergSelection, where: str | Filter | None, last: int
-) -> IcebergContents:
+def contents_of(table: IcebergTable, selection: IcebergSelection, where: str | None, last: int) -> IcebergContents:
     """The contents of a slice of a snapshot and the `last` - 1 before it.
 
     Raises:
@@ -142,7 +139,7 @@ def _entries(
 _NAME_MAPPING = "schema.name-mapping.default"
 
 
-def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...], *, compact: bool) -> None:
+def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...]) -> None:
     """Raises RequestError: a partition or an equality delete needs another column."""
     ids = {f.id for _, f in dt.walk(columns)}
     specs = contents.source.metadata.specs
@@ -157,8 +154,11 @@ def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...], *, c
         for id_ in f.source_ids
         if id_ in known
     ]
-    deletes = () if compact else contents.files(Content.EQUALITY_DELETES)
-    needed += [(id_, "an equality delete") for entry in deletes for id_ in entry.file.equality_ids or ()]
+    needed += [
+        (id_, "an equality delete")
+        for entry in contents.files(Content.EQUALITY_DELETES)
+        for id_ in entry.file.equality_ids or ()
+    ]
     for id_, by in needed:
         if id_ not in ids:
             name = known[id_][0][0] if id_ in known else f"of id {id_}, which the table has dropped"
@@ -166,7 +166,7 @@ def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...], *, c
                 f"Cannot leave out column {name}: {by} needs it; name it in columns",
                 table=contents.source.metadata.location,
                 field=name,
-                options=("columns", "compact"),
+                options=("columns",),
             )
 
 

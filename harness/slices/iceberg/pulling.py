@@ -50,13 +50,13 @@ def planned_slice(table: IcebergTable, selection: IcebergSelection, request: Sli
     columns = request.bound_columns(selection.schema)
     contents = contents_of(table, selection, request.where, request.last)
     if columns is not None:
-        check_columns(contents, columns, compact=request.compact)
+        check_columns(contents, columns)
     if request.reverse:
         contents = contents.reversed()
     rows = kept_rows(contents.plans.values(), request)
     names = SliceNames(table.metadata.location, refreshed, numbered=request.anonymise is not None)
     planned = _IcebergSlice(table, contents, names, request, columns, rows)
-    deletes = () if request.compact else contents.files(Content.POSITION_DELETES)
+    deletes = contents.files(Content.POSITION_DELETES)
     return Slice(
         points=tuple(snapshot.id for snapshot in contents.snapshots),
         storage=contents.source.storage,
@@ -125,8 +125,7 @@ class _IcebergSlice:
                 done = settled.get(path)
                 if done is not None and done.count is not None:
                     facts |= {"file_size_in_bytes": done.size, "record_count": done.count, **_UNKNOWN, **done.said}
-        if not self.request.compact:
-            written |= replace(self, settled=settled, targets=targets)._write_deletes(place)
+        written |= replace(self, settled=settled, targets=targets)._write_deletes(place)
         return self._write_metadata(place, written, masking)
 
     def _write_deletes(self, place: SlicePlace) -> dict[FileKey, dict[str, object]]:
@@ -228,7 +227,8 @@ class _IcebergSlice:
         table, path = self.contents.source.metadata.location, entry.file.path
         if entry.file.format != "parquet":
             raise UnsupportedError(
-                f"Cannot anonymise an equality delete: its format is {entry.file.format}; use compact",
+                f"Cannot anonymise an equality delete: its format is {entry.file.format}; apply the "
+                "deletes in the source first",
                 table=table,
                 file=path,
             )
@@ -241,7 +241,7 @@ class _IcebergSlice:
             if stored is None or id_ not in known:
                 raise UnsupportedError(
                     f"Cannot anonymise an equality delete: its file has no column, or the table none, of id {id_}; "
-                    "use compact",
+                    "apply the deletes in the source first",
                     table=table,
                     file=path,
                 )
@@ -291,8 +291,7 @@ class _IcebergSlice:
         return [*told, *left_out(source if masking is not None else kept, document)]
 
     def _copied(self) -> Iterator[ManifestEntry]:
-        deletes = () if self.request.compact else (Content.EQUALITY_DELETES,)
-        return self.contents.files(Content.DATA, *deletes)
+        return self.contents.files(Content.DATA, Content.EQUALITY_DELETES)
 
     def _placed_as(self, entry: ManifestEntry) -> str:
         return self.names.written(entry.file.path, anew=self._is_written(entry))

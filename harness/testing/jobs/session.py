@@ -115,7 +115,7 @@ def _catalog(warehouse: str | None, catalog: Catalog | str | None) -> Catalog | 
     return None if catalog is None else open_catalog(catalog)
 
 
-_PINNED = Path(__file__).parents[2] / "suite/reference.json"
+_PINNED = Path(__file__).parents[2] / "suite/jars.json"
 _ICEBERG = "spark.sql.catalog.spark_catalog"
 
 

@@ -19,7 +19,7 @@ def query(location: str, select: str, where: str | None = None) -> Callable[[], 
     text = f"SELECT {select} FROM t{'' if where is None else f' WHERE {where}'}"
 
     def read() -> list[int]:
-        return [int(value) for value in harness.sql(text, t=harness.open_table(location)).fetchall()[0][:3]]
+        return [int(value) for value in harness.sql(text, {"t": harness.open_table(location)}).fetchall()[0][:3]]
 
     return read
 

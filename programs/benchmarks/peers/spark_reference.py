@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-_PINNED = json.loads((Path(__file__).parents[3] / "harness/suite/reference.json").read_text("utf-8"))
+_PINNED = json.loads((Path(__file__).parents[3] / "harness/suite/jars.json").read_text("utf-8"))
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",

@@ -80,7 +80,7 @@ def test_buckets_are_those_of_the_specification(write: Write) -> None:
     alive = [(i, f"k{i}") for i in range(40) if i % 3]
     assert rows(table.snapshot()) == sorted(alive, key=repr)
     for id_, k in alive:
-        assert harness.sql(f"SELECT k FROM t WHERE id = {id_} AND k = '{k}'", t=table).fetchall() == [(k,)]
+        assert harness.sql(f"SELECT k FROM t WHERE id = {id_} AND k = '{k}'", {"t": table}).fetchall() == [(k,)]
 
 
 def test_types(write: Write) -> None:
@@ -147,6 +147,6 @@ def test_drawn_histories(rest, configure, request) -> None:
         told = f"--seed {seed}, {name}: {'; '.join(steps)}"
         table = harness.open_table(f"prod.{name}")
         for snapshot_id, expected in states:
-            found = harness.sql("FROM t", t=table.snapshot(snapshot_id)).fetchall()
+            found = harness.sql("FROM t", {"t": table.snapshot(snapshot_id)}).fetchall()
             assert sorted(map(repr, found)) == expected, f"{told}, at {snapshot_id}"
         assert harness.compare(table, table, engines=("oracle", "duckdb")).equal, told

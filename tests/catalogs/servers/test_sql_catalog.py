@@ -43,7 +43,7 @@ def test_a_name_opens_the_table(prod):
     assert ids(harness.open_table("sales.orders", catalog="prod")) == [1, 1, 3, 3]
     assert ids(harness.open_table("Prod.sales.orders")) == [1, 1, 3, 3]
     assert ids(harness.open_table("prod.sales.eu.returns")) == []
-    assert harness.sql("SELECT count(*) FROM o", o="prod.sales.orders").fetchall() == [(4,)]
+    assert harness.sql("SELECT count(*) FROM o", {"o": "prod.sales.orders"}).fetchall() == [(4,)]
 
 
 def test_metadata_is_read_by_harness_alone(prod, monkeypatch):

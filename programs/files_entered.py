@@ -1,0 +1,92 @@
+"""The files of the package that one read enters: `python programs/files_entered.py [--list]`.
+
+The demo's tables are read on DuckDB, each with and without a filter, in a process of its own, from `open_table` to the
+rows. A file is entered when one of its functions is called; bodies of modules that are imported do not count. A package
+is a folder, two levels deep at most.
+
+    --list    the files in the order of their first call
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import harness
+
+PACKAGE = Path(harness.__file__).parent
+READS = (
+    ("Iceberg, all rows", "orders", ""),
+    ("Iceberg, a filter, vectors", "events", "id < 1500"),
+    ("Delta, all rows", "clicks", ""),
+    ("Delta, a filter, vectors", "clicks", "market = 'de'"),
+)
+"""Title, table of the demo, filter."""
+_IS_FUNCTION = 1
+"""The flag of code with fast locals, which bodies of modules and classes lack."""
+
+
+def entered(location: str, where: str) -> dict[str, Any]:
+    """Read a table in this process. Return the files entered, in order, and how often the read changed files."""
+    root, order, last, changes = f"{PACKAGE}{os.sep}", {}, None, 0
+
+    def seen(frame: FrameType, event: str, _: object) -> None:
+        nonlocal last, changes
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(root) and code.co_flags & _IS_FUNCTION:
+            file = code.co_filename[len(root) :]
+            order[file] = True
+            changes += file != last
+            last = file
+
+    threading.setprofile(seen)
+    sys.setprofile(seen)
+    query = f"SELECT * FROM t{f' WHERE {where}' if where else ''}"
+    harness.sql(query, {"t": harness.open_table(location)}).fetchall()
+    sys.setprofile(None)
+    threading.setprofile(None)
+    return {"order": list(order), "changes": changes}
+
+
+def reads() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each read with its title; each runs in a process of its own."""
+    with tempfile.TemporaryDirectory() as directory:
+        demo = [sys.executable, "-m", "harness", "demo", "--directory", f"{directory}/t"]
+        subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)
+        for title, table, where in READS:
+            command = [sys.executable, __file__, "--read", f"{directory}/t/{table}", "--where", where]
+            printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            yield title, json.loads(printed.splitlines()[-1])
+
+
+def package(file: str) -> str:
+    """Return the package of a file, two levels deep at most."""
+    return "/".join(Path(file).parts[:-1][:2])
+
+
+def main() -> None:
+    """Print the figures, or read one table for the process that prints them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--read", help=argparse.SUPPRESS)
+    parser.add_argument("--where", default="", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.read:
+        print(json.dumps(entered(asked.read, asked.where)))
+        return
+    for title, read in reads():
+        packages = {package(file) for file in read["order"]}
+        print(f"{title}: {len(read['order'])} files of {len(packages)} packages, {read['changes']:,} changes of file")
+        if asked.list:
+            print(*(f"  {file}" for file in read["order"]), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

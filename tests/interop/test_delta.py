@@ -1,0 +1,107 @@
+"""Delta Lake writes and harness reads; harness writes and Delta Lake reads; jobs beside its jar."""
+
+from typing import Any
+
+import pytest
+from delta_histories import HISTORIES, READINGS
+from drawn.strategies import histories
+from drawn_statements import histories as statements
+from hypothesis import given
+from interop_jobs import check_reads_and_writes, registered, rows_of_a_job_in_a_session_of
+from interop_runs import drawn, of_scenarios, params
+from interop_scenarios import Reference, differences
+from interop_slices import check
+from written_tables import DeltaWritten
+
+from harness.suite.scenarios.loading import find
+
+pytestmark = pytest.mark.interop
+BEFORE_A_MERGE = ("deletion-vectors", "change-data-feed", "log-compaction", "mapped-by-name", "partitions", "types")
+"""Deletes, changes, logs, mapped columns, partitions, values. Row ids, checkpoints of v2 and widened columns wait."""
+DIFFERENCES = differences("delta")
+SCENARIOS = find("delta/*")
+NOT_ASKED = frozenset({"_file", "_pos", "_spec_id", "_partition", "_deleted"})
+SLICES_BEFORE_A_MERGE = ("delta/deletion-vectors/shared-file", "delta/column-mapping/rename-and-drop")
+SLICES = (
+    *SLICES_BEFORE_A_MERGE,
+    "delta/deletion-vectors/absolute-path",
+    "delta/deletion-vectors/inline",
+    "delta/checkpoints/struct-statistics-only",
+    "delta/column-mapping/id-mode-follows-ids",
+    "delta/partitions/special-characters",
+    "delta/paths/shallow-clone",
+    "delta/row-tracking/materialised-ids",
+    "delta/time-travel/in-commit-timestamps",
+)
+
+
+@pytest.mark.filterwarnings("ignore:.*Files outside of the table are read")
+@pytest.mark.parametrize("name", params(HISTORIES, BEFORE_A_MERGE))
+def test_delta_writes_and_harness_reads(name, delta_spark, warehouse, counted):
+    location = warehouse / "they_write_delta" / name
+    DeltaWritten(delta_spark, location, counted, READINGS.get(name)).run(HISTORIES[name])
+
+
+@pytest.mark.nightly
+@drawn(4)
+@given(steps=statements("delta"))
+def test_delta_writes_drawn_histories_and_harness_reads(steps, delta_spark, tmp_path_factory, counted):
+    DeltaWritten(delta_spark, tmp_path_factory.mktemp("drawn") / "t", counted).run(steps)
+    counted["Delta histories drawn"] += 1
+
+
+@pytest.fixture(scope="module")
+def delta(delta_spark: Any) -> Reference:
+    """The suite's reader of Delta Lake, in a session beside the tests' own."""
+    from harness.suite import other_readers as readers
+
+    session = delta_spark.newSession()
+
+    def feed(location: str, versions: tuple[int, int]) -> Any:
+        options = {"readChangeFeed": "true", "startingVersion": versions[0], "endingVersion": versions[1]}
+        return session.read.format("delta").options(**options).load(location)
+
+    reader = readers.SparkReference("delta", session)
+    return Reference("Delta", reader, readers.Unsupported, DIFFERENCES, NOT_ASKED, feed)
+
+
+@pytest.mark.parametrize("scenario", of_scenarios(SCENARIOS))
+def test_harness_writes_and_delta_reads(scenario, delta, tmp_path, counted):
+    delta.check(scenario, tmp_path, counted)
+
+
+@pytest.mark.nightly
+@drawn(8)
+@given(history=histories("delta"))
+def test_harness_draws_and_delta_reads(history, delta, tmp_path_factory, counted):
+    delta.check_drawn(history, tmp_path_factory.mktemp("drawn"), counted)
+
+
+def test_delta_differences_are_of_scenarios_that_exist():
+    assert {key.partition("#")[0] for key in DIFFERENCES} <= {scenario.name for scenario in SCENARIOS}
+
+
+@pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")
+@pytest.mark.parametrize("name", params(SLICES, SLICES_BEFORE_A_MERGE))
+def test_delta_reads_slices_and_appends_to_them(name, delta_spark, tmp_path, counted):
+    check(name, tmp_path, delta_spark, "delta", counted)
+
+
+def test_names_of_the_jar_stay_its_own(delta_spark, tmp_path):
+    delta_spark.sql(f"CREATE TABLE own (id bigint) USING delta LOCATION '{tmp_path}/own'")
+    delta_spark.sql("INSERT INTO own VALUES (7)")
+    job = registered(delta_spark, tmp_path)
+    try:
+        assert not {key for key in job.settings if key.endswith((".delta", "spark_catalog"))}
+        assert "the Delta jar of this session answers them" in job.missing[0]
+        check_reads_and_writes(job, tmp_path, "own")
+        (newest, *_) = delta_spark.sql("DESCRIBE HISTORY own").collect()
+        assert newest.operation == "MERGE"
+    finally:
+        job.close()
+        delta_spark.sql("DROP TABLE own")
+
+
+@pytest.mark.nightly
+def test_a_session_with_the_jar_alone(tmp_path):
+    assert rows_of_a_job_in_a_session_of("delta", tmp_path) == [[1, 11], [2, 99]]

@@ -1,0 +1,207 @@
+"""Reads of a drawn table by engines, beside those of its model: the first difference, with all that shows it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import harness
+from drawn.models.model import TableModel, arrow_rows, scenario_rows
+from drawn.predicates import sql
+from drawn.reads import Bound, First, Read, Shape, answer, parameters, text
+from drawn.strategies.histories import DrawnHistory
+from harness.diff.compare import compare
+from harness.diff.result import ComparisonResult, SchemaKind
+from harness.errors import UnsupportedError
+from harness.suite.oracle_engine import read_apart
+from harness.suite.scenarios.building import begin
+from harness.suite.scenarios.model import Expectation, History, Scenario, Selector
+from harness.table import open_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Disagreement(AssertionError):
+    """An engine reads what the model does not have.
+
+    drawn: what made the table. engine: who read. shape: how.
+    """
+
+    def __init__(self, message: str, *, drawn: DrawnHistory, engine: str, shape: Shape) -> None:
+        super().__init__(message)
+        self.drawn = drawn
+        self.engine = engine
+        self.shape = shape
+
+
+@contextmanager
+def made(drawn: DrawnHistory, directory: Path | None = None) -> Iterator[History]:
+    """The table of a history. directory: where it stays; None: it goes again.
+
+    Raises:
+        HarnessError: an operation cannot be done.
+    """
+    if directory is None:
+        with tempfile.TemporaryDirectory(prefix="harness-property-") as place, made(drawn, Path(place)) as history:
+            yield history
+        return
+    history = begin(scenario_of(drawn), directory)
+    for operation in drawn.operations:
+        history.apply(operation)
+    yield history
+
+
+def scenario_of(drawn: DrawnHistory, reads: Sequence[Read] = ()) -> Scenario:
+    """The scenario of a table that was drawn, which expects of reads what the model has."""
+    return Scenario(
+        name="drawn",
+        path=None,
+        title=f"A drawn history of {len(drawn.operations)} operations",
+        format=drawn.format,
+        clauses=(),
+        features=(),
+        table=drawn.table,
+        history=drawn.operations,
+        expectations=tuple(_expectation(drawn.model, read) for read in reads),
+    )
+
+
+def _expectation(model: TableModel, read: Read) -> Expectation:
+    columns, rows = answer(model, read)
+    where = None if read.where is None else sql(read.where)
+    return Expectation(at=read.at, columns=read.columns, where=where, rows=scenario_rows(columns, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnRead:
+    """A read of a drawn table, by its model and by engines."""
+
+    history: History
+    drawn: DrawnHistory
+    shape: Shape
+
+    def by_model(self) -> pa.Table:
+        """Return the rows that the model holds."""
+        return arrow_rows(*answer(self.drawn.model, self.shape))
+
+    def by(self, engine: str) -> Any:
+        """Return the rows that an engine reads: a pyarrow Table, or a DuckDB relation.
+
+        Raises:
+            Disagreement: the engine fails.
+            UnsupportedError: Spark refuses a query that it may answer differently. Every plain read without a filter
+                must be answered.
+        """
+        try:
+            return _result(self.history, self.shape, engine)
+        except Exception as error:  # whatever makes a reader fail is a finding
+            is_plain = isinstance(self.shape, Read) and self.shape.where is None
+            if isinstance(error, UnsupportedError) and engine == "spark" and not is_plain:
+                raise
+            raise self._disagreement(engine, f"{type(error).__name__}: {error}") from error
+
+    def assert_same(self, **rows: Any) -> None:
+        """Raise a Disagreement unless two readers have the same rows, types and names, in the order of the query.
+
+        Args:
+            rows: the rows of each reader as `by` gives them, by its name. If one of the readers is the model, it comes
+                first.
+        """
+        (first, expected), (second, got) = rows.items()
+        problem = comparison_problem(compare(expected, got, names=(first, second)))
+        if problem is None and isinstance(self.shape, First):
+            # Compared in Arrow, because Python has no years after 9999.
+            shown = pa.table(got).cast(pa.table(expected).schema)
+            problem = None if shown.equals(pa.table(expected)) else f"The rows are in another order: {shown}"
+        if problem is not None:
+            raise self._disagreement(second, f"{first} and {second} differ: {problem}")
+
+    def _disagreement(self, engine: str, problem: str) -> Disagreement:
+        query = described(self.shape, self.history)
+        return Disagreement(f"{engine}: {query}\n{problem}", drawn=self.drawn, engine=engine, shape=self.shape)
+
+
+def comparison_problem(comparison: ComparisonResult) -> str | None:
+    """A comparison in words, if there is a difference in rows, types, names or their order."""
+    in_order = all(difference.kind is not SchemaKind.ORDER for difference in comparison.schema)
+    return None if comparison.equal and in_order else comparison.to_text()
+
+
+def described(shape: Shape, history: History) -> str:
+    """The query of a shape, with its parameters, over the table `t`."""
+    query = text(shape, lambda at: _table(history, at))
+    return f"{query}, parameters {parameters(shape)}" if isinstance(shape, Bound) else query
+
+
+def address_of(history: History) -> str:
+    """The location to open."""
+    return str(history.metadata_path or history.location)
+
+
+def _result(history: History, shape: Shape, engine: str) -> Any:
+    """Return the rows of an engine. A plain read is planned directly, every other shape is read through SQL.
+
+    A relation of DuckDB stays one, because Arrow lacks some of its types.
+    """
+    if isinstance(shape, Read):
+        return read_by(history, shape, engine)
+    table = open_table(address_of(history))
+    query = text(shape, lambda at: _table(history, at))
+    match shape, engine:
+        case Bound(read), "spark":
+            return _bound_on_spark(table.snapshot(**history.resolve(read.at).arguments()), shape)
+        case _, "spark":
+            return _exact(harness.sql(query, {"t": table}, engine="spark"))
+        case Bound(), _:
+            return harness.connect({"t": table}).sql(query, parameters(shape))
+        case _:
+            return harness.sql(query, {"t": table})
+
+
+def read_by(history: History, read: Read, engine: str) -> pa.Table:
+    """The rows of a plain read; the oracle reads apart, the others' plans prune most."""
+    at = history.resolve(read.at)
+    where = None if read.where is None else sql(read.where)
+    if engine != "oracle":
+        snapshot = open_table(address_of(history)).snapshot(**at.arguments())
+        return snapshot.to_arrow(columns=read.columns, where=where, engine=engine)
+    chosen = {"snapshot_id": at.snapshot_id, "version": at.version, "timestamp_ms": at.timestamp_ms, "ref": at.ref}
+    point: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    return read_apart(address_of(history), columns=read.columns, where=where, **point)
+
+
+def _table(history: History, at: Selector) -> str:
+    """The table `t` at a point, in a query of DuckDB's dialect."""
+    found = history.resolve(at)
+    if found.ref is not None:
+        return f"t VERSION AS OF '{found.ref}'"
+    number = found.snapshot_id if found.version is None else found.version
+    return "t" if number is None else f"t AT (VERSION => {number})"
+
+
+def _bound_on_spark(snapshot: harness.Snapshot, shape: Bound) -> pa.Table:
+    """Parameters of Spark's own SQL, over the frame of the snapshot."""
+    from pyspark.sql.functions import expr
+
+    frame = snapshot.to_spark()
+    frame.createOrReplaceTempView("harness_t")
+    query = text(shape, lambda at: "harness_t", name=lambda name: "`" + name.replace("`", "``") + "`")
+    # PySpark 4.0 and 4.1 fail on dates before the year 1000, whose years they write with fewer than four digits.
+    given = [expr(f"DATE '{v.isoformat()}'") if isinstance(v, dt.date) else v for v in parameters(shape)]
+    return _exact(frame.sparkSession.sql(query, args=given))
+
+
+def _exact(frame: DataFrame) -> pa.Table:
+    """A frame's rows in the types that harness says of its columns."""
+    from harness.diff.spark_side import logical
+    from harness.engines.spark.engine import conform
+
+    return conform(frame.toArrow(), pa.schema([logical(field) for field in frame.schema.fields]))

@@ -1,0 +1,157 @@
+"""The model of a Delta table: which files a version holds, and which of their rows are dead.
+
+Spec: Delta, "Action Reconciliation", "Deletion Vectors", "Column Mapping", "Type Widening", "Partition Value
+Serialization".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from drawn.models.model import Columns, DeleteKind, ModelFile, Row, TableModel, column_at, shown, written
+from harness.metadata.model.schema import Type
+from harness.suite.scenarios.model import Selector
+from harness.writing.delta.types import schema_json, schema_of
+
+EMPTY = ("", b"")
+"""Partition values that the log's texts cannot tell from null."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A file of a version. dead: positions of its deletion vector; None: it has no vector."""
+
+    file: ModelFile
+    dead: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A state of the table. files: by label."""
+
+    columns: Columns
+    files: Mapping[str, LiveFile]
+
+
+class DeltaModel(TableModel):
+    """A Delta table."""
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.format, self.kind = "delta", "delta"
+        self.columns = tuple(self.column(n, t) for n, t in table["schema"].items())
+        self.partitions = tuple(column_at(self.columns, n).id for n in table.get("partition-columns", ()))
+        self.mapped = table.get("column-mapping", "none") != "none"
+        self.features = tuple(table.get("features", ()))
+        self.versions = [Version(self.columns, {})]
+        self.labels: frozenset[str] = frozenset()
+        self.checkpoints: frozenset[int] = frozenset()
+        self.first = 0
+        self.vacuumed: frozenset[str] = frozenset()
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+        return len(self.versions) - 1
+
+    @property
+    def current(self) -> Version:
+        """The newest state."""
+        return self.versions[-1]
+
+    def apply(self, operation: Mapping[str, Any]) -> None:
+        ((name, value),) = operation.items()
+        match name:
+            case "append":
+                self._commit({"add": value})
+            case "overwrite":
+                self._commit({"add": value, "remove": list(self.current.files)})
+            case "remove":
+                self._commit({"remove": value})
+            case "delete-rows":
+                self._commit({"delete-rows": value})
+            case "commit":
+                self._commit(value)
+            case "checkpoint":
+                self.checkpoints |= {self.version}
+            case "vacuum":
+                self.vacuumed |= self.labels - self.current.files.keys()
+            case "expire-log":
+                self.first = max(self.first, value)
+            case "compact" | "checksum" | "move-table":
+                pass
+            case "column-mapping" | "configuration":
+                self.mapped = self.mapped or name == "column-mapping"
+                self.versions.append(self.current)
+            case _:
+                self.columns = self.changed(name, value)
+                self.versions.append(Version(self.columns, self.current.files))
+
+    def points(self) -> list[Selector]:
+        """Every version that the log still leads to and whose files are there, and the current state."""
+        kept = [
+            number
+            for number, version in enumerate(self.versions)
+            if number >= self.first and not self.vacuumed & version.files.keys()
+        ]
+        return [*(Selector("version", number) for number in kept), Selector()]
+
+    def columns_at(self, at: Selector) -> Columns:
+        return self.state(at).columns
+
+    def rows(self, at: Selector) -> list[Row]:
+        state = self.state(at)
+        return [shown(state.columns, live.file.columns, row) for live, _, row in self.live(state)]
+
+    def hiding(self, at: Selector) -> frozenset[DeleteKind]:
+        """Vectors, where a file has one."""
+        return frozenset("vectors" for live in self.state(at).files.values() if live.dead)
+
+    def state(self, at: Selector) -> Version:
+        """The version that a selector means."""
+        return self.current if at.value is None else self.versions[int(at.value)]  # type: ignore[arg-type]
+
+    def live(self, version: Version) -> list[tuple[LiveFile, int, Row]]:
+        """The rows that no vector hits, with their file and position."""
+        return [
+            (live, position, row)
+            for live in version.files.values()
+            for position, row in enumerate(live.file.rows)
+            if position not in (live.dead or ())
+        ]
+
+    def _commit(self, value: Mapping[str, Any]) -> None:
+        files = dict(self.current.files)
+        marked = value.get("delete-rows", {})
+        for label, positions in marked.get("rows", marked).items():
+            live = files[label]
+            files[label] = LiveFile(live.file, (live.dead or frozenset()) | frozenset(positions))
+        for label in value.get("remove", []):
+            del files[label]
+        for spec in value.get("add", []):
+            if isinstance(spec, str):
+                files[spec] = self._earlier(spec)
+            elif "file" in spec:  # a file without the vector that it had
+                files[spec["file"]] = LiveFile(self._earlier(spec["file"]).file)
+            else:
+                dead = frozenset(spec["dead"]) if "dead" in spec else None
+                files[spec["data"]] = LiveFile(self._written(spec), dead)
+        self.labels |= files.keys()
+        self.versions.append(Version(self.columns, files))
+
+    def _earlier(self, label: str) -> LiveFile:
+        """A file as it was when a version last held it."""
+        return next(v.files[label] for v in reversed(self.versions) if label in v.files)
+
+    def _written(self, spec: Mapping[str, Any]) -> ModelFile:
+        rows = written(self.columns, spec["rows"])
+        emptied = tuple({i: None if i in self.partitions and v in EMPTY else v for i, v in row.items()} for row in rows)
+        return ModelFile(spec["data"], self.columns, emptied)
+
+    def partition_of(self, row: Row) -> tuple[Any, ...]:
+        """The partition values of a row."""
+        return tuple(row[i] for i in self.partitions)
+
+    def spelt(self, text: str) -> tuple[Type, bool]:
+        field = schema_of(schema_json({"c": text}), mapped=False).fields[0]
+        return field.type, field.required

@@ -1,0 +1,323 @@
+"""The model of an Iceberg table: which delete hits which row, as the specification says it.
+
+Spec: Iceberg, "Scan Planning", "Delete Formats", "Sequence Numbers", "Schema Evolution".
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from drawn.models.model import (
+    Columns,
+    DeleteKind,
+    ModelFile,
+    Row,
+    TableKind,
+    TableModel,
+    column_at,
+    converted,
+    identities,
+    identity_of,
+    leaf,
+    shown,
+    written,
+)
+from harness.metadata.model.schema import Field, Type
+from harness.suite.scenarios.model import Selector
+from harness.suite.scenarios.values import stored_value
+from harness.writing.iceberg.document import result_type, transform_value
+from harness.writing.iceberg.types import parse_type
+
+
+@dataclass(frozen=True, slots=True)
+class SpecColumn:
+    """One field of a partition spec. source: identity of the column."""
+
+    source: int
+    transform: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PositionDeletes:
+    """Pairs of the label of a data file and a position in it."""
+
+    label: str
+    pairs: frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vector:
+    """A deletion vector: the dead positions of one data file."""
+
+    label: str
+    target: str
+    positions: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EqualityDeletes:
+    """Rows equal to one of `rows` in the columns `keys` are dead; columns: those of the file."""
+
+    label: str
+    keys: tuple[int, ...]
+    columns: Columns
+    rows: tuple[Row, ...]
+
+
+File: TypeAlias = ModelFile | PositionDeletes | Vector | EqualityDeletes
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file in a snapshot. sequence: its data sequence number. partition: stored values in the spec's order."""
+
+    file: File
+    sequence: int
+    spec: int
+    partition: tuple[Any, ...]
+
+    @property
+    def scope(self) -> tuple[Any, ...]:
+        """The part that a delete shares with the files that it hits."""
+        return (self.spec, *map(identity_of, self.partition))
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A state of the table. files: by label. parent: the label of the snapshot before, if there is one."""
+
+    sequence: int
+    columns: Columns
+    files: Mapping[str, Entry]
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A branch or tag. commit: the label of its snapshot."""
+
+    kind: Literal["branch", "tag"]
+    commit: str
+
+
+_KINDS: Mapping[int, TableKind] = {1: "iceberg-1", 2: "iceberg-2", 3: "iceberg-3"}
+
+
+class IcebergModel(TableModel):
+    """An Iceberg table. Every commit needs a label (`as`); every delete file one (`label`) to be removed by."""
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.format = "iceberg"
+        self.version: int = table.get("format-version", 2)
+        self.columns = tuple(self.column(n, t) for n, t in table["schema"].items())
+        self.newest: dict[int, Field] = identities(self.columns)
+        self.specs: list[tuple[SpecColumn, ...]] = []
+        self._set_spec(table.get("partition-spec", []))
+        self.snapshots: dict[str, Snapshot] = {}
+        self.refs: dict[str, Ref] = {}
+        self.labels: frozenset[str] = frozenset()
+        self._sequence = 0
+
+    @property
+    def kind(self) -> TableKind:  # type: ignore[override]
+        return _KINDS[self.version]
+
+    @property
+    def spec(self) -> int:
+        """The id of the default partition spec."""
+        return len(self.specs) - 1
+
+    @property
+    def current(self) -> Snapshot:
+        """The snapshot that `main` is at; an empty one before the first commit."""
+        main = self.refs.get("main")
+        return Snapshot(0, self.columns, {}) if main is None else self.snapshots[main.commit]
+
+    def apply(self, operation: Mapping[str, Any]) -> None:
+        ((name, value),) = operation.items()
+        match name:
+            case "append" | "compact":
+                self._commit({"add" if k == "files" else k: v for k, v in value.items()})
+            case "overwrite":
+                self._commit({"add": value["files"], "as": value["as"], "remove": list(self.current.files)})
+            case "commit":
+                self._commit(value)
+            case "tag" | "branch":
+                self.refs[value["name"]] = Ref(name, value.get("at", self.refs["main"].commit))
+            case "set-ref":
+                self.refs[value["name"]] = Ref(value.get("kind", "branch"), value["at"])
+            case "expire":
+                del self.snapshots[value]
+            case "partition-spec":
+                self._set_spec(value)
+            case "upgrade":
+                self.version = value
+            case _:
+                self.columns = self.changed(name, value)
+                self.newest |= identities(self.columns)
+
+    def spelt(self, text: str) -> tuple[Type, bool]:
+        return parse_type(text)
+
+    def points(self) -> list[Selector]:
+        """Every snapshot, every branch and tag, and the current state."""
+        if not self.snapshots:
+            return [Selector()]
+        snapshots = [Selector("snapshot", label) for label in self.snapshots]
+        return [*snapshots, *(Selector("ref", name) for name in self.refs), Selector()]
+
+    def columns_at(self, at: Selector) -> Columns:
+        """Those of the snapshot; of a branch, and of the current state, those of now."""
+        match at.kind:
+            case "snapshot":
+                return self.snapshots[str(at.value)].columns
+            case "ref" if self.refs[str(at.value)].kind == "tag":
+                return self.snapshots[self.refs[str(at.value)].commit].columns
+            case _:
+                return self.columns
+
+    def rows(self, at: Selector) -> list[Row]:
+        columns = self.columns_at(at)
+        return [shown(columns, file.columns, row) for _, file, _, row in self.live(self.state(at))]
+
+    def hiding(self, at: Selector) -> frozenset[DeleteKind]:
+        return frozenset(kind for *_, kinds in self._judged(self.state(at)) for kind in kinds)
+
+    def state(self, at: Selector) -> Snapshot:
+        """The snapshot that a selector means."""
+        match at.kind:
+            case "snapshot":
+                return self.snapshots[str(at.value)]
+            case "ref":
+                return self.snapshots[self.refs[str(at.value)].commit]
+            case _:
+                return self.current
+
+    def live(self, snapshot: Snapshot) -> list[tuple[Entry, ModelFile, int, Row]]:
+        """The rows that no delete hits, with their file, its entry, and their position in it."""
+        return [(entry, file, place, row) for entry, file, place, row, kinds in self._judged(snapshot) if not kinds]
+
+    def _judged(self, snapshot: Snapshot) -> Iterator[tuple[Entry, ModelFile, int, Row, set[DeleteKind]]]:
+        """Every row of data files, with the kinds of delete that hit it."""
+        entries = list(snapshot.files.values())
+        for entry in entries:
+            if isinstance(entry.file, ModelFile):
+                for position, row in enumerate(entry.file.rows):
+                    yield entry, entry.file, position, row, set(self._hits(entry, entry.file, position, row, entries))
+
+    def _hits(
+        self, data: Entry, file: ModelFile, position: int, row: Row, entries: Sequence[Entry]
+    ) -> Iterator[DeleteKind]:
+        vectors = [e for e in entries if isinstance(e.file, Vector) and e.file.target == file.label]
+        for entry in entries:
+            match entry.file:
+                case Vector(target=target, positions=positions):
+                    if target == file.label and position in positions and entry.sequence >= data.sequence:
+                        yield "vectors"
+                case PositionDeletes(pairs=pairs):
+                    newer = entry.sequence >= data.sequence and entry.scope == data.scope
+                    if newer and not vectors and (file.label, position) in pairs:
+                        yield "position deletes"
+                case EqualityDeletes():
+                    newer = entry.sequence > data.sequence
+                    if newer and self._in_scope(entry, data) and self._equals_one(entry.file, file, row):
+                        yield "equality deletes"
+                case ModelFile():
+                    pass
+
+    def _in_scope(self, delete: Entry, data: Entry) -> bool:
+        is_global = all(c.transform == "void" for c in self.specs[delete.spec])
+        return is_global or delete.scope == data.scope
+
+    def _equals_one(self, delete: EqualityDeletes, file: ModelFile, row: Row) -> bool:
+        keys = [self._key(k, file.columns, row) for k in delete.keys]
+        return any(keys == [self._key(k, delete.columns, dead) for k in delete.keys] for dead in delete.rows)
+
+    def _key(self, key: int, columns: Columns, row: Row) -> Any:
+        """The value of a key column in its newest type; a file without the column has its default."""
+        there = identities(columns).get(key)
+        newest = self.newest[key]
+        if there is None:
+            return identity_of(newest.initial_default)
+        return identity_of(converted(there.type, newest.type, leaf(columns, row, key)))
+
+    # -- commits -------------------------------------------------------------------------------------------------------
+
+    def _commit(self, value: Mapping[str, Any]) -> None:
+        branch = None if value.get("stage") else value.get("branch", "main")
+        base = self.refs.get(branch or "main")
+        files = {} if base is None else dict(self.snapshots[base.commit].files)
+        if self.version > 1:
+            self._sequence += 1
+        sequence = self._sequence if self.version > 1 else 0
+        for label in value.get("remove", []):
+            del files[label]
+        kept = value.get("sequence-number", sequence)
+        data_sequence = self.snapshots[kept].sequence if isinstance(kept, str) else kept
+        for spec in value.get("add", []):
+            for file, spec_id, partition in self._written(spec, files):
+                self.labels |= {file.label}
+                number = data_sequence if isinstance(file, ModelFile) else sequence
+                files[file.label] = Entry(file, number, spec_id, partition)
+        self.labels |= {value["as"]}
+        parent = None if base is None else base.commit
+        self.snapshots[value["as"]] = Snapshot(sequence, self.columns, files, parent)
+        if branch is not None:
+            self.refs[branch] = Ref("branch", value["as"])
+
+    def _written(self, spec: Mapping[str, Any], files: Mapping[str, Entry]) -> list[tuple[File, int, tuple[Any, ...]]]:
+        spec_id = spec.get("spec-id", self.spec)
+        if "data" in spec:
+            rows = written(self._named(spec.get("columns")), spec["rows"])
+            file = ModelFile(spec["data"], self._named(spec.get("columns")), rows)
+            return [(file, spec_id, self._partition(spec, spec_id, file))]
+        if "position-deletes" in spec:
+            pairs = frozenset((label, position) for label, position in spec["position-deletes"])
+            (target, _), *_ = pairs
+            entry = self._entry(target, files)
+            return [(PositionDeletes(spec["label"], pairs), entry.spec, entry.partition)]
+        if "deletion-vectors" in spec:
+            several = len(spec["deletion-vectors"]) > 1
+            found: list[tuple[File, int, tuple[Any, ...]]] = []
+            for target, positions in spec["deletion-vectors"].items():
+                label = f"{spec['label']}.{target}" if several else spec["label"]
+                entry = self._entry(target, files)
+                found.append((Vector(label, target, frozenset(positions)), entry.spec, entry.partition))
+            return found
+        columns = self._named(spec["equality-deletes"])
+        deletes = EqualityDeletes(spec["label"], tuple(c.id for c in columns), columns, written(columns, spec["rows"]))
+        return [(deletes, spec_id, self._partition(spec, spec_id, None))]
+
+    def _named(self, names: Sequence[str] | None) -> Columns:
+        by_name = {f.name: f for f in self.columns}
+        return self.columns if names is None else tuple(by_name[n] for n in names)
+
+    def _entry(self, label: str, files: Mapping[str, Entry]) -> Entry:
+        """The entry of a file that a commit's deletes are for: among its own files, else in the newest snapshot."""
+        places = [files, *(s.files for s in reversed(self.snapshots.values()))]
+        return next(place[label] for place in places if label in place)
+
+    def _partition(self, spec: Mapping[str, Any], spec_id: int, file: ModelFile | None) -> tuple[Any, ...]:
+        parts = self.specs[spec_id]
+        if "partition" in spec:
+            return tuple(stored_value(self.partition_type(c), spec["partition"].get(c.name)) for c in parts)
+        if file is None or not parts:
+            return ()
+        return self.partition_of(spec_id, file.columns, file.rows[0])
+
+    def partition_type(self, column: SpecColumn) -> Type:
+        """The type of a partition value."""
+        return result_type(column.transform, self.newest[column.source].type)
+
+    def partition_of(self, spec_id: int, columns: Columns, row: Row) -> tuple[Any, ...]:
+        """The partition values of a row."""
+        types = identities(columns)
+        return tuple(
+            transform_value(c.transform, types[c.source].type, leaf(columns, row, c.source))
+            for c in self.specs[spec_id]
+        )
+
+    def _set_spec(self, entries: Sequence[Sequence[str]]) -> None:
+        self.specs.append(tuple(SpecColumn(column_at(self.columns, s).id, t, n) for s, t, n in entries))

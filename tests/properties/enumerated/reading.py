@@ -1,0 +1,167 @@
+"""Reads of small tables by every engine, held against the rows that they must have.
+
+Each read is planned; the oracle reads apart. A plan that was read with these rows already is not read
+again: what a version is after a checkpoint, it was before.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from packing import fingerprint, likeness, packed
+from scenario_text import dump
+
+from harness.engines.registry import find_engine
+from harness.metadata.plan.scan_plan import ScanPlan
+from harness.queries.sql import sql
+from harness.suite.oracle_engine import read_apart
+from harness.suite.scenarios.model import ResolvedSelector, Scenario
+from harness.table import Table, open_table
+
+ROOT = Path(__file__).parents[3]
+Rows: TypeAlias = Sequence[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """One read and what it must give. of: whose it is, for whoever reports. address: of the table.
+
+    names: of the columns that come. asked: columns that are asked for; None: all. counted: by SQL, `count(*)`.
+    earlier: whether this was read when it was new, so that the oracle, which plans anew, is not asked again.
+    """
+
+    of: Any
+    address: str
+    at: ResolvedSelector
+    names: Sequence[str]
+    rows: Rows
+    asked: Sequence[str] | None = None
+    where: str | None = None
+    counted: bool = False
+    earlier: bool = False
+
+    def problem(self, got: pa.Table, rows: Rows) -> str | None:
+        """How what was read differs from what there must be. rows: those of the table that are of this read."""
+        types = [pa.string() if name == "p" else pa.int32() for name in self.names]
+        found = got.select(got.column_names[: len(types)])
+        if found.column_names != list(self.names) or found.schema.types != types:
+            return f"columns {found.schema.to_string()!r}, expected {', '.join(self.names)}"
+        return difference(rows, self.rows)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What an engine read otherwise."""
+
+    read: Read
+    engine: str
+    problem: str
+
+
+def kept(name: str, scenario: Scenario) -> str:
+    """The file, below the repository, that is left of a scenario."""
+    place = ROOT / "build/repro" / f"{name}.yaml"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(dump(scenario), encoding="utf-8")
+    return str(place.relative_to(ROOT))
+
+
+def rows_of(table: pa.Table) -> Rows:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+def difference(got: Rows, expected: Rows) -> str | None:
+    """Rows that are missing and rows that there should not be; None: there are none."""
+    missing, more = Counter(expected) - Counter(got), Counter(got) - Counter(expected)
+    told = [f"{what} {sorted(rows.elements(), key=repr)}" for what, rows in (("lacks", missing), ("has", more)) if rows]
+    return ", ".join(told) or None
+
+
+@dataclass
+class Reading:
+    """What was read so far. engines: who reads: duckdb, oracle, spark. counts: of points, and of reads by engine."""
+
+    engines: Sequence[str]
+    counts: Counter[str] = field(default_factory=Counter)
+    _known: dict[object, Counter[tuple[Any, ...]]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        read = ", ".join(f"{engine}: {self.counts[engine]}" for engine in self.engines)
+        return f"{self.counts['points']} reads planned, those that differ read by {read}"
+
+    def failures(self, reads: Iterable[Read]) -> list[Failure]:
+        """What differs. Those of Spark, which reads many at once, come last."""
+        found: list[Failure] = []
+        groups: dict[object, list[tuple[Read, ScanPlan]]] = {}
+        table: tuple[str, Table] | None = None
+        for read in reads:
+            self.counts["points"] += 1
+            try:
+                if table is None or table[0] != read.address:
+                    table = read.address, open_table(read.address)
+                snapshot = table[1].snapshot(**read.at.arguments())
+                if read.counted:
+                    found += self._counted(read, sql("SELECT count(*) FROM t", {"t": snapshot}).fetchall())
+                    continue
+                plan = snapshot.plan(read.asked, read.where)
+                if self._is_new(read, plan):
+                    found += self._by("duckdb", read, plan)
+                    groups.setdefault(likeness(plan), []).append((read, plan))
+            except Exception as error:  # whatever a plan dies of is a finding
+                found.append(Failure(read, "duckdb", f"{type(error).__name__}: {error}"))
+            if "oracle" in self.engines and not read.earlier:
+                found += self._by_oracle(read)
+        if "spark" in self.engines:
+            found += [failure for group in groups.values() for failure in self._by_spark(group)]
+        return found
+
+    def _is_new(self, read: Read, plan: ScanPlan) -> bool:
+        """Tells whether no plan that reads the same was held against the same rows."""
+        key, rows = fingerprint(plan), Counter(read.rows)
+        if self._known.get(key) == rows:
+            return False
+        self._known[key] = rows
+        return True
+
+    def _by(self, engine: str, read: Read, plan: ScanPlan) -> list[Failure]:
+        if engine not in self.engines:
+            return []
+        return self._judged(engine, read, lambda: find_engine(engine).to_arrow(plan))
+
+    def _by_oracle(self, read: Read) -> list[Failure]:
+        at = {"snapshot_id": read.at.snapshot_id, "version": read.at.version}
+        return self._judged(
+            "oracle", read, lambda: read_apart(read.address, columns=read.asked, where=read.where, **at)
+        )
+
+    def _judged(self, engine: str, read: Read, look: Callable[[], pa.Table]) -> list[Failure]:
+        self.counts[engine] += 1
+        try:
+            got = look()
+            problem = read.problem(got, rows_of(got))
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+        return [] if problem is None else [Failure(read, engine, problem)]
+
+    def _counted(self, read: Read, got: Rows) -> list[Failure]:
+        problem = difference(got, [(len(read.rows),)])
+        return [] if problem is None else [Failure(read, "duckdb", f"count(*) {problem}")]
+
+    def _by_spark(self, group: Sequence[tuple[Read, ScanPlan]]) -> list[Failure]:
+        """The reads of plans that are alike, as one."""
+        if len(group) == 1:
+            return self._by("spark", *group[0])
+        try:
+            got = find_engine("spark").to_arrow(packed([plan for _, plan in group]))
+        except Exception:  # of one of them: by halves, it is found
+            middle = len(group) // 2
+            return [failure for half in (group[:middle], group[middle:]) for failure in self._by_spark(half)]
+        self.counts["spark"] += len(group)
+        own: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        for *row, owner in rows_of(got):
+            own[owner].append(tuple(row))
+        problems = [(read, read.problem(got, own[str(number)])) for number, (read, _) in enumerate(group)]
+        return [Failure(read, "spark", problem) for read, problem in problems if problem is not None]

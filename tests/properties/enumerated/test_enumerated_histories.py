@@ -1,0 +1,83 @@
+"""Every history of a few operations makes a table, each of whose snapshots reads as the model says.
+
+The smallest word that does not is what is reported: shorter words are read first, and of one length in the order of the
+alphabet.
+"""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from letters import empty
+from reading import Failure, Read, Reading, kept
+from tables import Built, begun, grown
+from words import ALPHABET, longer
+
+from harness.suite.scenarios.model import Expectation, Selector
+
+_AT_ONCE = 2000
+"""Tables that are there, and that Spark reads, at once."""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("kind", ALPHABET)
+def test_every_history_reads_as_the_model_says(kind, engines, tmp_path, pytestconfig, record_property) -> None:
+    length, reading = pytestconfig.getoption("--length"), Reading(engines)
+    models = {(): empty(kind)}
+    built = {(): begun(models[()], tmp_path)}
+    words = 0
+    try:
+        for size in range(1, length + 1):
+            steps = longer(models, kind)
+            models = {word: model for word, (model, _) in steps.items()}
+            parents, built, found = built, {}, []
+            for chunk in _chunks(list(steps)):
+                new = [grown(parents[word[:-1]], word, *steps[word], tmp_path) for word in chunk]
+                words += len(new)
+                found += reading.failures(read for table in new for read in _reads(table, is_last=size == length))
+                if size < length:
+                    built |= {table.word: table for table in new}
+                elif kind == "delta":
+                    for table in new:
+                        shutil.rmtree(table.address)
+            if found:
+                order = {word: i for i, word in enumerate(models)}
+                pytest.fail(_report(sorted(found, key=lambda failure: order[failure.read.of[0].word])))
+    finally:
+        record_property("read", f"{kind}: {words} histories of up to {size} operations, {reading}")
+
+
+def _chunks(words: list) -> Iterator[list]:
+    for start in range(0, len(words), _AT_ONCE):
+        yield words[start : start + _AT_ONCE]
+
+
+def _reads(built: Built, *, is_last: bool) -> Iterator[Read]:
+    """Every snapshot, and the table as it is now; where words go on, also by key, and counted."""
+    model, history = built.model, built.history
+    points = [point for point in model.points() if point.kind in ("snapshot", "version")]
+    for selector in [*points, Selector()]:
+        columns = model.columns_at(selector)
+        rows = [tuple(row[column.id] for column in columns) for row in model.rows(selector)]
+        now = {"of": (built, selector), "address": built.address, "at": history.resolve(selector)}
+        names = [column.name for column in columns]
+        yield Read(names=names, rows=rows, earlier=selector.value is not None, **now)
+    if not is_last:
+        found = [row[1:2] for row in rows if row[0] in (1, None)]
+        yield Read(names=["p"], rows=found, asked=["p"], where=f"{names[0]} = 1 OR {names[0]} IS NULL", **now)
+        yield Read(names=[], rows=rows, counted=True, **now)
+
+
+def _report(found: list[Failure]) -> str:
+    """The failure of the smallest word, and the scenario that shows it."""
+    read, engine, problem = found[0].read, found[0].engine, found[0].problem
+    built, selector = read.of
+    words = list(dict.fromkeys(failure.read.of[0].word for failure in found))
+    asked = None if read.asked is None else tuple(read.asked)
+    expected = Expectation(at=selector, columns=asked, where=read.where, rows=[list(row) for row in read.rows])
+    place = kept(f"{built.model.kind}-{'-'.join(built.word)}", built.scenario(expectations=(expected,)))
+    return (
+        f"{built.model.kind}: {', '.join(built.word)}: {engine} {problem}, at {selector.kind} {selector.value}"
+        f"\n{len(words)} words of {len(built.word)} operations differ; scenario: {place}"
+    )

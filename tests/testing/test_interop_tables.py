@@ -1,0 +1,47 @@
+"""Tables that the reference implementations wrote, and moved since: harness reads the rows that their writers read.
+
+They and their reads are in fixtures/interop, made by tests/interop/make_tables.py.
+"""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import harness
+from harness.suite.scenarios.loading import fixtures_directory
+
+PLACE = fixtures_directory() / "interop"
+TABLES = sorted(path.parent.relative_to(PLACE).as_posix() for path in PLACE.glob("*/*/expected.json"))
+
+
+def read(table: harness.Table, wanted: dict[str, Any], engine: str) -> pa.Table:
+    """Versions, snapshots and refs, or a range of changes."""
+    if (versions := wanted.get("changes")) is not None:
+        return table.changes(*versions, columns=wanted["columns"]).to_arrow(engine=engine)
+    return table.snapshot(**wanted["at"]).to_arrow(columns=wanted["columns"], engine=engine)
+
+
+def said(columns: list[str], rows: list[list[Any]]) -> list[str]:
+    """Rows as texts that can be sorted and compared, values that JSON has not as Python's text of them."""
+    return sorted(json.dumps(dict(zip(columns, row, strict=True)), default=str) for row in rows)
+
+
+def check(name: str, engine: str) -> None:
+    """Every read that the writer made gives harness the same rows."""
+    table = harness.open_table(str(PLACE / name / "table"))
+    for wanted in json.loads((PLACE / name / "expected.json").read_text(encoding="utf-8")):
+        rows = [list(row.values()) for row in read(table, wanted, engine).to_pylist()]
+        assert said(wanted["columns"], rows) == said(wanted["columns"], wanted["rows"]), f"{name} at {wanted}"
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "oracle"])
+@pytest.mark.parametrize("name", TABLES)
+def test_what_the_writer_reads_harness_reads(name: str, engine: str) -> None:
+    check(name, engine)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_the_writer_reads_harness_reads_on_spark(name: str, spark: Any) -> None:
+    check(name, "spark")
