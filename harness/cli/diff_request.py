@@ -139,7 +139,7 @@ class DiffOptions:
             "--tolerance",
             metavar="COLUMN=AMOUNT",
             help="Let values differ by so much: 0.01, 0.1%, 4 ulps, 500 ms; all floats: floats=1e-9; parts: s.x, "
-            "l.element, m.value. Needs --keys.",
+            "l.element, m.value.",
         ),
     ] = None
     schema_only: Annotated[bool, typer.Option("--schema-only", help="Compare names and types of columns alone.")] = (

@@ -16,7 +16,6 @@ from typing import TypeAlias
 import duckdb
 import pyarrow as pa
 
-from harness.diff.canonical import SignedZeros
 from harness.diff.hashing import (
     DAYS,
     DuckDBValue,
@@ -194,8 +193,6 @@ def close_pairs(
     right: pa.Table,
     pairs: Sequence[tuple[int, int]],
     tolerances: ColumnTolerances,
-    *,
-    signed_zeros: SignedZeros,
 ) -> dict[str, list[bool]]:
     """Return by column whether the values of each pair of rows are equal but for tolerances, which they are within."""
     if not tolerances or not pairs:
@@ -214,7 +211,7 @@ def close_pairs(
         stored, texts = connection.table("pairs").types, []
         for i, name in enumerate(names):
             types = [table.schema.field(name).type for table in (left, right)]
-            as_hashed = form(*types, signed_zeros=signed_zeros)
+            as_hashed = form(*types)
             values = [
                 DuckDBValue(f"{label}{i}", stored[place], plain(type_), as_hashed)
                 for label, place, type_ in zip("lr", (i, len(names) + i), types, strict=True)

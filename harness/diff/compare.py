@@ -5,7 +5,7 @@
     harness.compare(connection.sql("..."), spark.sql("..."))
 
 Small sides are compared as they are, by `harness.diff.exact`. Engines sum hashes of large ones, which find the
-differing rows (`harness.diff.buckets`). Only rows to show are fetched, and compared in the same way.
+differing rows (`harness.diff.by_hashes`). Only rows to show are fetched, and compared in the same way.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from harness.diff.buckets import partition_columns, total
-from harness.diff.by_hashes import LABELS, FoundRows, SideFailedError, asking, both, by_hashes, cheaper_first
-from harness.diff.canonical import SignedZeros
+from harness.diff.by_hashes import LABELS, FoundRows, SideFailedError, asking, both, by_hashes, cheaper_first, total
 from harness.diff.closeness import MOST_ROWS, paired
 from harness.diff.exact import FINDINGS, Rules, TypesRule
 from harness.diff.hashing import form
@@ -31,7 +29,7 @@ from harness.diff.result import ComparisonResult, SideInfo
 from harness.diff.schemas import compare_schemas
 from harness.diff.sides import Hashing, Side, in_engine, narrowed_side, reconciled, recorded_rows
 from harness.diff.sources import usual_engines
-from harness.diff.spread import by_columns, by_key
+from harness.diff.spread import by_columns, by_key, partition_columns
 from harness.diff.tolerances import Tolerance, parsed
 from harness.errors import RequestError, UnknownColumnError, UnsupportedError
 from harness.metadata.model.arguments import checked
@@ -64,12 +62,10 @@ def compare(
     tolerance: Mapping[str, Tolerance | str | float | Decimal] | None = None,
     exclude: Sequence[str] = (),
     types: TypesRule | None = None,
-    signed_zeros: SignedZeros = "distinct",
     schema_only: bool = False,
     max_rows: int = 100,
     names: Sequence[str] | None = None,
     few: int = FEW,
-    allowances: Mapping[str, Tolerance] | None = None,
 ) -> ComparisonResult:
     """All differences of two sides: of schemas, of rows as multisets, and of outcomes, where only one side fails.
 
@@ -97,19 +93,17 @@ def compare(
         spark: the session for planned tables on Spark; None: `harness.spark_session()`.
         tolerance: by column or part of a column, such as `s.x`, `l.element` or `m.value`, or for all `floats`, the
             distance at which values pass as equal: a number, or a text such as `0.1%`, `4 ulps`, or `500 ms`, with
-            ` because REASON` behind it for reports. Needs keys.
+            ` because REASON` behind it for reports. Without keys, rows are paired by all other columns, and among rows
+            that agree in these in the order of their values, if both sides have as many rows, at most 2 million. A
+            `Query` brings the tolerances that follow from its text.
         exclude: columns, and fields of structs such as `s.x`, to leave out on both sides.
         types: whether differences of types by which values can still be compared pass, `by_value`, or not, `exact`;
             None: they pass beside a file, a table of another database, or rows of another project's reader.
-        signed_zeros: whether -0.0 is another value than 0.0, `distinct`, or not, `equal`.
         schema_only: compare names and types of columns, and read no rows.
         max_rows: how many differing rows to show at most. All are counted.
         names: what to call the sides in reports.
         few: sides of at most so many rows are fetched and compared as they are; of larger ones, only rows that differ
             are, found by hashes of 128 bits that the engines compute.
-        allowances: as tolerances, and without keys too: rows are then paired by all other columns, and among rows that
-            agree in these in the order of their values. A `Query` brings those that follow from its text. Sides of more
-            than 2 million rows without keys have none.
 
     Raises:
         RequestError: a side is nothing that can be compared, a column is missing, several rows have one key, or an
@@ -119,7 +113,6 @@ def compare(
     rules = Rules(
         keys=tuple(keys),
         max_rows=max_rows,
-        signed_zeros=signed_zeros,
         few=few,
         tolerance=parsed(tolerance or {}),
         exclude=tuple(exclude),
@@ -131,7 +124,7 @@ def compare(
     for opening in openings:
         opening.check()
     with ExitStack() as resources:
-        return _Run(openings, rules, resources, columns, allowances or {}).comparison()
+        return _Run(openings, rules, resources, columns).comparison()
 
 
 @dataclass(slots=True)
@@ -142,7 +135,6 @@ class _Run:
     rules: Rules
     resources: ExitStack
     columns: Sequence[str] | None
-    allowances: Mapping[str, Tolerance]
     _partitions: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """The partition columns of each side that is a planned table."""
     _names: dict[int, list[str]] = field(default_factory=lambda: {0: [], 1: []})
@@ -152,11 +144,25 @@ class _Run:
         sides = None
         try:
             sides = self._narrowed(self._opened())
-            found = self._compared(*sides, self.rules)
-            if found.equal and not self.allowances:
+            schema, columns = compare_schemas(sides[0].schema, sides[1].schema, by_value=self._by_value)
+            _check_keys(self.rules.keys, columns, sides)
+            sides = reconciled(sides, columns)
+            close = self._close(sides, columns)
+            whole = ComparisonResult(
+                left=sides[0].info,
+                right=sides[1].info,
+                columns=columns,
+                keys=self.rules.keys,
+                schema=schema,
+                schema_only=self.rules.schema_only,
+            )
+            if self.rules.schema_only:
+                return self._described(whole, self.rules)
+            first = self.rules if self.rules.keys else replace(self.rules, tolerance={})
+            found = self._compared(whole, sides, first)
+            if found.equal or close.tolerance == first.tolerance:
                 return found
-            allowed = self._allowed(sides, found.columns)
-            return found if found.equal or not allowed else self._within(allowed, sides, found)
+            return self._compared(whole, sides, close) if close.keys else self._within(close, sides, found)
         except SideFailedError as failed:
             return self._outcome(failed, sides)
 
@@ -216,8 +222,9 @@ class _Run:
         ]
         return found[0], found[1]
 
-    def _described(self, rules: Rules, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return a line for each difference that passes, and for the columns of which only some fields are compared."""
+    def _described(self, found: ComparisonResult, rules: Rules) -> ComparisonResult:
+        """Add a line for each difference that passes, and for the columns of which only some fields are compared."""
+        columns = found.columns
         inside = [
             (column, text)
             for text in self.columns or ()
@@ -229,24 +236,12 @@ class _Run:
             f"compared of {column}: {', '.join(text for name, text in inside if name == column)}"
             for column in dict.fromkeys(name for name, _ in inside)
         ]
-        return (*rules.described(columns), *lines)
+        return replace(found, relaxations=(*rules.described(columns), *lines))
 
-    def _compared(self, left: Side, right: Side, rules: Rules) -> ComparisonResult:
-        schema, columns = compare_schemas(left.schema, right.schema, by_value=self._by_value)
-        _check_keys(rules.keys, columns, (left, right))
-        whole = ComparisonResult(
-            left=left.info,
-            right=right.info,
-            columns=columns,
-            keys=rules.keys,
-            schema=schema,
-            relaxations=self._described(rules, columns),
-            schema_only=rules.schema_only,
-        )
-        sides = reconciled((left, right), columns)
+    def _compared(self, whole: ComparisonResult, sides: tuple[Side, Side], rules: Rules) -> ComparisonResult:
+        """Add the differences of rows to a comparison."""
+        columns = whole.columns
         rules = rules.resolved(columns, sides[0].schema, sides[1].schema)
-        if rules.schema_only:
-            return whole
         partitions = self._partitions.get(0) or self._partitions.get(1, ())
         group_by = tuple(name for name in partitions if name in columns)
         small = self._small(sides, columns)
@@ -261,11 +256,10 @@ class _Run:
         infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
         plans, rows, files = (sides[0].plan, sides[1].plan), difference.rows, None
         if rows and plans != (None, None):
-            zeros = rules.signed_zeros
             with phase("finding the files of differing rows"):
-                rows, files = with_origins(difference, shown, columns, plans, keys=keys, signed_zeros=zeros)
+                rows, files = with_origins(difference, shown, columns, plans, keys=keys)
         is_known = bool(keys and difference.differing)
-        return replace(
+        found_rows = replace(
             whole,
             left=infos[0],
             right=infos[1],
@@ -277,55 +271,45 @@ class _Run:
             by_file=files,
             **{name: getattr(difference, name) for name in FINDINGS},
         )
+        return self._described(found_rows, rules)
 
-    def _allowed(self, sides: tuple[Side, Side], columns: Sequence[str]) -> dict[str, Tolerance]:
-        """The allowances by name of a column that has no tolerance and is no key."""
+    def _close(self, sides: tuple[Side, Side], columns: Sequence[str]) -> Rules:
+        """Return the rules with the tolerances that follow from queries, of columns without a tolerance.
+
+        Raises:
+            RequestError: a tolerance is of no compared column, or does not fit its values.
+        """
+        own = self.rules.resolved(columns, sides[0].schema, sides[1].schema).tolerances
+        taken = {*self.rules.keys, *(name for name, parts in own.items() if () in parts)}
+        floats = [n for n in columns if all(pa.types.is_floating(side.schema.field(n).type) for side in sides)]
         queries = {name: each for opening in self.openings[::-1] for name, each in opening.allowances().items()}
-        floats = _floats(sides, columns)
-        found = {name: each for name, each in queries.items() if name in floats} | dict(self.allowances)
-        tolerances = self.rules.resolved(columns, sides[0].schema, sides[1].schema).tolerances
-        taken = {*self.rules.keys, *(name for name, parts in tolerances.items() if () in parts)}
-        allowed = {name: each for name, each in found.items() if name not in taken}
-        self._widened(allowed).resolved(columns, sides[0].schema, sides[1].schema)
-        return allowed
-
-    def _widened(self, allowed: Mapping[str, Tolerance]) -> Rules:
-        """Return the rules with allowances as tolerances."""
+        allowed = {name: each for name, each in queries.items() if name in floats and name not in taken}
         return replace(self.rules, tolerance={**self.rules.tolerance, **allowed})
 
-    def _within(
-        self, allowed: Mapping[str, Tolerance], sides: tuple[Side, Side], found: ComparisonResult
-    ) -> ComparisonResult:
-        """The comparison within allowances; the one that was found where rows cannot be paired."""
-        rules = self.rules
-        widened = self._widened(allowed)
-        if rules.keys:
-            return self._compared(*sides, widened)
-        close = widened.resolved(found.columns, sides[0].schema, sides[1].schema).tolerances
-        if found.left.rows != found.right.rows or (found.left.rows or 0) > MOST_ROWS:
+    def _within(self, close: Rules, sides: tuple[Side, Side], found: ComparisonResult) -> ComparisonResult:
+        """The comparison within tolerances without keys; the one that was found where rows cannot be paired.
+
+        Raises:
+            RequestError: a tolerance is given, and there are too many rows to pair them.
+        """
+        if found.left.rows != found.right.rows:
             return found
+        if (found.left.rows or 0) > MOST_ROWS:
+            if self.rules.tolerance:
+                raise RequestError(
+                    f"Cannot use a tolerance without keys for more than {MOST_ROWS:,} rows: give keys",
+                    options=("keys",),
+                )
+            return found
+        resolved = close.resolved(found.columns, sides[0].schema, sides[1].schema)
         heads = both(sides, "fetching rows of the {} side", lambda side: side.head(found.columns, MOST_ROWS))
-        pairs = paired(*heads, close)
+        pairs = paired(*heads, resolved.tolerances)
         if pairs is None:
             return found
         (left, right), keys = pairs
-        second = compare(
-            left,
-            right,
-            keys=keys,
-            max_rows=rules.max_rows,
-            signed_zeros=rules.signed_zeros,
-            few=rules.few,
-            tolerance=allowed,
-            types="by_value" if self._by_value else "exact",
-        )
-        return replace(
-            second,
-            left=found.left,
-            right=found.right,
-            schema=found.schema,
-            relaxations=self._described(widened, found.columns),
-        )
+        second = compare(left, right, keys=keys, max_rows=close.max_rows, few=close.few, tolerance=close.tolerance)
+        second = replace(second, left=found.left, right=found.right, schema=found.schema)
+        return self._described(second, close)
 
     @property
     def _by_value(self) -> bool:
@@ -445,11 +429,6 @@ def _many(side: Side, few: int) -> bool:
     if side.plan.equality_deletes or side.plan.position_deletes:
         return False
     return (recorded_rows(side) or 0) > few
-
-
-def _floats(sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns that hold floats on both sides."""
-    return tuple(n for n in columns if all(pa.types.is_floating(side.schema.field(n).type) for side in sides))
 
 
 def _count(side: Side, few: int) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
-from harness.diff.canonical import CanonicalRow, SignedZeros, canonical_rows, order_key
+from harness.diff.canonical import CanonicalRow, canonical_rows, order_key
 from harness.diff.closeness import ColumnTolerances, Line, LineKind, close_pairs, line_of
 from harness.diff.parts import differing_parts, is_nested
 from harness.diff.paths import ColumnPath, find, float_texts, is_in_key, suggestion, type_at
@@ -145,7 +145,7 @@ def _paired(sides: _Sides) -> Difference:
     }
     pairs = list(unequal.values())
     if rules.tolerances:
-        close = close_pairs(sides.left, sides.right, pairs, rules.tolerances, signed_zeros=rules.signed_zeros)
+        close = close_pairs(sides.left, sides.right, pairs, rules.tolerances)
         never = [False] * len(pairs)
         passed = zip(*(close.get(name, never) for name in sides.columns), strict=True)
         sides = replace(sides, passed=dict(zip(pairs, passed, strict=True)))
@@ -308,7 +308,7 @@ def _fields(value: Any, type_: pa.DataType) -> list[Hashable]:
 
 def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
     """The index of each key's row. Raises RequestError: several rows have a key."""
-    rows = canonical_rows(table, rules.keys, signed_zeros=rules.signed_zeros)
+    rows = canonical_rows(table, rules.keys)
     places = {row: i for i, row in enumerate(rows)}
     if len(places) < len(rows):
         several = {row: count for row, count in Counter(rows).items() if count > 1}
@@ -352,7 +352,6 @@ class Rules:
 
     keys: tuple[str, ...]
     max_rows: int
-    signed_zeros: SignedZeros
     few: int
     tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
@@ -361,21 +360,13 @@ class Rules:
     tolerances: ColumnTolerances = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuses rules that contradict each other: a negative number, or something that needs keys."""
+        """Refuses a negative number, a tolerance of a key, and a column that is excluded and used too."""
         if self.max_rows < 0 or self.few < 0:
             raise RequestError(f"Invalid max_rows {self.max_rows} or few {self.few}: expected no negative number")
-        for name, value, known in (
-            ("signed_zeros", self.signed_zeros, get_args(SignedZeros)),
-            ("types", self.types, (None, *get_args(TypesRule))),
-        ):
-            if value not in known:
-                expected = " or ".join(each for each in known if each is not None)
-                raise RequestError(f"Invalid {name} {value!r}: expected {expected}", options=(name,))
+        if self.types not in (None, *get_args(TypesRule)):
+            expected = " or ".join(get_args(TypesRule))
+            raise RequestError(f"Invalid types {self.types!r}: expected {expected}", options=("types",))
         for column in self.tolerance:
-            if not self.keys:
-                raise RequestError(
-                    f"Cannot use a tolerance of {column!r} without keys: rows are paired by keys", options=("keys",)
-                )
             if column in self.keys:
                 raise RequestError(f"Cannot use a tolerance of {column!r}: it is a key, by which rows are paired")
         for column in self.exclude:
@@ -427,7 +418,6 @@ class Rules:
             left.slice(i, 1).combine_chunks(),
             right.slice(j, 1).combine_chunks(),
             self.tolerances.get(column, {}),
-            signed_zeros=self.signed_zeros,
         )
 
     def difference(self, left: pa.Table, right: pa.Table, columns: Sequence[str]) -> Difference:
@@ -435,6 +425,6 @@ class Rules:
 
         Raises RequestError: several rows have one key; UnsupportedError: a column's type cannot be compared.
         """
-        lefts, rights = (canonical_rows(table, columns, signed_zeros=self.signed_zeros) for table in (left, right))
+        lefts, rights = (canonical_rows(table, columns) for table in (left, right))
         sides = _Sides(self, left, right, tuple(columns), lefts, rights)
         return _paired(sides) if self.keys else _counted(sides)

@@ -15,9 +15,9 @@ import pyarrow as pa
 from harness.diff.closeness import MOST_ROWS
 from harness.diff.compare import compare
 from harness.diff.opening import Query, SideOpening, engine_version
-from harness.diff.paths import float_texts, is_inside
+from harness.diff.paths import is_inside
 from harness.diff.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, entry_of
-from harness.diff.tolerances import FLOATS, Tolerance, each_float
+from harness.diff.tolerances import FLOATS
 from harness.engines.spark.transpile.parser import to_duckdb
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.snapshot import Snapshot
@@ -59,32 +59,39 @@ class QueryRun:
     def _compared(
         self, query: QueryFile, asked: Query, left: pa.Table | HarnessError, right: pa.Table | HarnessError
     ) -> tuple[ComparisonResult, str | None]:
-        """The comparison, and the allowances where it is equal because of them alone."""
+        """The comparison, and the tolerances where it is equal because of them alone."""
         has_two_texts = self.dialect == "spark" and self.engines[0] != self.engines[1]
-        allowances: dict[str, Tolerance] = {}
+        tolerance = dict(query.tolerance)
         if isinstance(left, pa.Table) and isinstance(right, pa.Table):
             if self.dialect != "duckdb" and len(left.schema) == len(right.schema):
                 right = right.rename_columns(left.column_names)  # columns without a name are called otherwise
-            floats = [field.name for field in left.schema if pa.types.is_floating(field.type)]
-            own = query.tolerance
-            given = own if FLOATS in left.column_names else each_float(own, float_texts(left.schema))
-            allowed = asked.allowances(left.column_names)
-            allowances = {n: allowed[n] for n in floats if n in allowed} | ({} if query.keys else dict(given))
+            if FLOATS not in tolerance or FLOATS in left.column_names:
+                untouched = {*tolerance, *query.keys, *query.exclude}
+                allowed = asked.allowances(left.column_names)
+                floats = _floats(left) & _floats(right) - untouched
+                tolerance |= {name: each for name, each in allowed.items() if name in floats}
         found = compare(
             left,
             right,
             keys=query.keys,
             engines=self.engines,
-            tolerance=query.tolerance if query.keys else {},
+            tolerance=tolerance,
             exclude=query.exclude,
             types="by_value" if has_two_texts else None,  # each engine gives types of its own
             max_rows=self.max_rows,
             names=[f"{query.name} on {engine_version(engine)}" for engine in self.engines],
-            allowances=allowances,
         )
         columns = [each.column for each in found.by_column if each.allowed]
-        used = sorted(name for name in allowances if any(name == c or is_inside(name, c) for c in columns))
-        return found, "; ".join(f"{name} within {allowances[name]}" for name in used) if found.equal and used else None
+        used = sorted(
+            name for name in tolerance if name == FLOATS or any(name == c or is_inside(name, c) for c in columns)
+        )
+        if not (found.equal and columns):
+            return found, None
+        return found, "; ".join(f"{name} within {tolerance[name]}" for name in used)
+
+
+def _floats(rows: pa.Table) -> set[str]:
+    return {field.name for field in rows.schema if pa.types.is_floating(field.type)}
 
 
 def _rows(result: object) -> pa.Table | HarnessError:

@@ -360,7 +360,7 @@ class QueryFile:
     """A query, and how its results are compared.
 
     name: for reports. text: in the dialect of the batch. keys: by which rows are paired; empty: by none. tolerance,
-    exclude: as for `harness.compare`; a tolerance needs no keys.
+    exclude: as for `harness.compare`.
     """
 
     name: str

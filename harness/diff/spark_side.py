@@ -71,8 +71,8 @@ def _not_null(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
             return _call(gateway, "whole", value.column)
         case forms.Ticks(split=False), _ if _divisor(value.stored, value.logical) == 1:
             return _call(gateway, "whole", value.column)
-        case forms.Float(signed_zeros=zeros), _:
-            return _call(gateway, "real" if zeros == "distinct" else "realWithOneZero", value.column)
+        case forms.Simple.FLOAT, _:
+            return _call(gateway, "real", value.column)
         case forms.Simple.BYTES, spark.StringType() | spark.BinaryType() if not _is_uuid(value.logical):
             return _call(gateway, "secondOfBytes" if lane else "firstOfBytes", value.column)
         case forms.Number(scale=scale, digits=forms.Digits.NARROW), spark.DecimalType():
@@ -91,8 +91,8 @@ def _described(form: forms.HashForm, stored: spark.DataType, logical: pa.DataTyp
             return "N"
         case forms.Simple.WHOLE:
             return "W"
-        case forms.Float(signed_zeros=zeros):
-            return "F" if zeros == "distinct" else "Z"
+        case forms.Simple.FLOAT:
+            return "F"
         case forms.Number(scale=scale, digits=digits):
             return f"D{scale},{_DIGITS[digits]};"
         case forms.Ticks(base=base, split=split):

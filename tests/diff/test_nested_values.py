@@ -208,9 +208,8 @@ WRONG = {
         "a tolerance of 'nosuch'",
     ),
     "keys": ({"keys": ["K"]}, "Cannot pair rows by 'K'.*did you mean 'k'"),
-    "allowance": ({"allowances": {"nosuch": "1"}}, "'nosuch'"),
+    "tolerance-without-keys": ({"tolerance": {"nosuch": "1"}}, "a tolerance of 'nosuch'"),
     "engine": ({"engines": ("duckdb", "sparkk")}, "sparkk"),
-    "signed-zeros": ({"signed_zeros": "equall"}, "equall"),
 }
 
 

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from harness.diff.compare import compare
@@ -147,7 +148,6 @@ def test_values_within_lists_are_not_converted(left: object, right: object) -> N
 
 ROWS = pa.table({"k": [1], "v": [1.0], "t": ["a"], "l": [[1.0]]})
 WRONG = {
-    "tolerance-without-keys": ({"tolerance": {"v": Tolerance(Decimal(1))}}, "without keys"),
     "tolerance-of-a-key": ({"tolerance": {"k": Tolerance(Decimal(1))}, "keys": ["k"]}, "it is a key"),
     "tolerance-of-nothing": ({"tolerance": {"x": Tolerance(Decimal(1))}, "keys": ["k"]}, "a tolerance of 'x'"),
     "tolerance-of-text": ({"tolerance": {"t": Tolerance(Decimal(1))}, "keys": ["k"]}, "no numbers or times"),
@@ -176,6 +176,33 @@ def test_a_tolerance_of_floats_is_for_all_of_them_but_named_ones() -> None:
         "n": (1, 0),
     }
     assert found.relaxations == ("tolerance of all floats: 0.5", "tolerance of c: 0.1")
+
+
+@pytest.mark.parametrize("floats", [{"v": 0.5}, {"floats": 0.5}], ids=["column", "floats"])
+def test_rows_without_keys_are_paired_by_their_other_columns(floats: dict) -> None:
+    left = pa.table({"g": ["a", "a", "b"], "v": [1.0, 2.0, 3.0]})
+    right = pa.table({"g": ["b", "a", "a"], "v": [3.25, 2.25, 1.25]})
+    found = both_ways(left, right, tolerance=floats)
+    assert (found.equal, found.allowed, found.keys) == (True, 3, ("g", "place among equal rows"))
+    assert len(found.relaxations) == 1
+    assert both_ways(left, left, tolerance=floats).relaxations == ()
+    assert both_ways(left, pa.table({"g": ["a", "a", "b"], "v": [1.0, 2.0, 4.0]}), tolerance=floats).changed == 1
+    fewer = both_ways(left, right.slice(1), tolerance=floats)
+    assert (fewer.only_left, fewer.only_right, fewer.relaxations) == (3, 2, ())
+
+
+def test_many_rows_are_paired_by_keys_alone() -> None:
+    numbers = pa.array(range(2_000_001), pa.float64())
+    left, right = pa.table({"v": numbers}), pa.table({"v": pc.add(numbers, 0.25)})
+    with pytest.raises(RequestError, match="without keys for more than 2,000,000 rows: give keys"):
+        compare(left, right, tolerance={"v": 0.5}, max_rows=0)
+
+
+def test_a_tolerance_of_a_converted_column_is_one_of_floats() -> None:
+    left, right = pa.table({"k": [1, 2], "v": [10, 20]}), pa.table({"k": [1, 2], "v": [10.25, 21.0]})
+    for how in ({"keys": ["k"]}, {}):
+        found = both_ways(left, right, types="by_value", tolerance={"v": "0.5"}, **how)
+        assert (found.changed, found.allowed) == (1, 1)
 
 
 def test_a_column_called_floats_has_its_own_tolerance() -> None:
