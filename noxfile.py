@@ -262,7 +262,8 @@ def tests_external(session: nox.Session) -> None:
     """Tests that need servers, processes or packages, by part. Run a part if its subject changes.
 
     browser: HTML reports and the site in a Chromium or Chrome without a network.
-    stores: tables in servers of S3 (moto), Azure (azurite) and Google Cloud (fake-gcs-server).
+    stores: tables in servers of S3 (moto), Azure (azurite-blob) and Google Cloud (fake-gcs-server). The latter two are
+    on the PATH, or HARNESS_AZURITE and HARNESS_FAKE_GCS name them. With HARNESS_S3A=1 Spark reads too.
     catalogs: tables by name on servers of PyIceberg's catalogs. `-- catalogs --histories 500 --seed 7` draws others,
     `--store s3` keeps their tables in a store, for which Spark fetches some 700 MB.
     cluster: reads by Spark executors in processes of their own.
@@ -327,7 +328,7 @@ def _jobs(session: nox.Session, rest: Sequence[str]) -> None:
 
 
 def _datafusion(session: nox.Session, rest: Sequence[str]) -> None:
-    package = "tests/engines/datafusion_engine"
+    package = "programs/datafusion_engine"
     path = _beside(session, "datafusion==55.*", f"./{package}", "--no-deps")
     _pytest(session, *_ONE, "-m", "external", package, posargs=rest, PYTHONPATH=path)
 
@@ -337,7 +338,7 @@ def interop(session: nox.Session) -> None:
     """The parts iceberg, delta (reference implementations) and corpus (real tables). Run them if a format changes.
 
     Apache Iceberg and Delta Lake write and harness reads, and the other way round; their jars come from Maven Central.
-    The corpus is skipped if HARNESS_CORPUS names no directory.
+    HARNESS_CORPUS names the directory of real tables (default ../shared/corpus); without it the corpus is skipped.
     """
     _install(session)
     parts, rest = _parts(session, ["iceberg", "delta", "corpus"])
@@ -424,45 +425,31 @@ def _has(session: nox.Session, tool: str) -> bool:
 _REPORTS = {"text": "txt", "junit": "xml", "html": "html", "json": "json", "markdown": "md"}
 
 
-def _matrix(session: nox.Session, rest: Sequence[str]) -> None:
-    """Run every scenario on every reader that can be installed.
-
-    Fails if a reader fails, or no longer fails, against the list in tests/suite/readers-fail.txt. Writes the list
-    again.
-    """
+def _run(session: nox.Session, rest: Sequence[str]) -> None:
+    """Run every scenario on every reader that can be installed, and list the changes since the last run here."""
     _install(session)
     session.run("python", "-m", "harness.suite.readers", ".nox/readers", silent=True, stderr=None)
-    known = ["--xfails", "tests/suite/expected-failures.txt"]
-    place = Path("build", "matrix")
+    place = Path("build", "suite")
     place.mkdir(parents=True, exist_ok=True)
-    files = {kind: place / f"matrix.{ending}" for kind, ending in _REPORTS.items()}
-    earlier = place / "earlier.json"
-    if files["json"].exists():
-        files["json"].replace(earlier)
-    reports = [word for file in files.values() for word in ("--output", str(file))]
-    # Red cells are what this is for.
+    files = {kind: place / f"run.{ending}" for kind, ending in _REPORTS.items()}
+    reports = [word for file in files.values() for word in ("-o", str(file))]
     failing = place / "failing.txt"
-    run = ["harness", "scenarios", "run", "--engines", "all", "--exit-zero", "--write-xfails", str(failing)]
-    session.run(*run, *known, *reports, *rest, env={"HARNESS_READERS": ".nox/readers"})
-    before = [str(earlier)] if earlier.exists() else []
-    session.run("harness", "scenarios", "site", str(files["json"]), *before, str(place / "site"))
+    earlier = failing.read_text("utf-8") if failing.exists() else None
+    known = ["--xfails", "tests/suite/expected-failures.txt", "--write-xfails", str(failing)]
+    run = ["harness", "scenarios", "run", "--engines", "all", "--exit-zero", *known, *reports, *rest]
+    session.run(*run, env={"HARNESS_READERS": ".nox/readers"})
     print(files["text"].read_text("utf-8"))
-    write_matrix(files["markdown"].read_text("utf-8"))
+    write_table(files["markdown"].read_text("utf-8"))
     session.run("python", "programs/documentation/tables.py")  # the scores in the README
-    if changed := write_failing(failing.read_text("utf-8"), Path("tests", "suite", "readers-fail.txt")):
-        session.error("\n".join(["Readers fail, or no longer fail:", *changed]))
+    if earlier is not None:
+        print(*changed_failures(earlier, failing.read_text("utf-8")), sep="\n")
 
 
-def write_failing(found: str, known: Path) -> list[str]:
-    """Writes the list of what readers fail, with reasons of a line, and gives the reads that changed since the last."""
-    title = "# The reads of released readers that are FAIL or ERROR in the last run of `nox -s readers -- matrix`.\n"
-    lines = [f"{line[:150].rstrip()}\n" for line in sorted(found.splitlines())]
-    before = set(known.read_text("utf-8").splitlines(keepends=True)) if known.exists() else set()
-    names = [{line.partition("  # ")[0] for line in each if "::" in line} for each in (lines, before)]
-    known.write_text("".join([title, *lines]), "utf-8")
-    return [f"fails: {name}" for name in sorted(names[0] - names[1])] + [
-        f"no longer fails: {name}" for name in sorted(names[1] - names[0])
-    ]
+def changed_failures(earlier: str, later: str) -> list[str]:
+    """Return a line for each scenario and reader of only one of two lists that `--write-xfails` wrote."""
+    before, after = ({line.partition("  # ")[0] for line in text.splitlines()} for text in (earlier, later))
+    new = [f"fails: {name}" for name in sorted(after - before)]
+    return new + [f"no longer fails: {name}" for name in sorted(before - after)]
 
 
 def _writers(session: nox.Session, rest: Sequence[str]) -> None:
@@ -480,17 +467,17 @@ def _writers(session: nox.Session, rest: Sequence[str]) -> None:
         session.run("python", script, "check", place)
 
 
-def write_matrix(matrix: str) -> None:
-    """Puts the matrix into its page, between two marks."""
-    page = Path("docs/suite/matrix.md")
-    before, start, rest = page.read_text("utf-8").partition("<!-- matrix: written by `nox -s readers -- matrix` -->\n")
-    _, end, after = rest.partition("<!-- end of matrix -->\n")
+def write_table(table: str) -> None:
+    """Write the table of features by reader into its page, between two marks."""
+    page = Path("docs/suite/readers.md")
+    before, start, rest = page.read_text("utf-8").partition("<!-- run: written by `nox -s readers -- run` -->\n")
+    _, end, after = rest.partition("<!-- end of run -->\n")
     if not end:
-        raise ValueError(f"{page} has no marks for the matrix")
-    page.write_text(f"{before}{start}{matrix.strip()}\n{end}{after}", "utf-8")
+        raise ValueError(f"{page} has no marks for the table")
+    page.write_text(f"{before}{start}{table.strip()}\n{end}{after}", "utf-8")
 
 
-def _suite(session: nox.Session, rest: Sequence[str]) -> None:
+def _data(session: nox.Session, rest: Sequence[str]) -> None:
     """Write the suite as data to /tmp/reader-suite, the place that its tables name, and its archive to build/suite."""
     _install(session)
     place = Path("/tmp/reader-suite")
@@ -529,18 +516,18 @@ def _backtest(session: nox.Session, rest: Sequence[str]) -> None:
 
 @nox.session
 def readers(session: nox.Session) -> None:
-    """Other readers and writers: native, matrix, suite, backtest or writers. Run the one that you need.
+    """Other readers and writers: native, run, data, backtest or writers. Run the one that you need.
 
     native DIR: build the readers in Go, Java and Rust whose tools are here, in .nox/readers or DIR.
-    matrix: every scenario on every reader that can be installed, in build/matrix (a site too) and docs/suite/matrix.md.
-    suite: all scenarios as data in /tmp/reader-suite, and their archive in build/suite.
+    run: every scenario on every reader that can be installed, in build/suite and docs/suite/readers.md.
+    data: all scenarios as data in /tmp/reader-suite, and their archive in build/suite.
     backtest ID ...: real wrong-row bugs, each looked for in the release that has it; all bugs without an ID.
     writers NAME ...: unusual tables by other writers, in build/written, and the findings of `harness check` on them.
     """
     programs = {
         "native": _native,
-        "matrix": _matrix,
-        "suite": _suite,
+        "run": _run,
+        "data": _data,
         "backtest": _backtest,
         "writers": _writers,
     }

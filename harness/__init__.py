@@ -40,7 +40,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # importing typing takes 15 ms, in which Ctrl-C would be a traceback of the command
 if TYPE_CHECKING:
-    from harness.connections.connection import Connection, attach, connect
+    from harness.connections.connection import Connection, attach, connect, detach
     from harness.diff.compare import compare
     from harness.diff.opening import Query
     from harness.diff.result import ComparisonResult
@@ -71,13 +71,12 @@ if TYPE_CHECKING:
     from harness.metadata.catalogs.warehouse import open_warehouse
     from harness.metadata.plan.scan_plan import ScanPlan
     from harness.planned import open_plan
-    from harness.queries.sql import release, sql
-    from harness.slices.pulling import Pulled, pull, refresh
+    from harness.queries.sql import sql
+    from harness.slices.pulling import Pulled
     from harness.snapshot import Changes, Snapshot
     from harness.storage.limits import Limits
-    from harness.suite.itself import against_itself
     from harness.table import Table, open_table
-    from harness.testing.jobs.session import register, spark_session
+    from harness.testing.jobs.session import spark_session
     from harness.untrusted.bounds import Bounds
     from harness.untrusted.reading import read_untrusted
 
@@ -116,20 +115,16 @@ __all__ = [
     "UnknownColumnError",
     "UnsupportedError",
     "__version__",
-    "against_itself",
     "attach",
     "compare",
     "connect",
+    "detach",
     "open_catalog",
     "open_plan",
     "open_table",
     "open_unity",
     "open_warehouse",
-    "pull",
     "read_untrusted",
-    "refresh",
-    "register",
-    "release",
     "spark_session",
     "sql",
 ]
@@ -166,20 +161,16 @@ _LAZY = {
     "TableNotFoundError": "errors",
     "UnknownColumnError": "errors",
     "UnsupportedError": "errors",
-    "against_itself": "suite.itself",
     "attach": "connections.connection",
     "compare": "diff.compare",
     "connect": "connections.connection",
+    "detach": "connections.connection",
     "open_catalog": "metadata.catalogs.resolving",
     "open_plan": "planned",
     "open_table": "table",
     "open_unity": "metadata.catalogs.unity",
     "open_warehouse": "metadata.catalogs.warehouse",
-    "pull": "slices.pulling",
     "read_untrusted": "untrusted.reading",
-    "refresh": "slices.pulling",
-    "register": "testing.jobs.session",
-    "release": "queries.sql",
     "spark_session": "testing.jobs.session",
     "sql": "queries.sql",
 }

@@ -51,7 +51,9 @@ def find_rule(text: str) -> Rule:
     if name not in known:
         page = name.partition(" ")[0]
         if page not in PAGES:
-            raise RequestError(f"Unknown rule {text!r}: expected one such as iceberg 4.7, delta L38 or frontier F1.3")
+            raise RequestError(
+                f"Unknown rule {text!r}: expected one such as iceberg 4.7, delta L38, frontier F1.3 or ICE-201"
+            )
         section, number = _place(name)
         places = [(each.name, *_place(each.name)) for each in _page(page)]
         near = sorted(places, key=lambda place: (place[1] != section, abs(place[2] - number)))

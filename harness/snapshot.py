@@ -183,21 +183,21 @@ class Snapshot:
     name: what a catalog calls the table, the catalog's name first; None: it was opened by its location.
     """
 
-    source: FormatTable = field(repr=False)
-    selection: IcebergSelection | DeltaSelection = field(repr=False)
+    _source: FormatTable = field(repr=False)
+    _selection: IcebergSelection | DeltaSelection = field(repr=False)
     name: str | None = None
 
     def __repr__(self) -> str:
-        return f"Snapshot({point_shown(self.source, self.selection.snapshot, self.name)})"
+        return f"Snapshot({point_shown(self._source, self._selection.snapshot, self.name)})"
 
     def _repr_html_(self) -> str:
         """For notebooks: which point of the table's history it is, and the columns. Reads nothing."""
         time = None if self.timestamp_ms is None else show_ms(self.timestamp_ms)
-        kind = "version" if self.source.format == "delta" else "snapshot"
+        kind = "version" if self._source.format == "delta" else "snapshot"
         known = {
             "name": self.name,
-            "location": shown(self.source.location),
-            "format": self.source.format,
+            "location": shown(self._source.location),
+            "format": self._source.format,
             kind: self.id,
             "time": time,
         }
@@ -206,17 +206,17 @@ class Snapshot:
     @property
     def id(self) -> int | None:
         """The snapshot's id, for Delta the version; None for a table that has none, and so no rows."""
-        return None if self.selection.snapshot is None else self.selection.snapshot.id
+        return None if self._selection.snapshot is None else self._selection.snapshot.id
 
     @property
     def timestamp_ms(self) -> int | None:
         """When it was committed, milliseconds since 1970-01-01 UTC."""
-        return None if self.selection.snapshot is None else self.selection.snapshot.timestamp_ms
+        return None if self._selection.snapshot is None else self._selection.snapshot.timestamp_ms
 
     @property
     def schema(self) -> Schema:
         """The schema of the rows."""
-        return self.selection.schema
+        return self._selection.schema
 
     @checked
     def head(
@@ -267,34 +267,38 @@ class Snapshot:
 
     def _planned(self, columns: Sequence[str] | None, where: str | Filter | None) -> PlannedScan:
         names = None if columns is None else tuple(columns)
-        plan = self.source.plan(self.selection, names, where)  # type: ignore[arg-type]  # both are of one format
+        plan = self._source.plan(self._selection, names, where)  # type: ignore[arg-type]  # both are of one format
         _refuse_foreign_columns(plan)
         _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
         return plan
 
-    def metadata(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """A metadata table, as `Table.metadata` says: its files, manifests and partitions are those of this snapshot.
+    @checked
+    def metadata(self, name: str) -> MetadataTable:
+        """Return a metadata table, whose files, manifests and partitions are those of this snapshot.
+
+            snapshot.metadata("files")  # prints its first rows, and shows them in a notebook
+            snapshot.metadata("files").to_arrow(["file_path", "record_count"])
 
         Args:
-            name: of an Iceberg table `snapshots`, `history`, `refs`, `manifests`, `files`, `data_files`,
-                `delete_files`, `entries` or `partitions`; of a Delta table `versions` or `history`, `files`,
-                `partitions`.
-            columns: names in the order wanted; statistics of columns are read only where they are wanted. None: all.
+            name: For an Iceberg table, `snapshots`, `history`, `refs`, `metadata_log_entries`, `manifests`, `files`,
+                `data_files`, `delete_files`, `position_deletes`, `entries` or `partitions`; with `all_` before
+                `manifests`, `files`, `data_files`, `delete_files` or `entries`, those of all snapshots. For a Delta
+                table, `versions`, `files`, or `partitions`.
 
         Raises:
-            RequestError: there is no such metadata table.
-            UnknownColumnError: it has no such column.
-            InvalidTableError, MissingFileError, UnsupportedError: the metadata cannot be read.
+            RequestError: There is no such metadata table.
+            InvalidTableError, MissingFileError, UnsupportedError: The metadata cannot be read.
         """
-        with self._reading():
-            return self.metadata_table(name).to_arrow(columns)
-
-    def metadata_table(self, name: str) -> MetadataTable:
-        """A metadata table that is not read yet, with its schema. Arguments and errors as for `metadata`."""
-        from harness.metadata.tables.reading import metadata_table
+        from harness.metadata.tables.reading import MetadataTable, metadata_table
 
         with self._reading():
-            return metadata_table(self.source, self.selection, name)
+            found = metadata_table(self._source, self._selection, name)
+
+        def read(columns: frozenset[str]) -> pa.Table:
+            with self._reading():
+                return found.read(columns)
+
+        return MetadataTable(found.schema, read)
 
     def file_index(self) -> FileIndex:
         """The live files as Spark's `FileIndex` sees them: grouped by partition, and pruned by filters.
@@ -304,7 +308,7 @@ class Snapshot:
         """
         from harness.file_index import FileIndex
 
-        return FileIndex(self.plan, self.plan(), (self.source.location,))
+        return FileIndex(self.plan, self.plan(), (self._source.location,))
 
     @checked
     def to_duckdb(
@@ -323,7 +327,7 @@ class Snapshot:
 
         Args:
             connection: yours, or None for a new one. On yours no setting is changed; what is put there is temporary,
-                and goes with `harness.release`.
+                and goes with `harness.detach`.
             columns, where: as for `plan`; `where` skips files. It is read in the time zone of the connection, as your
                 own filters are.
             name: also make the rows a temporary view of this name on the connection.
@@ -458,7 +462,7 @@ class Snapshot:
             return _SnapshotRows(replace(self._planned(columns, where), enough=limit), self)
 
     def _reading(self) -> AbstractContextManager[None]:
-        return reading(self.source, self.selection.snapshot)
+        return reading(self._source, self._selection.snapshot)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)

@@ -2,7 +2,7 @@
 
     table = open_table("warehouse/orders")
     table.head(5, where="region = 'eu'")
-    snapshot = table.snapshot(ref="audit")
+    snapshot = table.snapshot("audit")
     snapshot.plan(where="region = 'eu'").explain()
     snapshot.to_arrow(columns=["id", "total"])
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from harness.errors import (
@@ -33,8 +33,8 @@ from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.frames import described
 from harness.metadata.model.schema import Schema
-from harness.metadata.model.times import When, parse_moment, show_ms
-from harness.metadata.plan.read_options import Prune, Ratified, ReadOptions, catalog_answer, parse_prune
+from harness.metadata.model.times import When, show_ms
+from harness.metadata.plan.read_options import Prune, ReadOptions, TableOptions, catalog_answer, parse_prune
 from harness.snapshot import BatchArguments, Changes, ReadArguments, Snapshot, point_shown, reading
 from harness.storage.decoded import Cache
 from harness.storage.gate import Outside, Roots
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from harness.metadata.model.text_tables import Listing
     from harness.metadata.tables.history import History
     from harness.metadata.tables.reading import MetadataTable
+    from harness.slices.pulling import Pulled
     from harness.snapshot import FormatTable
     from harness.storage.renewal import Renewal
 
@@ -82,90 +83,62 @@ _FORMAT_OF_OPTION = {
 }
 
 
-@checked
-def open_table(
-    location: object,
-    *,
-    catalog: Catalog | str | None = None,
-    path_map: Mapping[str, str] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    allow_version_guess: bool = False,
-    lenient_delete_partition: bool = False,
-    allow_duplicate_files: bool = False,
-    allow_checkpoint_only: bool = False,
-    enforce_retention: bool = False,
-    max_version: int | None = None,
-    ratified: Iterable[Ratified] | None = None,
-    published_only: bool = False,
-    prune: str = "all",
-    format_hint: str | None = None,
-    allowed_roots: Sequence[str] = (),
-    outside: str = "warn",
-    limits: Limits | None = None,
-    untrusted: bool = False,
-) -> Table:
-    """The table at a location, as its current metadata says.
+class OpenOptions(TableOptions, total=False):
+    """Keyword arguments of `open_table`, `connect` and `attach`, beside those of `TableOptions`.
 
-    Args:
-        location: a table's directory or, for Iceberg, a metadata file; a local path, or a URI that fsspec can open.
-            A relative path is that of the process's directory now, wherever it is when rows are read; a leading `~` is
-            the home directory. Or a table's name: `sales.orders` in `catalog`, and without one `prod.sales.orders`,
-            with that of a catalog of PyIceberg before it. A path that exists wins. Or a table that another library
-            opened: PyIceberg's `Table`, deltalake's `DeltaTable`; it is read at the version that it is at.
-        catalog: finds the table by its name: that of a catalog which is configured for PyIceberg, the location of a
-            warehouse directory, or a catalog, such as `harness.open_warehouse("warehouse")`. What it says of the
-            table's store goes below what you say here.
-        path_map: recorded path prefixes and where they are now, for tables that were moved in parts. A table that was
-            moved as a whole needs none. Relative paths start where those of `location` do.
-        storage_options: for locations that are not local: for the scheme, host and bucket of `location` or, if that is
-            local, of the targets of `path_map`. Those of another store stand under its name,
-            `{"s3://other": {"key": …}}`. Of S3, Azure and Google Cloud under any of the names in
-            `docs/how-to/object-stores.md`; of other file systems those of fsspec.
-        allow_version_guess: where no version hint tells the current metadata file, take the highest number
-            (iceberg 1.5); without it that is an error.
-        lenient_delete_partition: apply position delete files and deletion vectors to data files of other partitions by
-            path (iceberg 4.3, 4.4).
-        allow_duplicate_files: read a data file twice that is listed twice (iceberg 2.13).
-        allow_checkpoint_only: read a Delta table whose newest checkpoint has no commit of its version (delta L23).
-        enforce_retention: refuse snapshots of a Delta table, but the latest, that are older than the table keeps
-            deleted files, as Spark does (delta L37); without it, they are read as long as their files are there.
-            Changes are not held against it.
-        max_version: the latest version of a Delta table as the catalog says that manages it: nothing above it is read
-            (frontier F4.4).
-        ratified: the commits that the catalog still holds, with `max_version`: names of files in
-            `_delta_log/_staged_commits`, or a version with such a name, or a version with the bytes of a commit that
-            only the catalog has. They are read in place of published ones; None, or none: all are published.
-        published_only: read a Delta table that a catalog manages without asking it: the versions that are published
-            without a gap, each exactly, with a warning that names the last of them (frontier F4.3).
-        prune: `all` skips data files by partition and statistics, and Iceberg's manifests by their summaries, as far
-            as these are trusted (iceberg 3.9); `files` skips no manifest; `partition` skips data files by partition
-            alone; `off` reads all files. The last two hold no delete back by statistics.
-        format_hint: `iceberg` or `delta`; None: Delta where there is a `_delta_log`, else Iceberg.
-        allowed_roots: directories, local paths or URIs, that the table may be read from beside its own location and the
-            targets of `path_map`. Relative ones start where `location` does.
-        outside: what becomes of an absolute path elsewhere in the store of `location`: `warn` reads the file, with one
-            warning for each read that names the directories; `refuse` is an error. A path that leaves the table by
-            `..`, or is in another store, is always refused.
-        limits: how much memory and how many items the table's metadata may ask for; None: `harness.Limits()`.
-        untrusted: somebody else wrote the table: `outside` is `refuse`, and what is only odd of your own tables is an
-            error: recorded counts that are wrong, files without a column of the table, columns that are taken by
-            position, a checksum that says otherwise. Nothing that it records skips a file or a delete (`prune="off"`).
-            It reads in this process; `harness.read_untrusted` reads in one that has limits and no network.
+    Attributes:
+        catalog: Finds the table by its name: the name of a catalog that is configured for PyIceberg, the location of a
+            warehouse directory, or a catalog, such as `harness.open_warehouse("warehouse")`. What you state here about
+            the table's store goes before what the catalog states.
+        storage_options: For locations that are not local: for the scheme, host and bucket of the location or, if that
+            is local, of the targets of `path_map`. Those of another store are under its name,
+            `{"s3://other": {"key": …}}`. Options of S3, Azure and Google Cloud have any of the names in
+            `docs/how-to/object-stores.md`; those of other file systems are fsspec's.
+        outside: What becomes of an absolute path elsewhere in the store of the location. `warn`, the default, reads the
+            file, with one warning for each read that names the directories. `refuse` is an error. A path that leaves
+            the table by `..`, or is in another store, is always refused.
+        untrusted: Whether somebody else wrote the table. If so, `outside` is `refuse`, and irregularities that harness
+            tolerates in trusted tables are errors: recorded counts that are wrong, files without a column of the table,
+            columns that are taken by position, a checksum that differs. Nothing that the table records skips a file or
+            a delete (`prune="off"`). It reads in this process; `harness.read_untrusted` reads in a process that has
+            limits and no network.
+    """
+
+    catalog: Catalog | str | None
+    storage_options: Mapping[str, Any] | None
+    outside: str
+    untrusted: bool
+
+
+@checked
+def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
+    """Open the table at a location, as its current metadata says.
 
     An option of one format is refused for a table of the other.
 
+    Args:
+        location: A table's directory or, for Iceberg, a metadata file; a local path, or a URI that fsspec can open. A
+            relative path is that of the process's directory now, wherever it is when rows are read; a leading `~` is
+            the home directory. Or a table's name: `sales.orders` in `catalog`, and without one `prod.sales.orders`,
+            with that of a catalog of PyIceberg before it. A path that exists wins. Or a table that another library
+            opened: PyIceberg's `Table`, deltalake's `DeltaTable`; it is read at the version that it is at.
+        options: The keyword arguments that `OpenOptions` and `TableOptions` describe.
+
     Raises:
-        TableNotFoundError: there is no table, or it cannot be told which metadata file is the current one.
-        InvalidTableError: the metadata breaks the specification.
-        UnsupportedError: the table uses what harness does not read.
-        AmbiguousTableError: the metadata of both formats is there.
-        LimitError: a file asks for more than `limits` allow.
-        StorageError: storage failed.
-        RequestError: an option has no such value, or is not for the table's format.
-        OutsideTableError: the metadata is, or leads, where the table may not be read from.
+        TableNotFoundError: There is no table, or its current metadata file is not certain.
+        InvalidTableError: The metadata breaks the specification.
+        UnsupportedError: The table uses what harness does not read.
+        AmbiguousTableError: The metadata of both formats is there.
+        LimitError: A file asks for more than `limits` allow.
+        StorageError: Storage failed.
+        RequestError: An option has no such value, or is not for the table's format.
+        OutsideTableError: The metadata is, or leads, where the table may not be read from.
     """
-    roots, own_options, name, renewal = tuple(map(str, allowed_roots)), dict(storage_options or {}), None, None
-    located = _located(location, catalog)
+    located = _located(location, options.get("catalog"))
+    roots, own_options = tuple(map(str, options.get("allowed_roots", ()))), dict(options.get("storage_options") or {})
+    name, renewal, format_hint = None, None, options.get("format_hint")
+    max_version, ratified = options.get("max_version"), options.get("ratified")
+    published_only, untrusted = options.get("published_only", False), options.get("untrusted", False)
     if located is not None:
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
@@ -175,25 +148,27 @@ def open_table(
             max_version, ratified = located.options.get("max_version"), located.options.get("ratified", ratified)
     else:
         location = expanded(str(location))
-    skipped = parse_prune(prune)
-    options = ReadOptions(
-        path_map=PathMap(tuple((path_map or {}).items())),
+    skipped = parse_prune(options.get("prune", Prune.ALL.value))
+    path_map = options.get("path_map") or {}
+    chosen = ReadOptions(
+        path_map=PathMap(tuple(path_map.items())),
         prune=Prune.OFF if untrusted else skipped,  # what a stranger records skips nothing
-        allow_version_guess=allow_version_guess,
-        lenient_delete_partition=lenient_delete_partition,
-        allow_duplicate_files=allow_duplicate_files,
-        allow_checkpoint_only=allow_checkpoint_only,
-        enforce_retention=enforce_retention,
+        allow_version_guess=options.get("allow_version_guess", False),
+        lenient_delete_partition=options.get("lenient_delete_partition", False),
+        allow_duplicate_files=options.get("allow_duplicate_files", False),
+        allow_checkpoint_only=options.get("allow_checkpoint_only", False),
+        enforce_retention=options.get("enforce_retention", False),
         pinned_version=None if located is None else located.version,
         answer=catalog_answer(max_version, ratified, published_only=published_only),
         published_only=published_only,
         cache=None if untrusted else Cache(),
     )
+    outside = options.get("outside", Outside.WARN.value)
     storage = open_storage(
         str(location),
         options=own_options,
-        limits=DEFAULT if limits is None else limits,
-        targets=tuple((path_map or {}).values()),
+        limits=options.get("limits") or DEFAULT,
+        targets=tuple(path_map.values()),
         allowed_roots=roots,
         outside=outside,
         untrusted=untrusted,
@@ -202,7 +177,7 @@ def open_table(
     if located is not None and located.within is not None:
         check_within(located.within, str(location), allowed_roots=roots, outside=outside, untrusted=untrusted)
     with contained(table=str(location)):
-        return Table(load_table(PhysicalPath(str(location)), storage, options, format_hint=format_hint), name)
+        return Table(load_table(PhysicalPath(str(location)), storage, chosen, format_hint=format_hint), name)
 
 
 def _located(location: object, catalog: Catalog | str | None) -> Located | None:
@@ -225,21 +200,21 @@ class Table:
     name: what a catalog calls it, the catalog's name first; None: it was opened by its location.
     """
 
-    source: FormatTable = field(repr=False)
+    _source: FormatTable = field(repr=False)
     name: str | None = None
 
     def __repr__(self) -> str:
-        return f"Table({point_shown(self.source, self.source.current, self.name)})"
+        return f"Table({point_shown(self._source, self._source.current, self.name)})"
 
     def _repr_html_(self) -> str:
         """For notebooks: where the table is, its current snapshot and size, the columns, five rows, and a picture.
 
         The picture is of what is at hand: the snapshots of an Iceberg table, the partitions or files of a Delta table.
         """
-        current = self.source.current
+        current = self._source.current
         size = {
             f"recorded {name}": size_text(number) if name == "bytes" else f"{number:,}"
-            for name, number in self.source.recorded().items()
+            for name, number in self._source.recorded().items()
         }
         point = "version" if self.format == "delta" else "snapshot"
         known = {
@@ -280,22 +255,22 @@ class Table:
     @property
     def location(self) -> str:
         """The location that was opened."""
-        return self.source.location
+        return self._source.location
 
     @property
     def format(self) -> str:
         """`iceberg` or `delta`."""
-        return self.source.format
+        return self._source.format
 
     @property
     def schema(self) -> Schema:
         """The current schema."""
-        return self.source.schema
+        return self._source.schema
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Oddities of the table that are harmless to a reader, one sentence each."""
-        return self.source.warnings
+        return self._source.warnings
 
     def snapshots(self) -> Listing:
         """All snapshots as plain values: id, parent_id, timestamp_ms, operation and what the format says besides.
@@ -304,8 +279,8 @@ class Table:
         """
         from harness.metadata.model.text_tables import Listing
 
-        with reading(self.source, None):
-            return Listing(self.source.snapshots())
+        with reading(self._source, None):
+            return Listing(self._source.snapshots())
 
     def history(self) -> History:
         """The snapshots or versions, the newest first: rows, files and bytes added and removed, and changes of columns.
@@ -314,30 +289,19 @@ class Table:
         """
         from harness.metadata.tables.history import History, history
 
-        return History(history(self.source))
+        return History(history(self._source))
 
     def refs(self) -> dict[str, dict[str, Any]]:
         """Branches and tags by name, as plain values."""
-        return self.source.refs()
+        return self._source.refs()
 
     @checked
-    def metadata(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """A metadata table of the current snapshot as an Arrow table; `Snapshot.metadata` gives those of others.
+    def metadata(self, name: str) -> MetadataTable:
+        """Return a metadata table of the current snapshot: `Snapshot.metadata` has those of other snapshots.
 
-        Iceberg's have the columns of Iceberg's metadata tables on Spark, Delta's `versions` those of DESCRIBE HISTORY.
         In SQL they stand behind the table's name: `harness.sql("FROM orders.files", {"orders": orders})`.
-
-        Args:
-            name, columns: as for `Snapshot.metadata`.
-
-        Raises:
-            As `Snapshot.metadata`.
         """
-        return self.snapshot().metadata(name, columns)
-
-    def metadata_table(self, name: str) -> MetadataTable:
-        """A metadata table of the current snapshot that is not read yet, and shows itself as a table."""
-        return self.snapshot().metadata_table(name)
+        return self.snapshot().metadata(name)
 
     @checked
     def head(
@@ -347,98 +311,67 @@ class Table:
 
         Args:
             n, columns, where: as for `Snapshot.head`.
-            at: a snapshot id or version, a time, or text as the command's `--at` takes it: `"7"` is an id,
-                `"2024-12-31"` a time in UTC, other text a branch or tag, as is `"ref=2024-12-31"`.
+            at: as for `snapshot`.
         """
         return self.snapshot(at).head(n, columns=columns, where=where)
 
     def count(self, *, where: str | Filter | None = None, at: When = None) -> int:
-        """The number of rows, see `Snapshot.count`; `at` as for `head`."""
+        """The number of rows, see `Snapshot.count`; `at` as for `snapshot`."""
         return self.snapshot(at).count(where=where)
 
     def to_arrow(self, *, at: When = None, **read: Unpack[ReadArguments]) -> pa.Table:
-        """The rows as an Arrow table: `Snapshot.to_arrow` with its arguments; `at` as for `head`."""
+        """The rows as an Arrow table: `Snapshot.to_arrow` with its arguments; `at` as for `snapshot`."""
         return self.snapshot(at).to_arrow(**read)
 
     def to_pandas(self, *, at: When = None, **read: Unpack[ReadArguments]) -> pd.DataFrame:
-        """The rows as a pandas DataFrame, see `Snapshot.to_pandas`; `at` as for `head`."""
+        """The rows as a pandas DataFrame, see `Snapshot.to_pandas`; `at` as for `snapshot`."""
         return self.snapshot(at).to_pandas(**read)
 
     def to_polars(self, *, at: When = None, **read: Unpack[ReadArguments]) -> pl.DataFrame:
-        """The rows as a Polars DataFrame, see `Snapshot.to_polars`; `at` as for `head`."""
+        """The rows as a Polars DataFrame, see `Snapshot.to_polars`; `at` as for `snapshot`."""
         return self.snapshot(at).to_polars(**read)
 
     def to_batches(self, *, at: When = None, **read: Unpack[BatchArguments]) -> Batches:
-        """Return the rows as a stream of Arrow batches, see `Snapshot.to_batches`; `at` as for `head`."""
+        """Return the rows as a stream of Arrow batches, see `Snapshot.to_batches`; `at` as for `snapshot`."""
         return self.snapshot(at).to_batches(**read)
 
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""
-        with reading(self.source, None):
-            return self.source.describe()
+        with reading(self._source, None):
+            return self._source.describe()
 
     @checked
-    def snapshot(
-        self,
-        at: When = None,
-        *,
-        snapshot_id: int | None = None,
-        version: int | None = None,
-        timestamp: int | str | datetime | None = None,
-        ref: str | None = None,
-    ) -> Snapshot:
-        """A snapshot and the schema that belongs to it; without a selector, the current one.
+    def snapshot(self, at: When = None) -> Snapshot:
+        """Return a snapshot and the schema that belongs to it, by default the current one.
 
         Rules: iceberg 1.32 to 1.37; delta L32 to L36.
 
         Args:
-            at: any of the others by its look, as for `head`.
-            snapshot_id: the id of any snapshot in the metadata; for Delta the version.
-            version: a version of a Delta table.
-            timestamp: what the table was at that time: milliseconds since 1970-01-01 UTC, a datetime, or ISO text
-                (UTC unless it has an offset).
-            ref: a branch or tag; Delta has none.
+            at: A snapshot id, or a version of a Delta table; a datetime (UTC unless it has a zone), which is what the
+                table was at that time; or text. `"7"` is an id or version, `"2024-12-31"` and
+                `"2024-12-31T23:59:59+01:00"` are times (UTC unless they have an offset), and other text is the name of
+                a branch or tag, which Delta tables do not have. `"snapshot=7"`, `"timestamp=1704067200000"`
+                (milliseconds since 1970) and `"ref=2024-12-31"` state which of them it is.
 
         Raises:
-            RequestError: more than one selector, one that the format does not have, or a text that is no time.
-            SnapshotNotFoundError: there is no such snapshot, and the message says what there is; or it is older than
+            RequestError: The format does not have that, or the text is no time.
+            SnapshotNotFoundError: There is no such snapshot, and the message says what there is; or it is older than
                 `enforce_retention` allows.
-            EncryptedTableError: the snapshot is encrypted.
+            EncryptedTableError: The snapshot is encrypted.
         """
-        if at is not None:
-            others = {"snapshot_id": snapshot_id, "version": version, "timestamp": timestamp, "ref": ref}
-            given = [name for name, value in others.items() if value is not None]
-            if given:
-                raise RequestError(
-                    f"Cannot select by at and {given[0]} at once: give one of them",
-                    cause="ExclusiveSelectors",
-                    options=("at", *given),
-                )
-            return self.snapshot(**parse_moment(at))
-        if version is not None:
-            if snapshot_id is not None:
-                raise RequestError(
-                    "Cannot select by snapshot_id and version at once: give one of them",
-                    options=("snapshot_id", "version"),
-                )
-            if self.format != "delta":
-                raise RequestError(f"Cannot select version {version}: {self.format} tables have snapshot ids")
-        with reading(self.source, None):
-            selection = self.source.select(snapshot_id if version is None else version, timestamp, ref)
-            return Snapshot(self.source, selection, self.name)
+        with reading(self._source, None):
+            return Snapshot(self._source, self._source.select(at), self.name)
 
     @checked
     def changes(
         self,
-        from_version: int | None = None,
-        to_version: int | None = None,
+        start: When,
+        end: When = None,
         *,
-        from_timestamp: int | str | datetime | None = None,
-        to_timestamp: int | str | datetime | None = None,
         columns: Sequence[str] | None = None,
         allow_out_of_range: bool = False,
     ) -> Changes:
-        """The rows that a range of versions of a Delta table inserted, deleted and updated, from its change data feed.
+        """Return the rows that a range of versions of a Delta table inserted, deleted and updated.
 
         The rows have the columns of the table as of the last version of the range; after them `_change_type` (`insert`,
         `delete`, `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp`. Where a version
@@ -447,35 +380,96 @@ class Table:
         Rules: delta C1 to C12.
 
         Args:
-            from_version, to_version: the first and the last version, inclusive; without an end, the latest version.
-            from_timestamp, to_timestamp: in place of versions: commits at or after, and at or before, these times, as
-                for `snapshot`.
-            columns: names of columns of the table and of the feed, `_file` and `_pos`, in the order wanted.
-            allow_out_of_range: a range outside the table's versions is empty instead of an error.
+            start: The first version, or a time: the range starts with the first commit at or after it. As `at` of
+                `snapshot`.
+            end: The last version, inclusive, or a time: the range ends with the last commit at or before it. None for
+                the latest version.
+            columns: Names of columns of the table and of the feed, `_file` and `_pos`, in the order wanted.
+            allow_out_of_range: A range outside the table's versions is empty instead of an error.
 
         Raises:
-            RequestError: no start, or a bad range; the change data feed is not enabled in all of the range, or the
-                schema changed in it other than by new columns.
-            SnapshotNotFoundError, InvalidTableError: versions of the range are no longer in the log.
-            UnsupportedError: an Iceberg table, or a feature that harness does not read.
+            RequestError: A bad range; or the change data feed is not enabled in all of the range, or the schema changed
+                in it other than by new columns.
+            SnapshotNotFoundError, InvalidTableError: Versions of the range are no longer in the log.
+            UnsupportedError: An Iceberg table, or a feature that harness does not read.
         """
         from harness.metadata.delta.change_range import ChangeRequest
         from harness.metadata.delta.table import DeltaTable
 
-        request = ChangeRequest(
-            from_version=from_version,
-            to_version=to_version,
-            from_timestamp=from_timestamp,
-            to_timestamp=to_timestamp,
-            allow_out_of_range=allow_out_of_range,
-        )
-        with reading(self.source, None):
-            if not isinstance(self.source, DeltaTable):
+        request = ChangeRequest(start=start, end=end, allow_out_of_range=allow_out_of_range)
+        with reading(self._source, None):
+            if not isinstance(self._source, DeltaTable):
                 raise UnsupportedError(
                     f"Cannot read changes: {self.format} tables have no change data feed; compare two snapshots",
                     table=self.location,
                 )
-            return Changes(self.source.changes(request, None if columns is None else tuple(columns)))
+            return Changes(self._source.changes(request, None if columns is None else tuple(columns)))
+
+    @checked
+    def pull(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        at: When = None,
+        where: str | None = None,
+        last: int = 1,
+        columns: Sequence[str] | None = None,
+        exact: bool = False,
+        sample_rows: int | None = None,
+        anonymise: str | None = None,
+        refresh: bool = False,
+    ) -> Pulled:
+        """Make a slice of the table: a table of the same format in `directory`, with the files that the filter needs.
+
+        Under the filter the slice gives the rows that the table gives; data files are taken whole, and deletes stay
+        deletes. Schemas, specs, ids, sequence numbers, properties and protocol are the table's; the metadata names only
+        files of the slice. `_harness_slice.json` says where it came from.
+
+        If a pull is interrupted, no table is there, and the same call goes on where it ended.
+
+        Args:
+            directory: A new or empty local directory; with `refresh`, that of the slice. Recorded paths are absolute:
+                other readers want it to stay there.
+            at: The newest snapshot of the slice, as for `snapshot`. None: the current one.
+            where: A boolean SQL expression. None: all rows.
+            last: The number of snapshots, the newest ones up to `at`. The oldest of them becomes the root.
+            columns: Names of the slice's columns. None: all. Columns that partitions, equality deletes and generated
+                columns need must be among them.
+            exact: Whether to leave out rows that the filter drops. Files that lose rows are written anew, and positions
+                of deletes follow.
+            sample_rows: The number of rows to keep of those that match the filter, the same ones in every pull, and
+                deleted rows in their measure. None: all.
+            anonymise: A key, which chooses other values: of the same types, null where they were null, equal where they
+                were equal, in every slice that is made with this key. Texts that people or writers left in the metadata
+                are left out. `docs/how-to/pull-a-slice.md` says how much the slice tells all the same.
+            refresh: Whether to bring the slice in `directory` to the table's current snapshot, with the options that it
+                was pulled with; no other option may be given. Files that are there are not fetched again, unless
+                `exact`, `columns` or `sample_rows` change them. Data that the newest snapshots lack is deleted.
+
+        Raises:
+            RequestError: The directory is not empty, or as planning a read says. With `refresh`: there is no slice, or
+                one that cannot follow the table, because another table is there, it was rolled back, the slice's
+                snapshot has expired, or the slice was written to. Pull anew.
+            UnsupportedError: A slice cannot hold a part of the table.
+            StorageError: A file cannot be read or written.
+        """
+        from harness.slices import pulling
+        from harness.slices.request import SliceRequest
+
+        names = None if columns is None else tuple(columns)
+        request = SliceRequest(
+            where=where, last=last, columns=names, exact=exact, sample_rows=sample_rows, anonymise=anonymise
+        )
+        if refresh and (at is not None or request != SliceRequest()):
+            raise RequestError(
+                "Cannot refresh a slice with other options: it is as it was pulled; leave them out, or pull anew",
+                options=("refresh",),
+            )
+        snapshot, place = self.snapshot(at), Path(directory)
+        if refresh:
+            return pulling.refresh(snapshot, place)
+        with reading(self._source, snapshot._selection.snapshot):
+            return pulling.make(snapshot, place, request)
 
     def check(
         self,
@@ -483,7 +477,7 @@ class Table:
         *,
         level: str = "files",
         all_snapshots: bool = False,
-        rules: Sequence[str] = (),
+        select: Sequence[str] = (),
         ignore: Sequence[str] = (),
         columns: Sequence[str] | None = None,
         sample_files: int | None = None,
@@ -495,7 +489,8 @@ class Table:
             at: the snapshot or version, as for `snapshot`; all_snapshots: every one of them.
             level: `metadata` reads no data file; `files` also looks at existence, size and footer of every file;
                 `data` also reads the values.
-            rules, ignore: ids, or patterns such as `ICE-2*`, of rules that are asked, and are not. None: all are.
+            select, ignore: ids, beginnings of ids (`ICE-2`) or patterns (`*-5*`) of the rules that are checked, and of
+                those that are not. If `select` is empty, every rule is.
             columns: names of columns whose values are read; None: all.
             sample_files: so many data files are read for their values, the same ones in every check; None: all.
             orphans: also list the files below the table's location that nothing names.
@@ -511,7 +506,7 @@ class Table:
             at=at,
             level=level,
             all_snapshots=all_snapshots,
-            rules=rules,
+            select=select,
             ignore=ignore,
             columns=columns,
             sample_files=sample_files,

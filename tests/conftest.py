@@ -1,9 +1,17 @@
 """Fixtures of several folders."""
 
 import shutil
+import time
 
 import pytest
 from browsing import BROWSERS, Browser
+
+
+@pytest.fixture
+def clock_ahead(monkeypatch):
+    """A clock that is a minute ahead, so that files which were written just now count as unchanged since."""
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 60_000_000_000)
 
 
 @pytest.fixture

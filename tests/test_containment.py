@@ -215,7 +215,7 @@ def test_a_read_warns_of_its_own_files_only(tmp_path: Path, leaving: Any) -> Non
     opened = harness.open_table(str(tmp_path / "t"))
     for _ in range(2):
         with pytest.warns(HarnessWarning, match="t-evil"):
-            plan = opened.snapshot(version=1).plan()
+            plan = opened.snapshot(1).plan()
         assert plan.warnings == (outside_warning(tmp_path).partition(": ")[2],)
         assert opened.snapshot().to_arrow().to_pylist() == [{"id": 2}]
 

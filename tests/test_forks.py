@@ -1,10 +1,8 @@
 """Reads in a process that was forked while other threads held what they share."""
 
 import os
-import re
 import signal
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -16,11 +14,6 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here"),
     pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
 ]
-NOT_SHARED = {
-    "harness/storage/threads.py",
-    "harness/testing/jobs/bridge.py",  # of one JVM, which no child can ask
-    "harness/slices/place.py",  # of one call
-}
 
 
 def in_a_child(action):
@@ -71,12 +64,3 @@ def test_a_read_in_a_child_while_threads_of_its_parent_read(tmp_path):
 
     read()
     assert meanwhile(holding(threads._tracking), lambda: in_a_child(read)) == 0
-
-
-def test_no_lock_of_harness_is_one_that_a_child_would_wait_for():
-    root = Path(harness.__file__).parents[1]
-    plain = re.compile(r"threading\.R?Lock\b|from (?:threading|functools) import .*(?:\bR?Lock\b|cached_property)")
-    found = {
-        str(path.relative_to(root)) for path in root.glob("harness/**/*.py") if plain.search(path.read_text("utf-8"))
-    }
-    assert found == NOT_SHARED

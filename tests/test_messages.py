@@ -1,10 +1,8 @@
 """What errors and warnings say: whole lines, the rule of the table's own format, and the names of options."""
 
-import ast
 import gzip
 import inspect
 import re
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -13,47 +11,11 @@ import pytest
 
 import harness
 from harness.cli import main, options
-from harness.errors import HarnessError, in_format, warn, without_secrets
+from harness.errors import HarnessError, warn, without_secrets
 from harness.metadata.catalogs.warehouse import Warehouse
 from harness.table import open_storage
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
-
-PACKAGE = Path(harness.__file__).parent
-NOT_SHARED = (
-    "metadata/deletes/position_files.py",
-    "metadata/deletes/puffin.py",
-    "metadata/iceberg/",
-    "suite/oracle/iceberg",
-    "suite/scenarios/",
-    "writing/",
-    "check/",
-    "errors.py",
-)
-
-
-def sources(*without: str, saying: str) -> Iterator[tuple[Path, ast.Module]]:
-    """Of the modules in whose text the pattern is: to parse all takes seconds."""
-    for file in sorted(PACKAGE.rglob("*.py")):
-        text = file.read_text(encoding="utf-8")
-        if not file.relative_to(PACKAGE).as_posix().startswith(without) and re.search(saying, text):
-            yield file, ast.parse(text)
-
-
-# The rule that an error cites.
-
-
-def test_every_rule_that_shared_code_cites_is_known_for_delta() -> None:
-    cited = {
-        node.value
-        for _, tree in sources(*NOT_SHARED, saying='"iceberg ')
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("iceberg ")
-    }
-    known = {rule for rule in cited if in_format(rule, "delta") is not None}
-    # Encryption, Avro's codecs, and delete files: Delta has no rule, and all but the first not the thing.
-    assert cited - known == {"iceberg 2.14", "iceberg 2.19", "iceberg 4.11", "iceberg 4.25", "iceberg 4.4"}
-    assert all((in_format(rule, "delta") or "delta").startswith("delta") for rule in cited)
 
 
 @pytest.fixture
@@ -123,62 +85,7 @@ def test_a_wrong_count_of_a_delta_file_cites_delta(delta) -> None:
         assert error_of(delta.directory, engine).rule == "delta E9"
 
 
-def test_an_ambiguous_name_in_a_filter_cites_delta(tmp_path) -> None:
-    from harness.metadata.filters.parse import parse_filter
-    from harness.metadata.model.schema import Field, IntegerType, Schema
-
-    fields = tuple(Field(id=i, name=name, type=IntegerType(32)) for i, name in enumerate(("AB", "ab"), 1))
-    with pytest.raises(HarnessError) as caught:
-        parse_filter("Ab = 1", Schema(fields=fields))
-    assert caught.value.rule == "iceberg 5.21"
-    assert caught.value.within(format="delta").rule == "delta T2"
-
-
 # The names of options.
-
-
-ARGUMENTS = {
-    name
-    for function in (
-        harness.open_table,
-        harness.sql,
-        harness.Table.snapshot,
-        harness.Table.changes,
-        harness.Snapshot.plan,
-        harness.Snapshot.to_arrow,
-    )
-    for name in inspect.signature(function).parameters
-}
-
-
-def test_an_error_that_names_an_argument_carries_it() -> None:
-    # So the command can say its own option. A word with an underscore, or with `=` behind it, is no English.
-    lacking = []
-    for file, tree in sources("suite/", "testing/", "writing/", "cli/", saying=r"Error\("):
-        for function in ast.walk(tree):
-            if isinstance(function, ast.FunctionDef) and any(map(raises, ast.walk(function))):
-                body = function.body[1:] if ast.get_docstring(function) else function.body
-                nodes = [node for part in body for node in ast.walk(part)]
-                said = " ".join(text for text in texts(nodes) if " " in text)
-                words = re.findall(r"(?<![\w.'])(\w+_\w+)(?![\w.'(])|\b(\w+)=", said)
-                named = {word for pair in words for word in pair} & ARGUMENTS
-                carried = [n for k in nodes if is_options(k) for n in texts(ast.walk(k))]
-                lacking += [f"{file.name}:{function.lineno} {name}" for name in named - set(carried)]
-    assert lacking == []
-
-
-def texts(nodes: Iterable[ast.AST]) -> list[str]:
-    return [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-
-
-def is_options(node: ast.AST) -> bool:
-    return (isinstance(node, ast.keyword) and node.arg == "options") or (
-        isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "options"
-    )
-
-
-def raises(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Error")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +100,6 @@ def raises(node: ast.AST) -> bool:
         ("raise the option limits.items", ["limits"], "raise the option --set limits.items"),
         ("Say format_hint='delta' or so", ["format_hint"], "Say --set format_hint=delta or so"),
         ("choose one with columns=, or", ["columns"], "choose one with --columns, or"),
-        ("give a version", ["version"], "give a --at"),
         ("my_path_map, a.path_map", ["path_map"], "my_path_map, a.path_map"),
         ("map it with path_map", ["path_map"], "map it with --set path_map.OLD=NEW"),
         ("outside='refuse' is set", ["outside"], "--set outside=refuse is set"),
@@ -255,26 +161,6 @@ def test_the_command_shows_a_warning_as_one_line(positional, capfd) -> None:
 
 
 # What tables are called.
-
-
-def test_tables_show_where_and_what_they_are(delta, positional) -> None:
-    delta.append(delta.write_data([{"id": 3, "s": "c"}]))
-    t = harness.open_table(str(delta.directory))
-    assert repr(t) == f"Table({t.location!r}, format='delta', version=2)"
-    assert repr(t.snapshot(version=1)) == f"Snapshot({t.location!r}, format='delta', version=1)"
-    plan = t.snapshot().plan(where="id = 3")
-    assert repr(plan) == f"ScanPlan({t.location!r}, format='delta', version=2, files=1, skipped=1)"
-    i = harness.open_table(positional)
-    assert repr(i) == f"Table({positional!r}, format='iceberg', snapshot={i.snapshot().id})"
-    assert repr(i.snapshot()) == f"Snapshot({positional!r}, format='iceberg', snapshot={i.snapshot().id})"
-
-
-def test_changes_show_the_last_version(tmp_path) -> None:
-    t = DeltaTable.create(tmp_path / "t", {"id": "long"}, configuration={"delta.enableChangeDataFeed": "true"})
-    t.append(t.write_data([{"id": 1}]))
-    t.append(t.write_data([{"id": 2}]))
-    changes = harness.open_table(str(tmp_path / "t")).changes(1, 1)
-    assert repr(changes) == f"Changes('{tmp_path}/t', format='delta', version=1, files=1, skipped=0)"
 
 
 # Files that are no table.
@@ -462,10 +348,10 @@ def test_what_is_told_of_a_table_has_no_password(tmp_path, kind, caplog) -> None
     plan = table.snapshot().plan()
     assert plan.files.column("physical").to_pylist()[0].startswith(location)
     result = harness.compare(table, table)
-    harness.pull(table, tmp_path / "slice")
+    table.pull(tmp_path / "slice")
     slice_files = [f.read_text("utf-8") for f in (tmp_path / "slice").glob("_harness_slice*")]
     assert len(slice_files) == 2
-    said = [plan.explain(), plan.to_dict(), table.describe(), result, str(result), repr(table.source), *slice_files]
+    said = [plan.explain(), plan.to_dict(), table.describe(), result, str(result), repr(table._source), *slice_files]
     assert [each for each in said if PASSWORD in str(each)] == []
     assert PASSWORD not in caplog.text
 

@@ -81,7 +81,7 @@ def test_the_result_of_a_check_is_shown_in_a_line(tables):
 
 def test_no_text_of_a_table_is_markup(tables):
     shown = [thing for t in tables for thing in (t, t.snapshot(), t.snapshot().plan(where="id > 0"))]
-    shown += [t.metadata_table("files") for t in tables]
+    shown += [t.metadata("files") for t in tables]
     shown.append(harness.compare(*tables, engines=("duckdb", "duckdb"), keys=["id"]))
     for thing in shown:
         fragment = thing._repr_html_()
@@ -106,7 +106,7 @@ def test_metadata_is_a_table_in_a_notebook_and_printed(tmp_path, monkeypatch):
     for number in range(41):
         t.append(t.write_data([{"id": number, "s": "NULL"}]))
     table = harness.open_table(str(t.directory))
-    files = table.metadata_table("files")
+    files = table.metadata("files")
     names, types, rule, *rows, note = str(files).splitlines()
     assert names.split()[:2] == ["path", "size"]
     assert types.split()[:2] == ["varchar", "bigint"]
@@ -121,7 +121,7 @@ def test_metadata_is_a_table_in_a_notebook_and_printed(tmp_path, monkeypatch):
     assert html.endswith("<p>(40 of 41 rows; to_arrow() has all)</p>")
 
     found = table.snapshots()
-    assert found == table.source.snapshots()
+    assert found == table._source.snapshots()
     lines = str(found).splitlines()
     assert lines[0].split() == ["id", "parent_id", "timestamp", "operation"]
     assert lines[2].split() == ["1", "0", "2023-11-14T22:13:21.000Z", "WRITE"]

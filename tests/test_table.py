@@ -121,9 +121,6 @@ def test_at_is_an_id_a_time_or_a_name(tmp_path: Path) -> None:
     firsts += [datetime(2024, 1, 1, 12, tzinfo=UTC), "audit", "ref=2024-01"]
     assert [found.count(at=at) for at in firsts] == [1] * len(firsts)
     assert [found.count(at=at) for at in (None, second, "main", "2024-01-02")] == [2] * 4
-    for both in ({"at": first, "ref": "main"}, {"snapshot_id": first, "ref": "main"}, {"ref": "main", "timestamp": 0}):
-        with pytest.raises(RequestError, match="ExclusiveSelectors"):
-            found.snapshot(**both)
     for at, error in {"snapshot=x": RequestError, "2024-01": RequestError, "x": SnapshotNotFoundError}.items():
         with pytest.raises(error):
             found.head(at=at)

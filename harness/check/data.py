@@ -11,9 +11,9 @@ from harness.check.rules import Found, Place, Reads, Severity, rule
 from harness.check.values import ColumnValues
 from harness.engines.duckdb.leaves import GroupValues
 from harness.metadata.delta.bounds import PREFIX_LENGTH, has_bounds, lower_bounds, upper_bounds, value_from_json
+from harness.metadata.filters.skipping import bound_array
 from harness.metadata.iceberg.transforms import Bucket, Day, Hour, Month, Year, apply, is_defined
 from harness.metadata.model import schema as dt
-from harness.metadata.model.column_stats import bound_array
 
 
 @rule("ICE-501", Severity.ERROR, Reads.COLUMN, "iceberg 3.20", "iceberg 3.22")

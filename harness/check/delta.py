@@ -174,7 +174,7 @@ class CheckedDelta:
         try:
             if isinstance(before, DeltaSnapshot):
                 return self.table.following(before)
-            return self.table.select(version, None, None).snapshot
+            return self.table.select(version).snapshot
         except HarnessError as error:
             return error
 

@@ -198,7 +198,7 @@ class CheckedIceberg:
         data, limits = source.read(line.path, "manifest"), source.storage.limits
         with contained(file=line.path):
             reader = open_manifest(data, line, specs=source.metadata.specs, schemas=columns.schemas, limits=limits)
-            entries = tuple(read_entries(reader, live_only=False))
+            entries = tuple(read_entries([reader], live_only=False))
         self._paths.update(entry.file.path for entry in entries)
         self._slim[line] = tuple(_slim(entry) for entry in entries if entry.status is not Status.DELETED)
         header = reader.container.metadata

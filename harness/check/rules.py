@@ -186,27 +186,36 @@ def rule(id_: str, severity: Severity, reads: Reads, *breaks: str) -> Callable[[
     return register
 
 
-def chosen(format: str, level: Level, only: Sequence[str], ignored: Sequence[str]) -> list[Rule]:
-    """The rules of a format and level, in the order of their ids.
+def unknown_rule(id_: str) -> RequestError:
+    """Return the error for an id or pattern that no rule has. The message names the nearest rules."""
+    near = difflib.get_close_matches(id_.upper(), RULES, 3, 0)
+    return RequestError(f"Unknown rule {id_!r}: the nearest are {', '.join(near)}")
 
-    only, ignored: ids or patterns such as `ICE-2*`; `only` empty: all.
 
-    Raises RequestError: a pattern meets no rule.
+def chosen(format: str, level: Level, select: Sequence[str], ignore: Sequence[str]) -> list[Rule]:
+    """Return the rules of a format and level, in the order of their ids.
+
+    Args:
+        format: Of the table.
+        level: Of the check.
+        select: Ids, beginnings of ids such as `ICE-2`, or patterns such as `*-5*`. If it is empty, every rule.
+        ignore: Ids, beginnings or patterns of the rules that are left out.
+
+    Raises:
+        RequestError: No rule has such an id.
     """
-    for pattern in (*only, *ignored):
-        if not fnmatch.filter(RULES, pattern.upper()):
-            near = difflib.get_close_matches(pattern.upper(), RULES, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(RULES))}"
-            raise RequestError(f"There is no rule {pattern!r}: {hint}")
 
-    def meets(rule_: Rule, patterns: Sequence[str]) -> bool:
-        return any(fnmatch.fnmatch(rule_.id, pattern.upper()) for pattern in patterns)
+    def is_among(id_: str, patterns: Sequence[str]) -> bool:
+        return any(fnmatch.fnmatchcase(id_, f"{pattern.upper()}*") for pattern in patterns)
 
+    for pattern in (*select, *ignore):
+        if not any(is_among(id_, [pattern]) for id_ in RULES):
+            raise unknown_rule(pattern)
     return [
         each
         for id_, each in sorted(RULES.items())
         if each.format == format
         and level.includes(each.level)
-        and (not only or meets(each, only))
-        and not meets(each, ignored)
+        and (not select or is_among(each.id, select))
+        and not is_among(each.id, ignore)
     ]

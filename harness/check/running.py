@@ -12,7 +12,20 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from harness.check.rules import RULES, UNREAD, Finding, Found, Level, Place, Reads, Rule, Severity, Thing, chosen
+from harness.check.rules import (
+    RULES,
+    UNREAD,
+    Finding,
+    Found,
+    Level,
+    Place,
+    Reads,
+    Rule,
+    Severity,
+    Thing,
+    chosen,
+    unknown_rule,
+)
 from harness.errors import (
     CorruptFileError,
     HarnessError,
@@ -23,7 +36,7 @@ from harness.errors import (
     RequestError,
     counted,
 )
-from harness.metadata.model.times import When, parse_moment
+from harness.metadata.model.times import When
 from harness.storage.records import dataclass
 from harness.storage.threads import phase
 
@@ -94,7 +107,7 @@ def check(
     at: When = None,
     all_snapshots: bool = False,
     level: Level | str = Level.FILES,
-    rules: Sequence[str] = (),
+    select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     sample_files: int | None = None,
@@ -110,7 +123,7 @@ def check(
     """
     started = time.perf_counter()
     level = _level(level)
-    run = _Run(location, level, rules, ignore)
+    run = _Run(location, level, select, ignore)
     try:
         table = open_table()
     except (InvalidTableError, MissingFileError) as error:
@@ -119,6 +132,7 @@ def check(
         run.ask((Reads.ERROR, error, None))
         return run.report(time.perf_counter() - started)
     run.format = table.format
+    run.check_selection()
     seen: set[Said] = set()
     sample = partial(_sample, number=sample_files) if level is Level.DATA else None
     with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:
@@ -166,7 +180,7 @@ def _of_files(
     _, checked, id_ = thing
     statements = checked.statements()
     try:
-        plan = table.snapshot(**parse_moment(id_)).plan()
+        plan = table.snapshot(id_).plan()
         readable: list[str] = []
         others: set[str] = set()
         for file in checked_files(plan, statements, seen):
@@ -205,9 +219,8 @@ def _orphans(checked: Checked) -> Iterator[Thing]:
 
 
 def _checked(table: Table, at: When, all_snapshots: bool) -> Checked:
-    source: Any = table.source
-    moment = parse_moment(at)
-    selected = source.select(moment.get("snapshot_id"), moment.get("timestamp"), moment.get("ref")).snapshot
+    source: Any = table._source
+    selected = source.select(at).snapshot
     if table.format == "iceberg":
         from harness.check.iceberg import CheckedIceberg
 
@@ -234,6 +247,18 @@ def every_rule() -> list[Rule]:
     return [RULES[id_] for id_ in sorted(RULES)]
 
 
+def find_rule(id_: str) -> Rule:
+    """Return the rule of an id in any letter case.
+
+    Raises:
+        RequestError: There is no such rule. The message names the nearest ones.
+    """
+    every_rule()
+    if id_.upper() not in RULES:
+        raise unknown_rule(id_)
+    return RULES[id_.upper()]
+
+
 _LONGEST = 1_100
 """Characters of a text of a report, as many as a path in an object store has. In a table with a name of a megabyte each
 of 1,000 findings may have the name."""
@@ -258,10 +283,10 @@ def _short(found: Found) -> Found:
 class _Run:
     """The findings so far."""
 
-    def __init__(self, location: str, level: Level, rules: Sequence[str], ignored: Sequence[str]) -> None:
+    def __init__(self, location: str, level: Level, select: Sequence[str], ignore: Sequence[str]) -> None:
         self.format, self._location, self._level = "iceberg", location, level
         every_rule()
-        self._asked = {format: chosen(format, level, rules, ignored) for format in _TOPICS}
+        self._asked = {format: chosen(format, level, select, ignore) for format in _TOPICS}
         self._about: dict[tuple[str, Reads], list[Rule]] = {}
         for rule in (rule for rules in self._asked.values() for rule in rules):
             self._about.setdefault((rule.format, rule.reads), []).append(rule)
@@ -272,6 +297,17 @@ class _Run:
         self._unchecked: list[str] = []
         self._left_out = 0
         self._writers: dict[str, str | None] = {}
+
+    def check_selection(self) -> None:
+        """Raise RequestError if no selected rule can be asked of the table, which would then pass unread."""
+        if self._asked[self.format]:
+            return
+        raise RequestError(
+            f"Cannot check: no selected rule is about {self.format} tables and part of level={self._level.value!r}; "
+            "select other rules, or give level='data'",
+            table=self._location,
+            options=("level",),
+        )
 
     def ask(self, thing: Thing) -> None:
         """Asks the rules about a thing. An error is a breach of the rule that files can be decoded.

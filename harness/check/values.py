@@ -18,8 +18,8 @@ from harness.engines.duckdb.leaves import GroupValues, Leaf, group_values
 from harness.errors import UnknownColumnError
 from harness.metadata.delta.statistics import dig, document
 from harness.metadata.filters import sqltext
+from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.model import schema as dt
-from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import CellValue, value_text
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass

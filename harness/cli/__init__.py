@@ -1,4 +1,4 @@
-"""The `harness` command. `app` names the subcommands; read it first, then `options` and `results`.
+"""The `harness` command. `app` names the subcommands; read it first, then `parameters`, `options` and `results`.
 
 Results go to stdout and nothing else does; messages, progress and errors go to stderr. Exit codes:
 
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None, *, replaced: object = signal.default
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
         with listening(replaced):
-            return _run(None if argv is None else list(argv))
+            return _run(sys.argv[1:] if argv is None else list(argv))
     except KeyboardInterrupt:
         if argv is None:  # the process ends: another Ctrl-C ends it at once, instead of a traceback
             signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -101,21 +101,18 @@ def _lacking_memory() -> str | None:
     return None
 
 
-def _run(arguments: list[str] | None) -> int:
+def _run(words: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     from harness.cli import results, terminal
 
     terminal.begin()
     with terminal.warnings_as_lines(), terminal.logs_as_lines():
         try:
-            if (sys.argv[1:] if arguments is None else arguments) == ["--version"]:  # needs no Typer
+            if words == ["--version"]:  # needs no click
                 results.print_version()
                 return DONE
-            from harness.cli.app import application
+            from harness.cli.app import run
 
-            # Not a call of Typer's application: that would install an excepthook for the whole process. And not in
-            # Typer's standalone mode, which prints what is wrong with arguments as it is.
-            code = application().main(args=arguments, prog_name="harness", standalone_mode=False)
+            return run(words)
         except results.ReaderGoneError:
             return DONE
-    return code if isinstance(code, int) else DONE

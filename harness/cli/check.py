@@ -6,10 +6,11 @@ import enum
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from harness.check.rules import Level, Severity
 from harness.cli import DIFFERENT, FAILED, formats, options, results, terminal, untrusted
+from harness.cli.parameters import Option
 
 
 class Report(enum.Enum):
@@ -23,42 +24,52 @@ class Report(enum.Enum):
     HTML = "html"
 
 
-@options.grouped
 def check(
     location: options.Location,
     at: options.AtOption = None,
     all_snapshots: Annotated[
         bool,
-        typer.Option("--all-snapshots", help="Check every snapshot of an Iceberg table, or version of a Delta one."),
+        Option("--all-snapshots", help="Check every snapshot of an Iceberg table, or version of a Delta one."),
     ] = False,
     level: Annotated[
         Level,
-        typer.Option(
-            help="Read metadata alone; also existence, size and footer of files; also the values in data files."
-        ),
+        Option(help="Read metadata alone; also existence, size and footer of files; also the values in data files."),
     ] = Level.FILES,
-    rules: Annotated[
-        list[str] | None, typer.Option("--rule", metavar="ID", help="Ask this rule, such as ICE-2*. Repeatable.")
+    select: Annotated[
+        str | None,
+        Option(
+            "--select",
+            metavar="A,B",
+            help="Check these rules only, by id, beginning of an id (ICE-2) or pattern (*-5*). harness rule ID "
+            "explains a rule.",
+        ),
     ] = None,
     ignore: Annotated[
-        list[str] | None, typer.Option("--ignore", metavar="ID", help="Do not ask this rule. Repeatable.")
+        str | None, Option("--ignore", metavar="A,B", help="Do not check these rules, named as for --select.")
     ] = None,
     columns: options.ColumnsOption = None,
     sample_files: Annotated[
-        int | None, typer.Option("--sample-files", metavar="N", min=1, help="Read the values of so many data files.")
+        int | None, Option("--sample-files", metavar="N", min=1, help="Read the values of so many data files.")
     ] = None,
     orphans: Annotated[
-        bool, typer.Option("--orphans", help="List the files below the table's location that nothing names.")
+        bool, Option("--orphans", help="List the files below the table's location that nothing names.")
     ] = False,
     fail_on: Annotated[
-        Severity, typer.Option("--fail-on", help="The lightest finding that makes the exit code 1.")
+        Severity, Option("--fail-on", help="The lightest finding that makes the exit code 1.")
     ] = Severity.ERROR,
     format_: Annotated[
-        list[Report] | None,
-        typer.Option("--format", metavar="FORMAT", help="text, json, junit, github, sarif or html. Repeatable."),
+        Report | None,
+        Option("--format", help="Write the report in this format; as text by default."),
     ] = None,
     output: Annotated[
-        list[Path] | None, typer.Option("--output", metavar="FILE", help="Write a report here. Repeatable.")
+        list[Path] | None,
+        Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write a report here; the suffix says the format. Repeatable; beside it, --format writes to standard "
+            "output.",
+        ),
     ] = None,
     *,
     opening: options.OpeningOptions,
@@ -67,17 +78,18 @@ def check(
 
     Examples:
         harness check warehouse/orders
-        harness check warehouse/orders --level data --output findings.html
+        harness check warehouse/orders --level data -o findings.html
         harness check warehouse/orders --all-snapshots --level metadata --fail-on warning --format github
+        harness check warehouse/orders --select ICE-2,ICE-3 --ignore ICE-201
 
     Exits with 0 (no finding), 1 (findings) or 2 (not checked, or only in part).
     """
-    placed = formats.placed(format_, output, Report)
+    placed = formats.placed([format_] if format_ else None, output, Report)
     if untrusted.is_for_worker(opening.context):
         if len(placed) > 1:
-            raise typer.BadParameter("--untrusted takes one report: give one --output")
+            raise click.BadParameter("--untrusted takes one report: give one --output")
         ((form, path),) = placed
-        instead = {"output": None, "format_": [form]}
+        instead = {"output": None, "format_": form}
         untrusted.run(opening.context, [location], opening.roots(), output=path, instead=instead)
         return
     from harness.check import reports
@@ -89,8 +101,8 @@ def check(
         at=at,
         all_snapshots=all_snapshots,
         level=level,
-        rules=rules or (),
-        ignore=ignore or (),
+        select=options.names(select, "--select") or (),
+        ignore=options.names(ignore, "--ignore") or (),
         columns=options.names(columns, "--columns"),
         sample_files=sample_files,
         orphans=orphans,
@@ -101,6 +113,6 @@ def check(
     if all(path is not None for _, path in placed):
         terminal.message(f"{report.sentence}; see {', '.join(str(path) for _, path in placed)}")
     if report.fails(fail_on):
-        raise typer.Exit(DIFFERENT)
+        raise click.exceptions.Exit(DIFFERENT)
     if report.unchecked:
-        raise typer.Exit(FAILED)
+        raise click.exceptions.Exit(FAILED)

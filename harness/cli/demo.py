@@ -11,11 +11,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 import harness
 from harness.cli import results, terminal
 from harness.cli.looking import explained
+from harness.cli.parameters import Argument
 from harness.cli.query import run
 from harness.cli.writers import text_lines
 from harness.errors import RequestError
@@ -43,14 +44,14 @@ _EXAMPLES = {
 
 def demo(
     directory: Annotated[
-        Path, typer.Option(metavar="DIR", help="Make the tables here, unless it has them from an earlier run.")
+        Path, Argument(metavar="DIR", help="Make the tables here, unless it has them from an earlier run.")
     ] = Path("demo-tables"),
 ) -> None:
     """Make tables with deletes, plan and query them.
 
     Examples:
         harness demo
-        harness demo --directory /tmp/lake
+        harness demo /tmp/lake
 
     The tables stay in ./demo-tables. DuckDB reads them; no Java and no network is needed. Exits with 1 if the rows are
     not those that were written.
@@ -61,7 +62,7 @@ def demo(
     are_right = [_show(each) for each in tables]
     terminal.message(f"The tables are in {directory}; next: harness info {_quoted(str(directory / 'orders'))}")
     if not all(are_right):
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _demo_tables(directory: Path) -> list[DemoTable]:
@@ -80,8 +81,7 @@ def _demo_tables(directory: Path) -> list[DemoTable]:
         built = build_demo_tables(directory)
     else:
         raise RequestError(
-            "Cannot make the demo tables: the path exists and does not hold them; remove it, or choose another "
-            "directory with --directory",
+            "Cannot make the demo tables: the path exists and does not hold them; remove it, or give another directory",
             file=str(directory),
         )
     tables = [getattr(built, name) for name in _EXAMPLES]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import typer
+import click
 
 import harness
 from harness.cli import options, terminal, untrusted
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 DiffSide: TypeAlias = "Snapshot | RowSource"
 
 
-@options.grouped
 def diff(*, asked: DiffOptions, reports: Reports, opening: options.OpeningOptions) -> None:
     """Compare the rows of two tables, files, snapshots or engines.
 
@@ -55,10 +53,10 @@ def _compared(request: DiffRequest, opening: options.OpeningOptions) -> Comparis
 def _compare_in_worker(request: DiffRequest, reports: Reports, opening: options.OpeningOptions) -> None:
     """Run the command in a process apart, which gives back its only report."""
     if request.files or any(RowSource.parse(location) is not None for location in request.locations):
-        raise typer.BadParameter("--untrusted is for tables of both formats: no side may be a query, file or database")
+        raise click.BadParameter("--untrusted is for tables of both formats: no side may be a query, file or database")
     untrusted.refuse_engines(request.readers, "--engines")
     if len(reports.placed) > 1:
-        raise typer.BadParameter("--untrusted takes one report: give one --output")
+        raise click.BadParameter("--untrusted takes one report: give one --output")
     ((report, path),) = reports.placed
     instead = {"output": None, "format_": [report]}
     untrusted.run(opening.context, request.locations, opening.roots(), output=path, instead=instead)
@@ -87,11 +85,11 @@ def _compare_sides(request: DiffRequest, opening: options.OpeningOptions) -> Com
     return found
 
 
-def _at(side: Table | RowSource, moment: Mapping[str, Any]) -> DiffSide:
+def _at(side: Table | RowSource, moment: str | None) -> DiffSide:
     if not isinstance(side, RowSource):
-        return side.snapshot(**moment)
-    if moment:
-        raise typer.BadParameter(f"--at is for tables: {side.name} has no snapshots")
+        return side.snapshot(moment)
+    if moment is not None:
+        raise click.BadParameter(f"--at is for tables: {side.name} has no snapshots")
     return side
 
 
@@ -102,4 +100,4 @@ def _query(text: str, side: DiffSide) -> harness.Query | RowSource:
 def _name(side: DiffSide) -> str:
     from harness.snapshot import called
 
-    return side.name if isinstance(side, RowSource) else called(side.source.location, side.name)
+    return side.name if isinstance(side, RowSource) else called(side._source.location, side.name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import typer
+import click
 
 import harness
 from harness.cli import options, terminal
@@ -34,7 +34,7 @@ def compare_files(request: DiffRequest, opening: options.OpeningOptions) -> Batc
     from harness.diff.query_batch import QueryRun
 
     if opening.untrusted:
-        raise typer.BadParameter("--sql-file excludes --untrusted")
+        raise click.BadParameter("--sql-file excludes --untrusted")
     paths = [Path(path) for pattern in request.files for path in (sorted(glob.glob(pattern)) or [pattern])]
     queries = [_read(path, request) for path in dict.fromkeys(paths)]
     with terminal.progress("reading metadata"):
@@ -62,12 +62,12 @@ def _read(path: Path, request: DiffRequest) -> QueryFile:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"--sql-file {str(path)!r} cannot be read: {error}") from None
+        raise click.BadParameter(f"--sql-file {str(path)!r} cannot be read: {error}") from None
     own = [line.strip()[len(_MARK) :] for line in text.splitlines() if line.strip().startswith(_MARK)]
     try:
         rules = _with_own(shlex.split(" ".join(own)), request)
-    except (ValueError, typer.BadParameter) as error:
-        raise typer.BadParameter(f"{path}: in its comment {_MARK} {error}") from None
+    except (ValueError, click.BadParameter) as error:
+        raise click.BadParameter(f"{path}: in its comment {_MARK} {error}") from None
     return QueryFile(
         name=path.name,
         text=text.rstrip().removesuffix(";"),
@@ -103,11 +103,11 @@ def _bound_tables(pairs: Sequence[str], open_: Callable[[str], object]) -> tuple
     for pair in pairs:
         name, location = named_table(pair)
         if not name.isidentifier():
-            raise typer.BadParameter(f"--table {pair!r}: {name!r} is no identifier; choose one with NAME=TABLE")
+            raise click.BadParameter(f"--table {pair!r}: {name!r} is no identifier; choose one with NAME=TABLE")
         found.setdefault(name, []).append(location)
     for name, locations in found.items():
         if len(locations) > 2:
-            raise typer.BadParameter(f"--table {name} is given {len(locations)} times: twice is one for each side")
+            raise click.BadParameter(f"--table {name} is given {len(locations)} times: twice is one for each side")
     opened = {location: open_(location) for locations in found.values() for location in dict.fromkeys(locations)}
     return (
         {name: opened[locations[0]] for name, locations in found.items()},
@@ -165,8 +165,8 @@ def namespaces_of(request: DiffRequest) -> _Namespaces | None:
     left, right = map(_namespace, request.locations)
     if left is None or right is None:
         return None
-    if any(request.moments):
-        raise typer.BadParameter("--at is for one table on each side, and these are namespaces or warehouses")
+    if request.moments != (None, None):
+        raise click.BadParameter("--at is for one table on each side, and these are namespaces or warehouses")
     return left, right
 
 

@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-import typer
+import click
 
 import harness
 from harness.cli import DIFFERENT, FAILED, formats, results, terminal
+from harness.cli.parameters import Option
 from harness.cli.untrusted import words
 from harness.diff.result import Batch, BatchOutcome, ComparisonResult, Made
 from harness.errors import without_secrets
@@ -37,17 +38,20 @@ PlacedReport: TypeAlias = tuple[Report, Path | None]
 
 @dataclass(slots=True, kw_only=True)
 class Reports:
-    """Options for the reports of a comparison. Typer fills lists."""
+    """Options for the reports of a comparison."""
 
     output: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--output", metavar="FILE", help="Write a report here: .txt, .json, .xml (JUnit) or .html. Repeatable."
+        Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write a report here: .txt, .json, .xml (JUnit) or .html. Repeatable.",
         ),
     ] = None
     format_: Annotated[
         list[Report] | None,
-        typer.Option("--format", metavar="FORMAT", help="text, json, junit or html. Repeatable."),
+        Option("--format", metavar="FORMAT", help="text, json, junit or html. Repeatable."),
     ] = None
 
     def __post_init__(self) -> None:
@@ -63,7 +67,7 @@ _PASSWORDS = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s#]+)", re.IGNO
 """Passwords in the texts that Postgres is attached by."""
 
 
-def _made(context: typer.Context) -> Made:
+def _made(context: click.Context) -> Made:
     """The time, or that of the variable SOURCE_DATE_EPOCH for reports that are the same again, and the command line."""
     given = {
         name: [f"{text.partition('=')[0]}=***" for text in value] if name == "storage_option" else value
@@ -77,7 +81,7 @@ def _made(context: typer.Context) -> Made:
     return Made(at=at, version=harness.__version__, command=shlex.join(line))
 
 
-def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport], context: typer.Context) -> None:
+def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport], context: click.Context) -> None:
     """Write all reports of one comparison, with the command that made them."""
     from harness.diff.reports import batch
     from harness.diff.reports.text import to_text
@@ -100,7 +104,7 @@ def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedRepor
         terminal.message(f"{said}; see {', '.join(places)}")
 
 
-def finish(found: ComparisonResult | Batch, reports: Sequence[PlacedReport], context: typer.Context) -> None:
+def finish(found: ComparisonResult | Batch, reports: Sequence[PlacedReport], context: click.Context) -> None:
     """Write the reports, and end: 0 without a difference, 1 with one, 2 if something could not be compared."""
     write_reports(found, reports, context)
     if isinstance(found, Batch):
@@ -113,4 +117,4 @@ def finish(found: ComparisonResult | Batch, reports: Sequence[PlacedReport], con
         if found.failed:
             terminal.error(f"{found.sentence}: {found.left.error or found.right.error}")
     if not found.equal:
-        raise typer.Exit(DIFFERENT if is_different else FAILED)
+        raise click.exceptions.Exit(DIFFERENT if is_different else FAILED)

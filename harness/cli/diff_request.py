@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import typer
+import click
 
 from harness.cli import options
+from harness.cli.parameters import Argument, Option
 from harness.diff.sources import RowSource, usual_engines
 from harness.diff.tolerances import Tolerance
 from harness.errors import RequestError
@@ -28,13 +29,13 @@ class DiffRequest:
     """The sides of a comparison, and how their rows are compared.
 
     locations: of one table that is read twice, or of two tables, files, databases, or namespaces; empty if queries of
-    files are compared. moments: arguments of `Table.snapshot` of both sides. queries: of both sides; None: all rows are
+    files are compared. moments: of both sides, or None for the newest. queries: of both sides; None: all rows are
     compared. files: files and patterns of queries. tables: `--table`. engines: None: the usual ones. The other fields
     are arguments of `harness.compare`.
     """
 
     locations: tuple[str, ...]
-    moments: tuple[Mapping[str, Any], Mapping[str, Any]]
+    moments: tuple[str | None, str | None]
     queries: tuple[str, str] | None
     files: tuple[str, ...]
     tables: tuple[str, ...]
@@ -63,27 +64,26 @@ class DiffRequest:
 
 @dataclass(slots=True, kw_only=True)
 class DiffOptions:
-    """The arguments and options of `harness diff` for what is compared. Typer fills lists."""
+    """The arguments and options of `harness diff` for what is compared."""
 
     location: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="TABLE",
-            show_default=False,
             help="Directory, metadata file or name in a catalog; file (csv, json, parquet, arrow); duckdb:FILE#TABLE, "
             "sqlite:FILE#TABLE, postgres:DSN#TABLE, or a query after #; a namespace or warehouse: all of its tables.",
         ),
     ] = None
     other: Annotated[
-        str | None, typer.Argument(metavar="OTHER", help="The right side; else the same table is read twice.")
+        str | None, Argument(metavar="OTHER", help="The right side; else the same table is read twice.")
     ] = None
-    more: Annotated[list[str] | None, typer.Argument(metavar="FILES", help="Further files after --sql-file.")] = None
+    more: Annotated[list[str] | None, Argument(metavar="FILES", help="Further files after --sql-file.")] = None
     keys: Annotated[
-        str | None, typer.Option("--keys", metavar="A,B", help="Pair rows by these columns, else count them.")
+        str | None, Option("--keys", metavar="A,B", help="Pair rows by these columns, else count them.")
     ] = None
     at: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--at",
             metavar="WHEN",
             help="Read this snapshot: id, version, time, branch or tag. Twice: the left and the right side's.",
@@ -93,17 +93,17 @@ class DiffOptions:
     where: options.Where = None
     exclude: Annotated[
         str | None,
-        typer.Option("--exclude", metavar="A,B", help="Leave out these columns or fields of structs (s.x)."),
+        Option("--exclude", metavar="A,B", help="Leave out these columns or fields of structs (s.x)."),
     ] = None
     sql: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--sql", metavar="SQL", help="Compare the rows of this query, in which the table is t. Twice: left, right."
         ),
     ] = None
     sql_file: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--sql-file",
             metavar="FILE",
             help="Compare the rows of the queries in files, in one report; further files and patterns may follow.",
@@ -111,7 +111,7 @@ class DiffOptions:
     ] = None
     table: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--table",
             metavar="[NAME=]TABLE",
             help="The table of a name in the queries of --sql-file; twice, on the left and on the right. Repeatable.",
@@ -119,14 +119,14 @@ class DiffOptions:
     ] = None
     dialect: Annotated[
         QueryDialect,
-        typer.Option(
+        Option(
             "--dialect",
             help="The SQL of --sql-file. Spark's runs on DuckDB only if its meaning there is certain.",
         ),
     ] = QueryDialect.DUCKDB
     engines: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--engines",
             metavar="A,B",
             help="The readers of left and right: duckdb, spark, polars, NAME=exec:COMMAND … "
@@ -135,32 +135,32 @@ class DiffOptions:
     ] = None
     tolerance: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--tolerance",
             metavar="COLUMN=AMOUNT",
             help="Let values differ by so much: 0.01, 0.1%, 4 ulps, 500 ms; all floats: floats=1e-9; parts: s.x, "
             "l.element, m.value.",
         ),
     ] = None
-    schema_only: Annotated[bool, typer.Option("--schema-only", help="Compare names and types of columns alone.")] = (
-        False
-    )
+    schema_only: Annotated[bool, Option("--schema-only", help="Compare names and types of columns alone.")] = False
     max_rows: Annotated[
-        int, typer.Option("--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
+        int, Option("--max-rows", "-n", metavar="N", min=0, help="Show so many differing rows; all are counted.")
     ] = 100
 
     def request(self) -> DiffRequest:
         """Return the request that the options make.
 
         Raises:
-            typer.BadParameter: an option is wrong, or excludes another option.
+            click.BadParameter: an option is wrong, or excludes another option.
         """
         self._check()
         places = [place for place in (self.location, self.other, *(self.more or ())) if place is not None]
-        left, right = _pair(self.at, "--at") or (None, None)
+        moments = _pair(self.at, "--at") or (None, None)
+        for moment in moments:
+            parse_moment(moment)  # an error in it comes before a table is opened
         return DiffRequest(
             locations=() if self.sql_file else tuple(places),
-            moments=(parse_moment(left), parse_moment(right)),
+            moments=moments,
             queries=_pair(self.sql, "--sql"),
             files=(*self.sql_file, *places) if self.sql_file else (),
             tables=tuple(self.table or ()),
@@ -180,17 +180,17 @@ class DiffOptions:
         if self.sql_file:
             given = (self.sql, self.columns, self.where, self.at, self.schema_only or None)
             if any(each is not None for each in given):
-                raise typer.BadParameter("--sql-file excludes --sql, --columns, --where, --at and --schema-only")
+                raise click.BadParameter("--sql-file excludes --sql, --columns, --where, --at and --schema-only")
         elif self.location is None:
-            raise typer.BadParameter("Missing argument 'TABLE'.")
+            raise click.BadParameter("Missing argument 'TABLE'.")
         elif self.more or self.table or self.dialect is not QueryDialect.DUCKDB:
-            raise typer.BadParameter("--table, --dialect and more than two arguments are for --sql-file")
+            raise click.BadParameter("--table, --dialect and more than two arguments are for --sql-file")
         elif self.other is None and RowSource.parse(self.location) is not None:
-            raise typer.BadParameter(
+            raise click.BadParameter(
                 f"{self.location!r} is compared with nothing: name a table, file or database to its right"
             )
         if self.sql and not (self.columns is None and self.where is None):
-            raise typer.BadParameter("--sql excludes --columns and --where: say it in the query")
+            raise click.BadParameter("--sql excludes --columns and --where: say it in the query")
 
 
 def parsed_names(text: str | None, option: str) -> tuple[str, ...]:
@@ -199,18 +199,18 @@ def parsed_names(text: str | None, option: str) -> tuple[str, ...]:
 
 
 def parsed_tolerances(texts: Iterable[str]) -> dict[str, Tolerance]:
-    """Return the tolerances of texts of the form COLUMN=AMOUNT. Raises typer.BadParameter: a text is wrong."""
+    """Return the tolerances of texts of the form COLUMN=AMOUNT. Raises click.BadParameter: a text is wrong."""
     found: dict[str, Tolerance] = {}
     for text in texts:
         column, separator, amount = text.partition("=")
         if not (separator and column and amount):
-            raise typer.BadParameter(f"--tolerance {text!r}: expected two parts with = between them")
+            raise click.BadParameter(f"--tolerance {text!r}: expected two parts with = between them")
         if column in found:
-            raise typer.BadParameter(f"--tolerance is given twice for {column!r}")
+            raise click.BadParameter(f"--tolerance is given twice for {column!r}")
         try:
             found[column] = Tolerance.parse(amount)
         except RequestError as error:
-            raise typer.BadParameter(f"--tolerance {text!r}: {error.message}") from None
+            raise click.BadParameter(f"--tolerance {text!r}: {error.message}") from None
     return found
 
 
@@ -223,7 +223,7 @@ def _engines(text: str | None) -> tuple[str, str] | None:
         case [left, right] if left and right:
             return left, right
         case _:
-            raise typer.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
+            raise click.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
 
 
 def _pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
@@ -235,6 +235,6 @@ def _pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
         case [left, right]:
             return left, right
         case more:
-            raise typer.BadParameter(
+            raise click.BadParameter(
                 f"{option} is given {len(more)} times: once holds for both sides, twice for one each"
             )

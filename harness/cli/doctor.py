@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 
 import harness
 from harness.cli import options, terminal
@@ -58,7 +58,6 @@ REQUIREMENTS = (
 )
 
 
-@options.grouped
 def doctor(*, out: Printed) -> None:
     """Show versions, and commands that install missing packages.
 
@@ -72,7 +71,7 @@ def doctor(*, out: Printed) -> None:
         report = _examine()
     out.show("doctor", report)
     if not report["works"][_DUCKDB]:
-        raise typer.Exit(2)
+        raise click.exceptions.Exit(2)
 
 
 def _examine() -> dict[str, Any]:

@@ -10,9 +10,8 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
 
-import typer
-
 from harness.cli import formats, results
+from harness.cli.parameters import Option
 from harness.errors import json_text
 from harness.metadata.model.text_tables import label, record_lines, value_text
 
@@ -57,7 +56,7 @@ class Printed(_Described):
 
     formats = Form
     format_: Annotated[
-        Form | None, typer.Option("--format", help="Print text for people, the default, or a JSON document.")
+        Form | None, Option("--format", help="Print text for people, the default, or a JSON document.")
     ] = None
 
 
@@ -68,7 +67,7 @@ class Pictured(_Described):
     formats = PicturedForm
     format_: Annotated[
         PicturedForm | None,
-        typer.Option("--format", help="Print text for people, the default, a JSON document, or an HTML page."),
+        Option("--format", help="Print text for people, the default, a JSON document, or an HTML page."),
     ] = None
 
 

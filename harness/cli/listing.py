@@ -8,11 +8,10 @@ import shlex
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-import typer
-
 from harness.cli import options, results, terminal
 from harness.cli.document import Printed, text_document
 from harness.cli.options import storage_options
+from harness.cli.parameters import Argument, Option
 from harness.errors import RequestError, visible
 from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk_namespaces, written
 from harness.metadata.catalogs.resolving import configured, no_catalogs, open_catalog
@@ -20,15 +19,14 @@ from harness.metadata.catalogs.warehouse import Warehouse
 from harness.storage.paths import is_path, shown
 
 
-@options.grouped
 def list_(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="A catalog, a namespace such as prod.sales, or a warehouse directory."),
+        Argument(metavar="NAME", help="A catalog, a namespace such as prod.sales, or a warehouse directory."),
     ] = None,
     catalog: options.CatalogName = None,
     recursive: Annotated[
-        bool, typer.Option("--recursive", help="List all tables below, also in inner namespaces, and no namespaces.")
+        bool, Option("--recursive", help="List all tables below, also in inner namespaces, and no namespaces.")
     ] = False,
     storage_option: options.StorageOption = None,
     verbose: options.Verbose = False,

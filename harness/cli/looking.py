@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from harness.cli import results, terminal, untrusted
 from harness.cli.document import Pictured, PicturedForm, Printed, plain, text_document
 from harness.cli.formats import MAX_ROWS, MaxRows, RowFormat, Written, number_of_rows
-from harness.cli.options import AtOption, ColumnsOption, Location, OpeningOptions, Where, grouped, names
+from harness.cli.options import AtOption, ColumnsOption, Location, OpeningOptions, Where, names
+from harness.cli.parameters import Argument, Option
 from harness.errors import HarnessError, html_text, size_text, visible_lines
 from harness.metadata.model.drawing import Drawing, Kind, as_html, legend_text, section, strip
 from harness.metadata.model.text_tables import record_lines
@@ -25,12 +26,9 @@ if TYPE_CHECKING:
     from harness.table import Table
 
 
-@grouped
 def info(
     location: Location,
-    full: Annotated[
-        bool, typer.Option("--full", help="Print all that the metadata says, as --format json does.")
-    ] = False,
+    full: Annotated[bool, Option("--full", help="Print all that the metadata says, as --format json does.")] = False,
     *,
     out: Pictured,
     opening: OpeningOptions,
@@ -74,7 +72,7 @@ def _brief(table: Table) -> tuple[dict[str, object], ScanPlan | None]:
     """The facts that people ask for first, in the order in which they are printed, and the plan that some are from."""
     from harness.metadata.tables.history import newest
 
-    last = newest(table.source)
+    last = newest(table._source)
     kind = "version" if table.format == "delta" else "snapshot"
     time = "unknown time" if last is None or last["timestamp_ms"] is None else show_ms(last["timestamp_ms"])
     writer = f" by {last['writer']}" if last is not None and last["writer"] else ""
@@ -91,7 +89,7 @@ def _brief(table: Table) -> tuple[dict[str, object], ScanPlan | None]:
         kind: "none" if last is None else last["id"],
         **counted,
         "columns": len(table.schema.fields),
-        "partitioning": ", ".join(table.source.partitioning()) or "none",
+        "partitioning": ", ".join(table._source.partitioning()) or "none",
         "last commit": "none" if last is None else f"{time}, {last['operation'] or 'unknown operation'}{writer}",
         **({"branches and tags": list(table.refs())} if table.refs() else {}),
         **({"warnings": list(table.warnings)} if table.warnings else {}),
@@ -127,29 +125,25 @@ def _counted(plan: ScanPlan) -> dict[str, str]:
     }
 
 
-@grouped
 def head(
     location: Location,
-    number: Annotated[int | None, typer.Argument(metavar="N", min=0, help="The number of rows, 10 by default.")] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", "-n", metavar="N", min=0, help="The number of rows, as an option.")
-    ] = None,
     columns: ColumnsOption = None,
     where: Where = None,
     at: AtOption = None,
     *,
     out: Written,
+    max_rows: Annotated[
+        str, Option("--max-rows", "-n", metavar="N", help="Read so many rows; all: all of them.")
+    ] = "10",
     opening: OpeningOptions,
 ) -> None:
     """Show the first rows of a table. No more files are opened than these need; which rows are the first is open.
 
     Examples:
         harness head warehouse/orders
-        harness head warehouse/orders -n 100 --columns id,total --where "total > 99" --output first.csv
+        harness head warehouse/orders -n 100 --columns id,total --where "total > 99" -o first.csv
     """
-    if number is not None and limit is not None:
-        raise typer.BadParameter("the number of rows is given twice: as the argument N, and with --limit")
-    most = next((given for given in (number, limit) if given is not None), 10)
+    most = number_of_rows(max_rows)
     untrusted.end_apart([location], opening, out)
     from harness.cli.writers import QueryRows, write_rows
     from harness.engines.duckdb.failures import engine_error
@@ -158,13 +152,13 @@ def head(
 
     with terminal.progress("planning"):
         plan = replace(opening.snapshot(location, at).plan(names(columns, "--columns"), where), enough=most)
-        rows = QueryRows(relation(plan, cursor()).limit(most), lambda error: engine_error(error, plan))
+        found = relation(plan, cursor())
+        rows = QueryRows(found if most is None else found.limit(most), lambda error: engine_error(error, plan))
     with results.destination(out.output) as stream, terminal.progress_until_written("reading", stream):
         write_rows(rows, out.form, stream, max_rows=None)
     terminal.finished("read the rows")
 
 
-@grouped
 def count(
     location: Location, where: Where = None, at: AtOption = None, *, out: Printed, opening: OpeningOptions
 ) -> None:
@@ -181,7 +175,6 @@ def count(
     terminal.finished(f"counted {rows:,} rows")
 
 
-@grouped
 def schema(location: Location, at: AtOption = None, *, out: Printed, opening: OpeningOptions) -> None:
     """Show the columns of a table, a field a line.
 
@@ -202,13 +195,12 @@ _BAR = 8
 """Cells of a bar in a history: its number beside it fits into 80 columns too."""
 
 
-@grouped
 def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> None:
     """Show snapshots or versions, the newest first.
 
     Examples:
         harness history warehouse/orders
-        harness history prod.sales.orders --output history.json
+        harness history prod.sales.orders -o history.json
     """
     untrusted.end_apart([location], opening, out)
     from harness.metadata.tables.history import MOST_BARS, drawn
@@ -216,7 +208,7 @@ def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> No
 
     with terminal.progress("reading metadata"):
         table = opening.open(location)
-        found = history_of(table.source)
+        found = history_of(table._source)
     known = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in found]
     if out.form is PicturedForm.TEXT:
         picture, in_ascii = drawn(found, len(found)), results.is_ascii(out.output)
@@ -236,7 +228,6 @@ def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> No
         out.show("history", {"format": table.format, "history": found}, lambda: lines)
 
 
-@grouped
 def plan(
     location: Location,
     where: Where = None,
@@ -272,15 +263,14 @@ def explained(plan: ScanPlan, output: Path | None = None) -> str:
     return visible_lines(text.rstrip("\n")) + "\n"
 
 
-@grouped
 def metadata(
     location: Location,
     name: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="NAME",
-            help="Iceberg: snapshots, history, refs, manifests, files, data_files, delete_files, entries, partitions. "
-            "Delta: versions, history, files, partitions.",
+            help="Iceberg: snapshots, refs, manifests, files, data_files, delete_files, entries, partitions … Delta: "
+            "versions, files, partitions.",
         ),
     ],
     columns: ColumnsOption = None,
@@ -298,13 +288,18 @@ def metadata(
 
     In SQL a metadata table is called TABLE.NAME.
     """
+    if name.casefold() == "history":
+        raise click.BadParameter(
+            "there is no metadata table history: harness history TABLE prints the history of both formats; in SQL, "
+            "TABLE.history is Iceberg's own table of that name"
+        )
     most = number_of_rows(max_rows)
     untrusted.end_apart([location], opening, out)
     from harness.cli.writers import QueryRows, write_rows
     from harness.metadata.tables.reading import in_words
 
     with terminal.progress("reading metadata"):
-        found = opening.snapshot(location, at).metadata(name, names(columns, "--columns"))
+        found = opening.snapshot(location, at).metadata(name).to_arrow(names(columns, "--columns"))
         rows = QueryRows.of(in_words(found) if out.form is RowFormat.TEXT else found)
     with results.destination(out.output) as stream:
         write_rows(rows, out.form, stream, max_rows=most)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import functools
-import inspect
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 
-import typer
+import click
 
 import harness
 from harness.cli import terminal
+from harness.cli.parameters import Argument, Option
 from harness.errors import TableNotFoundError
 from harness.metadata.catalogs.catalog import parse_name
 from harness.metadata.model.times import parse_moment
@@ -34,10 +33,10 @@ OPENING, RARE = "Opening tables", "Rare options"
 """The groups of options that `-h` folds."""
 
 
-_opening = functools.partial(typer.Option, rich_help_panel=OPENING)
+_opening = functools.partial(Option, panel=OPENING)
 
 Location: TypeAlias = Annotated[
-    str, typer.Argument(metavar="TABLE", help="A table directory, a metadata file, or a name in a catalog.")
+    str, Argument(metavar="TABLE", help="A table directory, a metadata file, or a name in a catalog.")
 ]
 CatalogName: TypeAlias = Annotated[
     str | None,
@@ -57,23 +56,19 @@ StorageOption: TypeAlias = Annotated[
     ),
 ]
 Verbose: TypeAlias = Annotated[
-    bool, _opening("--verbose", help="Tell on standard error each request of a store, and each skipped file.")
+    bool,
+    _opening("--verbose", "-v", help="Print on standard error each request of a store, and each skipped file."),
 ]
-ColumnsOption: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Read these columns only, with commas between.")
-]
-Where: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="SQL", help="Read only rows for which this condition holds.")
-]
-Set: TypeAlias = Annotated[
+ColumnsOption: TypeAlias = Annotated[str | None, Option(metavar="A,B", help="Read these columns only.")]
+NamedTables: TypeAlias = Annotated[
     list[str] | None,
-    _opening(
-        "--set",
-        metavar="NAME=VALUE",
-        help="Set a rare option of harness.open_table by its name in Python, such as outside=refuse, "
-        "path_map.OLD=NEW or limits.document_bytes=1_000_000_000. Repeatable.",
+    Option(
+        "--table",
+        metavar="[NAME=]TABLE",
+        help="Give a table a name in SQL; without NAME=, that of its directory. Repeatable.",
     ),
 ]
+Where: TypeAlias = Annotated[str | None, Option(metavar="SQL", help="Read only rows for which this condition holds.")]
 Untrusted: TypeAlias = Annotated[
     bool,
     _opening(
@@ -111,6 +106,15 @@ MEANINGS = {
     "waived": "With --untrusted, run also where the system cannot enforce this limit, such as network. Repeatable.",
 }
 """Settings by name."""
+Set: TypeAlias = Annotated[
+    list[str] | None,
+    _opening(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Set a rare option of harness.open_table by its name in Python, such as outside=refuse. "
+        f"Repeatable. Names: {', '.join(MEANINGS)}.",
+    ),
+]
 _LISTS = ("ratified", "waived")
 _PATH_MAP = "path_map."
 _CHOICES = {
@@ -127,11 +131,11 @@ SETTINGS = (
 )
 """Names for `--set`."""
 _SAME = (
-    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "sample_rows", "untrusted", "verbose", "where",
+    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "sample_rows", "untrusted", "verbose",
+    "where",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME},
-    **dict.fromkeys(("snapshot_id", "version", "timestamp", "ref"), "--at"),
     **{"storage_options": "--storage-option", "allowed_roots": "--allow-root"},
 }
 """Options of their own, by the name of the argument in Python."""
@@ -152,11 +156,11 @@ class Settings:
         for text in texts or ():
             name, separator, value = text.partition("=")
             if name not in SETTINGS and not name.startswith(_PATH_MAP):
-                raise typer.BadParameter(f"--set {name}: there is no such name; {_hint(name)}")
+                raise click.BadParameter(f"--set {name}: there is no such name; {_hint(name)}")
             if not separator:
-                raise typer.BadParameter(f"--set {name}: expected {name}=VALUE")
+                raise click.BadParameter(f"--set {name}: expected {name}=VALUE")
             if name in given and name not in _LISTS:
-                raise typer.BadParameter(f"--set {name} is given twice")
+                raise click.BadParameter(f"--set {name} is given twice")
             given.setdefault(name, []).append(value)
         opening = {name: _value(name, values) for name, values in given.items() if "." not in name and name != "waived"}
         mapped, limited, bounded = (
@@ -164,7 +168,7 @@ class Settings:
             for group in ("path_map", "limits", "bounds")
         )
         if "" in mapped:
-            raise typer.BadParameter("--set path_map.: expected path_map.OLD=NEW")
+            raise click.BadParameter("--set path_map.: expected path_map.OLD=NEW")
         if mapped:
             opening["path_map"] = mapped
         if limited:
@@ -172,7 +176,7 @@ class Settings:
         bounds = limits.parse_numbers(Bounds, "bound", bounded) if bounded else None
         found = cls(opening, bounds, check_waived(given.get("waived", [])))
         if not untrusted and (found.bounds or found.waived):
-            raise typer.BadParameter("--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted")
+            raise click.BadParameter("--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted")
         return found
 
 
@@ -192,7 +196,7 @@ def _value(name: str, values: list[str]) -> object:
             return text
         *first, last = _CHOICES[name]
         expected = f"{', '.join(first)} or {last}"
-    raise typer.BadParameter(f"--set {name}={text}: expected {expected}")
+    raise click.BadParameter(f"--set {name}={text}: expected {expected}")
 
 
 def _ratified_commit(text: str) -> Ratified:
@@ -203,7 +207,7 @@ def _ratified_commit(text: str) -> Ratified:
     try:
         return int(version), Path(path).read_bytes()
     except OSError as error:
-        raise typer.BadParameter(f"--set ratified={text}: {error.strerror}") from error
+        raise click.BadParameter(f"--set ratified={text}: {error.strerror}") from error
 
 
 def _hint(name: str) -> str:
@@ -221,9 +225,9 @@ def _hint(name: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class OpeningOptions:
-    """Options for opening tables. context: of the command. Typer fills lists."""
+    """Options for opening tables. context: of the command."""
 
-    context: typer.Context
+    context: click.Context
     catalog: CatalogName = None
     storage_option: StorageOption = None
     allowed_roots: Annotated[
@@ -243,7 +247,7 @@ class OpeningOptions:
         """Return the table at `location`. A name may begin with that of `--catalog`, as `harness list` prints it.
 
         Raises:
-            typer.BadParameter: an option is wrong.
+            click.BadParameter: an option is wrong.
             HarnessError: as for `harness.open_table`.
         """
         arguments = {"catalog": self.catalog, **self.arguments()}
@@ -257,8 +261,8 @@ class OpeningOptions:
 
     def snapshot(self, location: str, at: str | None) -> Snapshot:
         """The snapshot of the table that `--at` means."""
-        moment = parse_moment(at)
-        return self.open(location).snapshot(**moment)
+        parse_moment(at)  # an error in it comes before the table is opened
+        return self.open(location).snapshot(at)
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of `open_table` without the catalog."""
@@ -277,40 +281,12 @@ class OpeningOptions:
 
 AtOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="WHEN",
         help="Read this snapshot: an id or version, a time in ISO 8601 (UTC if without an offset), a branch or a tag; "
         "or, written out, snapshot=ID, timestamp=TIME, ref=NAME.",
     ),
 ]
-
-
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of each group in place of the parameter of its type."""
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
-
-    @functools.wraps(command)
-    def run(**given: object) -> None:
-        made = {
-            name: group(**{option.name: given.pop(option.name) for option in dataclasses.fields(group)})
-            for name, group in groups.items()
-        }
-        command(**given, **made)
-
-    options = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        if name in groups:
-            of_group = get_type_hints(groups[name], include_extras=True)
-            for field in dataclasses.fields(groups[name]):
-                default = parameter.empty if field.default is dataclasses.MISSING else field.default
-                options.append(parameter.replace(name=field.name, default=default, annotation=of_group[field.name]))
-        else:
-            options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
-    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]  # what typer reads
-    run.__annotations__ = {option.name: option.annotation for option in options}
-    del run.__wrapped__  # typer would look through it
-    return run
 
 
 def spelled(name: str, value: str | None) -> str:
@@ -327,15 +303,15 @@ def spelled(name: str, value: str | None) -> str:
 
 
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:
-    """`KEY=VALUE` texts as a mapping, in the order given. Raises typer.BadParameter; a key is given only once."""
+    """`KEY=VALUE` texts as a mapping, in the order given. Raises click.BadParameter; a key is given only once."""
     result: dict[str, str] = {}
     for number, text in enumerate(values or (), 1):
         key, separator, value = text.partition("=")
         if not separator or not key:
             # The text itself is not shown: it may hold a secret.
-            raise typer.BadParameter(f"{option} number {number} is not of the form NAME=VALUE")
+            raise click.BadParameter(f"{option} number {number} is not of the form NAME=VALUE")
         if key in result:
-            raise typer.BadParameter(f"{option} {key!r} is given twice")
+            raise click.BadParameter(f"{option} {key!r} is given twice")
         result[key] = value
     return result
 
@@ -344,27 +320,27 @@ def named_table(text: str) -> tuple[str, str]:
     """Return the name and the location in a `--table`: `NAME=TABLE`, or a table alone, which gives the name.
 
     Raises:
-        typer.BadParameter: the text has no name, or no table, or the name of the table itself has a dot.
+        click.BadParameter: the text has no name, or no table, or the name of the table itself has a dot.
     """
     from harness.snapshot import called
 
     name, separator, location = text.partition("=")
     if separator and not is_path(name):
         if not (name and location):
-            raise typer.BadParameter(f"--table {text!r}: expected NAME=TABLE or TABLE")
+            raise click.BadParameter(f"--table {text!r}: expected NAME=TABLE or TABLE")
         return name, location
     name = parse_name(text)[-1] if may_be_name(text) else called(expanded(text))
     if not name or "." in name or '"' in name:
-        raise typer.BadParameter(f"--table {text!r}: {name!r} is no name for SQL; choose one with NAME={text}")
+        raise click.BadParameter(f"--table {text!r}: {name!r} is no name for SQL; choose one with NAME={text}")
     return name, text
 
 
 def named_tables(values: list[str] | None) -> dict[str, str]:
-    """Return the tables of `--table` by name. Raises typer.BadParameter as `named_table`, or for a repeated name."""
+    """Return the tables of `--table` by name. Raises click.BadParameter as `named_table`, or for a repeated name."""
     found: dict[str, str] = {}
     for name, location in map(named_table, values or ()):
         if name in found:
-            raise typer.BadParameter(f"--table {name} is given twice; choose names with NAME=TABLE")
+            raise click.BadParameter(f"--table {name} is given twice; choose names with NAME=TABLE")
         found[name] = location
     return found
 
@@ -374,7 +350,7 @@ _NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"([^,]*)|([^,]*))(,?)(.*)', re.DOTALL)
 
 
 def names(text: str | None, option: str) -> list[str] | None:
-    """Column names between commas, or in double quotes, with `""` for a quote. Raises typer.BadParameter."""
+    """Column names between commas, or in double quotes, with `""` for a quote. Raises click.BadParameter."""
     if text is None:
         return None
     found: list[str] = []
@@ -382,12 +358,12 @@ def names(text: str | None, option: str) -> list[str] | None:
     while more and (parts := _NAME.fullmatch(before := rest)):
         quoted, junk, bare, more, rest = parts.groups()
         if junk and junk.strip():
-            raise typer.BadParameter(f"{option}: {junk.strip()!r} follows a quoted name")
+            raise click.BadParameter(f"{option}: {junk.strip()!r} follows a quoted name")
         if bare and bare.startswith('"'):
-            raise typer.BadParameter(f"{option}: the quote in {before.lstrip()!r} is not closed")
+            raise click.BadParameter(f"{option}: the quote in {before.lstrip()!r} is not closed")
         name = bare.strip() if quoted is None else quoted.replace('""', '"')
         if not name:
-            raise typer.BadParameter(f"{option} {text!r} holds an empty name")
+            raise click.BadParameter(f"{option} {text!r} holds an empty name")
         found.append(name)
     return found
 
@@ -410,7 +386,7 @@ def storage_options(values: Sequence[str] | None) -> dict[str, object]:
     A key that is a URI is one name: `s3://my.bucket={"key": "…"}`.
 
     Raises:
-        typer.BadParameter: not of the form KEY=VALUE, wrong JSON, or a key that is given twice or has keys below its
+        click.BadParameter: not of the form KEY=VALUE, wrong JSON, or a key that is given twice or has keys below its
             value. The message shows no value, which may be a secret.
     """
     options: dict[str, object] = {}
@@ -418,20 +394,20 @@ def storage_options(values: Sequence[str] | None) -> dict[str, object]:
         key, separator, value = text.partition("=")
         names = [key] if "://" in key else key.split(".")
         if not separator or not all(names):
-            raise typer.BadParameter(f"{_OPTION} number {number} is not of the form NAME=VALUE")
+            raise click.BadParameter(f"{_OPTION} number {number} is not of the form NAME=VALUE")
         _put(options, names, typed(value, f"{_OPTION} {key!r}"), key)
     return options
 
 
 def typed(text: str, said: str) -> object:
-    """The value of a text, as `storage_options` tells; `said`: the option that has it. Raises typer.BadParameter."""
+    """The value of a text, as `storage_options` tells; `said`: the option that has it. Raises click.BadParameter."""
     is_json = text in ("true", "false", "null") or _NUMBER.fullmatch(text) or text[:1] in ("{", "[", '"')
     if not is_json:
         return text
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"{said}: a value that begins with {text[0]} must be JSON; put text that does in double quotes"
         ) from None
 
@@ -447,11 +423,11 @@ def _put(options: dict[str, Any], names: Sequence[str], value: object, key: str)
     for name in above:
         level = level.setdefault(name, {})
         if not isinstance(level, dict):
-            raise typer.BadParameter(f"{_OPTION} {key!r}: {name!r} already has a value, so nothing can be below it")
+            raise click.BadParameter(f"{_OPTION} {key!r}: {name!r} already has a value, so nothing can be below it")
     if isinstance(value, dict) and isinstance(level.get(last), dict):
         for name, inner in value.items():
             _put(level[last], [name], inner, f"{key}.{name}")
     elif last in level:
-        raise typer.BadParameter(f"{_OPTION} {key!r} is given twice")
+        raise click.BadParameter(f"{_OPTION} {key!r} is given twice")
     else:
         level[last] = value

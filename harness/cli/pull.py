@@ -8,41 +8,41 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from harness.cli import options, results, terminal
 from harness.cli.document import Printed, text_document
 from harness.cli.options import names
+from harness.cli.parameters import Argument, Option
 from harness.errors import RequestError, size_text
 
 if TYPE_CHECKING:
     from harness.slices.pulling import Pulled
 
 _KEY = "HARNESS_ANONYMISE_KEY"
-"""Names the key in the environment. Read here: versions of Typer differ in it."""
+"""Names the key in the environment."""
 _OF_A_SLICE = ("where", "at", "last", "columns", "exact", "sample_rows", "anonymise", "key_file")
 """Options that the note of a slice holds."""
 
 
-@options.grouped
 def pull(
     location: options.Location,
-    directory: Annotated[str, typer.Argument(metavar="DIR", help="A new or empty directory, for the slice.")],
+    directory: Annotated[str, Argument(metavar="DIR", help="A new or empty directory, for the slice.")],
     where: options.Where = None,
     at: options.AtOption = None,
-    last: Annotated[int, typer.Option(metavar="N", help="Take so many of the newest snapshots, for time travel.")] = 1,
+    last: Annotated[int, Option(metavar="N", help="Take so many of the newest snapshots, for time travel.")] = 1,
     columns: options.ColumnsOption = None,
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="Leave out rows that the condition drops: files that lose rows are rewritten."),
+        Option("--exact", help="Leave out rows that the condition drops: files that lose rows are rewritten."),
     ] = False,
     sample_rows: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Keep so many of the rows, and as large a share of the deleted rows."),
+        Option(metavar="N", help="Keep so many of the rows, and as large a share of the deleted rows."),
     ] = None,
     anonymise: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--anonymise",
             help="Replace all values by others, texts of people too. Equal values stay equal, also between"
             " slices with one key.",
@@ -50,7 +50,7 @@ def pull(
     ] = False,
     key_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="Choose the values of --anonymise by the key in the first line of this file, or in the environment "
             "variable HARNESS_ANONYMISE_KEY. Without a key a random one is used, and nobody learns it.",
@@ -58,7 +58,7 @@ def pull(
     ] = None,
     refresh: Annotated[
         bool,
-        typer.Option("--refresh", help="Bring the slice in DIR to the newest snapshot, under the options of its pull."),
+        Option("--refresh", help="Bring the slice in DIR to the newest snapshot, under the options of its pull."),
     ] = False,
     *,
     out: Printed,
@@ -84,9 +84,9 @@ def pull(
     for name in _OF_A_SLICE if refresh else ():
         given = opening.context.get_parameter_source(name)
         if given is not None and given.name == "COMMANDLINE":
-            raise typer.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")
+            raise click.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")
     if key_file is not None and not anonymise:
-        raise typer.BadParameter("--key-file is for --anonymise, which is not asked for")
+        raise click.BadParameter("--key-file is for --anonymise, which is not asked for")
     request = SliceRequest(
         where=where,
         last=last,
@@ -99,9 +99,9 @@ def pull(
         snapshot = opening.snapshot(location, at)
     with terminal.progress("copying"):
         if refresh:
-            pulled = refresh_slice(snapshot, directory)
+            pulled = refresh_slice(snapshot, Path(directory))
         else:
-            with reading(snapshot.source, snapshot.selection.snapshot):
+            with reading(snapshot._source, snapshot._selection.snapshot):
                 pulled = make(snapshot, Path(directory), request)
     words = _in_words(pulled)
     out.show("pull", asdict(pulled), lambda: text_document(words, results.width_for(out.output)))

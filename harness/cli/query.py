@@ -8,10 +8,11 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from harness.cli import formats, options, results, terminal, untrusted
 from harness.cli.formats import MAX_ROWS
+from harness.cli.parameters import Argument, Option
 from harness.errors import HarnessError, RequestError, TableNotFoundError
 from harness.metadata.model.times import parse_moment
 
@@ -20,19 +21,12 @@ if TYPE_CHECKING:
     from harness.queries.parameters import Params
 
 
-@options.grouped
 def sql(
-    query: Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")],
-    table: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]TABLE",
-            help="Name a table of the query. Without NAME it has that of its directory. Repeatable.",
-        ),
-    ] = None,
+    query: Annotated[str, Argument(metavar="SQL", help="The query; - reads it from standard input.")],
+    table: options.NamedTables = None,
     param: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="[NAME=]VALUE",
             help="A value for the query's ? or $1, or for its $NAME. Repeatable. Numbers, true, false and null are "
             "such, all else is text; in double quotes it is always text.",
@@ -42,10 +36,8 @@ def sql(
     *,
     out: formats.Written,
     max_rows: formats.MaxRows = str(MAX_ROWS),
-    dialect: Annotated[str, typer.Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
-    engine: Annotated[
-        str, typer.Option(metavar="NAME", help="The engine that runs the query: duckdb, spark, …")
-    ] = "duckdb",
+    dialect: Annotated[str, Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
+    engine: Annotated[str, Option(metavar="NAME", help="The engine that runs the query: duckdb, spark, …")] = "duckdb",
     opening: options.OpeningOptions,
 ) -> None:
     """Run a query on tables.
@@ -62,20 +54,20 @@ def sql(
     from harness.queries.inputs import locations
 
     shown = formats.number_of_rows(max_rows)
-    moment = parse_moment(at)
+    parse_moment(at)  # an error in it comes before a table is opened
     given = options.named_tables(table)
     text = sys.stdin.read() if query == "-" else query
     params = _params(param, text)
     named = [place for place in locations(text, dialect) if place not in given]
     if engine != "duckdb" and opening.catalog is not None:
-        raise typer.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
+        raise click.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
     if opening.untrusted:
         untrusted.refuse_engines([engine], "--engine", ("duckdb",))
     untrusted.end_apart([*given.values(), *named], opening, out, query=text)
     with terminal.progress("reading metadata"):
         beside = [] if opening.catalog is not None else named
         opened = {place: opening.open(place) for place in (*given.values(), *beside)}
-        chosen = {place: table.snapshot(**moment) if moment else table for place, table in opened.items()}
+        chosen = {place: table if at is None else table.snapshot(at) for place, table in opened.items()}
         tables = {name: chosen[place] for name, place in given.items()}
         at_places = {place: chosen[place] for place in beside}
     with terminal.progress("planning"):
@@ -87,7 +79,7 @@ def sql(
         if find_engine(engine).name == "spark":
             rows = _run_on_spark(text, tables | at_places, dialect, params)
         elif by_names:
-            rows = _run_by_names(text, opening, tables, moment, dialect, params)
+            rows = _run_by_names(text, opening, tables, at, dialect, params)
         else:
             rows = run(text, tables | at_places, dialect, engine, params)
     with results.destination(out.output) as stream, terminal.progress_until_written("running the query", stream):
@@ -117,7 +109,7 @@ def run(
 
 
 def _params(values: list[str] | None, query: str) -> Params:
-    """The values of --param, by name where the query has the name. Raises typer.BadParameter."""
+    """The values of --param, by name where the query has the name. Raises click.BadParameter."""
     named, placed = {}, []
     for text in values or ():
         name, separator, value = text.partition("=")
@@ -126,7 +118,7 @@ def _params(values: list[str] | None, query: str) -> Params:
         else:
             placed.append(options.typed(text, "--param"))
     if named and placed:
-        raise typer.BadParameter(f"--param {placed[0]}: say NAME=VALUE for each, or for none")
+        raise click.BadParameter(f"--param {placed[0]}: say NAME=VALUE for each, or for none")
     return named or placed or None
 
 
@@ -155,7 +147,7 @@ def _run_by_names(
     query: str,
     opening: options.OpeningOptions,
     given: Mapping[str, object],
-    moment: Mapping[str, Any],
+    at: str | None,
     dialect: str,
     params: Params,
 ) -> QueryRows:
@@ -181,11 +173,11 @@ def _run_by_names(
     connection = Connection(Tables.of(source, opening.arguments()), cursor())
     for name, table in given.items():
         connection.register(name, table)
-    named = {written(reference.name) for reference in references(statement)} - given.keys() if moment else ()
+    named = {written(reference.name) for reference in references(statement)} - given.keys() if at is not None else ()
     for name in named:
         with contextlib.suppress(TableNotFoundError):  # names of no table are DuckDB's to judge
             found = connection.table(name)
-            connection.register(name, found.snapshot(**moment) if isinstance(found, Table) else found)
+            connection.register(name, found.snapshot(at) if isinstance(found, Table) else found)
     relation = connection.sql(query, params)
     assert relation is not None, "a query has a result"
     return QueryRows(relation)

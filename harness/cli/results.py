@@ -142,7 +142,7 @@ def width_for(output: Path | None) -> int | None:
     return shutil.get_terminal_size().columns if output is None and is_terminal_output() else None
 
 
-def style_of(stream: ByteStream) -> Style:
+def style_of(stream: ByteStream | TextIO) -> Style:
     """The function that gives a text its style; texts stay as they are off a terminal, and with NO_COLOR."""
     if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return unstyled

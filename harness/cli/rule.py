@@ -1,16 +1,20 @@
-"""`harness rule`: the text of a rule that an error or a warning cites."""
+"""`harness rule`: the rules that errors and warnings cite, and those of `harness check`."""
 
 from __future__ import annotations
 
 import importlib.metadata
-from typing import Annotated
+import re
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urljoin
 
-import typer
-
-from harness.cli import options
 from harness.cli.document import Printed
-from harness.rules import find_rule
+from harness.cli.parameters import Argument
+from harness.rules import Rule, find_rule
+
+if TYPE_CHECKING:
+    from harness.check.rules import Rule as CheckRule
+
+_ID_OF_CHECK = re.compile(r"(ice|del)(-\S*|\s*\d+)", re.IGNORECASE)
 
 
 def address(name: str) -> str | None:
@@ -23,36 +27,75 @@ def address(name: str) -> str | None:
     return documentation and urljoin(documentation, f"rules/{name.partition(' ')[0]}.md#{name.replace(' ', '-')}")
 
 
-@options.grouped
 def rule(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RULE", help="The name of a rule, such as delta L38 or iceberg 4.7; with or without quotes."
+        Argument(
+            metavar="RULE",
+            help="The name of a rule, such as delta L38 or iceberg 4.7, with or without quotes; or the id of a rule of "
+            "harness check, such as ICE-201.",
         ),
     ],
     *,
     out: Printed,
 ) -> None:
-    """Show the text of a rule that an error or warning cites.
+    """Show the text of a rule that an error, a warning or a finding cites.
 
     Examples:
         harness rule delta L38
-        harness rule iceberg 4.7
+        harness rule ICE-201
 
     Exits with 2 if there is no such rule; the error names the nearest ones.
     """
-    found = find_rule(" ".join(words))
-    place = address(found.name)
-    head = "\n".join((f"{found.name}: {found.title}", found.source, *found.links, *([place] if place else ())))
-    text = f"{head}\n\n{found.text}\n"  # as on its page, without markup
-    content = {
-        "rule": found.name,
-        "title": found.title,
-        "source": found.source,
-        "links": list(found.links),
-        "text": "\n".join(" ".join(paragraph.split()) for paragraph in found.text.split("\n\n")),
-        "page": found.page,
-        "address": place,
+    name = " ".join(words)
+    if _ID_OF_CHECK.fullmatch(name.strip(" []")):
+        from harness.check.running import find_rule as find_check_rule
+
+        check = find_check_rule(name.strip(" []"))
+        cited = [find_rule(each) for each in check.breaks]
+        content = {**_described_check(check), "breaks": list(map(_described, cited))}
+        out.show("check_rule", content, lambda: [_check_text(check, cited)])
+    else:
+        found = find_rule(name)
+        out.show("rule", _described(found), lambda: [f"{_head(found)}\n\n{found.text}\n"])  # as on its page, plain
+
+
+def _head(rule: Rule) -> str:
+    place = address(rule.name)
+    return "\n".join((f"{rule.name}: {rule.title}", rule.source, *rule.links, *([place] if place else ())))
+
+
+def _described(rule: Rule) -> dict[str, object]:
+    return {
+        "rule": rule.name,
+        "title": rule.title,
+        "source": rule.source,
+        "links": list(rule.links),
+        "text": "\n".join(" ".join(paragraph.split()) for paragraph in rule.text.split("\n\n")),
+        "page": rule.page,
+        "address": address(rule.name),
     }
-    out.show("rule", content, lambda: [text])
+
+
+def _described_check(rule: CheckRule) -> dict[str, object]:
+    return {
+        "rule": rule.id,
+        "title": rule.title,
+        "severity": rule.severity.value,
+        "level": rule.level.value,
+        "reads": rule.reads.value,
+        "hurts": rule.hurts,
+        "mends": rule.mends,
+    }
+
+
+def _check_text(rule: CheckRule, cited: list[Rule]) -> str:
+    facts = {
+        "severity": rule.severity.value,
+        "level": rule.level.value,
+        "reads": rule.reads.value,
+        "hurts": rule.hurts,
+        "mend": rule.mends,
+    }
+    lines = [f"{rule.id}: {rule.title}", *(f"{name + ':':10}{text}" for name, text in facts.items())]
+    return "\n".join([*lines, *(f"\n{_head(each)}" for each in cited)]) + "\n"

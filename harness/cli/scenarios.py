@@ -1,22 +1,25 @@
-"""`harness scenarios`: tables with what reads must give, as data, scripts and sites, and asked of engines."""
+"""`harness scenarios`: tables with expected rows, which engines read, or which are written as data and scripts."""
 
 from __future__ import annotations
 
 import enum
 import fnmatch
-import json
+import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import typer
+import click
 
 from harness.cli import DIFFERENT, formats, options, results, terminal, untrusted
+from harness.cli.diff_reports import Report as BatchReport
+from harness.cli.diff_reports import finish
 from harness.cli.document import Printed
 from harness.cli.options import Settings, names
+from harness.cli.parameters import Argument, Option
 from harness.cli.untrusted import is_for_worker
 from harness.errors import RequestError, visible
 from harness.metadata.model.text_tables import aligned
@@ -25,7 +28,7 @@ from harness.untrusted.seccomp import TABLES_BUILT
 
 if TYPE_CHECKING:
     from harness.suite.cases import Cases
-    from harness.suite.finding import EnginePlaces
+    from harness.suite.readers import EnginePlaces
     from harness.suite.results import Run
     from harness.suite.runner import UnderTest
     from harness.suite.scenarios.model import Scenario
@@ -33,20 +36,21 @@ if TYPE_CHECKING:
 
 Scenarios: TypeAlias = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="SCENARIO", help="Names or patterns (iceberg/deletes/*), or scenario files; without any, all."
+    Argument(metavar="SCENARIO", help="Names or patterns (iceberg/deletes/*), or scenario files; without any, all."),
+]
+Keywords: TypeAlias = Annotated[
+    str | None,
+    Option(
+        "-k",
+        metavar="EXPR",
+        help="Take only scenarios whose name or features contain these words, with and, or, not and parentheses.",
     ),
 ]
-Features: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--feature", metavar="NAME", help="Take only scenarios with this feature. Repeatable: any of them."),
-]
 
 
-@options.grouped
 def list_(
     scenario: Scenarios = None,
-    feature: Features = None,
+    keywords: Keywords = None,
     *,
     out: Printed,
 ) -> None:
@@ -54,25 +58,25 @@ def list_(
 
     Examples:
         harness scenarios list 'iceberg/deletes/*'
-        harness scenarios list --feature deletion-vector --format json
+        harness scenarios list -k 'deletion-vector and not v3' --format json
     """
-    found = chosen(scenario, feature)
-    described = [
+    found = select(scenario, keywords)
+    documents = [
         {"name": each.name, "title": each.title, "format": each.format, "features": each.features} for each in found
     ]
     lines = (f"{line}\n" for line in aligned([(each.name, each.title) for each in found]))
-    out.show("scenarios", {"scenarios": described}, lambda: lines)
+    out.show("scenarios", {"scenarios": documents}, lambda: lines)
 
 
 def build(
     arguments: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="SCENARIO... DIR",
             help="Names or patterns (iceberg/deletes/*), or scenario files; then the directory to write into.",
         ),
     ],
-    everything: Annotated[bool, typer.Option("--all", help="Build every scenario that comes with harness.")] = False,
+    everything: Annotated[bool, Option("--all", help="Build every scenario that comes with harness.")] = False,
 ) -> None:
     """Write the tables of scenarios, each beside its expected rows: a suite for programs in any language.
 
@@ -80,16 +84,16 @@ def build(
         harness scenarios build 'iceberg/deletes/*' suite
         harness scenarios build --all suite
 
-    DIR/README.md says how a program reads the suite, and harness judge what it read. Paths inside the tables are
-    absolute: build where they will be read.
+    DIR/README.md describes how a program reads the suite. harness scenarios score then scores what the program wrote.
+    Paths inside the tables are absolute: build where the tables will be read.
     """
-    from harness.suite.suite import write_suite
+    from harness.suite.suite_files import write_suite
 
     *patterns, target = arguments
     if everything == (len(patterns) > 0):
         raise RequestError("Give either scenarios and a directory, or --all and a directory")
     directory = Path(target).absolute()
-    scenarios = chosen(patterns, None)
+    scenarios = select(patterns)
     with (
         named("the directory", directory),
         terminal.progress("building", len(scenarios), "scenarios") as advance,
@@ -101,16 +105,16 @@ def build(
 
 def script(
     scenario: Annotated[
-        str, typer.Argument(metavar="SCENARIO", help="The name of a scenario, or a scenario file, such as of a repro.")
+        str, Argument(metavar="SCENARIO", help="The name of a scenario, or a scenario file, such as of a repro.")
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write here instead of standard output.")
+        Path | None, Option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
     ] = None,
 ) -> None:
     """Write a scenario as one Python file, for maintainers of readers.
 
     Examples:
-        harness scenarios script iceberg/deletes/null-keys --output null-keys.py
+        harness scenarios script iceberg/deletes/null-keys -o null-keys.py
         python null-keys.py /tmp
 
     The file needs Python 3.8 and nothing else. It writes the table below a directory, and prints the rows that reads
@@ -118,7 +122,7 @@ def script(
     """
     from harness.suite.script import script as script_of
 
-    found = chosen([scenario], None)
+    found = select([scenario])
     if len(found) > 1:
         raise RequestError(f"A script is of one scenario, and {scenario!r} means {len(found):,}: name one")
     text = script_of(found[0])
@@ -126,90 +130,74 @@ def script(
         results.write_texts([text], stream)
 
 
-def site(
-    arguments: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="REPORT [EARLIER] DIR",
-            help="A report of scenarios run as JSON, another one to compare it with, and the directory to write into.",
-        ),
-    ],
-) -> None:
-    """Write a run as a site: who reads what, and each reader's answer to each scenario as a difference.
-
-    Examples:
-        harness scenarios site matrix.json site
-        harness scenarios site matrix.json last-month.json site
-
-    DIR/index.html is the first page. The pages need no server and no network, and their filters alone a script. A
-    scenario that a reader reads wrongly comes with its table as one Python file, for the reader's maintainers.
-    """
-    from harness.suite.reports.site import write_site
-
-    if len(arguments) not in (2, 3):
-        raise RequestError("Give a report, perhaps an earlier one, and a directory")
-    *reports, directory = arguments
-    documents = []
-    for path in reports:
-        try:
-            documents.append(json.loads(path.read_text("utf-8")))
-        except (OSError, ValueError, RecursionError) as error:
-            raise RequestError(f"Cannot read the report: {error}", file=str(path)) from error
-    with named("the directory", directory):
-        earlier = documents[1] if len(documents) > 1 else None
-        first = write_site(documents[0], directory, earlier, _script_or_none)
-    results.print_result(f"{visible(str(first))}\n")
-
-
-def _script_or_none(name: str) -> str | None:
-    """The script of a scenario of that name. None: harness has no such scenario, or its table is too large."""
-    from harness.suite.scenarios.loading import find
-    from harness.suite.script import script as script_of
-
-    try:
-        return script_of(find(name)[0])
-    except RequestError:
-        return None
-
-
-def chosen(globs: Sequence[str] | None, features: Sequence[str] | None) -> list[Scenario]:
-    """The scenarios of such names and features, each once, by name.
+def select(globs: Sequence[str] | None = None, keywords: str | None = None) -> list[Scenario]:
+    """Return the scenarios that have such names and match the keywords, each once, by name.
 
     Raises:
-        RequestError: a pattern, or a feature, that no scenario has; a file that is no scenario.
+        RequestError: A pattern matches no scenario, a file is no scenario, or no scenario matches the keywords.
     """
-    from harness.suite.scenarios.features import MEANINGS
     from harness.suite.scenarios.loading import find, load
 
-    for feature in features or ():
-        if feature not in MEANINGS:
-            raise RequestError(f"Unknown feature {feature!r}: there are {', '.join(sorted(MEANINGS))}")
     found = (
         scenario
         for glob in globs or ("*",)
         for scenario in ([load(Path(glob))] if glob.endswith(".yaml") else find(glob))
     )
-    named = {scenario.name: scenario for scenario in found}
-    wanted = [named[name] for name in sorted(named) if not features or set(features) & set(named[name].features)]
-    if not wanted:
-        raise RequestError(f"No scenario with the feature {' or '.join(features or ())} has such a name")
-    return wanted
+    by_name = {scenario.name: scenario for scenario in found}
+    matches = keyword_filter(keywords)
+    selected = [by_name[name] for name in sorted(by_name) if matches((name, *by_name[name].features))]
+    if not selected:
+        raise RequestError(f"No scenario matches -k {keywords!r}: harness scenarios list --format json shows features")
+    return selected
 
 
-def _chosen_cases(directory: Path, globs: Sequence[str] | None, features: Sequence[str] | None) -> Cases:
-    """The cases of a directory that have such names and features. Raises RequestError if there is none."""
+def keyword_filter(expression: str | None) -> Callable[[Iterable[str]], bool]:
+    """Return a function that matches a scenario's name and features with an expression, as `pytest -k` does.
+
+    Raises:
+        click.BadParameter: The expression is not words joined by `and`, `or`, `not` and parentheses.
+    """
+    if expression is None:
+        return lambda _: True
+    words: list[str] = []
+    code = []
+    for token in re.findall(r"[()]|[^\s()]+", expression):
+        if token in ("and", "or", "not", "(", ")"):
+            code.append(token)
+        else:
+            code.append(f"has[{len(words)}]")
+            words.append(token.casefold())
+
+    def matches(texts: Iterable[str]) -> bool:
+        known = [text.casefold() for text in texts]
+        return bool(eval(compiled, {}, {"has": [any(word in text for text in known) for word in words]}))
+
+    try:
+        compiled = compile(" ".join(code), "-k", "eval")
+        matches(())
+    except (SyntaxError, TypeError, RecursionError, MemoryError):
+        raise click.BadParameter(f"-k {expression!r}: expected words with and, or, not and parentheses") from None
+    return matches
+
+
+def _select_cases(directory: Path, globs: Sequence[str] | None, keywords: str | None) -> Cases:
+    """Return the cases of a directory that have such names and match the keywords.
+
+    Raises:
+        RequestError: There is none.
+    """
     from harness.suite.cases import load_cases
 
-    found = load_cases(directory)
-    kept = tuple(
+    found, matches = load_cases(directory), keyword_filter(keywords)
+    selected = tuple(
         case
         for case in found.cases
         if any(fnmatch.fnmatchcase(case.scenario.name, glob) for glob in globs or ("*",))
-        and (not features or {*features} & {*case.scenario.features})
+        and matches((case.scenario.name, *case.scenario.features))
     )
-    if not kept and (globs or features):
-        raise RequestError(f"No case has such a name and feature: there are {len(found.cases):,}", file=str(directory))
-    return replace(found, cases=kept)
+    if not selected and (globs or keywords):
+        raise RequestError(f"No case matches: there are {len(found.cases):,}", file=str(directory))
+    return replace(found, cases=selected)
 
 
 ALL = "all"
@@ -229,19 +217,20 @@ class Report(enum.Enum):
 
 Xfails: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
+    Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
 ]
 Formats: TypeAlias = Annotated[
     list[Report] | None,
-    typer.Option(
+    Option(
         "--format",
         metavar="FORMAT",
-        help="Write text, json, junit, github, html or markdown. Repeatable, each for the --output in its place.",
+        help="Write text, json, junit, github, html or markdown. Repeatable, each for the -o in its place.",
     ),
 ]
 Outputs: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Option(
+    Option(
+        "-o",
         "--output",
         metavar="FILE",
         help="Write the report here instead of standard output; the suffix says the format. Repeatable.",
@@ -249,11 +238,11 @@ Outputs: TypeAlias = Annotated[
 ]
 WriteXfails: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR here, as a list for --xfails."),
+    Option("--write-xfails", metavar="FILE", help="Write each FAIL and ERROR here, as a list for --xfails."),
 ]
-StrictOption: TypeAlias = Annotated[bool, typer.Option("--strict", help="Exit with 1 also for an ERROR.")]
+StrictOption: TypeAlias = Annotated[bool, Option("--strict", help="Exit with 1 also for an ERROR.")]
 ExitZero: TypeAlias = Annotated[
-    bool, typer.Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
+    bool, Option("--exit-zero", help="Exit with 0 whatever the outcomes are, if the suite ran.")
 ]
 
 
@@ -261,17 +250,17 @@ def run(
     scenario: Scenarios = None,
     engines: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--engines",
             metavar="A,B",
             help="Engines by name, or MODULE:ATTRIBUTE; all: every engine that can run. [default: those of duckdb, "
             "spark and oracle that can run]",
         ),
     ] = None,
-    feature: Features = None,
+    keywords: Keywords = None,
     cases: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--cases",
             metavar="DIR",
             help="Run the cases in this directory instead: a suite that build wrote, Delta's acceptance tests, or "
@@ -280,7 +269,7 @@ def run(
     ] = None,
     skips: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             "--skips", metavar="FILE", help="Leave scenarios out by this file, with lines of ENGINE::SCENARIO # reason."
         ),
     ] = None,
@@ -290,62 +279,41 @@ def run(
     output: Outputs = None,
     python: Annotated[
         list[str] | None,
-        typer.Option("--python", metavar="NAME=PATH", help="Run an engine in this interpreter. Repeatable."),
+        Option("--python", metavar="NAME=PATH", help="Run an engine in this interpreter. Repeatable."),
     ] = None,
     time_limit: Annotated[
         float,
-        typer.Option(
-            "--time-limit", metavar="S", min=0.1, help="End a read of a foreign engine after so many seconds."
-        ),
+        Option("--time-limit", metavar="S", min=0.1, help="End a read of a foreign engine after so many seconds."),
     ] = 60.0,
-    against_itself: Annotated[
-        bool,
-        typer.Option(
-            "--against-itself",
-            help="Read each table in many ways that must agree, too: filters, columns, counts, limits, copies.",
-        ),
-    ] = False,
-    shapes: Annotated[
-        str | None,
-        typer.Option(
-            "--shapes", metavar="A,B", help="With --against-itself, read in these ways alone. [default: all of them]"
-        ),
-    ] = None,
-    keep: Annotated[
-        Path | None, typer.Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")
-    ] = None,
+    keep: Annotated[Path | None, Option("--keep", metavar="DIR", help="Build the tables here, and leave them.")] = None,
     strict: StrictOption = False,
     exit_zero: ExitZero = False,
     untrusted: options.Untrusted = False,
     set_: options.Set = None,
     *,
-    context: typer.Context,
+    context: click.Context,
 ) -> None:
     """Run scenarios on engines, and report who reads them rightly.
 
     Examples:
         harness scenarios run --engines duckdb,spark
-        harness scenarios run 'iceberg/deletes/*' --output report.xml
+        harness scenarios run 'iceberg/deletes/*' -o report.xml -o report.html
         harness scenarios run --cases reader_tests/generated --engines duckdb,polars
 
-    Exits with 0 if no scenario is FAIL or passes against --xfails, and no engine disagrees with itself, with 1 if one
-    is or does, with 2 if the suite, or an engine asked for, could not run, or if every scenario on an engine is ERROR.
+    Exits with 0 if no scenario is FAIL or passes against --xfails, with 1 if one is or does, with 2 if the suite, or an
+    engine of --engines, could not run, or if every scenario on an engine is ERROR.
     """
     from harness.suite.cases import Cases
-    from harness.suite.finding import EnginePlaces
-    from harness.suite.itself import shapes_of
+    from harness.suite.readers import EnginePlaces
     from harness.suite.results import read_list
     from harness.suite.runner import Lists
     from harness.suite.runner import run as run_suite
 
     if opening := Settings.of(set_, untrusted=untrusted).opening:
-        raise typer.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
-    if shapes is not None and not against_itself:
-        raise typer.BadParameter("--shapes goes with --against-itself alone")
-    ways = shapes_of(names(shapes, "--shapes")) if against_itself else ()
-    written = formats.placed(format_, output, Report)
+        raise click.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
+    reports = formats.placed(format_, output, Report)
     if is_for_worker(context):
-        _run_untrusted(context, written)
+        _run_untrusted(context, reports)
         return
     lists = Lists(
         skips=tuple(line for path in skips or () for line in read_list(path)),
@@ -353,7 +321,7 @@ def run(
     )
     if cases is not None and keep is not None:
         raise RequestError("Cannot run --cases with --keep: their tables are there already")
-    scenarios = chosen(scenario, feature) if cases is None else _chosen_cases(cases, scenario, feature)
+    scenarios = select(scenario, keywords) if cases is None else _select_cases(cases, scenario, keywords)
     number = len(scenarios.cases if isinstance(scenarios, Cases) else scenarios)
     places = EnginePlaces(
         pythons=options.pairs(python, "--python"),
@@ -362,29 +330,30 @@ def run(
     )
     with ExitStack() as resources:
         with terminal.progress("starting engines"):
-            ready, missing = _opened(names(engines, "--engines"), places, resources)
+            ready, missing = _open_readers(names(engines, "--engines"), places, resources)
         with terminal.progress("scenarios"):
-            found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing, shapes=ways)
+            found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing)
     done = f"ran {number:,} scenarios on {', '.join(each.name for each in found.engines)}"
-    report(found, written, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)
+    write_reports(found, reports, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)
 
 
-def report(
+def write_reports(
     found: Run,
-    written: Sequence[tuple[Report, Path | None]],
+    reports: Sequence[tuple[Report, Path | None]],
     done: str,
     *,
     write_xfails: Path | None,
     strict: bool,
     exit_zero: bool,
 ) -> None:
-    """Writes the reports of a run and ends the command. done: the last line on a terminal.
+    """Write the reports of a run and end the command. `done` is the last line on a terminal.
 
     Raises:
-        typer.Exit: with 1, as the outcomes say. RequestError: an engine has read nothing.
+        click.exceptions.Exit: With 1, if the run did not pass.
+        RequestError: Every scenario on an engine is ERROR.
     """
     from harness.suite.reports import html, json_report, text
-    from harness.suite.results import written_list
+    from harness.suite.results import format_list
 
     writers = {
         Report.TEXT: text.to_text,
@@ -394,38 +363,38 @@ def report(
         Report.HTML: html.to_html,
         Report.MARKDOWN: text.to_markdown,
     }
-    for form, path in written:
+    for form, path in reports:
         with results.destination(path) as stream:
             write = results.write_lines if form is Report.TEXT else results.write_texts
             write([writers[form](found)], stream)
     if write_xfails is not None:
         with results.destination(write_xfails) as stream:
-            results.write_texts([written_list(found.cases)], stream)
+            results.write_texts([format_list(found.cases)], stream)
     terminal.finished(done)
     passed = found.passed_strictly() if strict else found.passed()
     if not (passed or exit_zero):
-        raise typer.Exit(DIFFERENT)
+        raise click.exceptions.Exit(DIFFERENT)
     for case in found.unread():
-        told = next((f": {check.message}" for check in case.checks if check.message), "")
-        raise RequestError(f"Engine {case.engine.name} read no scenario, each is ERROR; {case.scenario.name}{told}")
+        message = next((f": {check.message}" for check in case.checks if check.message), "")
+        raise RequestError(f"Engine {case.engine.name} read no scenario, each is ERROR; {case.scenario.name}{message}")
 
 
-def _run_untrusted(context: typer.Context, written: Sequence[tuple[Report, Path | None]]) -> None:
-    """Runs the suite in a worker, whose tables go with it."""
-    given = context.params
-    if given["cases"] is not None:
+def _run_untrusted(context: click.Context, reports: Sequence[tuple[Report, Path | None]]) -> None:
+    """Run the suite in a worker, whose tables are removed with it."""
+    parameters = context.params
+    if parameters["cases"] is not None:
         raise RequestError("Cannot run --cases with --untrusted: their tables are not built in the worker")
-    if given["keep"] is not None or given["python"] or given["write_xfails"] is not None:
+    if parameters["keep"] is not None or parameters["python"] or parameters["write_xfails"] is not None:
         raise RequestError(
             "Cannot run scenarios with --untrusted and --keep, --python or --write-xfails: nothing of them is left"
         )
-    if len(written) > 1:
+    if len(reports) > 1:
         raise RequestError("Cannot write more than one report with --untrusted: give one --format")
-    engines = names(given["engines"], "--engines") or untrusted.ENGINES
+    engines = names(parameters["engines"], "--engines") or untrusted.ENGINES
     untrusted.refuse_engines(engines, "--engines")
-    files = [*(given["skips"] or ()), *(given["xfails"] or ())]
-    scenarios = [name for name in given["scenario"] or () if name.endswith(".yaml")]
-    ((form, output),) = written
+    files = [*(parameters["skips"] or ()), *(parameters["xfails"] or ())]
+    scenarios = [name for name in parameters["scenario"] or () if name.endswith(".yaml")]
+    ((form, output),) = reports
     untrusted.run(
         context,
         [],
@@ -436,35 +405,112 @@ def _run_untrusted(context: typer.Context, written: Sequence[tuple[Report, Path 
     )
 
 
-def _opened(
+def _open_readers(
     names: Sequence[str] | None, places: EnginePlaces, resources: ExitStack
 ) -> tuple[list[UnderTest], dict[str, str]]:
-    """The requested engines, or harness's own that can run; and by name the reasons why others cannot run.
+    """Return the requested engines, or those of harness that can run, and by name why other engines cannot run.
 
     Raises:
-        RequestError: an engine that was asked for by name does not exist or is not installed; or none can run.
+        RequestError: A requested engine does not exist or is not installed, or no engine can run.
     """
     from harness.engines.registry import engine_names
-    from harness.suite.finding import check_names, known_engines, open_engine, split_settings
+    from harness.suite.readers import check_names, open_engine, reader_names, split_settings
     from harness.suite.runner import UnderTest
     from harness.suite.workers import NOT_INSTALLED
 
     check_names(dict.fromkeys(name for name in [*(names or ()), *places.pythons] if name != ALL))
-    asked = dict.fromkeys(names or ())
-    optional = engine_names() if names is None else known_engines() if ALL in asked else ()
+    requested = dict.fromkeys(names or ())
+    optional = engine_names() if names is None else reader_names() if ALL in requested else ()
     ready: list[UnderTest] = []
     missing: dict[str, str] = {}
-    for name in dict.fromkeys([*(name for name in asked if name != ALL), *optional]):
+    for name in dict.fromkeys([*(name for name in requested if name != ALL), *optional]):
         try:
             reader = open_engine(name, places, resources)
         except RequestError as error:
-            if name in asked or error.cause != NOT_INSTALLED:
+            if name in requested or error.cause != NOT_INSTALLED:
                 raise
             missing[name] = error.message
             continue
         base, _ = split_settings(name)
         arguments = ("--python", f"{base}={places.pythons[base]}") if base in places.pythons else ()
-        ready.append(UnderTest(reader=reader, asked=name, arguments=arguments))
+        ready.append(UnderTest(reader=reader, argument=name, options=arguments))
     if not ready:
         raise RequestError(f"No engine can run: {'; '.join(missing.values())}")
     return ready, missing
+
+
+def score(
+    suite: Annotated[Path, Argument(metavar="SUITE", help="The directory of a suite, with suite.json.")],
+    folder: Annotated[Path, Argument(metavar="RESULTS", help="The folder that the program wrote.")],
+    case: Annotated[
+        list[str] | None,
+        Argument(metavar="CASE", help="Names or patterns (iceberg/deletes/*); without any, all cases."),
+    ] = None,
+    xfails: Xfails = None,
+    write_xfails: WriteXfails = None,
+    format_: Formats = None,
+    output: Outputs = None,
+    strict: StrictOption = False,
+    exit_zero: ExitZero = False,
+) -> None:
+    """Score the results that a program in any language left in a folder.
+
+    Examples:
+        harness scenarios score suite results
+        harness scenarios score suite results 'delta/*' -o report.html
+
+    SUITE is a directory of harness scenarios build, or the published one; its README.md describes what a program
+    writes. Exits with 0 if no case is FAIL or passes against --xfails, with 1 if one is or does, with 2 if SUITE or
+    RESULTS cannot be read.
+    """
+    from harness.suite.result_files import NOT_RUN, score_results
+    from harness.suite.results import read_list
+
+    reports = formats.placed(format_, output, Report)
+    expected = [line for path in xfails or () for line in read_list(path)]
+    with terminal.progress("scoring"):
+        found = score_results(suite, folder, patterns=case or (), xfails=expected)
+    checks = [check for each in found.cases for check in each.checks]
+    missing = sum(check.message == NOT_RUN for check in checks)
+    done = f"scored {len(checks) - missing:,} reads of {len(found.cases):,} cases; {missing:,} have no result"
+    write_reports(found, reports, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)
+
+
+def reread(
+    location: options.Location,
+    engine: Annotated[
+        str, Option("--engine", metavar="NAME", help="The reader: an engine, or a reader of another project.")
+    ] = "duckdb",
+    at: options.AtOption = None,
+    shapes: Annotated[
+        str | None, Option("--shapes", metavar="A,B", help="Read in these ways alone. [default: all of them]")
+    ] = None,
+    max_rows: Annotated[
+        int, Option("-n", "--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
+    ] = 20,
+    format_: Annotated[
+        list[BatchReport] | None,
+        Option("--format", metavar="FORMAT", help="text, json, junit or html. Repeatable."),
+    ] = None,
+    output: Outputs = None,
+    *,
+    opening: options.OpeningOptions,
+) -> None:
+    """Read one table by one engine in many ways that must agree.
+
+    Examples:
+        harness scenarios reread warehouse/orders
+        harness scenarios reread warehouse/orders --engine polars --shapes counts,filters
+
+    No second reader and no expected rows are needed. Exits with 0 (all reads agree), 1 (two reads differ) or 2 (a read
+    failed, or the table cannot be read).
+    """
+    from harness.engines.registry import start_engines
+    from harness.suite.rereads.shapes import reread as reread_snapshot
+
+    reports = formats.placed(format_, output, BatchReport)
+    with terminal.progress("reading"):
+        snapshot = opening.snapshot(location, at)
+        start_engines([engine])
+        batch = reread_snapshot(snapshot, engine, max_rows=max_rows, shapes=names(shapes, "--shapes"))
+    finish(batch, reports, opening.context)

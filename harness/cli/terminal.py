@@ -1,6 +1,6 @@
 """Messages, warnings, errors and progress on stderr.
 
-They are coloured by rich, which respects NO_COLOR and leaves out colours and progress where stderr is not a terminal.
+rich draws the progress. NO_COLOR is respected, and colors and progress are left out where stderr is not a terminal.
 What tables and files say reaches stderr only through `harness.errors.visible`.
 """
 
@@ -11,7 +11,6 @@ import errno
 import io
 import logging
 import os
-import re
 import stat
 import sys
 import traceback
@@ -20,8 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.cli import interruption
-from harness.cli.results import ByteStream, forget
+from harness.cli.results import ByteStream, forget, style_of
 from harness.errors import HarnessError, HarnessWarning, visible, visible_lines
+from harness.metadata.model.text_tables import unstyled
 from harness.storage import threads
 from harness.storage.clients import TRAFFIC
 from harness.storage.records import dataclass
@@ -31,13 +31,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.control import Control
     from rich.text import Text
-
-
-def _console() -> Console:
-    """The one of the line that moves, which stays below what is printed; else a new one: stderr may be another."""
-    from rich.console import Console
-
-    return _command.live or Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def message(text: str) -> None:
@@ -65,8 +58,7 @@ def failure(problem: Exception) -> None:
     elif _is_usage_error(problem):
         text = io.StringIO()
         problem.show(text)  # type: ignore[attr-defined]
-        said = re.sub(r"(?<=: )Value error, ", "", text.getvalue())  # of a check that Typer hands to a library
-        write_lines(said.replace("\n\t", " ").replace("\nError: ", "\nerror: "))
+        write_lines(text.getvalue().replace("\n\t", " ").replace("\nError: ", "\nerror: "))
     elif isinstance(problem, UnicodeEncodeError) and problem.encoding == sys.getfilesystemencoding():
         remedy = "give paths in UTF-8" if problem.encoding == "utf-8" else "set PYTHONUTF8=1"
         error(f"Cannot use {problem.object[problem.start]!r} in a path, whose encoding is {problem.encoding}: {remedy}")
@@ -79,10 +71,10 @@ def failure(problem: Exception) -> None:
 
 
 def _is_usage_error(problem: Exception) -> bool:
-    """Tell whether Typer refuses the arguments. The common class of its errors has no exported name."""
-    import typer  # takes 0.04 s, which a command that succeeds early saves
+    """Return whether click refuses the arguments."""
+    import click  # takes 0.03 s, which a command that succeeds early saves
 
-    return isinstance(problem, typer.BadParameter.__bases__)
+    return isinstance(problem, click.ClickException)
 
 
 _MEMORY_SIGNS = ("failed to map segment", "cannot allocate", "can't start new thread")
@@ -125,12 +117,11 @@ def write_lines(text: str) -> None:
 
 
 def _print(text: str, *, label: tuple[str, str] | None = None) -> None:
-    """A line, behind a label and its colour."""
-    from rich.text import Text
-
-    line = Text(text) if label is None else Text.assemble(label, " ", text)
+    """Print a line behind a label and its color. While a line moves, rich prints what stderr gets above it."""
     with _to_stderr():
-        _console().print(line)
+        start = "" if label is None else f"{style_of(sys.stderr)(*label)} "
+        sys.stderr.write(f"{start}{text}\n")
+        sys.stderr.flush()
 
 
 @contextlib.contextmanager
@@ -221,18 +212,17 @@ def progress(text: str, total: int | None = None, unit: str = "rows") -> Iterato
 
     Only where stderr is a terminal that can redraw a line, and without NO_COLOR: rich takes 0.03 s to import.
     """
-    is_wanted = _command.live is None and sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    console = _console() if is_wanted else None
-    if console is None or not console.is_interactive:
+    if _command.live is not None or style_of(sys.stderr) is unstyled:
         with threads.phase(text, total, unit) as advance:
             yield advance
         return
+    from rich.console import Console
     from rich.live import Live
 
     threads.WATCHED.set()
-    _command.live = console
+    _command.live = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        shown = Live(_Line(), console=console, refresh_per_second=_MOVES_A_SECOND, transient=True)
+        shown = Live(_Line(), console=_command.live, refresh_per_second=_MOVES_A_SECOND, transient=True)
         with threads.phase(text, total, unit) as advance, shown:
             yield advance
     finally:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import typer
+import click
 
 from harness.cli import DONE, FAILED, formats, main, results, terminal
 from harness.cli.options import OpeningOptions, Settings
@@ -27,7 +27,7 @@ ENGINES = ("duckdb", "oracle")
 _PART = 1 << 20
 
 
-def is_for_worker(context: typer.Context) -> bool:
+def is_for_worker(context: click.Context) -> bool:
     """Tells whether the command must run in a worker, and this process is none."""
     return context.params["untrusted"] and not is_confined()
 
@@ -38,7 +38,7 @@ def end_apart(locations: Iterable[str], opening: OpeningOptions, out: formats.Pl
         binary = getattr(out.form, "is_binary", bool)()
         instead = {"format_": out.form, "output": None, **instead}
         run(opening.context, locations, opening.roots(), output=out.output, binary=binary, instead=instead)
-        raise typer.Exit(DONE)
+        raise click.exceptions.Exit(DONE)
 
 
 def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = ENGINES) -> None:
@@ -53,7 +53,7 @@ def refuse_engines(names: Iterable[str], option: str, engines: Sequence[str] = E
 
 
 def run(
-    context: typer.Context,
+    context: click.Context,
     locations: Iterable[str],
     roots: Iterable[str],
     *,
@@ -104,7 +104,7 @@ def run(
                 text = io.TextIOWrapper(io.BytesIO(finished.output), "utf-8", "backslashreplace", newline="")
                 results.write_texts(iter(partial(text.read, _PART), ""), stream)
     if finished.code != DONE:
-        raise typer.Exit(finished.code)
+        raise click.exceptions.Exit(finished.code)
 
 
 def serve(request: Any, output: BinaryIO) -> int:
@@ -112,7 +112,7 @@ def serve(request: Any, output: BinaryIO) -> int:
     return main([str(word) for word in request])
 
 
-def words(context: typer.Context, values: Mapping[str, object]) -> list[str]:
+def words(context: click.Context, values: Mapping[str, object]) -> list[str]:
     """The words of the command line for these values of the parameters."""
     given: list[str] = []
     arguments: list[str] = []
@@ -125,8 +125,10 @@ def words(context: typer.Context, values: Mapping[str, object]) -> list[str]:
             arguments += texts
         elif value is True:
             given.append(parameter.opts[0])
+        elif (name := max(parameter.opts, key=len)).startswith("--"):
+            given += [f"{name}={text}" for text in texts]
         else:
-            given += [f"{parameter.opts[0]}={text}" for text in texts]
+            given += [word for text in texts for word in (name, text)]
     return [*context.command_path.split()[1:], *given, "--", *arguments]
 
 

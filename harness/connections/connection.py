@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import duckdb
 import pyarrow as pa
@@ -36,7 +36,7 @@ from harness.queries.sql import given_up, missing_file
 from harness.snapshot import Snapshot
 from harness.storage.paths import is_path
 from harness.storage.threads import tracked
-from harness.table import Table
+from harness.table import OpenOptions, Table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -84,7 +84,7 @@ _Result = TypeVar("_Result")
 
 
 @checked
-def connect(source: TableSource = None, /, **options: object) -> Connection:
+def connect(source: TableSource = None, /, **options: Unpack[OpenOptions]) -> Connection:
     """A connection whose SQL finds tables by their names.
 
         con = harness.connect()  # all catalogs that are configured: prod.sales.orders
@@ -294,7 +294,7 @@ class Connection:
         self._connection.interrupt()
 
     def release(self) -> None:
-        """Take away the tables of reads, as `harness.release` does: relations made before can not be run any more."""
+        """Take away the tables of reads, as `harness.detach` does: relations made before can not be run any more."""
         release(self._connection)
         self._rows, self._is_lent, self._read = None, False, {}
 
@@ -390,7 +390,7 @@ def attach(
     /,
     *,
     tables: Iterable[str] | None = None,
-    **options: object,
+    **options: Unpack[OpenOptions],
 ) -> tuple[str, ...]:
     """Make tables of a catalog views of a DuckDB connection, in a schema for each namespace.
 
@@ -404,7 +404,7 @@ def attach(
 
     Namespaces inside of others are schemas with dots in their names: `"prod.sales"`. Tables without a namespace are in
     `main`. Names that differ in case alone are one to DuckDB, and refused. The views belong to this connection; on a
-    cursor of it they cannot be used. `harness.release` takes them away.
+    cursor of it they cannot be used. `harness.detach` takes them away.
 
     Args:
         connection: yours. Its database is written: in a file, the views stay, and can be used after the next `attach`.
@@ -426,8 +426,20 @@ def attach(
     return tuple(written((schema or "main", name)) for schema, name in plans)
 
 
+@checked
+def detach(connection: duckdb.DuckDBPyConnection) -> None:
+    """Take away what harness has put on your DuckDB connection: views of `attach`, and what reads need.
+
+    `Snapshot.to_duckdb` and `harness.sql` leave tables of deletes and constants, and names of files, on a connection
+    that you pass, because a relation is lazy: it, and whatever you derive from it, looks them up each time that it
+    runs. Detach when you have the rows; relations that were made before can then not be run any more. Views that you
+    named, or made of such relations, stay with all that they need.
+    """
+    release(connection)
+
+
 def view_plans(
-    source: TableSource, tables: Iterable[str] | None, options: dict[str, Any]
+    source: TableSource, tables: Iterable[str] | None, options: Mapping[str, Any]
 ) -> dict[tuple[str | None, str], PlannedScan]:
     """Plans of whole tables, by schema and name of the view for each. Arguments and errors are those of `attach`."""
     known = Tables.of(source, options)

@@ -372,8 +372,8 @@ def _found(
         found = _found(name, tables, connection, pinned)
         if found is None:
             return None
-        source = found[1].source
-        return f"{found[0]} at {moment}", Table(source).snapshot(**moment.selector(source.format))
+        source = found[1]._source
+        return f"{found[0]} at {moment}", Table(source).snapshot(moment.at)
     is_own = _is_own(name, connection)
     opened = tables.open(name, is_taken=is_own)
     if opened is None:
@@ -393,7 +393,7 @@ def _owner(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
     if len(name) < 2 or not any(is_metadata_table(f, name[-1]) for f in NAMES):
         return None
     owner = _found(name[:-1], tables, connection, Pinned("", {}))
-    return owner if owner is not None and is_metadata_table(owner[1].source.format, name[-1]) else None
+    return owner if owner is not None and is_metadata_table(owner[1]._source.format, name[-1]) else None
 
 
 def _is_own(name: Name, connection: duckdb.DuckDBPyConnection) -> bool:

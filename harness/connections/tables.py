@@ -160,7 +160,7 @@ class Tables:
             found = self.open(name[:-1]) if len(name) > 1 else None
             if found is not None:
                 whole, table = found
-                names = ", ".join(NAMES[(table if isinstance(table, Table) else table.source).format])
+                names = ", ".join(NAMES[(table if isinstance(table, Table) else table._source).format])
                 return TableNotFoundError(
                     f"There is no table {written(name)}; the metadata tables of {whole} are {names}",
                     cause="NoSuchTable",

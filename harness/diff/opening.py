@@ -33,7 +33,7 @@ from harness.errors import HarnessError, RequestError, UnknownColumnError, Unsup
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.arguments import check
 from harness.metadata.model.schema import METADATA, arrow_field
-from harness.metadata.model.times import When, parse_moment
+from harness.metadata.model.times import When
 from harness.metadata.planned_scan import PlannedScan
 from harness.snapshot import Changes, Snapshot, called
 from harness.storage.paths import shown
@@ -165,7 +165,7 @@ class SideOpening:
             table, snapshot, own, format_ = data.plan.table, data.plan.snapshot, None, data.plan.format
         elif isinstance(data, Table | Snapshot):
             read = data.snapshot() if isinstance(data, Table) else data
-            table, snapshot, own, format_ = read.source.location, read.id, data.name, read.source.format
+            table, snapshot, own, format_ = read._source.location, read.id, data.name, read._source.format
         else:
             name, engine = self._unplanned() or ("", "")
             return SideInfo(name=self.name or name, engine=engine)
@@ -322,7 +322,7 @@ def opened(data: object, at: When = None) -> object:
     if not isinstance(data, Table):
         name = data.name if isinstance(data, RowSource) else f"an object of type {type(data).__name__}"
         raise RequestError(f"Cannot take at={at!r}: it is for tables, and {name} has no snapshots", options=("at",))
-    return data.snapshot(**parse_moment(at))
+    return data.snapshot(at)
 
 
 def is_frame(data: object) -> TypeGuard[DataFrame]:

@@ -49,7 +49,7 @@ RowPlace: TypeAlias = tuple[str, int]
 
 MOST_ORIGINS = 10
 """The most origins that a row names; a row may occur a million times."""
-_MOST_CANDIDATES = 100_000
+MOST_CANDIDATES = 100_000
 """The most rows that are looked at by value; where more are alike, rows stay without origins."""
 _MOST_LOCATED, _MOST_VALUES = 5_000, 500_000
 """The most rows whose files are counted, and the most values that these rows may have."""
@@ -226,7 +226,7 @@ class _Lookup:
         plan = replace(plan, columns=tuple(known[name] for name in dict.fromkeys([*self.columns, *_PLACE])))
         read = _matching(plan, wanted, self.keys or self.columns)
         read = narrow(read, dict(zip(wanted.column_names, wanted.schema.types, strict=True)))
-        if read.num_rows > _MOST_CANDIDATES:
+        if read.num_rows > MOST_CANDIDATES:
             return None
         matched = self.keys or self.columns
         by_match: dict[CanonicalRow, list[tuple[CanonicalRow, RowPlace, bool]]] = {}
@@ -255,7 +255,7 @@ def _matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> pa
         same = " AND ".join(f"d.r{i} IS NOT DISTINCT FROM w.w{i}" for i in safe)
         query = f"SELECT d.* FROM ({query}) AS d SEMI JOIN {keys} AS w ON {same}"
     try:
-        read = pa.table(connection.sql(f"{query} LIMIT {_MOST_CANDIDATES + 1}"))
+        read = pa.table(connection.sql(f"{query} LIMIT {MOST_CANDIDATES + 1}"))
         return conform(read, pa.schema([arrow_field(f) for f in plan.columns]))
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise engine_error(error, plan).within(format=plan.format) from error

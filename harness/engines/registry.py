@@ -70,7 +70,7 @@ _BUILT_IN = {
     "oracle": ("harness.suite.oracle_engine", "pyarrow", "pyarrow"),
 }
 """Per engine of harness: the module whose `ENGINE` it is, the package that runs the plans, and what to install."""
-_OTHERS = "harness.suite.other_engine"
+_OTHERS = "harness.suite.reader_engine"
 """The module that finds readers of other projects. No import leads from here to it or to the modules above."""
 
 
@@ -88,7 +88,7 @@ def find_engine(name: str) -> Engine:
         return built_in
     registered = registered_engines()
     if name not in registered:
-        return engine_of(importlib.import_module(_OTHERS).other_engine(name), name)
+        return engine_of(importlib.import_module(_OTHERS).reader_engine(name), name)
     try:
         return engine_of(registered[name].load(), registered[name].value)
     except (ImportError, AttributeError) as error:

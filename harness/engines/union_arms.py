@@ -29,7 +29,7 @@ from harness.engines.data_files import FileName
 from harness.engines.file_groups import Faults, FileGroup, Inspector, Looks, ScanFiles
 from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, in_format
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Places, array_of, from_numpy, to_numpy
+from harness.metadata.model.arrow_values import Places, array_of, distinct, from_numpy, to_numpy
 from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.projection import (
     ColumnSource,
@@ -304,7 +304,7 @@ def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
     hit = np.flatnonzero(np.isin(own, [number for number, members in enumerate(sets) if members]))
     classes = _classes(plan)[hit]
     by_class: dict[int, list[int]] = {}
-    for class_, number in np.unique(np.stack([classes, own[hit]]), axis=1).T.tolist():
+    for class_, number in (divmod(pair, len(sets)) for pair in distinct(classes * len(sets) + own[hit]).tolist()):
         by_class.setdefault(class_, []).append(number)
     shares = np.full(len(own), -1)
     for class_, numbers in by_class.items():
@@ -324,7 +324,7 @@ def _classes(plan: PlannedScan) -> Places:
     """The class of each file, as a number below that of the files."""
     deletes = plan.equality_deletes
     numbers, partitions = (to_numpy(plan.files.column(name)) for name in ("sequence_number", "partition"))
-    age = np.searchsorted(np.unique([d.sequence_number for d in deletes]), numbers, side="right")
+    age = np.searchsorted(sorted({d.sequence_number for d in deletes}), numbers, side="right")
     alone = np.isin(partitions, [d.partition for d in deletes if d.partition is not None])
     return np.unique(np.stack([age, np.where(alone, partitions, -1)]), axis=1, return_inverse=True)[1].ravel()
 

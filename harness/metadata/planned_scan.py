@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import OutsideTableWarning, warn
+from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of, to_numpy
-from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.deletes import ChangedRows, StoredVector
 from harness.metadata.plan.scan_plan import ScanPlan

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.schema import Field, OpaqueType, Schema
 from harness.metadata.planned_scan import PlannedScan
-from harness.metadata.tables.reading import is_metadata_table
 from harness.queries.plain import Rewritten, TableReference, may_name_moments
-from harness.snapshot import Snapshot, reading
+from harness.snapshot import Snapshot
 from harness.storage.paths import SCHEME, expanded, is_local, is_path, local_path
 from harness.storage.records import dataclass
 from harness.table import Table, open_table
@@ -117,8 +116,8 @@ def _at_moments(
         return query, {}
     moments: dict[str, Snapshot] = {}
     for alias, (name, moment) in pinned.moments.items():
-        source = snapshots[str(key(name))].source
-        moments[alias] = Table(source).snapshot(**moment.selector(source.format))
+        source = snapshots[str(key(name))]._source
+        moments[alias] = Table(source).snapshot(moment.at)
     return pinned.query, moments
 
 
@@ -147,9 +146,11 @@ class MetadataTables:
     def columns(self, table: str, name: str) -> Schema | None:
         """The columns of a metadata table of `table`; None: it has none of that name."""
         snapshot = self.snapshots.get(table)
-        if snapshot is None or not is_metadata_table(snapshot.source.format, name):
+        from harness.metadata.tables.reading import is_metadata_table  # most queries name no metadata table
+
+        if snapshot is None or not is_metadata_table(snapshot._source.format, name):
             return None
-        found = self._opened[table, name] = snapshot.metadata_table(name)
+        found = self._opened[table, name] = snapshot.metadata(name)
         return _opaque(found.schema.names)
 
     def read(self, reference: TableReference) -> pa.Table:
@@ -157,9 +158,7 @@ class MetadataTables:
         found = self._opened[reference.table, str(reference.metadata)]
         # Rows are counted by some column.
         names = None if reference.columns is None else reference.columns or found.schema.names[:1]
-        snapshot = self.snapshots[reference.table]
-        with reading(snapshot.source, snapshot.selection.snapshot):
-            return found.to_arrow(names)
+        return found.to_arrow(names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

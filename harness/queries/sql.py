@@ -120,7 +120,7 @@ def sql(
             dialect, reads all files, and gives an Arrow stream.
         dialect: sqlglot's name of the dialect of `query`.
         connection: your DuckDB connection, whose own tables can be named too, or None for a new one. Temporary things
-            are put on it, once for each plan, until `harness.release`.
+            are put on it, once for each plan, until `harness.detach`.
         spark: your Spark session, or None for `harness.spark_session()`. Nothing of it is changed.
         storage_options: as for `open_table`, for tables that are given or named by location.
 
@@ -170,7 +170,9 @@ def _result(
     if engine.name == "duckdb":
         from harness.engines.duckdb import relations
 
-        rewritten = rewrite_plain(inputs.query, inputs.schemas, prefix=prefix) if dialect == "duckdb" else None
+        rewritten = None
+        if dialect == "duckdb":
+            rewritten = rewrite_plain(inputs.query, inputs.schemas, prefix=prefix, connection=connection)
         if rewritten is None:
             rewritten = _rewriting(inputs, dialect, prefix)(now=partial(relations.moment, connection), values=values)
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
@@ -222,19 +224,6 @@ def _present() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
-@checked
-def release(connection: duckdb.DuckDBPyConnection) -> None:
-    """Take away what harness has left on your DuckDB connection: tables of deletes and constants, and names of files.
-
-    Reads leave such things because a relation is lazy: it, and whatever you derive from it, looks them up each time
-    that it runs. So release when you have the rows; relations that were made before can then not be run any more. Views
-    that you named, or made of such relations, stay with all that they need; those of `harness.attach` go.
-    """
-    from harness.engines.duckdb.engine import release
-
-    release(connection)
-
-
 def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> MissingFileError | None:
     """The error about a file that is gone since a query on `tables` was planned; None: none of theirs is.
 
@@ -262,7 +251,7 @@ def _told(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Iterator[
     for value in tables.values():
         snapshot = snapshot_of(value)
         try:
-            with reading(snapshot.source, snapshot.selection.snapshot):
+            with reading(snapshot._source, snapshot._selection.snapshot):
                 raise engine_error(error, snapshot.plan())
         except HarnessError as told:
             yield told

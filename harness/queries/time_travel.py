@@ -14,7 +14,7 @@ import contextlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
@@ -38,14 +38,13 @@ class Moment:
     kind: Literal["version", "timestamp"]
     value: int | str
 
-    def selector(self, table_format: str) -> dict[str, Any]:
-        """The arguments of `Table.snapshot`. A version in digits is a snapshot id, or a version of a Delta table."""
+    @property
+    def at(self) -> int | str:
+        """The argument of `Table.snapshot`. A version in digits is a snapshot id, or a version of a Delta table."""
         if self.kind == "timestamp":
-            return {"timestamp": self.value}
+            return f"timestamp={self.value}"
         number = self.value if isinstance(self.value, int) else whole_number(self.value)
-        if number is not None:
-            return {"version" if table_format == "delta" else "snapshot_id": number}
-        return {"ref": self.value}
+        return f"ref={self.value}" if number is None else number
 
     def __str__(self) -> str:
         return f"{self.kind} {self.value}"

@@ -212,7 +212,7 @@ def _folders(path: str) -> Iterable[str]:
 
 
 _PIECE = 1 << 23  # bytes that are held of a file at a time
-_AT_ONCE = 8
+FETCHES_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,7 +272,7 @@ def fetch(
         else:
             missing.append(file)
     size = sum(file.size or 0 for file in missing)
-    with phase("fetching files", size, "bytes") as advance, ThreadPoolExecutor(_AT_ONCE) as pool:
+    with phase("fetching files", size, "bytes") as advance, ThreadPoolExecutor(FETCHES_AT_ONCE) as pool:
         work = _Work(storage, place, advance, link=link)
         try:
             wait([pool.submit(work.run, file) for file in missing])

@@ -1,6 +1,6 @@
 """`pull`: a slice of a table in a directory, a valid table of the same format whose rows are the source's.
 
-    harness.pull("s3://bucket/orders", "slice", where="day >= DATE '2024-06-01'")
+    harness.open_table("s3://bucket/orders").pull("slice", where="day >= DATE '2024-06-01'")
 
 The law: under the filter, the slice gives the rows that the source gives. Whole files are taken, so without the filter
 it may give more, unless it is to be exact.
@@ -9,23 +9,20 @@ it may give more, unless it is to be exact.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from harness.errors import HarnessError, RequestError, warn
 from harness.metadata.delta.table import DeltaTable
-from harness.metadata.model.arguments import checked
 from harness.slices.place import NOTE, Slice, SlicePlace, discard_stale, fetch
 from harness.slices.request import SliceRequest
 from harness.snapshot import Snapshot, reading
 from harness.storage.paths import shown
 from harness.storage.threads import phase
-from harness.table import Table, open_table
+from harness.table import open_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,67 +44,13 @@ class Pulled:
     notes: tuple[str, ...] = ()
 
 
-@checked
-def pull(
-    source: Snapshot | Table | str | os.PathLike[str],
-    directory: str | os.PathLike[str],
-    *,
-    where: str | None = None,
-    last: int = 1,
-    columns: Sequence[str] | None = None,
-    exact: bool = False,
-    sample_rows: int | None = None,
-    anonymise: str | None = None,
-) -> Pulled:
-    """Make a slice of a table: a table of the same format in `directory`, with the files that the filter needs.
-
-    Under the filter the slice gives the rows that the source gives; data files are taken whole, and deletes stay
-    deletes. Schemas, specs, ids, sequence numbers, properties and protocol are the source's; the metadata names only
-    files of the slice. `_harness_slice.json` says where it came from.
-
-    If a pull is interrupted, no table is there, and the same call goes on where it ended.
-
-    Args:
-        source: a snapshot; or a table, or its location: the current snapshot.
-        directory: a new or empty local directory. Recorded paths are absolute: other readers want it to stay there.
-        where: a boolean SQL expression; None: all rows.
-        last: the newest `last` snapshots, up to `source`; the oldest becomes the root.
-        columns: names of the slice's columns; None: all. Columns that partitions, equality deletes and generated
-            columns need must be among them.
-        exact: leave out rows that the filter drops. Files that lose rows are written anew, and positions of deletes
-            follow.
-        sample_rows: keep so many rows of those that the filter lets through, the same ones in every pull, and
-            deleted rows in their measure.
-        anonymise: a key, which chooses other values: of the same types, null where they were null, equal where they
-            were equal, in every slice that is made with this key. Texts that people or writers left in the metadata
-            are left out. `docs/how-to/pull-a-slice.md` says how much the slice tells all the same.
-
-    Raises:
-        RequestError: the directory is not empty, or as planning a read says.
-        UnsupportedError: a slice cannot hold a part of the table.
-        StorageError: a file cannot be read or written.
-        As `harness.open_table` and `Snapshot.plan`.
-    """
-    request = SliceRequest(
-        where=where,
-        last=last,
-        columns=None if columns is None else tuple(columns),
-        exact=exact,
-        sample_rows=sample_rows,
-        anonymise=anonymise,
-    )
-    snapshot = newest(source)
-    with reading(snapshot.source, snapshot.selection.snapshot):
-        return make(snapshot, Path(directory), request)
-
-
 def make(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshed: int = 0) -> Pulled:
     """Make a slice, or a newer one in place of it.
 
     refreshed: the number of refreshes of the slice in the directory, with this one; 0: there is none.
     """
-    source: Any = snapshot.source
-    selection: Any = snapshot.selection
+    source: Any = snapshot._source
+    selection: Any = snapshot._selection
     place = SlicePlace(directory, "_delta_log" if isinstance(source, DeltaTable) else "metadata")
     if not refreshed:
         place.check()
@@ -125,14 +68,14 @@ def make(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshe
     size += planned.read_besides
     pulled = Pulled(
         directory=str(directory),
-        format=snapshot.source.format,
+        format=snapshot._source.format,
         snapshots=planned.points,
         files=len(files),
         bytes=size,
     )
     origin = {
-        "format": snapshot.source.format,
-        "location": shown(snapshot.source.location),
+        "format": snapshot._source.format,
+        "location": shown(snapshot._source.location),
         "identity": identity_of(snapshot),
         "snapshots": list(planned.points),
         "request": request.as_dict(),
@@ -144,7 +87,7 @@ def make(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshe
         notes = planned.write(place, fetched)
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
-        warn(f"Table {shown(snapshot.source.location)}: {sentence}")
+        warn(f"Table {shown(snapshot._source.location)}: {sentence}")
     is_anonymised = request.anonymise is not None
     if is_anonymised:
         origin |= {"location": None, "identity": None}
@@ -164,17 +107,10 @@ def make(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshe
     return replace(pulled, reused=reused, notes=tuple(notes))
 
 
-def newest(source: Snapshot | Table | str | os.PathLike[str]) -> Snapshot:
-    """A snapshot, or the current one of a table."""
-    if isinstance(source, Snapshot):
-        return source
-    return (source if isinstance(source, Table) else open_table(source)).snapshot()
-
-
 def identity_of(snapshot: Snapshot) -> str | None:
     """The identity of a snapshot's table among tables at its place."""
-    source: Any = snapshot.source
-    selection: Any = snapshot.selection
+    source: Any = snapshot._source
+    selection: Any = snapshot._selection
     found: str | None = selection.snapshot.state.metadata.id if isinstance(source, DeltaTable) else source.metadata.uuid
     return found
 
@@ -182,28 +118,17 @@ def identity_of(snapshot: Snapshot) -> str | None:
 # `refresh`: a slice brought to its source's newest snapshot, as if pulled anew, with new files alone fetched.
 
 
-@checked
-def refresh(source: Snapshot | Table | str | os.PathLike[str], directory: str | os.PathLike[str]) -> Pulled:
-    """Bring a slice to the newest snapshot of its source, under the filter and the options that it was pulled with.
-
-    Files that are there are not fetched again, unless `exact`, `columns` or `sample_rows` change them. The slice is
-    as if it were pulled anew: data that the newest snapshots lack goes.
-
-    Args:
-        source: the table that the slice was pulled from, or its location.
-        directory: of the slice.
+def refresh(snapshot: Snapshot, place: Path) -> Pulled:
+    """Bring the slice in a directory to a newer snapshot of its source, as it was pulled: see `Table.pull`.
 
     Raises:
-        RequestError: the directory is no slice, or one that cannot follow its source: another table is there, it was
-            rolled back, the slice's snapshot has expired, or the slice was written to. Pull anew.
-        As `harness.pull`.
+        RequestError: The directory is no slice, or one that cannot follow its source.
+        HarnessError: As `make`.
     """
-    place = Path(directory)
     note = _read_note(place)
     before = note["snapshots"]
-    snapshot = newest(source)
-    with reading(snapshot.source, snapshot.selection.snapshot):
-        table = snapshot.source
+    with reading(snapshot._source, snapshot._selection.snapshot):
+        table = snapshot._source
         if "anonymised" in note["request"]:
             _refuse(place, "it is anonymised, so its note does not say what it was pulled from, nor by which filter")
         if table.format != note["format"]:
@@ -217,11 +142,11 @@ def refresh(source: Snapshot | Table | str | os.PathLike[str], directory: str | 
             own = open_table(place, format_hint=note["format"])
         except HarnessError as error:
             _refuse(place, f"it cannot be read ({error.message})")
-        if (None if own.source.current is None else own.source.current.id) != base:
+        if (None if own._source.current is None else own._source.current.id) != base:
             _refuse(place, "it was written to since it was pulled")
         if base is not None and snapshot.id == base:
             return Pulled(
-                directory=str(directory), format=note["format"], snapshots=tuple(before), files=0, bytes=0, made=False
+                directory=str(place), format=note["format"], snapshots=tuple(before), files=0, bytes=0, made=False
             )
         asked: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in note["request"].items()}
         return make(snapshot, place, SliceRequest(**asked), refreshed=note["refreshed"] + 1)
@@ -239,7 +164,7 @@ def _read_note(place: Path) -> dict[str, Any]:
 
 def _follows(snapshot: Snapshot, base: int) -> bool:
     """Tells whether `base` is in the past of a snapshot, as far as the source knows it."""
-    table: Any = snapshot.source
+    table: Any = snapshot._source
     if isinstance(table, DeltaTable):
         return any(base in versions and snapshot.id in versions for versions in table.readable())
     snapshots = table.metadata.snapshots

@@ -179,16 +179,16 @@ class _ObjectClient:
         try:
             with CALLS.begin(ask) as listing:
                 with suppress(TimeoutError):
-                    return listing.result(_QUICK_LISTING_S)
-                end = time.monotonic() + _LONGEST_LISTING_S
+                    return listing.result(QUICK_LISTING_S)
+                end = time.monotonic() + LONGEST_LISTING_S
                 with CALLS.begin(lambda: _repeats(self.store, prefix)) as repeats:
                     either: tuple[Future[Any], ...] = (listing, repeats)
-                    wait(either, _LONGEST_LISTING_S, FIRST_COMPLETED)
+                    wait(either, LONGEST_LISTING_S, FIRST_COMPLETED)
                     if not listing.done() and repeats.done() and repeats.result():
                         raise _endless(directory, "it lists the same files again and again")
                 return listing.result(max(0.0, end - time.monotonic()))
         except TimeoutError:
-            raise _endless(directory, f"its listing goes on after {_LONGEST_LISTING_S:.0f} s") from None
+            raise _endless(directory, f"its listing goes on after {LONGEST_LISTING_S:.0f} s") from None
         except Exception as error:
             raise_told(error, directory, self.kind, listing=True)
 
@@ -228,7 +228,7 @@ class _ObjectClient:
 # stalls, and for ever if its listing has no end (obstore 0.12).
 
 
-_QUICK_LISTING_S, _LONGEST_LISTING_S = 5.0, 300.0
+QUICK_LISTING_S, LONGEST_LISTING_S = 5.0, 300.0
 """Seconds after which a listing is looked at for pages that come again, and after which it is given up."""
 _LOOKED_AT = 3000
 """Names among which such pages are looked for."""

@@ -122,7 +122,7 @@ def milliseconds(time: datetime) -> int:
 # A reader that knows size and etag of a file expects both of all further bytes: no row comes out of two files.
 
 
-_MOST_BYTES = 64 << 20
+MOST_END_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
@@ -154,10 +154,10 @@ class FileEnds:
             old = self._known.pop(path, None)
             self._known[path] = _End(status, data)
             self._bytes += len(data) - (0 if old is None else len(old.data))
-            if self._bytes > _MOST_BYTES:
+            if self._bytes > MOST_END_BYTES:
                 for other in self._known.values():
                     self._bytes, other.data = self._bytes - len(other.data), b""
-                    if self._bytes <= _MOST_BYTES // 2:
+                    if self._bytes <= MOST_END_BYTES // 2:
                         break
         return data
 

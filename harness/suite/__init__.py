@@ -1,12 +1,13 @@
-"""The suite: scenarios with expected rows, and readers that are run on them, harness's own and others.
+"""The suite: scenarios with expected rows, and readers that run on them, harness's own and others.
 
-`scenarios` has the files that say a table's history and what reading it gives. `oracle` reads tables a second time, in
-plain Python, and shares only the errors with what it is held against; `oracle_engine` makes an engine of it.
+`scenarios` parses and builds scenarios. `oracle` is a second reader in plain Python, which shares only the errors with
+harness, and `oracle_engine` makes an engine of it.
 
-`own` says what a reader under test is, and `finding` gets one by name. `readers` has the readers of other projects,
-which `workers` run in processes of their own. `runner` builds each scenario's table and reads it, `judging` judges the
-rows, and `reports` writes down the `results`. `itself` reads one table in many ways that must agree.
+`reader` defines what a reader under test is, and `readers` opens one by name. `other_readers` has the readers of other
+projects, which `workers` runs in processes of their own. `runner` builds the table of each scenario and reads it,
+`scores` compares the rows with the expected ones, and `reports` writes the `results`. `rereads` reads one table in many
+ways that must agree.
 
-`suite` writes scenarios as data for programs in any language, and `written` judges what such a program left in a
-folder. `cases` reads the suites of other projects.
+`suite_files` writes scenarios as data for programs in any language, and `result_files` scores what a program read.
+`cases` loads the suites of other projects.
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import sqlglot
 
-from harness.suite.own import At, TableAt
+from harness.suite.reader import At, TableAt
 from harness.suite.readers import PINNED
 
 

@@ -2,7 +2,7 @@
 
 This script imports nothing of harness, and of the engines only the named one: their packages clash with harness's and
 with each other's. Each reader asks its engine for the rows as its documentation shows, without work-arounds and with
-the engine's default settings. A person who wants another setting names it. `docs/suite/matrix.md` lists what is set
+the engine's default settings. A person who wants another setting names it. `docs/suite/readers.md` lists what is set
 all the same, with reasons.
 """
 

@@ -1,26 +1,35 @@
-"""Other projects' readers, each a script in an interpreter of its own, and the making of those interpreters.
+"""Readers by name: harness's engines, other projects' readers, entry points, `module:attribute`, `NAME=exec:COMMAND`.
 
-`python -m harness.suite.readers DIR [NAME ...]` makes a virtual environment DIR/NAME for each reader that
-has none yet, or for the named ones, installs what the reader needs (pip asks the package index that it is set up for),
-and prints `NAME=PATH` lines for `harness scenarios run --python`. The variable HARNESS_READERS=DIR makes them known to
-every command. A reader that cannot be installed is told on standard error and left out.
+A reader of another project runs with its default settings, in an interpreter of its own. `NAME:SETTING=VALUE` is the
+reader with another setting, and reports call it by this whole name.
+
+`python -m harness.suite.readers DIR [NAME ...]` makes a virtual environment DIR/NAME for each named reader, or for
+each reader that has none yet, installs what the reader needs (pip asks the package index that it is set up for), and
+prints `NAME=PATH` lines for `harness scenarios run --python`. The variable HARNESS_READERS=DIR makes the environments
+known to every command. A reader that cannot be installed is reported on standard error and left out.
 """
 
 from __future__ import annotations
 
+import difflib
+import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 import venv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.engines.registry import engine_names, start_engines
 from harness.errors import RequestError
-from harness.suite.workers import NOT_INSTALLED
+from harness.suite.reader import HarnessReader, Reader
+from harness.suite.workers import NOT_INSTALLED, Worker
 
 PINNED = json.loads(Path(__file__).with_name("jars.json").read_text(encoding="utf-8"))
 """The pyspark, packages and settings of the reference implementations, by format."""
@@ -107,16 +116,16 @@ def interpreter_of(reader: OtherReader, pythons: Mapping[str, str]) -> str:
         RequestError: there is none; of cause `NOT_INSTALLED`.
     """
     variable = "HARNESS_PYTHON_" + reader.name.upper().replace("-", "_")
-    given = pythons.get(reader.name) or os.environ.get(variable)
-    if given:
-        return given
+    python = pythons.get(reader.name) or os.environ.get(variable)
+    if python:
+        return python
     folder = os.environ.get("HARNESS_READERS")
-    if folder and (made := _python(Path(folder) / reader.name)).is_file():
-        return str(made)
-    lacking = [name for name in reader.modules if importlib.util.find_spec(name) is None]
-    if lacking:
+    if folder and (installed := _python(Path(folder) / reader.name)).is_file():
+        return str(installed)
+    missing = [name for name in reader.modules if importlib.util.find_spec(name) is None]
+    if missing:
         raise RequestError(
-            f"Cannot use the engine {reader.name}: {', '.join(lacking)} is not installed; name an interpreter that has "
+            f"Cannot use the engine {reader.name}: {', '.join(missing)} is not installed; name an interpreter that has "
             f"it by {variable}, or make one: python -m {__name__} DIR {reader.name}, and set HARNESS_READERS=DIR",
             cause=NOT_INSTALLED,
         )
@@ -145,7 +154,119 @@ def interpreters(directory: Path, readers: Mapping[str, OtherReader]) -> dict[st
     return found
 
 
+# A reader that is opened by its name.
+
+
+GROUP = "harness.readers"
+"""Of the entry points by which packages register readers for the suite; engines that run plans have their own."""
+TIME_LIMIT_S = 60.0
+SERVER = Path(__file__).with_name("worker.py")
+"""The script that serves a reader in Python, in the reader's interpreter."""
+_NEXT_SETTING = re.compile(r":(?=[\w.]+=)")
+_PROGRAM = re.compile(r"(?:(?P<name>[^=:]+)=)?exec:(?P<command>.*\S.*)", re.DOTALL)
+"""A reader that is a program: the name that reports give it, and its command line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnginePlaces:
+    """Places and time limits of engines.
+
+    pythons: by name of an engine, the interpreter that has it.
+    time_limit_s: seconds that one read may take, in a worker.
+    tables: the directory that harness's own engines may read files in, and nowhere else; None: see `HarnessReader`.
+    """
+
+    pythons: Mapping[str, str] = field(default_factory=dict)
+    time_limit_s: float = TIME_LIMIT_S
+    tables: str | None = None
+
+
+def reader_names() -> tuple[str, ...]:
+    """The names of all engines that can be asked for by name."""
+    return tuple(dict.fromkeys([*engine_names(), *READERS, *PROGRAMS, *sorted(_entry_points())]))
+
+
+def split_settings(name: str) -> tuple[str, tuple[str, ...]]:
+    """The name of an engine and its settings: `duckdb-iceberg:threads=1:memory_limit=1GB` has two.
+
+    Raises:
+        RequestError: a setting of an engine that is known by name has no value.
+    """
+    base, mark, rest = name.partition(":")
+    if not mark or base not in reader_names():
+        return name, ()
+    settings = tuple(_NEXT_SETTING.split(rest))
+    if wrong := [each for each in settings if not re.match(r"[\w.]+=", each)]:
+        raise RequestError(f"Invalid setting {wrong[0]!r} of the engine {base}: expected {base}:SETTING=VALUE")
+    return base, settings
+
+
+def check_names(names: Mapping[str, object]) -> None:
+    """Refuses names that no engine has. Raises RequestError if there is none; the message names the nearest."""
+    for name in names:
+        if name not in reader_names() and ":" not in name:  # a module's attribute, or a program
+            raise _unknown(name)
+
+
+def open_engine(name: str, places: EnginePlaces, resources: ExitStack) -> Reader | HarnessReader:
+    """An engine, ready to read until `resources` are closed.
+
+    Raises:
+        RequestError: there is no such engine, the message names the nearest; its engine has no such setting or none at
+            all; or, of cause `NOT_INSTALLED`, it, or what it needs, is not installed.
+        EngineError: its worker crashes at once, or does not get ready in time.
+    """
+    argument, (name, settings) = name, split_settings(name)
+    if settings and name not in READERS:
+        raise RequestError(f"Cannot use the engine {argument}: {name} takes no settings")
+    if name in engine_names():
+        try:
+            start_engines([name])
+        except RequestError as error:
+            raise RequestError(error.message, cause=NOT_INSTALLED) from error
+        return HarnessReader(name, places.tables)
+    environment = {}
+    apart = False
+    program = _PROGRAM.fullmatch(name)
+    if program is not None:
+        command = shlex.split(program["command"])
+        name = program["name"] or Path(command[0]).stem
+    elif name in READERS:
+        command = [interpreter_of(READERS[name], places.pythons), str(SERVER), str(SCRIPT), name, *settings]
+        apart = READERS[name].keeps_files
+    elif name in PROGRAMS:
+        command = [program_of(name)]
+    else:
+        target = name if ":" in name else _entry_points().get(name)
+        if target is None:
+            raise _unknown(name)
+        command = [places.pythons.get(name, sys.executable), str(SERVER), target]
+        # The worker finds what this process finds, and what lies in the working directory.
+        environment["PYTHONPATH"] = os.pathsep.join([each or os.getcwd() for each in sys.path] + [os.getcwd()])
+    label, limit = argument if settings else name, places.time_limit_s
+    try:
+        worker = Worker(label, command, time_limit_s=limit, environment=environment, apart=apart)
+    except RequestError as error:
+        if settings:  # which are wrong, so that the engine may be there
+            raise RequestError(error.message) from error
+        raise
+    resources.callback(worker.close)
+    return worker
+
+
+def _entry_points() -> dict[str, str]:
+    return {point.name: point.value for point in importlib.metadata.entry_points(group=GROUP)}
+
+
+def _unknown(name: str) -> RequestError:
+    known = reader_names()
+    near = difflib.get_close_matches(name, known, n=1)
+    forms = "MODULE:ATTRIBUTE, or NAME=exec:COMMAND"
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}, {forms}"
+    return RequestError(f"Unknown engine {name!r}: {hint}")
+
+
 if __name__ == "__main__":
     _directory, *_names = sys.argv[1:]
-    _made = interpreters(Path(_directory), {name: READERS[name] for name in _names or READERS})
-    print(*(f"{name}={path}" for name, path in _made.items()), sep="\n")
+    _found_pythons = interpreters(Path(_directory), {name: READERS[name] for name in _names or READERS})
+    print(*(f"{name}={path}" for name, path in _found_pythons.items()), sep="\n")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.diff.result import BatchEntry, ComparisonResult
+from harness.diff.result import ComparisonResult
 from harness.errors import RequestError, visible
 
 
@@ -119,7 +119,7 @@ def read_list(path: Path) -> tuple[Expected, ...]:
     return tuple(found)
 
 
-def written_list(cases: Iterable[Case]) -> str:
+def format_list(cases: Iterable[Case]) -> str:
     """The list of expected failures of cases that are FAIL or ERROR, each with what is wrong: see `read_list`.
 
     `TMP` stands for temporary directories, whose names differ from run to run.
@@ -128,8 +128,8 @@ def written_list(cases: Iterable[Case]) -> str:
     lines = []
     for case in cases:
         if case.outcome in (Outcome.FAIL, Outcome.ERROR):
-            told = next((check.message for check in case.checks if check.outcome is case.outcome), None)
-            reason = temporary.sub("TMP", visible(told or "not told"))
+            message = next((check.message for check in case.checks if check.outcome is case.outcome), None)
+            reason = temporary.sub("TMP", visible(message or "no message"))
             lines.append(f"{case.id}  # {case.outcome.value}: {reason}\n")
     return "".join(lines)
 
@@ -138,15 +138,15 @@ def written_list(cases: Iterable[Case]) -> str:
 class EngineInfo:
     """An engine that the suite was run on.
 
-    name: what it calls itself. asked: by what name it was asked for. arguments: what else the command line needs for
-        it, such as `--python`. judged: a suite and a folder of results, which were judged in place of a run.
+    name: what it calls itself. argument: its name on the command line. options: what else the command line needs for
+        it, such as `--python`. folders: a suite and a folder of results that were scored in place of a run.
     """
 
     name: str
     version: str
-    asked: str
-    arguments: tuple[str, ...] = ()
-    judged: tuple[str, str] | None = None
+    argument: str
+    options: tuple[str, ...] = ()
+    folders: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +173,9 @@ class ScenarioInfo:
     """A scenario in reports, with fields of `harness.suite.scenarios.model.Scenario`.
 
     file: its file, as a path to show; None: it has none. reads: how many expectations it has. policies: how many of
-        them are harness's policy. asked: what the command line calls it; None: its name. story: the text of its file.
-    expected: its reads, once its table is built. cases: the directory that has it as a case; None: none.
+        them are harness's policy. argument: what the command line calls it; None: its name.
+    story: the text of its file. expected: its reads, once its table is built. cases: the directory that has it as a
+        case; None: none.
     """
 
     name: str
@@ -185,41 +186,10 @@ class ScenarioInfo:
     file: str | None
     reads: int
     policies: int = 0
-    asked: str | None = None
+    argument: str | None = None
     story: str = ""
     expected: tuple[ReadInfo, ...] = ()
     cases: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A check whose reads do not agree, or whose second read fails. shape: its name."""
-
-    shape: str
-    entry: BatchEntry
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement:
-    """A reader's reads of one table. checks: their number. declined: by shape, the reads that the reader declined."""
-
-    checks: int
-    declined: Mapping[str, int]
-    violations: tuple[Violation, ...]
-
-    def as_dict(self) -> dict[str, object]:
-        """The agreement as plain values."""
-        violations = [
-            {
-                "shape": each.shape,
-                "name": each.entry.name,
-                "outcome": each.entry.outcome.value,
-                "message": each.entry.message,
-                "asked": each.entry.asked,
-            }
-            for each in self.violations
-        ]
-        return {"checks": self.checks, "declined": dict(self.declined), "violations": violations}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +197,6 @@ class Case:
     """A scenario on an engine.
 
     expected: the line of a list that applies, None: none does. checks: empty for a SKIP.
-    agreement: the reader against itself on the table; None: not asked, or the reader does not read it.
     """
 
     scenario: ScenarioInfo
@@ -235,7 +204,6 @@ class Case:
     outcome: Outcome
     checks: tuple[Check, ...] = ()
     expected: Expected | None = None
-    agreement: Agreement | None = None
 
     @property
     def id(self) -> str:
@@ -250,13 +218,13 @@ class Case:
     @property
     def command(self) -> str:
         """The command that shows the case again and leaves its table in `repro`."""
-        if self.engine.judged is not None:
-            return shlex.join(["harness", "judge", *self.engine.judged, self.scenario.name])
-        engine = ["--engines", self.engine.asked, *self.engine.arguments]
+        if self.engine.folders is not None:
+            return shlex.join(["harness", "scenarios", "score", *self.engine.folders, self.scenario.name])
+        engine = ["--engines", self.engine.argument, *self.engine.options]
         if self.scenario.cases is not None:
             given = ["--cases", self.scenario.cases, *engine]
             return shlex.join(["harness", "scenarios", "run", self.scenario.name, *given])
-        scenario = self.scenario.name if self.scenario.asked is None else self.scenario.asked
+        scenario = self.scenario.name if self.scenario.argument is None else self.scenario.argument
         return shlex.join(["harness", "scenarios", "run", scenario, *engine, "--keep", "repro"])
 
 
@@ -368,22 +336,13 @@ class Run:
         return tuple(sorted({feature for scenario in self.scenarios for feature in scenario.features}))
 
     def of_feature(self, feature: str, engine: EngineInfo) -> tuple[Case, ...]:
-        """The cases of one cell of the matrix."""
+        """The cases of one cell of the table of features."""
         return tuple(case for case in self.cases if case.engine is engine and feature in case.scenario.features)
 
-    def agreements(self) -> dict[str, list[Agreement]]:
-        """By engine, its name and version, the agreements with itself; empty where no engine was asked."""
-        found: dict[str, list[Agreement]] = {}
-        for case in self.cases:
-            if case.agreement is not None:
-                found.setdefault(f"{case.engine.name} {case.engine.version}", []).append(case.agreement)
-        return found
-
     def passed(self) -> bool:
-        """Tells whether nothing is FAIL or XPASS, and no reader disagrees with itself."""
+        """Return whether nothing is FAIL or XPASS."""
         counts = self.counts()
-        agreed = all(not one.violations for found in self.agreements().values() for one in found)
-        return agreed and not (counts[Outcome.FAIL] or counts[Outcome.XPASS])
+        return not (counts[Outcome.FAIL] or counts[Outcome.XPASS])
 
     def unread(self) -> tuple[Case, ...]:
         """The first case of each engine that has shown nothing: every scenario on it is ERROR."""

@@ -1,4 +1,4 @@
-"""Runs scenarios on engines: each table is built once and read by every engine, and the reads are judged."""
+"""Runs scenarios on engines: each table is built once and read by every engine, and the reads are scored."""
 
 from __future__ import annotations
 
@@ -21,20 +21,8 @@ import harness
 from harness.errors import EngineError, HarnessWarning, RequestError, UnsupportedError
 from harness.storage.outputs import place_below
 from harness.storage.threads import cached_property, phase
-from harness.suite.agreement import agreement_of
 from harness.suite.cases import Cases, MetadataRead
-from harness.suite.checks import QueryShape
-from harness.suite.judging import (
-    Strictness,
-    asks_twin,
-    beside_twin,
-    described,
-    judge,
-    judge_count,
-    said,
-    told,
-)
-from harness.suite.own import ORACLE, ArrowStream, At, AtKind, OwnReader, ReaderUnderTest, TableAt
+from harness.suite.reader import ORACLE, ArrowStream, At, AtKind, HarnessReader, Reader, TableAt
 from harness.suite.results import (
     Case,
     Check,
@@ -53,7 +41,17 @@ from harness.suite.scenarios.features import MEANINGS, missing_features
 from harness.suite.scenarios.loading import fixtures_directory
 from harness.suite.scenarios.model import Built, ResolvedExpectation, Scenario, TableCase
 from harness.suite.scenarios.verifying import FAULTS, intact_twin
-from harness.suite.suite import SuiteCase, load_case
+from harness.suite.scores import (
+    Strictness,
+    error_text,
+    needs_twin,
+    read_info,
+    read_text,
+    score_count,
+    score_read,
+    with_twin,
+)
+from harness.suite.suite_files import SuiteCase, load_case
 from harness.suite.workers import Worker
 
 _PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
@@ -61,11 +59,11 @@ _PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnderTest:
-    """An engine to run, and how to ask for it again."""
+    """An engine to run, with its name and options on the command line."""
 
-    reader: ReaderUnderTest | OwnReader
-    asked: str
-    arguments: tuple[str, ...] = ()
+    reader: Reader | HarnessReader
+    argument: str
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +81,6 @@ def run(
     lists: Lists | None = None,
     keep: Path | None = None,
     missing: Mapping[str, str] | None = None,
-    shapes: Sequence[QueryShape] = (),
 ) -> Run:
     """Every scenario on every engine.
 
@@ -92,20 +89,19 @@ def run(
         lists: skips and expected failures; None: there are none.
         keep: where tables are built, each in a directory of its scenario's name, and stay; None: they do not stay.
         missing: engines that cannot run, by name, and why, for the reports.
-        shapes: ways in which each engine reads each table against itself; none: it does not.
 
     Raises:
         RequestError: two engines have one name, or a table that was kept is in the way.
     """
     started = time.monotonic()
-    known = Lists() if lists is None else lists
-    tested: list[_Tested] = []
+    lists = Lists() if lists is None else lists
+    run_engines: list[_RunEngine] = []
     for given in engines:
         reader = given.reader
-        info = EngineInfo(name=reader.name, version=reader.version(), asked=given.asked, arguments=given.arguments)
-        if any(each.info.name == info.name for each in tested):
-            raise RequestError(f"Cannot run: two engines are called {info.name!r}; results are told apart by that name")
-        tested.append(_Tested(info, reader, reader.capabilities()))
+        info = EngineInfo(name=reader.name, version=reader.version(), argument=given.argument, options=given.options)
+        if any(each.info.name == info.name for each in run_engines):
+            raise RequestError(f"Cannot run: two engines are called {info.name!r}; give one of them another name")
+        run_engines.append(_RunEngine(info, reader, reader.capabilities()))
     listed: list[tuple[Scenario | TableCase, ScenarioInfo]]
     meanings: Mapping[str, str]
     if isinstance(scenarios, Cases):
@@ -128,7 +124,7 @@ def run(
                     "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
                 )
             with phase(about.name):
-                found_here = list(_cases(scenario, about, known, place, tested, shapes))
+                found_here = list(_cases(scenario, about, lists, place, run_engines))
             infos |= {each.scenario.name: each.scenario for each in found_here}  # the last one knows the table
             cases += found_here
             if keep is None:
@@ -137,11 +133,11 @@ def run(
             advance(1)
     found = tuple(cases)
     return Run(
-        engines=tuple(each.info for each in tested),
+        engines=tuple(each.info for each in run_engines),
         scenarios=tuple(infos.values()),
         cases=found,
         missing={**(missing or {}), **not_run},
-        unused=unused((*known.skips, *known.xfails), found),
+        unused=unused((*lists.skips, *lists.xfails), found),
         environment=environment(),
         meanings={name: meanings[name] for info in infos.values() for name in info.features},
         seconds=time.monotonic() - started,
@@ -165,11 +161,11 @@ def environment() -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tested:
-    """An engine with what is asked of it once."""
+class _RunEngine:
+    """An engine with its answers to what a run asks once."""
 
     info: EngineInfo
-    reader: ReaderUnderTest | OwnReader
+    reader: Reader | HarnessReader
     claims: frozenset[str] | None
 
 
@@ -178,8 +174,7 @@ def _cases(
     info: ScenarioInfo,
     lists: Lists,
     place: Path,
-    engines: Sequence[_Tested],
-    shapes: Sequence[QueryShape],
+    engines: Sequence[_RunEngine],
 ) -> Iterator[Case]:
     """A scenario on every engine; its table is made in `place` for the first engine that does not skip it."""
     built: TableCase | Check | None = scenario if isinstance(scenario, TableCase) else None
@@ -192,12 +187,9 @@ def _cases(
             assert isinstance(scenario, Scenario)
             built = _built(scenario, place)
         if not isinstance(built, Check):
-            info = replace(info, expected=tuple(map(told, built.expectations)))
+            info = replace(info, expected=tuple(map(read_info, built.expectations)))
         checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built, twins))
-        case = case_of(info, each.info, checks, lists.xfails)
-        if shapes and not isinstance(built, Check):
-            case = replace(case, agreement=agreement_of(built, each.reader, each.info.asked, shapes))
-        yield case
+        yield case_of(info, each.info, checks, lists.xfails)
 
 
 def _built(scenario: Scenario, place: Path) -> Built | Check:
@@ -206,24 +198,26 @@ def _built(scenario: Scenario, place: Path) -> Built | Check:
         built = build(scenario, place)
         absent = missing_features(evidence_of(built))
     except FAULTS as error:
-        return Check(number=0, read="", outcome=Outcome.ERROR, message=f"the scenario cannot be built: {said(error)}")
+        return Check(
+            number=0, read="", outcome=Outcome.ERROR, message=f"the scenario cannot be built: {error_text(error)}"
+        )
     if absent:
         message = f"vacuous: the scenario declares {', '.join(absent)}, which does not occur in its table or reads"
         return Check(number=0, read="", outcome=Outcome.ERROR, message=message)
     return built
 
 
-def _checks(engine: _Tested, built: TableCase, twins: _Twins) -> Iterator[Check]:
+def _checks(engine: _RunEngine, built: TableCase, twins: _Twins) -> Iterator[Check]:
     reader = engine.reader
     own = Strictness.ORACLE if reader.name == ORACLE else Strictness.OWN
     # Other suites have neither harness's types nor its errors.
-    measure = own if isinstance(reader, OwnReader) and isinstance(built, Built) else Strictness.FOREIGN
+    measure = own if isinstance(reader, HarnessReader) and isinstance(built, Built) else Strictness.FOREIGN
     unclaimed = set() if engine.claims is None else {*built.scenario.features} - engine.claims
     for each in built.expectations:
         if unclaimed:
             yield Check(
                 number=each.number,
-                read=described(each),
+                read=read_text(each),
                 outcome=Outcome.UNSUPPORTED,
                 message=f"the engine does not claim {', '.join(sorted(unclaimed))}",
                 policy=each.policy is not None,
@@ -231,9 +225,9 @@ def _checks(engine: _Tested, built: TableCase, twins: _Twins) -> Iterator[Check]
             continue
         started = time.monotonic()
         result = _answer(reader, built, each)
-        check = judge(each, result, measure, engine.info.name, time.monotonic() - started)
-        if not isinstance(reader, OwnReader):
-            check = twins.judged(check, each, reader)
+        check = score_read(each, result, measure, engine.info.name, time.monotonic() - started)
+        if not isinstance(reader, HarnessReader):
+            check = twins.scored(check, each, reader)
         yield _counted(check, reader, built, each) if isinstance(reader, Worker) else check
 
 
@@ -244,12 +238,12 @@ class _Twins:
     scenario: Scenario | TableCase
     place: Path
 
-    def judged(self, check: Check, expectation: ResolvedExpectation, reader: ReaderUnderTest) -> Check:
+    def scored(self, check: Check, expectation: ResolvedExpectation, reader: Reader) -> Check:
         """The check of a right refusal, if the reader reads the twin rightly; else UNSUPPORTED."""
-        if check.outcome is not Outcome.PASS or not asks_twin(expectation) or self.built is None:
+        if check.outcome is not Outcome.PASS or not needs_twin(expectation) or self.built is None:
             return check
         twin = self.built.expectations[0]
-        return beside_twin(check, judge(twin, _answer(reader, self.built, twin), Strictness.FOREIGN, reader.name))
+        return with_twin(check, score_read(twin, _answer(reader, self.built, twin), Strictness.FOREIGN, reader.name))
 
     @cached_property
     def built(self) -> TableCase | None:
@@ -264,7 +258,7 @@ class _Twins:
 
 
 def _counted(check: Check, reader: Worker, built: TableCase, expectation: ResolvedExpectation) -> Check:
-    """The check of a read that is right, or that the engine has no operation for, with the engine's own count judged.
+    """The check of a read that is right, or that the engine has no operation for, with the engine's own count scored.
 
     An engine may count by the metadata alone, and forget deletes that it applies to rows.
     """
@@ -279,15 +273,13 @@ def _counted(check: Check, reader: Worker, built: TableCase, expectation: Resolv
         count = reader.count(table_at(built, expectation), where=expectation.where)
     except (EngineError, UnsupportedError) as error:
         if not has_rows:
-            return judge(expectation, error, Strictness.FOREIGN, reader.name)
+            return score_read(expectation, error, Strictness.FOREIGN, reader.name)
         is_declined = isinstance(error, UnsupportedError)
-        return check if is_declined else replace(check, outcome=Outcome.ERROR, message=f"count(*): {said(error)}")
-    return judge_count(check if has_rows else None, expectation, count, reader.name)
+        return check if is_declined else replace(check, outcome=Outcome.ERROR, message=f"count(*): {error_text(error)}")
+    return score_count(check if has_rows else None, expectation, count, reader.name)
 
 
-def _answer(
-    reader: ReaderUnderTest | OwnReader, built: TableCase, expectation: ResolvedExpectation
-) -> pa.Table | Exception:
+def _answer(reader: Reader | HarnessReader, built: TableCase, expectation: ResolvedExpectation) -> pa.Table | Exception:
     """The rows of a read; or whatever the engine raises, which is its answer."""
     try:
         rows = _rows(reader, built, expectation)
@@ -296,26 +288,26 @@ def _answer(
         return error
 
 
-def _rows(reader: ReaderUnderTest | OwnReader, built: TableCase, expectation: ResolvedExpectation) -> ArrowStream:
+def _rows(reader: Reader | HarnessReader, built: TableCase, expectation: ResolvedExpectation) -> ArrowStream:
     if isinstance(expectation, MetadataRead):
-        if not isinstance(reader, OwnReader) or reader.name == ORACLE:
+        if not isinstance(reader, HarnessReader) or reader.name == ORACLE:
             raise UnsupportedError("protocol and metadata of a version are asked of harness's own engines only")
         facts: ArrowStream = expectation.rows(built.address)
         return facts
-    if isinstance(reader, OwnReader):
+    if isinstance(reader, HarnessReader):
         own: ArrowStream = reader.answer(built.address, expectation)
         return own
-    if unknown := expectation.asked().keys() - {"columns", "where"} | expectation.opening.keys():
+    if unknown := expectation.plan_arguments().keys() - {"columns", "where"} | expectation.opening.keys():
         raise UnsupportedError(f"reads by {', '.join(sorted(unknown))} are asked of harness's own engines only")
     table, columns, where = table_at(built, expectation), expectation.columns, expectation.where
-    wanted = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
+    schema = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
     if expectation.at.changes is not None:
         if not isinstance(reader, Worker) or where is not None:
             raise UnsupportedError("filtered reads of change data are asked of harness's own engines only")
-        changes: ArrowStream = reader.changes(table, *expectation.at.changes, columns=columns, wanted=wanted)
+        changes: ArrowStream = reader.changes(table, *expectation.at.changes, columns=columns, schema=schema)
         return changes
     if isinstance(reader, Worker):
-        rows: ArrowStream = reader.read(table, columns=columns, where=where, wanted=wanted)
+        rows: ArrowStream = reader.read(table, columns=columns, where=where, schema=schema)
         return rows
     return reader.read(table, columns=columns, where=where)
 
@@ -341,7 +333,7 @@ def _info(scenario: Scenario) -> ScenarioInfo:
         file=f"fixtures/{scenario.name}.yaml" if supplied else path,
         reads=len(scenario.expectations),
         policies=sum(each.policy is not None for each in scenario.expectations),
-        asked=None if supplied else path,
+        argument=None if supplied else path,
         story="" if scenario.path is None else scenario.path.read_text("utf-8"),
     )
 

@@ -19,13 +19,13 @@ import pyarrow as pa
 
 from harness.errors import RequestError, counted, visible_lines
 from harness.rules import find_rule
-from harness.suite import unpacking
+from harness.suite import table_script
 from harness.suite.commands import commands
 from harness.suite.json_rows import json_lines_of
-from harness.suite.judging import described
 from harness.suite.runner import table_at
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
+from harness.suite.scores import read_text
 from harness.writing.places import FIRST_TIMESTAMP_MS, PLAIN
 
 MOST_BYTES = 30 * 1024
@@ -46,25 +46,25 @@ def script(scenario: Scenario) -> str:
     """
     name = scenario.name.rpartition("/")[2]
     with tempfile.TemporaryDirectory(prefix="harness-script-") as folder:
-        roots = [Path(unpacking.place(folder, part)) for part in ("a", "b")]
+        roots = [Path(table_script.place(folder, part)) for part in ("a", "b")]
         started, token = time.time(), PLAIN.set(True)
         try:
             built, _ = (build(scenario, root) for root in roots)
         finally:
             PLAIN.reset(token)
-        story = _story(built).replace(str(roots[0]), unpacking.ROOT)
+        story = _story(built).replace(str(roots[0]), table_script.ROOT)
         _write_rows(built, roots)
         archive = _archive(roots[0], roots[1], started)
-    code = Path(unpacking.__file__).read_text("utf-8").split('"""\n', 1)[1]
+    code = Path(table_script.__file__).read_text("utf-8").split('"""\n', 1)[1]
     text = visible_lines(story).replace("\\", "\\\\").replace('"""', r"\"\"\"")
     lines = "\n".join(archive[i : i + _ARCHIVE_WIDTH] for i in range(0, len(archive), _ARCHIVE_WIDTH))
     ending = f'TABLE = """\n{lines}\n"""\n\nif __name__ == "__main__":\n    main({name!r}, __doc__, TABLE)\n'
-    written = f'#!/usr/bin/env python3\n"""{text}"""\n\n{code.strip()}\n\n\n{ending}'
-    if (size := len(written.encode())) > MOST_BYTES:
+    program = f'#!/usr/bin/env python3\n"""{text}"""\n\n{code.strip()}\n\n\n{ending}'
+    if (size := len(program.encode())) > MOST_BYTES:
         raise RequestError(
             f"Cannot write a script of {size:,} bytes for {scenario.name}: {MOST_BYTES:,} are allowed; shrink the table"
         )
-    return written
+    return program
 
 
 def _write_rows(built: Built, roots: Sequence[Path]) -> None:
@@ -96,9 +96,9 @@ def _archive(root: Path, again: Path, started: float) -> str:
                 member.type = tarfile.DIRTYPE
                 archive.addfile(member)
                 continue
-            data = unpacking.rewritten(path.read_bytes(), str(root), unpacking.HOME)
+            data = table_script.relocate(path.read_bytes(), str(root), table_script.HOME)
             other = again / member.name
-            if not other.is_file() or unpacking.rewritten(data, unpacking.HOME, str(again)) != other.read_bytes():
+            if not other.is_file() or table_script.relocate(data, table_script.HOME, str(again)) != other.read_bytes():
                 raise RequestError(
                     f"Cannot write a script: {member.name} holds its place in a form that cannot be replaced, such as "
                     "compressed or cut; leave the codec to harness"
@@ -117,7 +117,7 @@ def _story(built: Built) -> str:
     lines += ["", "python THIS_FILE [DIRECTORY] writes the table below the directory and prints this text. The table:"]
     lines.append(str(built.metadata_path or built.location))
     for each in built.expectations:
-        lines += ["", f"== Read {each.number}: {described(each)}", *_expected(each)]
+        lines += ["", f"== Read {each.number}: {read_text(each)}", *_expected(each)]
         if each.at.changes is None and not each.opening:
             for reader, text in commands(table_at(built, each), each.columns, each.where).items():
                 lines += [f"-- {reader}", text]

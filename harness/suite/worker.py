@@ -1,7 +1,8 @@
 """The far end of `harness.suite.workers`: serves one engine in its own interpreter.
 
 Run by its path, `python worker.py SCRIPT [ARGUMENT ...]`; it imports nothing of harness, and SCRIPT need not either.
-The interpreter must have pyarrow, in any version: it carries the rows. SCRIPT is a plain Python file with:
+The interpreter must have pyarrow, in any version: it carries the rows. SCRIPT is a plain Python file with the functions
+and constants below, or `MODULE:ATTRIBUTE`, an object with `harness.suite.reader.Reader`'s members:
 
     version() -> str                     raises ImportError where the engine is not installed
     read(table, columns, where)          rows: anything with `__arrow_c_stream__`, or the path of an Arrow IPC stream or
@@ -12,7 +13,7 @@ The interpreter must have pyarrow, in any version: it carries the rows. SCRIPT i
     NAME, HOMEPAGE                       optional; the name in reports, and an address
     OPTIONS                              optional; the options of a read that `read` takes besides, by keyword
 
-`table` has the attributes of `harness.suite.own.TableAt`: format, location, metadata_path, and at, which
+`table` has the attributes of `harness.suite.reader.TableAt`: format, location, metadata_path, and at, which
 is None or has kind and value. The option `union` is a list of such tables, each with its condition as `where`. An
 exception called Unsupported or UnsupportedError (of any origin, such as SCRIPT itself), or NotImplementedError, says
 that the engine does not do this; any other one is the engine's own refusal. ARGUMENTs are in `sys.argv[1:]`.
@@ -22,6 +23,7 @@ What the engine itself prints goes to standard error.
 
 from __future__ import annotations
 
+import difflib
 import faulthandler
 import importlib
 import json
@@ -58,7 +60,7 @@ def _hello(engine: dict[str, Any]) -> dict[str, object]:
     except ImportError:
         return {"missing": "the interpreter lacks pyarrow, which carries the rows; pip install pyarrow"}
     try:
-        engine.update(runpy.run_path(sys.argv[0], run_name="harness_worker"))
+        engine.update(_engine(sys.argv[0]))
         claimed = engine["capabilities"]() if "capabilities" in engine else None
         return {
             "protocol": 1,
@@ -78,6 +80,25 @@ def _hello(engine: dict[str, Any]) -> dict[str, object]:
         return {"missing": f"{type(error).__name__}: {error}"}
 
 
+def _engine(target: str) -> dict[str, Any]:
+    """Return what the script defines, or an object's members by the names that a script gives them."""
+    module_name, colon, path = target.partition(":")
+    if not colon or os.path.exists(target):
+        return runpy.run_path(target, run_name="harness_worker")
+    found: Any = importlib.import_module(module_name)
+    for name in path.split("."):
+        try:
+            found = getattr(found, name)
+        except AttributeError:
+            near = difflib.get_close_matches(name, dir(found), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ImportError(f"{module_name} has no {path}{hint}") from None
+    reader = found() if isinstance(found, type) else found
+    operations = ("version", "capabilities", "read", "count", "changes")
+    members = {name: getattr(reader, name) for name in operations if hasattr(reader, name)}
+    return {**members, "NAME": reader.name, "OPTIONS": getattr(reader, "options", ())}
+
+
 def _answer(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, object]:
     table = _with_point(request["table"])
     chosen = request.get("columns")
@@ -92,7 +113,7 @@ def _answer(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, object
             if "union" in options:
                 options["union"] = [_with_point({**request["table"], **part}) for part in options["union"]]
             rows = engine["read"](table, columns=columns, where=request["where"], **options)
-        return {"rows": _written(rows, request["output"])}
+        return {"rows": _write_rows(rows, request["output"])}
     except Exception as error:
         if _DECLINES.intersection(kind.__name__ for kind in type(error).__mro__):
             return {"unsupported": _message(error)}
@@ -110,7 +131,7 @@ def _message(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _written(rows: Any, output: str) -> str:
+def _write_rows(rows: Any, output: str) -> str:
     if isinstance(rows, (str, os.PathLike)):
         if not os.path.isfile(rows):
             raise ValueError("the path of the rows is not that of a regular file: " + repr(os.fspath(rows)))

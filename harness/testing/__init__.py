@@ -1,5 +1,69 @@
-"""Tools for tests of a user's own code.
+"""Tools for tests of your own code.
+
+    from harness.testing import IcebergTable
+
+    table = IcebergTable.create(tmp_path / "orders", {"id": "long", "region": "string"})
+    table.append(table.write_data([{"id": 1, "region": "eu"}]))
 
 `plugin` has the fixtures of pytest, `lake` the tables that they make, and `same_rows` their assertions. `jobs` runs
-Spark jobs on tables that a test names. The builders of tables are in `harness.writing`.
+Spark jobs on tables that a test names. Names are imported on first use.
 """
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from harness.testing.jobs.job import SparkJob
+    from harness.testing.jobs.tables import Write
+    from harness.testing.lake import LakeTable
+    from harness.testing.literals import SameRows, TableLiteral, literal
+    from harness.testing.plugin import AssertSameRows, MakeLakeTable
+    from harness.testing.same_rows import assert_same_rows
+    from harness.testing.session import HarnessSession
+    from harness.testing.spark_job import SparkJobTest
+    from harness.writing.delta.builder import DeltaTable
+    from harness.writing.iceberg.builder import IcebergTable
+
+__all__ = [
+    "AssertSameRows",
+    "DeltaTable",
+    "HarnessSession",
+    "IcebergTable",
+    "LakeTable",
+    "MakeLakeTable",
+    "SameRows",
+    "SparkJob",
+    "SparkJobTest",
+    "TableLiteral",
+    "Write",
+    "assert_same_rows",
+    "literal",
+]
+
+_LAZY = {
+    "AssertSameRows": "testing.plugin",
+    "DeltaTable": "writing.delta.builder",
+    "HarnessSession": "testing.session",
+    "IcebergTable": "writing.iceberg.builder",
+    "LakeTable": "testing.lake",
+    "MakeLakeTable": "testing.plugin",
+    "SameRows": "testing.literals",
+    "SparkJob": "testing.jobs.job",
+    "SparkJobTest": "testing.spark_job",
+    "TableLiteral": "testing.literals",
+    "Write": "testing.jobs.tables",
+    "assert_same_rows": "testing.same_rows",
+    "literal": "testing.literals",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from harness.storage.threads import whole_module
+
+    return getattr(whole_module(f"harness.{_LAZY[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -25,7 +25,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -58,6 +58,16 @@ class MakeLakeTable(Protocol):
 
         Raises:
             RequestError: the scenario is wrong; the message names the key.
+        """
+
+
+class AssertSameRows(Protocol):
+    """The fixture `assert_same_rows`."""
+
+    def __call__(self, left: object, right: object, *, keys: Sequence[str] | None = None, **how: Any) -> None:
+        """Fail unless both sides are the same rows, as `harness.testing.assert_same_rows` does.
+
+        Tables are read by the engines of the test run, as in `HarnessSession.compare`.
         """
 
 
@@ -168,7 +178,7 @@ def lake_table(tmp_path: Path, harness_session: HarnessSession) -> MakeLakeTable
 
 
 @pytest.fixture
-def assert_same_rows(harness_session: HarnessSession) -> object:
+def assert_same_rows(harness_session: HarnessSession) -> AssertSameRows:
     """Fails unless two results, or a result and a list of rows, are the same: see `harness.testing.same_rows`."""
     return harness_session.assert_same_rows
 

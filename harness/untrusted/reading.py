@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import warnings
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
 import pyarrow as pa
 
 import harness.errors
 from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, visible, warn
 from harness.metadata.model.arguments import checked
-from harness.metadata.model.times import When
-from harness.metadata.plan.read_options import Ratified, catalog_answer
+from harness.metadata.model.times import When, parse_moment
+from harness.metadata.plan.read_options import TableOptions, catalog_answer
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.paths import expanded
 from harness.untrusted.arrow_messages import MOST_ARRAYS, StreamError, read_stream
@@ -37,25 +37,9 @@ def read_untrusted(
     where: str | None = None,
     query: str | None = None,
     at: When = None,
-    snapshot_id: int | None = None,
-    version: int | None = None,
-    timestamp: int | str | datetime | None = None,
-    ref: str | None = None,
-    path_map: Mapping[str, str] | None = None,
-    allow_version_guess: bool = False,
-    lenient_delete_partition: bool = False,
-    allow_duplicate_files: bool = False,
-    allow_checkpoint_only: bool = False,
-    enforce_retention: bool = False,
-    max_version: int | None = None,
-    ratified: Iterable[Ratified] | None = None,
-    published_only: bool = False,
-    prune: str = "all",
-    allowed_roots: Sequence[str] = (),
-    format_hint: str | None = None,
-    limits: Limits | None = None,
     bounds: Bounds | None = None,
     waived: Sequence[str] = (),
+    **options: Unpack[TableOptions],
 ) -> pa.Table:
     """The rows of a table that somebody else wrote, read in a process that can do little besides.
 
@@ -70,13 +54,12 @@ def read_untrusted(
         location: a local directory or metadata file.
         columns, where: as for `Snapshot.plan`.
         query: a query in place of those; the table is `t` in it.
-        at, snapshot_id, version, timestamp, ref: as for `Table.snapshot`.
-        path_map, allow_version_guess, lenient_delete_partition, allow_duplicate_files, allow_checkpoint_only,
-            enforce_retention, max_version, ratified, published_only, prune, allowed_roots, format_hint, limits: as for
-            `open_table`. Of a commit that only the catalog has, the bytes are given to the worker.
+        at: as for `Table.snapshot`.
         bounds: of the worker; None: `harness.Bounds()`.
         waived: limits that need not hold where the system cannot hold them, such as `["memory_bytes"]`; see
             `harness.untrusted.bounds.WAIVABLE`.
+        options: Keyword arguments that `TableOptions` describes, as for `open_table`. The bytes of a commit that only
+            the catalog has go to the worker.
 
     Raises:
         RequestError: a limit cannot be enforced on this system, and is not waived; the table is not on a local disk;
@@ -87,36 +70,22 @@ def read_untrusted(
     """
     if query is not None and not (columns is None and where is None):
         raise RequestError("Cannot take a query with columns or where: say it in the query", options=("query",))
-    targets, place = (path_map or {}).values(), expanded(str(location))  # the worker has another home directory
-    answer = catalog_answer(max_version, ratified, published_only=published_only)
+    path_map, roots = options.get("path_map") or {}, [str(root) for root in options.get("allowed_roots", ())]
+    place = expanded(str(location))  # the worker has another home directory
+    answer = catalog_answer(
+        options.get("max_version"), options.get("ratified"), published_only=options.get("published_only", False)
+    )
+    limits = options.get("limits") or DEFAULT
+    passed = {name: value for name, value in options.items() if name not in ("limits", "ratified")}
     request = {
-        "open": {
-            "location": place,
-            "path_map": dict(path_map or {}),
-            "allow_version_guess": allow_version_guess,
-            "lenient_delete_partition": lenient_delete_partition,
-            "allow_duplicate_files": allow_duplicate_files,
-            "allow_checkpoint_only": allow_checkpoint_only,
-            "enforce_retention": enforce_retention,
-            "max_version": max_version,
-            "published_only": published_only,
-            "prune": prune,
-            "allowed_roots": [str(root) for root in allowed_roots],
-            "format_hint": format_hint,
-        },
+        "open": {**passed, "location": place, "path_map": dict(path_map), "allowed_roots": roots},
         "ratified": None
         if answer is None
         else [
             (c.version, c.name, None if c.content is None else b64encode(c.content).decode()) for c in answer.ratified
         ],
-        "limits": {name: getattr(limits or DEFAULT, name) for name in Limits.__slots__},
-        "snapshot": {
-            "at": at.isoformat() if isinstance(at, datetime) else at,
-            "snapshot_id": snapshot_id,
-            "version": version,
-            "timestamp": timestamp.isoformat() if isinstance(timestamp, datetime) else timestamp,
-            "ref": ref,
-        },
+        "limits": {name: getattr(limits, name) for name in Limits.__slots__},
+        "at": _sent(at),
         "columns": None if columns is None else list(columns),
         "where": where,
         "query": query,
@@ -126,7 +95,7 @@ def read_untrusted(
         request,
         bounds=bounds or Bounds(),
         waived=check_waived(waived),
-        directories=directories_of([place], [*targets, *map(str, allowed_roots)]),
+        directories=directories_of([place], [*path_map.values(), *roots]),
         libraries=LIBRARIES,
     )
     if finished.code != 0:
@@ -135,6 +104,14 @@ def read_untrusted(
     for sentence in said:
         warn(sentence)
     return rows
+
+
+def _sent(at: When) -> int | str | None:
+    """Return `at` as a value of JSON."""
+    moment = parse_moment(at)
+    if isinstance(at, datetime):
+        return f"timestamp={at.isoformat()}"
+    return at if isinstance(at, str) or moment is None else int(at)  # type: ignore[arg-type]  # NumPy's integers too
 
 
 def serve(request: dict[str, Any], output: BinaryIO) -> int:
@@ -170,7 +147,7 @@ def _read(request: dict[str, Any]) -> pa.Table:
         limits=Limits(**request["limits"]),
         untrusted=True,
     )
-    snapshot = table.snapshot(**request["snapshot"])
+    snapshot = table.snapshot(request["at"])
     if request["query"] is None:
         return snapshot.to_arrow(columns=request["columns"], where=request["where"])
     try:

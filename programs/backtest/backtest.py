@@ -22,7 +22,7 @@ from typing import Any
 
 from harness.errors import EngineError, RequestError
 from harness.suite import readers
-from harness.suite.finding import SERVER
+from harness.suite.readers import SERVER
 from harness.suite.results import Outcome
 from harness.suite.runner import UnderTest, run
 from harness.suite.scenarios.building import build
@@ -44,7 +44,7 @@ class Bug:
     reader: a name of `harness.suite.readers`. broken, fixed: words for `pip install`; no `fixed`: no
     release is mended. packages, fixed_packages: Maven coordinates of jars, for Spark. settings: of Spark.
     scenarios: names or patterns of those that should find it. shapes: texts `SHAPE of SCENARIO`, for
-    `harness diff --against-itself --shapes SHAPE` on the scenario's table. by_hand: for a bug without a mended release,
+    `harness scenarios reread --shapes SHAPE` on the scenario's table. by_hand: for a bug without a mended release,
     the wrong rows that the report describes. note: what was missing before, and what was added.
     """
 
@@ -132,7 +132,7 @@ def backtest(bug: Bug, environments: Path) -> Result:
         versions, by = _by_scenarios(bug, scripts)
     except (RequestError, EngineError) as error:
         return Result(id=bug.id, broken=bug.broken, fixed=bug.fixed, found=False, by=(), message=str(error))
-    by += [f"against itself: {shape}" for shape in bug.shapes if _found_by_shape(bug, shape, scripts)]
+    by += [f"reread: {shape}" for shape in bug.shapes if _found_by_shape(bug, shape, scripts)]
     fixed = versions[1] if bug.fixed else ""
     return Result(id=bug.id, broken=versions[0], fixed=fixed, found=bool(by), by=tuple(by), message="")
 
@@ -164,7 +164,7 @@ def _by_scenarios(bug: Bug, scripts: Sequence[tuple[Path, Path]]) -> tuple[list[
         for name, (python, script) in zip(("broken", "fixed"), scripts, strict=False):
             command = (str(python), str(SERVER), str(script), bug.reader)
             workers.append(Worker(name, command, time_limit_s=_TIME_LIMIT_S))
-        engines = [UnderTest(reader=worker, asked=worker.name) for worker in workers]
+        engines = [UnderTest(reader=worker, argument=worker.name) for worker in workers]
         outcomes: dict[tuple[str, int], dict[str, str]] = {}
         for case in run(scenarios, engines).cases:
             for check in case.checks:
@@ -188,15 +188,15 @@ def _found_by_shape(bug: Bug, shape: str, scripts: Sequence[tuple[Path, Path]]) 
         built = build(scenario, Path(directory) / "table")
         place = str(built.metadata_path or built.location)
         differs = [_differs(bug, place, kind, python) for python, _ in scripts]
-    print(f"  against itself, {shape}: {differs}", file=sys.stderr)
+    print(f"  reread, {shape}: {differs}", file=sys.stderr)
     return differs[0] and not any(differs[1:])
 
 
 def _differs(bug: Bug, place: str, kind: str, python: Path) -> bool:
     """Tells whether a reader against itself gives other rows in one kind of shape. A failed read is none."""
-    command = (sys.executable, "-m", "harness", "diff", place, "--engines", bug.reader)
+    command = (sys.executable, "-m", "harness", "scenarios", "reread", place, "--engine", bug.reader)
     variable = "HARNESS_PYTHON_" + bug.reader.upper().replace("-", "_")
-    asked = (*command, "--against-itself", "--shapes", kind, "--format", "json")
+    asked = (*command, "--shapes", kind, "--format", "json")
     environment = {**os.environ, variable: str(python)}
     done = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):  # it does not read the table at all

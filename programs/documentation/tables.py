@@ -2,12 +2,11 @@
 
     python programs/documentation/tables.py
 
-writes the scores of readers into the README, from docs/suite/matrix.md. `build.py` writes all other tables.
+writes the scores of readers into the README, from docs/suite/readers.md. `build.py` writes all other tables.
 """
 
 import ast
 import dataclasses
-import enum
 import inspect
 import re
 import runpy
@@ -17,15 +16,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.cli.app import COMMANDS, FEW, imported
+from harness.cli.app import COMMANDS, imported
 from harness.cli.options import MEANINGS, OPENING
+from harness.cli.parameters import Command
 from harness.engines.spark.transpile.functions import nested, numbers, registry, times
 from harness.engines.spark.transpile.functions import text as texts
 from harness.engines.spark.transpile.functions.registry import Signature
 from harness.metadata.plan.trust import CLAIMS, LIES, Lie
 from harness.storage.limits import Limits
 from harness.storage.option_names import CONNECTION, NAMES, StoreKind
-from harness.suite.itself import SHAPES
+from harness.suite.rereads.shapes import SHAPES
 from harness.suite.scenarios.delta.history import OPERATIONS as DELTA_OPERATIONS
 from harness.suite.scenarios.iceberg.history import OPERATIONS as ICEBERG_OPERATIONS
 from harness.suite.scenarios.model import WAYS, Expectation
@@ -61,28 +61,32 @@ _PARAMETERS = {
 """The types of parameters, as DuckDB writes them."""
 
 
-def commands() -> dict[str, Any]:
+def commands() -> dict[str, Command]:
     """The commands of `harness` by name, those of a group last."""
     return {name: imported(name) for name in sorted(COMMANDS, key=lambda name: " " in name)}
 
 
-def options_table(command: Any) -> str:
-    """Arguments and options of a command as a Markdown table."""
-    opening = [each for each in command.params if each.opts[0].startswith("-") and each.rich_help_panel == OPENING]
-    folded = opening if len(opening) > FEW else []
-    rows = [_row(parameter) for parameter in command.params if parameter not in folded]
-    if folded:
+def options_table(command: Command) -> str:
+    """Arguments and options of a command as a Markdown table. The options for opening tables are a row."""
+    shared = len(_opening(commands()["plan"]))
+    opening = found if len(found := _opening(command)) == shared else []
+    rows = [_row(command, parameter) for parameter in command.params if parameter not in opening]
+    if opening:
         rows.append("| … | The [options for opening tables](#opening-tables). |")
     return "\n".join(["| Argument or option | What it says |", "|---|---|", *rows]) + "\n"
 
 
+def _opening(command: Command) -> list[Any]:
+    return [each for each in command.params if command.declared[each.name or ""].panel == OPENING]
+
+
 def with_tables(page: str) -> str:
     """The page of commands with the tables as they must be now, between `<!-- options of … -->` and `<!-- end -->`."""
-    opening = [each for each in commands()["plan"].params if getattr(each, "rich_help_panel", None) == OPENING]
+    plan = commands()["plan"]
     marks = re.findall("<!-- options of ([a-z ]+) -->", page)
     if marks != list(commands()):
         raise ValueError(f"docs/reference/cli.md must have a section for each of these commands: {list(commands())}")
-    page = _written(page, "options for opening tables", "Option", map(_row, opening))
+    page = _written(page, "options for opening tables", "Option", (_row(plan, each) for each in _opening(plan)))
     settings = (f"| `{name}` | {_plain(meaning)} |" for name, meaning in MEANINGS.items())
     page = _written(page, "names for --set", "Name", settings)
     return re.sub(
@@ -98,7 +102,7 @@ def _written(page: str, mark: str, head: str, rows: Iterable[str]) -> str:
 
 
 def with_shapes(page: str) -> str:
-    """The page of a reader against itself with its table of shapes as it must be now."""
+    """The page about rereads with its table of shapes as it must be now."""
     needs = {shape.name: "" if shape.needs is None else f"`{shape.needs}`" for shape in SHAPES}
     rows = [f"| `{shape.name}` | {shape.read} | {shape.holds} | {needs[shape.name]} |" for shape in SHAPES]
     return _between(page, "shapes", "\n".join(["| Shape | Read | Must be | Option |", "|---|---|---|---|", *rows]))
@@ -117,21 +121,16 @@ def _between(page: str, mark: str, text: str) -> str:
     return f"{before}{start}\n{text}\n\n{end}{after}"
 
 
-def _row(parameter: Any) -> str:
-    choices = _choices(parameter)
+def _row(command: Command, parameter: Any) -> str:
+    declared, choices = command.declared[parameter.name], getattr(parameter.type, "choices", ["VALUE"])
     option = parameter.opts[0].startswith("--")
-    value = parameter.metavar or "|".join(choices)
+    value = declared.metavar or "|".join(str(getattr(each, "value", each)) for each in choices)
     words = [*([parameter.opts[0]] if option else []), *([] if getattr(parameter, "is_flag", False) else [value])]
     shown = _code_of_cell(" ".join(words).replace("<", "&lt;"))
-    default = parameter.default.value if isinstance(parameter.default, enum.Enum) else parameter.default
+    default = parameter.to_info_dict()["default"]
     said = "" if default in (None, False, "") or parameter.required else f" Default: `{default}`."
-    meaning = parameter.help if parameter.help.endswith(".") else f"{parameter.help}."
+    meaning = declared.help if declared.help.endswith(".") else f"{declared.help}."
     return f"| {shown} | {_plain(meaning + said).replace('<', '&lt;')} |"
-
-
-def _choices(parameter: Any) -> list[str]:
-    kind = parameter.type_descriptor.annotation
-    return [each.value for each in kind] if isinstance(kind, type) and issubclass(kind, enum.Enum) else ["VALUE"]
 
 
 def with_stores(page: str) -> str:
@@ -239,13 +238,13 @@ def _file_keys(method: Any, options: Any) -> str:
 
 
 SCORES = {"Silently wrong": "silently wrong", "Right": "right of all"}
-"""The columns of a table of scores, and the lines of the matrix that they come from."""
+"""The columns of a table of scores, and the lines of docs/suite/readers.md that they come from."""
 
 
 def with_scores(page: str) -> str:
-    """A page with a table of scores for each format, from the page of the matrix; fewest silently wrong reads first."""
-    _, _, matrix = (ROOT / "docs/suite/matrix.md").read_text("utf-8").partition("<!-- matrix: ")
-    lines = matrix.splitlines()
+    """A page with a table of scores for each format, from docs/suite/readers.md; fewest silently wrong reads first."""
+    _, _, table = (ROOT / "docs/suite/readers.md").read_text("utf-8").partition("<!-- run: ")
+    lines = table.splitlines()
     rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| ")]
     cells = {row[0].strip("*"): row[1:] for row in rows}
     text = []
@@ -286,7 +285,7 @@ READERS = {
     "spark-iceberg": ("Spark with Iceberg's jar,", ("Iceberg",)),
     "spark-delta": ("Spark with Delta's jar,", ("Delta",)),
 }
-"""Readers of the matrix: names as people know them, and the formats that they read."""
+"""Readers: names as people know them, and the formats that they read."""
 
 
 def with_functions(page: str) -> str:

@@ -21,7 +21,7 @@ from faults import FAULTS, Fault
 ROOT = Path(__file__).parents[2]
 COPIED = ("harness", "tests", "programs", "docs", "conftest.py", "pyproject.toml")
 PROPERTIES = "tests/properties"
-WITHOUT_SPARK = ("-m", "not harness_spark")
+WITHOUT_SPARK = ("-m", "not harness_spark", "--harness-engines=duckdb")
 PASSED, TESTS_FAILED = 0, 1
 SECONDS = itertools.count(1)
 

@@ -13,9 +13,9 @@ from fuzz_subjects import Read
 import harness
 from harness.check import reports
 from harness.engines.registry import find_engine
-from harness.metadata.tables.history import history
 from harness.suite.json_rows import json_value
 from harness.suite.oracle_engine import read_apart
+from harness.suite.scenarios.model import ResolvedSelector
 from harness.table import open_table
 
 _PACKAGE = Path(harness.__file__).parent
@@ -69,7 +69,7 @@ def by_duckdb(
         table = open_table(address, prune=prune, untrusted=untrusted, catalog=catalog)
         if read.changes is not None:
             return table.changes(*read.changes, columns=read.columns).to_arrow()
-        plan = table.snapshot(**read.at).plan(read.columns, read.where)
+        plan = table.snapshot(ResolvedSelector(**read.at).moment).plan(read.columns, read.where)
         rows = find_engine("duckdb").to_arrow(plan)
         plan.explain()
         return rows
@@ -82,7 +82,7 @@ def description(address: str) -> Refused | Leaked | None:
 
     def look() -> None:
         table = open_table(address)
-        table.describe(), table.snapshots(), table.refs(), table.warnings, history(table.source)
+        table.describe(), table.snapshots(), table.refs(), table.warnings, table.history()
 
     found = outcome_of(look)
     return None if isinstance(found, Rows) else found
@@ -102,9 +102,8 @@ def checked(address: str) -> Refused | Leaked | None:
 
 def by_oracle(address: str, read: Read, **options: Any) -> Outcome:
     """The outcome by the oracle, planned by itself. options: of `read_apart`."""
-    at = {"timestamp_ms" if name == "timestamp" else name: value for name, value in read.at.items()}
     shown = {"changes": read.changes, "columns": read.columns, "where": read.where}
-    return outcome_of(lambda: read_apart(address, **at, **shown, **options))
+    return outcome_of(lambda: read_apart(address, **read.at, **shown, **options))
 
 
 def by_spark(address: str, read: Read) -> Outcome:
@@ -114,7 +113,9 @@ def by_spark(address: str, read: Read) -> Outcome:
         table = open_table(address)
         if read.changes is not None:
             return table.changes(*read.changes, columns=read.columns).to_arrow(engine="spark")
-        return table.snapshot(**read.at).to_arrow(columns=read.columns, where=read.where, engine="spark")
+        return table.snapshot(ResolvedSelector(**read.at).moment).to_arrow(
+            columns=read.columns, where=read.where, engine="spark"
+        )
 
     return outcome_of(look)
 

@@ -36,7 +36,7 @@ _ticks = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One read of a subject; `at` as keyword arguments of `Table.snapshot`, `changes` of `Table.changes`."""
+    """One read of a subject; `at` as arguments of `ResolvedSelector`, `changes` of `Table.changes`."""
 
     at: Mapping[str, Any] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None

@@ -60,7 +60,7 @@ def test_what_list_prints_can_be_pasted_into_every_command(capfd, configured, la
             from_table = f"'{table}'" if "/" in table else table
             for words in (
                 *([command, table] for command in ("info", "head", "count", "schema", "history", "plan", "check")),
-                ["metadata", table, "history"],
+                ["metadata", table, "files"],
                 ["diff", table, table],
                 *([["count", table, *source[:2]]] if source[0] == "--catalog" else []),
                 ["pull", table, f"slices/{count}"],

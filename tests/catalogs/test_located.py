@@ -87,7 +87,7 @@ def test_options_of_the_catalog_go_to_the_store(orders, vended, own, expected):
     catalog = Own({"location": str(orders), "storage_options": vended, "expires_ms": 0})
     catalog.answer["renew"] = lambda: harness.Located(catalog="own", name=("sales", "orders"), **renewed)
     table = harness.open_table("sales.orders", catalog=catalog, storage_options=own, allowed_roots=[orders.parent])
-    storage = table.source.storage
+    storage = table._source.storage
     assert storage.options == expected
     assert storage.renewal.current() == {"key": "new", **own}
 

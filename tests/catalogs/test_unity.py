@@ -20,7 +20,6 @@ from harness.errors import (
 )
 from harness.metadata.catalogs.catalog import Catalog, walk
 from harness.metadata.catalogs.unity import Unity, lent, open_unity
-from harness.storage import renewal
 from harness.testing.unity_server import UnityServer
 from harness.writing.delta.builder import DeltaTable
 
@@ -75,8 +74,8 @@ def unity(server: UnityServer, **more: Any) -> Unity:
     return dataclasses.replace(found, server=dataclasses.replace(found.server, wait=lambda seconds: None))
 
 
-def ids(table: harness.Table, **at: Any) -> list[int]:
-    return sorted(table.snapshot(**at).to_arrow().column("id").to_pylist())
+def ids(table: harness.Table) -> list[int]:
+    return sorted(table.snapshot().to_arrow().column("id").to_pylist())
 
 
 # -- tables
@@ -285,7 +284,7 @@ def test_credentials_are_asked_for_again_before_they_end(server, plain, monkeypa
     server.credentials = (S3, now + HOUR_MS)
     table = harness.open_table("main.sales.far", catalog=unity(server))
     assert (ids(table), lending(server)) == ([7], 1)
-    monkeypatch.setattr(renewal, "_now_ms", lambda: now + HOUR_MS - 30_000)
+    monkeypatch.setattr(time, "time_ns", lambda: (now + HOUR_MS - 30_000) * 1_000_000)
     server.credentials = (S3, now + 2 * HOUR_MS)
     assert (ids(table), lending(server)) == ([7], 2)
 

@@ -56,7 +56,9 @@ def test_a_sound_table_has_no_findings(sound, capsys):
         pytest.param([], 1, ["DEL-402"], id="files-by-default"),
         pytest.param(["--level", "data"], 1, ["DEL-402", "DEL-503"], id="data"),
         pytest.param(["--level", "data", "--columns", "id"], 1, ["DEL-402"], id="another-column"),
-        pytest.param(["--level", "data", "--rule", "DEL-5*"], 1, ["DEL-503"], id="one-rule"),
+        pytest.param(["--level", "data", "--select", "DEL-5*"], 1, ["DEL-503"], id="a-pattern"),
+        pytest.param(["--level", "data", "--select", "del-4,del-503"], 1, ["DEL-402", "DEL-503"], id="two-beginnings"),
+        pytest.param(["--level", "data", "--select", "DEL", "--ignore", "DEL-402, *-503"], 0, [], id="all-but-two"),
         pytest.param(["--ignore", "del-402"], 0, [], id="ignored"),
         pytest.param(["--at", "1", "--level", "data"], 0, [], id="the-version-before"),
     ],
@@ -67,8 +69,24 @@ def test_levels_and_choices(lying, capsys, words, code, rules):
     assert sorted({finding["rule"] for finding in document["findings"]}) == rules
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--select", "ICE"], "no selected rule is about delta tables and part of --level files"),
+        (["--select", "DEL-5"], "or give --level data"),
+        (["--ignore", "DEL"], "no selected rule"),
+        (["--select", "DEL-9"], "Unknown rule 'DEL-9': the nearest are DEL-"),
+        (["--ignore", "DEL-503,,"], "--ignore 'DEL-503,,' holds an empty name"),
+    ],
+)
+def test_a_selection_that_asks_nothing_is_an_error(lying, capsys, words, sentence):
+    assert main(["check", str(lying), *words]) == 2
+    out, err = capsys.readouterr()
+    assert (out, sentence in err.splitlines()[-1]) == ("", True)
+
+
 def test_a_finding_says_where_and_what(lying):
-    report = harness.open_table(str(lying)).check(level="data", rules=["DEL-503"])
+    report = harness.open_table(str(lying)).check(level="data", select=["DEL-503"])
     (finding,) = report.findings
     place = finding.found.place
     assert (place.field, place.column) == ("maxValues", "x")
@@ -82,7 +100,7 @@ def test_a_finding_on_a_commit_names_its_writer(tmp_path):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"}, configuration={"delta.appendOnly": "true"})
     table.append(file := table.write_data([{"id": 1}]))
     table.remove(file)
-    (finding,) = harness.open_table(str(tmp_path / "t")).check(level="metadata", rules=["DEL-111"]).findings
+    (finding,) = harness.open_table(str(tmp_path / "t")).check(level="metadata", select=["DEL-111"]).findings
     assert (finding.found.actual, finding.found.writer) == ("delta.appendOnly is true", "harness")
 
 
@@ -111,8 +129,8 @@ def test_a_sample_is_the_same_in_every_check(sound):
 
 def test_all_forms_of_a_report(lying, tmp_path):
     names = {"json": "r.json", "junit": "r.xml", "html": "r.html", "sarif": "r.sarif", "github": "r.github"}
-    words = [word for form, name in names.items() for word in ("--format", form, "--output", str(tmp_path / name))]
-    assert main(["check", str(lying), "--level", "data", *words]) == 1
+    words = [word for name in names.values() for word in ("-o", str(tmp_path / name))]
+    assert main(["check", str(lying), "--level", "data", "--format", "github", *words]) == 1
     texts = {form: (tmp_path / name).read_text("utf-8") for form, name in names.items()}
     suite = ElementTree.fromstring(texts["junit"])
     assert [case.get("name").split()[0] for case in suite.iter("testcase") if len(case)] == ["DEL-402", "DEL-503"]
@@ -122,6 +140,25 @@ def test_all_forms_of_a_report(lying, tmp_path):
     assert all(found["message"]["text"] and found["level"] == "error" for found in run["results"])
     assert texts["github"].count("::error title=DEL-") == 2
     assert "recorded 70 to 103, actual 70 to 133" in texts["html"]
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (["-o", "r.sarif", "--format", "github"], "::error title=DEL-402"),
+        (["-o", "r.sarif", "--format", "sarif"], ""),
+        (["-o", "r.sarif"], ""),
+        (["-o", "r.txt", "--format", "github"], ""),
+        (["-o", "r", "--format", "github"], ""),
+    ],
+    ids=" ".join,
+)
+def test_a_format_that_no_file_has_is_that_of_standard_output(lying, tmp_path, monkeypatch, capsys, words, printed):
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", str(lying), *words]) == 1
+    out = capsys.readouterr().out
+    assert (out.startswith(printed), bool(out)) == (True, bool(printed))
+    assert (tmp_path / words[1]).read_text("utf-8").startswith("{" if words[1] == "r.sarif" else "::error")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no file has such a name there")
@@ -139,7 +176,7 @@ def test_a_message_in_sarif_has_no_link_and_no_placeholder_of_the_table(tmp_path
     ("options", "error", "message"),
     [
         pytest.param({"level": "rows"}, RequestError, "there are metadata, files, data", id="level"),
-        pytest.param({"rules": ["DEL-4O2"]}, RequestError, "did you mean DEL-402", id="rule"),
+        pytest.param({"select": ["DEL-4O2"]}, RequestError, "the nearest are DEL-402", id="rule"),
         pytest.param({"level": "data", "columns": ["y"]}, UnknownColumnError, "there are id, x", id="column"),
     ],
 )
@@ -305,6 +342,6 @@ def test_a_long_name_is_cut_in_a_report(tmp_path, capsys, form):
     table.append(*files)
     for file in files:
         pq.write_table(pa.table({name: ["text"]}), tmp_path / "t" / file.path)
-    assert main(["check", str(tmp_path / "t"), "--rule", "DEL-404", "--format", form]) == 1
+    assert main(["check", str(tmp_path / "t"), "--select", "DEL-404", "--format", form]) == 1
     assert "50,000 characters" in (out := capsys.readouterr().out) or form == "github"
     assert len(out) < 2_000_000

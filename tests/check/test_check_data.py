@@ -121,7 +121,7 @@ def test_the_values_of_many_columns(tmp_path):
     columns = [f"c{i}" for i in range(4_500)]
     table = DeltaTable.create(tmp_path / "t", dict.fromkeys(columns, "string"))
     table.append(table.write_data([dict.fromkeys(columns, "x")]))
-    report = harness.open_table(str(tmp_path / "t")).check(level="data", rules=["DEL-502", "DEL-503"])
+    report = harness.open_table(str(tmp_path / "t")).check(level="data", select=["DEL-502", "DEL-503"])
     assert (report.findings, report.unchecked, report.read["column"]) == ((), (), 4_500)
 
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import click
 import pytest
-import typer
 
 import harness
 import harness.snapshot  # binds the engines before a test replaces them
@@ -104,8 +104,9 @@ OPTIONS = """
 def test_the_command_has_22_options_in_the_common_spelling():
     """What else two results may differ in is said in SQL, and a reader is tested by the commands of the suite."""
     command = imported("diff")
-    options = [each for each in command.get_params(typer.Context(command)) if each.param_type_name == "option"]
-    assert [each.opts[-1] if "--help" not in each.opts else "--help" for each in options] == OPTIONS.split()
+    options = [each for each in command.get_params(click.Context(command)) if each.param_type_name == "option"]
+    assert [next(name for name in each.opts if name.startswith("--")) for each in options] == OPTIONS.split()
+    assert {short for each in options for short in each.opts if not short.startswith("--")} >= {"-n", "-o", "-v"}
     lists = {name: str(each.metavar) for each in options for name in each.opts if each.metavar}
     assert {lists[name] for name in ("--keys", "--columns", "--exclude", "--engines")} == {"A,B"}
 

@@ -137,7 +137,7 @@ def signalled(directory: Path, event: str, at: int, *arguments: str) -> subproce
     ("event", "at"),
     [
         ("import harness.cli", 1),
-        *[(f"import {name}", 1) for name in ("typing", "harness.cli.app", "harness.cli.interruption", "typer")],
+        *[(f"import {name}", 1) for name in ("typing", "harness.cli.app", "harness.cli.interruption", "click")],
         *[("import", at) for at in (80, 150, 250, 330)],
     ],
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import harness.testing.demo
+from harness.check.running import every_rule
 from harness.cli import DONE, FAILED, doctor, main
 from harness.cli.doctor import Requirement, check
 from harness.errors import RequestError
@@ -30,6 +31,33 @@ spelling.
 def test_a_rule_is_printed_as_on_its_page(capfd, words):
     assert main(["rule", *words]) == 0
     assert capfd.readouterr() == (TEXT, "")
+
+
+@pytest.mark.parametrize("words", [["ICE-201"], ["ice-201"], ["[ICE-201]"]])
+def test_a_rule_of_check_is_printed_with_what_it_breaks(capfd, words):
+    """Iceberg 2.2 and 3.5 are what a wrong count in a manifest list breaks."""
+    assert main(["rule", *words]) == 0
+    text = capfd.readouterr().out
+    assert text.startswith("ICE-201: The manifest list counts a manifest's entries and rows as they are\n")
+    facts = dict(re.findall(r"^(\w+): +(.+)$", text, re.MULTILINE))
+    assert (facts["severity"], facts["level"], facts["mend"]) == (
+        "error",
+        "metadata",
+        "manifest list: the counts of the manifest",
+    )
+    assert "\niceberg 2.2: " in text
+    assert "\niceberg 3.5: " in text
+    assert main(["rule", *words, "--format", "json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert (document["kind"], document["rule"], document["severity"]) == ("check_rule", "ICE-201", "error")
+    assert [each["rule"] for each in document["breaks"]] == ["iceberg 2.2", "iceberg 3.5"]
+
+
+@pytest.mark.parametrize("rule", every_rule(), ids=lambda rule: rule.id)
+def test_every_rule_of_check_can_be_looked_up_as_a_report_names_it(capfd, rule):
+    for name in (rule.id.lower(), *rule.breaks):
+        assert main(["rule", name]) == 0
+        assert capfd.readouterr().out.casefold().startswith(f"{name.casefold()}: ")
 
 
 @pytest.fixture
@@ -58,6 +86,18 @@ def test_an_unknown_rule_is_an_error_in_one_line(capfd):
     assert out == ""
     unknown = " ".join(["delta", "L47"])  # not in one piece: the test of citations would take it for one
     assert err == f"error: Unknown rule '{unknown}': the nearest are delta L46, delta L45, delta L44 [Request]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("ICE-999", "ICE-"), ("del-50", "DEL-50"), ("ICE201", "ICE-201"), ("ICE 201", "ICE-201"), ("ICE-", "ICE-")],
+)
+def test_an_unknown_id_of_check_names_near_ones(capfd, name, near):
+    assert main(["rule", name]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith(f"error: Unknown rule {name!r}: the nearest are {near}")
+    assert err.count("\n") == 1
 
 
 def test_without_duckdb_it_says_how_to_get_it_and_exits_with_2(capfd, monkeypatch):
@@ -156,14 +196,14 @@ def test_build_wants_scenarios_or_all(tmp_path, capsys):
 
 
 def test_scenarios_are_listed_by_name_and_feature(capfd):
-    assert main(["scenarios", "list", "iceberg/deletes/*", "--feature", "deletion-vector"]) == DONE
+    assert main(["scenarios", "list", "iceberg/deletes/*", "-k", "deletion-vector"]) == DONE
     lines = capfd.readouterr().out.splitlines()
     assert lines == sorted(lines)
     assert all(line.startswith("iceberg/deletes/") and "  " in line for line in lines)
-    assert main(["scenarios", "list", "--feature", "deletion-vector", "--format", "json"]) == DONE
+    assert main(["scenarios", "list", "-k", "deletion-vector", "--format", "json"]) == DONE
     found = json.loads(capfd.readouterr().out)["scenarios"]
     assert {each["format"] for each in found} == {"iceberg", "delta"}
-    assert all("deletion-vector" in each["features"] for each in found)
+    assert all("deletion-vector" in " ".join([each["name"], *each["features"]]) for each in found)
     assert {line.split()[0] for line in lines} < {each["name"] for each in found}
 
 
@@ -190,7 +230,7 @@ def test_demo_runs_again_on_the_tables_that_it_made(capfd, tmp_path, monkeypatch
     assert main(["demo"]) == 0
     first = capfd.readouterr()
     kept = {path: path.stat().st_mtime_ns for path in Path("demo-tables").rglob("*")}
-    assert main(["demo", "--directory", "demo-tables"]) == 0
+    assert main(["demo", "demo-tables"]) == 0
     assert capfd.readouterr() == first
     assert {path: path.stat().st_mtime_ns for path in Path("demo-tables").rglob("*")} == kept
 
@@ -201,8 +241,8 @@ def test_demo_changes_nothing_in_a_place_that_holds_something_else(capfd, tmp_pa
     file = place if inside is None else place / inside
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
-    assert main(["demo", "--directory", str(place)]) == 2
-    assert "--directory" in capfd.readouterr().err
+    assert main(["demo", str(place)]) == 2
+    assert "give another directory" in capfd.readouterr().err
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
 
 

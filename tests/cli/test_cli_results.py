@@ -158,14 +158,14 @@ def test_closed_streams(closed, code):
 def test_a_directory_that_cannot_be_made_is_one_line(capfd):
     for arguments in (
         ["scenarios", "build", "delta/paths/odd-root", "/dev/null/x"],
-        ["demo", "--directory", "/dev/null/x"],
+        ["demo", "/dev/null/x"],
     ):
         assert "/dev/null/x" in refused(capfd, arguments)
 
 
 @pytest.mark.parametrize(
     "command",
-    [["demo", "--directory"], ["scenarios", "build", "delta/paths/odd-root"]],
+    [["demo"], ["scenarios", "build", "delta/paths/odd-root"]],
     ids=lambda command: command[0],
 )
 def test_a_name_that_is_too_long_is_one_line(tmp_path, capfd, monkeypatch, command):
@@ -239,7 +239,7 @@ def test_no_description_is_written_as_text_into_another_kind_of_file(table, tmp_
         ([*ONE, "--output", "o.csv", "--format", "json"], "the suffix says csv, --format says json"),
         ([*ONE, "--output", "o.xlsx"], "the suffix says no format; give --format, or .txt, .csv, .json"),
         (["scenarios", "run", "--output", "o.parquet"], "says parquet; there are text, json, junit, github, html"),
-        (["scenarios", "run", "--output", "o.json", "--output", "o.json"], "--output names a file twice"),
+        (["check", "t", "--output", "o.json", "--output", "o.json"], "--output names a file twice"),
         (["scenarios", "run", "--format", "text", "--format", "json"], "standard output takes one report"),
         (["metadata", "t", "files", "--output", "o.csv", "--format", "arrow"], "--format says arrow"),
         (["history", "t", "--format", "jsn"], "'--format': 'jsn' is not one of 'text', 'json', 'html'"),

@@ -152,12 +152,14 @@ def test_an_interruption_of_an_inner_block_does_not_end_the_outer_one():
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        ({"_HARNESS_COMPLETE": "complete_bash", "COMP_WORDS": "harness sh", "COMP_CWORD": "1"}, "shell\n"),
-        ({"_HARNESS_COMPLETE": "complete_bash", "COMP_WORDS": "harness sql --tab", "COMP_CWORD": "2"}, "--table\n"),
+        ({"_HARNESS_COMPLETE": "bash_complete", "COMP_WORDS": "harness sh", "COMP_CWORD": "1"}, "plain,shell\n"),
         (
-            {"_HARNESS_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
-            | {"_TYPER_COMPLETE_ARGS": "harness check --level me"},
-            "metadata\n",
+            {"_HARNESS_COMPLETE": "bash_complete", "COMP_WORDS": "harness sql --tab", "COMP_CWORD": "2"},
+            "plain,--table\n",
+        ),
+        (
+            {"_HARNESS_COMPLETE": "fish_complete", "COMP_WORDS": "harness check --level me", "COMP_CWORD": "me"},
+            "plain,metadata\n",
         ),
     ],
 )

@@ -48,7 +48,7 @@ def test_every_namespace_is_a_schema_and_deletes_are_applied(con, lake):
     assert con.execute("SELECT id FROM sales.orders ORDER BY id").fetchall() == [(2,), (3,)]
     assert con.execute('SELECT d.id, t.id FROM "eu.north".days d, top t').fetchall() == [(7, 8)]
     harness.attach(con, str(lake))  # again: the views are replaced
-    harness.release(con)
+    harness.detach(con)
     assert con.execute(VIEWS).fetchall() == []
     assert con.execute(TEMPORARY).fetchall() == [(0,)]
     assert con.execute("SELECT schema_name FROM duckdb_schemas() WHERE NOT internal").fetchall() in ([("main",)], [])
@@ -58,10 +58,10 @@ def test_release_leaves_what_is_the_users(con, lake):
     con.execute("CREATE SCHEMA eu; CREATE SCHEMA sales; CREATE VIEW sales.mine AS SELECT 1 AS one")
     harness.attach(con, str(lake), tables=["sales.orders"])
     assert con.execute(VIEWS).fetchall() == [("sales", "mine"), ("sales", "orders")]
-    harness.release(con)
+    harness.detach(con)
     assert con.execute("FROM sales.mine").fetchall() == [(1,)]
     assert con.execute(VIEWS).fetchall() == [("sales", "mine")]
-    harness.release(con)
+    harness.detach(con)
 
 
 @pytest.mark.parametrize("made", ["CREATE TABLE orders (id INT)", "CREATE VIEW ORDERS AS SELECT 1 AS id"])
@@ -69,7 +69,7 @@ def test_nothing_of_the_users_is_replaced(con, lake, made):
     con.execute("CREATE SCHEMA sales; USE sales;" + made + "; USE memory.main")
     with pytest.raises(RequestError, match=r"Cannot make the view sales\.orders: the connection has something"):
         harness.attach(con, str(lake), tables=["sales.orders"])
-    harness.release(con)
+    harness.detach(con)
     con.execute("FROM sales.orders")
 
 

@@ -96,7 +96,7 @@ def test_conditions_skip_files_of_qualified_tables(con):
     [
         ("FROM sales.ordrs", TableNotFoundError, "There is no table sales.ordrs; the nearest are sales.orders"),
         ("FROM sales.orders.versions", TableNotFoundError, r"tables of lake\.sales\.orders are snapshots, history"),
-        ("FROM days.snapshots", TableNotFoundError, r"metadata tables of lake\.Days are versions, history, files"),
+        ("FROM days.snapshots", TableNotFoundError, r"metadata tables of lake\.Days are versions, files"),
         ("FROM orders", TableNotFoundError, "There is no table orders; the nearest are old.orders, sales.orders"),
         ("SELECT orders.id FROM sales.orders, old.orders", RequestError, "orders.id may be of two tables named orders"),
         (

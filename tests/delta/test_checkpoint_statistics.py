@@ -76,7 +76,7 @@ def test_bounds_in_int96_beyond_the_range_of_nanos_lose_no_row(tmp_path, stats_j
     for where in ("at = TIMESTAMPTZ '2960-05-01 00:00:00Z'", "\"in\".at > TIMESTAMPTZ '2900-01-01 00:00:00Z'"):
         assert snapshot.to_arrow(columns=["id"], where=where).column("id").to_pylist() == [0]
         assert snapshot.plan(where=where).files.num_rows == 1
-    harness.pull(str(tmp_path / "t"), tmp_path / "slice", where="id = 0")
+    harness.open_table(str(tmp_path / "t")).pull(tmp_path / "slice", where="id = 0")
     pulled = harness.open_table(str(tmp_path / "slice")).snapshot()
     assert pulled.to_arrow(columns=["at"], where="at > TIMESTAMPTZ '2900-01-01 00:00:00Z'").to_pylist() == [{"at": far}]
 

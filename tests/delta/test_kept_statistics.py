@@ -8,7 +8,6 @@ import pytest
 import harness
 from harness.errors import CorruptFileError
 from harness.metadata.delta import checkpoint_statistics
-from harness.storage import stores
 from harness.storage.decoded import DECODED
 from harness.storage.limits import Limits
 from harness.storage.stores import Storage
@@ -20,9 +19,8 @@ READ: list[int] = []
 
 
 @pytest.fixture
-def made(tmp_path, monkeypatch) -> DeltaTable:
+def made(tmp_path, monkeypatch, clock_ahead) -> DeltaTable:
     """Six files of one row, half of them of each partition, in a settled checkpoint; however few, they are kept."""
-    monkeypatch.setattr(stores, "_SETTLED_NS", 0)
     monkeypatch.setattr(checkpoint_statistics, "FEWEST", 1)
     real = checkpoint_statistics.CheckpointPart.tables
 
@@ -88,7 +86,7 @@ def test_statistics_that_cannot_be_read_are_not_kept(made, tmp_path, monkeypatch
         raise CorruptFileError("Cannot read statistics", file="checkpoint")
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint_statistics, "_of_group", damaged)
+        patch.setattr(checkpoint_statistics.CheckpointPart, "tables", damaged)
         for _ in range(2):
             with pytest.warns(UserWarning, match="files are not skipped by them"):
                 ((paths, *_),) = plans(tmp_path, filters=("id = 3",))  # type: ignore[misc]
@@ -104,9 +102,8 @@ def test_columns_of_every_type_are_read_once(made, tmp_path):
 
 
 @pytest.fixture
-def held(tmp_path, monkeypatch) -> DeltaTable:
+def held(tmp_path, clock_ahead) -> DeltaTable:
     """A table of three files whose checkpoint, like all its files, counts as settled."""
-    monkeypatch.setattr(stores, "_SETTLED_NS", 0)
     DECODED.clear()
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     for i in range(3):

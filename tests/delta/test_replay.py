@@ -133,7 +133,7 @@ def test_a_checkpoint_in_parts_is_refused_where_nothing_else_gives_the_version(l
 
 
 def test_many_actions_are_reconciled_in_pieces(log, monkeypatch):
-    monkeypatch.setattr("harness.metadata.delta.replay._CHUNK", 3)
+    monkeypatch.setattr("harness.metadata.delta.replay.ACTIONS_AT_ONCE", 3)
     names = [f"f{i}" for i in range(10)]
     log.commits([*START, *map(add, names)], [*map(remove, names[:7])], [*map(add, names[5:7])])
     assert sorted(log.live()) == names[5:]
@@ -149,10 +149,10 @@ def test_a_version_that_follows_another_is_the_one_that_is_replayed(tmp_path):
     table.checkpoint()
     table.append(files[3])
     table.remove(files[1])
-    opened = harness.open_table(str(tmp_path / "t")).source
+    opened = harness.open_table(str(tmp_path / "t"))._source
     followed = []
     for version in range(1, opened.log.latest + 1):
-        before, after = (opened.select(number, None, None).snapshot for number in (version - 1, version))
+        before, after = (opened.select(number).snapshot for number in (version - 1, version))
         if opened.follows(version):
             followed.append(version)
             found, wanted = opened.following(before).state, after.state

@@ -18,9 +18,8 @@ from harness.metadata.delta.skipping import skip_files
 from harness.metadata.delta.statistics import FileStats, Leaf, StatisticsBounds, leaves, read_statistics, record_counts
 from harness.metadata.filters import predicate as pred
 from harness.metadata.filters.parse import parse_filter
-from harness.metadata.filters.skipping import may_match
+from harness.metadata.filters.skipping import bound_array, may_match
 from harness.metadata.model import schema as dt
-from harness.metadata.model.column_stats import bound_array
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT
 
 LONG = dt.IntegerType(64)
@@ -51,7 +50,7 @@ PARTITIONED = SCHEMA.fields[-2:]
 def _texts_together():
     """A few texts are parsed one by one, as damaged ones are; here, sound ones go the way of many."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics, "_FEW_TEXTS", 0)
+        patch.setattr(statistics, "FEW_TEXTS", 0)
         yield
 
 
@@ -224,15 +223,6 @@ def test_statistics_decide(recorded, where, kept):
     assert second == KEPT
 
 
-def test_as_many_objects_as_texts_are_not_yet_one_each():
-    """A text of two objects beside one that goes on in the next would shift what is between them by a file."""
-    doubled = json.dumps({"numRecords": 1}) * 2
-    sound = {"numRecords": 2}
-    table = files(doubled, sound, '{"numRecords": 3, "more":', '{"numRecords": 4}}')
-    assert read_statistics(table, ()).rows.to_pylist() == [None, 2, None, None]
-    assert record_counts(table)[1] == 2
-
-
 @pytest.mark.parametrize(
     ("text", "count"),
     [
@@ -249,7 +239,7 @@ def test_as_many_objects_as_texts_are_not_yet_one_each():
 )
 @pytest.mark.parametrize("few", [0, 16])
 def test_record_counts(monkeypatch, text, count, few):
-    monkeypatch.setattr(statistics, "_FEW_TEXTS", few)
+    monkeypatch.setattr(statistics, "FEW_TEXTS", few)
     assert record_counts(files(text, '{"numRecords":5}')).tolist() == [count, 5]
 
 
@@ -473,8 +463,8 @@ def test_many_files_at_once(statistics, predicate):
 
 @pytest.mark.parametrize(("rows", "few"), [(1, 0), (2, 0), (3, 0), (100, 0), (100, 16)])
 def test_texts_are_parsed_some_at_a_time_with_the_same_values(monkeypatch, rows, few):
-    monkeypatch.setattr(statistics, "_FEW_TEXTS", few)
-    monkeypatch.setattr(statistics, "_SLICE_ROWS", rows)
+    monkeypatch.setattr(statistics, "FEW_TEXTS", few)
+    monkeypatch.setattr(statistics, "SLICE_ROWS", rows)
     texts = [
         '{"numRecords": 3,\n"minValues": {"id": 1}, "maxValues": {"id": 9}, "nullCount": {"id": 0}}',
         None,

@@ -158,6 +158,6 @@ def test_too_many_alike_rows_have_no_origins(table, monkeypatch):
     a = table.write_data(numbered(1, 1, 1, 2))
     table.append(a)
     now = opened(table).snapshot()
-    monkeypatch.setattr(origins, "_MOST_CANDIDATES", 2)
+    monkeypatch.setattr(origins, "MOST_CANDIDATES", 2)
     one, two = compared(now, now, rows=(None, now.to_arrow().slice(0, 0)))
     assert one.left_origins == two.left_origins == ()

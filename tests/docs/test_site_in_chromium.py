@@ -1,4 +1,4 @@
-"""The built site in a real browser without a network, opened from the disk: widths, colours, copied text, search.
+"""The built site in a real browser without a network, opened from the disk: widths, accessibility, search.
 
 Skipped where no Chromium or Chrome is found on PATH, and where Zensical is not installed.
 """
@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pages
 import pytest
+from browsing import BROWSERS
 
 pytestmark = pytest.mark.browser
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PAGES = (
     "index",
     "install",
     "concepts",
     "tour",
-    "matrix",
+    "readers",
     "rules/iceberg",
     "reference/cli",
     "reference/functions",
@@ -32,16 +32,6 @@ PAGES = (
     "bench/index",
     "architecture/index",
 )
-FOUND = {
-    "time travel": "how-to/time-travel.html",
-    "install": "install.html",
-    "deletes": "concepts.html#deletes",
-    "S3 credentials": "how-to/object-stores.html#credentials-and-authentication",
-    "delete": "concepts.html#deletes",
-    "deletion vector": "concepts.html#deletion-vectors",
-    "unity catalog": "how-to/unity-catalog.html",
-    "authentication": "how-to/object-stores.html#credentials-and-authentication",
-}
 
 
 @pytest.fixture(scope="module")
@@ -131,70 +121,18 @@ def test_axe_finds_nothing_serious(answers, scheme):
     assert {page: serious for page, serious in found.items() if serious} == {}
 
 
-def test_what_is_copied_are_the_commands(answer):
-    assert answer("install", "return document.querySelector('.highlight code').dataset.copy") == (
-        "pip install lakeharness\nharness doctor"
-    )
-    copied = answer("how-to/shell", "return [...document.querySelectorAll('[data-copy]')].map(e => e.dataset.copy)")
-    typed = next(text for text in copied if "<<'END'" in text)
-    assert typed.startswith("harness shell")
-    assert typed.endswith("\nEND")
-    compared = answer("index", "return document.querySelector('.highlight code').dataset.copy")
-    assert compared.startswith("harness diff demo-tables/events")
-    assert "\n" not in compared
-
-
-def test_the_matrix_has_colours_a_legend_above_and_heads_that_stay(answer):
+def test_the_search_from_a_disk_finds_a_page(answer, site):
     body = """
-      const box = document.querySelector(".matrix .md-typeset__scrollwrap"), table = box.querySelector("table");
-      box.scrollTop = 600; box.scrollLeft = 300;
-      const top = (element) => element.getBoundingClientRect().top, left = (e) => e.getBoundingClientRect().left;
-      const colour = (text) => getComputedStyle(
-        [...table.querySelectorAll("td:not(:first-child)")].find((cell) => cell.textContent.trim().startsWith(text))
-      ).backgroundColor;
-      return {
-        legend: top(document.querySelector(".matrix .legend")) < top(box),
-        scrolled: box.scrollTop,
-        head: Math.abs(top(table.querySelector("th:last-child")) - top(box)) < 3,
-        first: Math.abs(left(table.querySelector("tbody tr:nth-child(40) td")) - left(box)) < 3,
-        colours: new Set(["✗", "!", "–", "✓"].map(colour)).size,
-      }"""
-    assert answer("matrix", body) == {"legend": True, "scrolled": 600, "head": True, "first": True, "colours": 4}
-
-
-def test_the_address_of_a_rule_shows_its_heading_below_the_bar(answer):
-    body = """
-      location.hash = "#iceberg-4.18";
-      await new Promise((done) => setTimeout(done, 500));
-      const heading = document.getElementById("iceberg-4.18").parentElement, bar = document.querySelector(".md-header");
-      const shown = [...document.querySelectorAll(".md-nav--secondary li a[href]")].filter((link) => link.offsetHeight);
-      return {
-        below: heading.getBoundingClientRect().top - bar.getBoundingClientRect().bottom,
-        link: heading.querySelector(".headerlink").getAttribute("href"),
-        rules: shown.map((link) => link.textContent.trim().split(":")[0]).filter((name) => name.startsWith("iceberg")),
-        topics: shown.length,
-      }"""
-    found = answer("rules/iceberg", body)
-    assert 0 <= found["below"] < 100
-    assert found["link"] == "#iceberg-4.18"
-    assert "iceberg 4.18" in found["rules"]
-    assert len(found["rules"]) < 10
-    assert found["topics"] < 40
-
-
-@pytest.mark.parametrize("words", FOUND)
-def test_the_search_from_a_disk_finds_first(answer, site, words):
-    body = f"""
       const wait = (ms) => new Promise((done) => setTimeout(done, ms));
       document.querySelector(".md-search__button").click();
       await wait(800);
       const host = [...document.querySelectorAll("*")].find((e) => e.shadowRoot?.querySelector("input"));
       const input = host.shadowRoot.querySelector("input");
-      input.value = {json.dumps(words)};
-      input.dispatchEvent(new InputEvent("input", {{ bubbles: true, composed: true }}));
+      input.value = "time travel";
+      input.dispatchEvent(new InputEvent("input", { bubbles: true, composed: true }));
       await wait(2500);
       return host.shadowRoot.querySelector("a").href"""
-    assert answer("tour", body).replace("?h=", "").removeprefix(f"{site.as_uri()}/") == FOUND[words]
+    assert answer("tour", body).startswith(f"{site.as_uri()}/how-to/time-travel.html")
 
 
 def test_nothing_comes_from_elsewhere(site):

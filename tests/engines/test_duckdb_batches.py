@@ -43,7 +43,7 @@ def endless(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 def open_files(snapshot: Snapshot) -> list[str]:
     links = [Path(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
     opened = [os.readlink(link) for link in links if os.path.lexists(link)]
-    return [path for path in opened if path.startswith(str(Path(snapshot.source.location).resolve()))]
+    return [path for path in opened if path.startswith(str(Path(snapshot._source.location).resolve()))]
 
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not list open files")

@@ -37,7 +37,7 @@ def test_a_delete_of_another_spec_applies_by_path_when_asked(tmp_path: Path) -> 
 
 def test_files_too_long_for_a_bitmap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files of more rows than a bitmap can index lose positions one by one; here already those of more than 5."""
-    monkeypatch.setattr(lowering, "_BITMAP_ROWS", 5)
+    monkeypatch.setattr(lowering, "BITMAP_ROWS", 5)
     t = IcebergTable.create(tmp_path / "t", {"id": "long"}, format_version=3)
     a, b, c = (
         t.write_data([{"id": i} for i in range(first, first + count)], row_group_size=2)

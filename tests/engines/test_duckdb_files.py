@@ -305,12 +305,12 @@ def test_release_takes_back_the_files_that_no_other_connection_has(tmp_path):
     assert sums(locations[0], first) == sums(locations[1], first) == sums(locations[0], second) == expected()
     files = planned_files(first)
     assert len(files._files) == 2
-    harness.release(first)
+    harness.detach(first)
     (left,) = files._files
     assert str(tmp_path / "a") in left
     assert sums(locations[0], second) == sums(locations[1], first) == expected()
-    harness.release(first)
-    harness.release(second)
+    harness.detach(first)
+    harness.detach(second)
     assert not files._files
 
 
@@ -318,7 +318,7 @@ def test_release_spares_the_files_of_named_views(tmp_path):
     connection = connect()
     table = harness.open_table(f"switching://{many_pages(tmp_path / 'a [1]')}")
     table.snapshot().to_duckdb(connection, name="named")
-    harness.release(connection)
+    harness.detach(connection)
     assert connection.execute("SELECT count(*) FROM named").fetchall() == [(ROWS,)]
 
 

@@ -59,10 +59,10 @@ def read_all(location: str) -> list[int]:
 def test_an_instance_that_was_given_up_is_replaced(location: str, lossless: bool, monkeypatch) -> None:
     before = cursor(lossless=lossless)
     before.execute("CREATE TABLE of_the_old_instance (a INT)")
-    alive = [False]
-    monkeypatch.setattr(instance, "_is_alive", lambda made: alive.pop() if alive else True)
+    given_up = [True]
+    monkeypatch.setattr(instance, "is_given_up", lambda error: given_up.pop() if given_up else False)
     after = cursor(lossless=lossless)
-    assert not alive
+    assert not given_up
     with pytest.raises(duckdb.CatalogException):
         after.execute("FROM of_the_old_instance")
     assert before.execute("SELECT count(*) FROM of_the_old_instance").fetchall() == [(0,)]

@@ -66,7 +66,7 @@ def all_at_once(deleted: Sequence[Sequence[int]], others: int, threads: int) -> 
 def registered(plan: ScanPlan, con: duckdb.DuckDBPyConnection, runs: Callable[..., list[list[Run]]]) -> None:
     """Makes the view `v`, with files joined by position in the `runs` given, whether or not this DuckDB is trusted."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lowering, "_POSITIONAL_JOIN_VERSIONS", {duckdb.__version__})
+        patch.setattr(lowering, "POSITIONAL_JOIN_VERSIONS", {duckdb.__version__})
         patch.setattr(lowering, "runs", runs)
         engine.register(plan, con, "v", use=Use.ONCE)
 

@@ -1,4 +1,4 @@
-"""What reads leave on a user's connection: the same plan leaves it once, and nothing goes but by `release`."""
+"""What reads leave on a user's connection: the same plan leaves it once, and nothing goes but by `detach`."""
 
 import duckdb
 import pytest
@@ -82,9 +82,9 @@ def test_release_takes_everything_and_reads_go_on(con, tables):
     for table in tables.values():
         table.snapshot().to_duckdb(con).fetchall()
         harness.sql("TABLE t", {"t": table}, connection=con).fetchall()
-    harness.release(con)
+    harness.detach(con)
     assert left_on(con) == ["own"]
-    harness.release(con)
+    harness.detach(con)
     for table in tables.values():
         assert sorted(table.snapshot().to_duckdb(con).project("id").fetchall()) == [(1,), (3,), (4,)]
 
@@ -93,11 +93,11 @@ def test_release_spares_what_named_views_need(con, tables):
     tables["iceberg"].snapshot().to_duckdb(con, name="named")
     con.execute("CREATE TEMP VIEW upon AS SELECT id FROM named WHERE id > 1")
     tables["iceberg"].snapshot().to_duckdb(con, where="id = 1").fetchall()
-    harness.release(con)
+    harness.detach(con)
     assert sorted(con.execute("FROM upon").fetchall()) == [(3,), (4,)]
     con.execute("DROP VIEW upon")
     con.execute("DROP VIEW named")
-    harness.release(con)
+    harness.detach(con)
     assert left_on(con) == []
 
 

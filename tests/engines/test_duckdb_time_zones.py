@@ -89,7 +89,7 @@ def test_instants_are_filtered_in_the_time_zone_of_the_connection(by_hours, wher
             f"SELECT id FROM t WHERE {where} ORDER BY id LIMIT 4", {"t": by_hours}, connection=connection
         )
         assert query.fetchall() == [(hour,) for hour in [*rows][:4]]
-        harness.release(connection)
+        harness.detach(connection)
 
 
 def test_days_beside_instants_skip_nothing_in_another_zone(make):

@@ -134,7 +134,7 @@ def footer_of(file: bytes) -> bytes:
 @pytest.fixture(params=["the first chunks of a process", "later chunks"])
 def chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks are read field by field until regular expressions are worth compiling."""
-    monkeypatch.setattr(parquet_footer, "_FEW_CHUNKS", 0 if request.param == "later chunks" else 1 << 62)
+    monkeypatch.setattr(parquet_footer, "FEW_CHUNKS", 0 if request.param == "later chunks" else 1 << 62)
 
 
 @pytest.mark.usefixtures("chunks")

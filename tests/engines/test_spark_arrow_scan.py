@@ -1,8 +1,6 @@
 """Files that Spark's executors read through Arrow: the same columns, positions and errors as a read in one process."""
 
 import pickle
-import subprocess
-import sys
 from typing import Any
 
 import pyarrow as pa
@@ -95,10 +93,6 @@ def test_errors_keep_all_parts_through_text_and_pickle(kind):
         assert vars(again) == vars(error)
 
 
-def test_other_errors_are_not_claimed():
-    assert unwrap(RuntimeError("[DIVIDE_BY_ZERO] Division by zero")) is None
-
-
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -122,11 +116,6 @@ def test_what_workers_lack_is_named(text, told):
     assert "in PYSPARK_PYTHON before the session is made" in error.message
 
 
-def test_what_runs_in_workers_needs_no_engine():
-    code = "import sys, harness.engines.spark.arrow_worker; print({'duckdb', 'pyspark'} & sys.modules.keys())"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"set()"
-
-
 # -- heads -------------------------------------------------------------------------------------------------------------
 
 
@@ -147,39 +136,7 @@ def test_a_head_that_is_damaged(tmp_path, file_format, content):
     assert (caught.value.table, caught.value.file) == ("t", f"f ({tmp_path / 'f'})")
 
 
-def test_a_head_of_another_format(tmp_path):
-    with pytest.raises(errors.UnsupportedError, match="'csv' is not supported"):
-        read_head(FileName("f", str(tmp_path / "f")), "csv", Storage(), table="t")
-
-
 # -- values ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("stored", "wanted", "expected"),
-    [
-        pytest.param(pa.array([2**64 - 1, None], pa.uint64()), pa.decimal128(20, 0), [2**64 - 1, None], id="uint64"),
-        pytest.param(pa.array([2**32 - 1], pa.uint32()), pa.int64(), [2**32 - 1], id="uint32"),
-        pytest.param(pa.array([5, None], pa.time32("ms")), pa.int32(), [5, None], id="time in millis"),
-        pytest.param(pa.array([5], pa.time64("ns")), pa.int64(), [5], id="time in nanos"),
-        pytest.param(pa.array([-1, None], pa.timestamp("ns", "UTC")), pa.int64(), [-1, None], id="nanos"),
-        pytest.param(pa.array([1.5, None], pa.float16()), pa.binary(), [b"\0\x3e", None], id="half"),
-        pytest.param(pa.array([None, None], pa.null()), pa.int32(), [None, None], id="null"),
-        pytest.param(pa.array([b"ab"], pa.binary(2)), pa.binary(), [b"ab"], id="fixed"),
-        pytest.param(pa.array(["a", None]).dictionary_encode(), pa.string(), ["a", None], id="dictionary"),
-    ],
-)
-def test_single_values(stored, wanted, expected):
-    array = reshaped(stored, wanted, None)
-    assert array.type == wanted
-    assert [v if v is None or not pa.types.is_decimal(wanted) else int(v) for v in array.to_pylist()] == expected
-
-
-def test_millis_become_micros_or_an_error():
-    array = pa.array([-1, 2**50], pa.timestamp("ms"))
-    assert reshaped(array, pa.timestamp("us"), None).view(pa.int64()).to_pylist() == [-1000, 2**50 * 1000]
-    with pytest.raises(pa.ArrowInvalid):
-        reshaped(pa.array([2**62], pa.timestamp("ms")), pa.timestamp("us"), None)
 
 
 def test_parts_of_slices_stay_with_their_rows():

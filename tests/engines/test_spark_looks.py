@@ -1,5 +1,6 @@
 """What Spark must know of files before their rows are read is found out by executors: the driver opens no data file."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,6 @@ from harness.engines.spark import looks as executor_looks
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import Gateway
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.storage import gate
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.loading import find
 from harness.writing.delta.builder import DeltaTable
@@ -84,17 +84,17 @@ class Driver:
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     opened: list[str] = []
-    by_gate, by_duckdb = gate._opened, DuckDBFiles.name
+    by_system, by_duckdb = os.open, DuckDBFiles.name
 
-    def open_by_gate(path: str, follow: Any) -> Any:
-        opened.append(path)
-        return by_gate(path, follow)
+    def open_by_system(path: Any, *arguments: Any, **options: Any) -> int:
+        opened.append(os.fspath(path))
+        return by_system(path, *arguments, **options)
 
     def open_by_duckdb(files: DuckDBFiles, physical: str) -> str:
         opened.append(physical)
         return by_duckdb(files, physical)
 
-    monkeypatch.setattr(gate, "_opened", open_by_gate)
+    monkeypatch.setattr(os, "open", open_by_system)
     monkeypatch.setattr(DuckDBFiles, "name", open_by_duckdb)
     return Driver(opened)
 
@@ -217,10 +217,10 @@ def test_footers_cross_in_rounds(tmp_path: Path, spark: Any, monkeypatch: pytest
         pq.write_table(pq.read_table(file).replace_schema_metadata({"k": "v" * 20_000}), file)
     table.append(*handles)
     plan = plan_of(table.store.directory)
-    monkeypatch.setattr(executor_looks, "_ROUND_FILES", 3)
-    monkeypatch.setattr(executor_looks, "_ROUND_BYTES", 30_000)
+    monkeypatch.setattr(executor_looks, "ROUND_FILES", 3)
+    monkeypatch.setattr(executor_looks, "ROUND_BYTES", 30_000)
     assert rows_of(engine.dataframe(plan, spark)) == [(i, "x") for i in range(8)]
-    monkeypatch.setattr(executor_looks, "_MOST_BYTES", 10_000)
+    monkeypatch.setattr(executor_looks, "MOST_BYTES", 10_000)
     with pytest.raises(harness.CorruptFileError, match=r"it claims \d+ bytes; restore the file") as caught:
         engine.to_arrow(plan, spark)
     assert str(caught.value.file) in {str(handle.path) for handle in handles[2:5]}

@@ -140,13 +140,6 @@ def test_filters_keep_rows_with_nan(gateway, tmp_path):
     assert natively(gateway, file).where("p0 = -0.0").count() == 2
 
 
-def test_plain_types_are_native_one_by_one(tmp_path):
-    for name, values in PLAIN.items():
-        file = write(tmp_path / "f.orc", pa.table({"c": values}))
-        assert is_native(file), name
-        assert not is_native(file, positions=True), name
-
-
 def test_other_types_are_not_native(tmp_path):
     for name, values in OTHERS.items():
         assert not is_native(write(tmp_path / "f.orc", pa.table({"c": values}))), name

@@ -77,14 +77,6 @@ def test_rows_that_have_no_number_are_an_error(jvm):
         jvm.harness.spark.DeletedPositions(encode(BitMap64([0]), 1)).mark(vector, 1)
 
 
-def test_the_encoded_bitmap_is_small_and_leaves_the_given_one_alone():
-    run = BitMap64(range(1_000_000))
-    assert len(encode(run, 1_000_000)) < 300
-    assert encode(BitMap64([1, 5, 6]), 5) == encode(BitMap64([1]), 5)
-    encode(run, 5)
-    assert len(run) == 1_000_000
-
-
 ROWS = 200_000
 
 
@@ -176,20 +168,6 @@ def test_positions_hold_in_files_read_in_parts(spark, data, bitmaps, condition):
     chosen = {"true": numbers, "p0 >= 77777": numbers[77777:], "p0 % 1000 = 3": numbers[3::1000]}[condition]
     for file, bitmap in enumerate(bitmaps):
         assert sorted(row.p0 for row in rows if row.f == file) == [int(n) for n in chosen if n not in bitmap]
-
-
-@pytest.mark.usefixtures("small_splits")
-def test_a_large_bitmap_does_not_travel_with_each_task(spark, data, bitmaps):
-    assert [len(encode(bitmap, ROWS)) for bitmap in bitmaps] == [25_246, 144]
-    rdd = scan(Gateway.of(spark), data, bitmaps)._jdf.queryExecution().toRdd()
-    jvm: Any = spark._jvm
-    sizes = []
-    for split in rdd.partitions():
-        sent = jvm.java.io.ByteArrayOutputStream()
-        jvm.java.io.ObjectOutputStream(sent).writeObject(split)
-        sizes.append(sent.size())
-    assert len(sizes) > 20
-    assert max(sizes) < 8_000
 
 
 @pytest.fixture(params=["10MB", "-1"], ids=["broadcast", "shuffled"])

@@ -154,11 +154,11 @@ def test_s3_is_s3a_to_hadoop(path: str, spelled: str) -> None:
 def test_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hadoop_aws().startswith("org.apache.hadoop:hadoop-aws:3.")
     assert coordinates("s3, g:a:1") == f"{hadoop_aws()},g:a:1"
-    monkeypatch.setattr(java_runtime, "_hadoop_version", lambda: "3.5.0")
+    monkeypatch.setattr(java_runtime, "hadoop_version", lambda: "3.5.0")
     assert coordinates("azure,gcs") == "org.apache.hadoop:hadoop-azure:3.5.0,org.apache.hadoop:hadoop-gcp:3.5.0"
     with pytest.raises(RequestError, match="Invalid packages='gs': expected 's3', 'azure', 'gcs', or group:artifact:v"):
         coordinates("gs")
-    monkeypatch.setattr(java_runtime, "_hadoop_version", lambda: "3.4.1")
+    monkeypatch.setattr(java_runtime, "hadoop_version", lambda: "3.4.1")
     assert coordinates("azure") == "org.apache.hadoop:hadoop-azure:3.4.1"
     with pytest.raises(RequestError, match=r"Cannot add packages='gcs': Hadoop 3\.4\.1 has no connector"):
         coordinates("gcs")

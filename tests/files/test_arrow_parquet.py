@@ -1,7 +1,6 @@
 """What pyarrow loses of Parquet files without a word: INT96 outside the years 1677 to 2262, and indices that a"""
 
 import io
-import re
 import struct
 from pathlib import Path
 
@@ -20,19 +19,6 @@ RUNS = b"\x01\x10\x00\x10\x01"
 """A page of indices in one bit: eight times the first value, eight times the second."""
 BEYOND = b"\x01\x10\x02\x10\x01"
 """The same, with a value after the last in place of the first."""
-
-
-def test_no_module_opens_parquet_with_the_default_that_wraps() -> None:
-    """pyarrow is asked for values in one place; the oracle and what judges scenarios have their own."""
-    package = Path(harness.__file__).parent
-    found = {
-        file.relative_to(package).as_posix()
-        for file in package.rglob("*.py")
-        if re.search(r"(ParquetFile|read_table|ParquetDataset|read_pandas)\(", file.read_text("utf-8"))
-    }
-    assert {name for name in found if not name.startswith(("suite/", "testing/", "writing/"))} == {
-        "metadata/files/parquet.py"
-    }
 
 
 def write_damaged(path: Path, **columns: tuple[int, pa.Array]) -> None:

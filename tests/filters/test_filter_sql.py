@@ -19,9 +19,8 @@ from harness.errors import RequestError
 from harness.metadata.filters import literal_comparison
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.predicate import Comparison, In, Op, Predicate, is_decided
-from harness.metadata.filters.skipping import may_match
+from harness.metadata.filters.skipping import ColumnBounds, bound_array, may_match
 from harness.metadata.model import schema as dt
-from harness.metadata.model.column_stats import ColumnBounds, bound_array
 
 DAY = 86_400_000_000
 # Per column: type, DuckDB's type, and (SQL, internal values) of the values that rows have.

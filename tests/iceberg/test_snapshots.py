@@ -78,37 +78,37 @@ def log(after_ms: int, id_: int) -> dict[str, int]:
     ],
 )
 def test_select_by_time_in_an_odd_log_1_34(entries: Any, expected: int) -> None:
-    selection = select(table(**{"snapshot-log": entries}), timestamp_ms=T0 + 1500)
+    selection = select(table(**{"snapshot-log": entries}), f"timestamp={T0 + 1500}")
     assert selection.snapshot is not None
     assert selection.snapshot.id == expected
 
 
-@pytest.mark.parametrize("selector", [{}, {"ref": "main"}], ids=["none", "main"])
-def test_table_without_snapshot_is_empty_under_the_current_schema_1_24(selector: Any) -> None:
-    selection = select(table(**{"current-snapshot-id": -1, "refs": None}), **selector)
+@pytest.mark.parametrize("at", [None, "main"])
+def test_table_without_snapshot_is_empty_under_the_current_schema_1_24(at: Any) -> None:
+    selection = select(table(**{"current-snapshot-id": -1, "refs": None}), at)
     assert (selection.snapshot, selection.schema.names()) == (None, ("c",))
 
 
 @pytest.mark.parametrize(
-    ("metadata", "selector", "message"),
+    ("metadata", "at", "message"),
     [
         pytest.param(
             table(),
-            {"timestamp_ms": T0 - 1},
+            f"timestamp={T0 - 1}",
             "Cannot find a snapshot at 2023-11-14T22:13:19.999Z: the oldest available time is 2023-11-14T22:13:20.000Z "
             "[NoSnapshotAtTime; file v1.metadata.json, rule iceberg 1.33]",
             id="before the log",
         ),
         pytest.param(
             table(**{"snapshot-log": None}),
-            {"timestamp_ms": T0},
+            f"timestamp={T0}",
             "Cannot find a snapshot at 2023-11-14T22:13:20.000Z: its snapshot log is empty "
             "[NoSnapshotAtTime; file v1.metadata.json, rule iceberg 1.33]",
             id="no log",
         ),
         pytest.param(
             table(),
-            {"timestamp_ms": T0 + 500},
+            f"timestamp={T0 + 500}",
             "Cannot read at 2023-11-14T22:13:20.500Z: snapshot 5 of that time has expired; the oldest available "
             "time is 2023-11-14T22:13:21.000Z [MissingSnapshot; snapshot 5, file v1.metadata.json, "
             "rule iceberg 1.33]",
@@ -116,30 +116,30 @@ def test_table_without_snapshot_is_empty_under_the_current_schema_1_24(selector:
         ),
         pytest.param(
             table(snapshots=[snapshot(30, 3000), snapshot(3055729675574597004, 1)]),
-            {"snapshot_id": 3055729675574597040},
+            3055729675574597040,
             "Cannot find snapshot 3055729675574597040: did you mean 3055729675574597004 [MissingSnapshot; "
             "snapshot 3055729675574597040, file v1.metadata.json, rule iceberg 1.32]",
             id="near id",
         ),
         pytest.param(
             table(snapshots=[snapshot(30, 3000), snapshot(31, 1)]),
-            {"snapshot_id": 7},
+            7,
             "Cannot find snapshot 7: the newest are 30 (2023-11-14T22:13:23.000Z), 31 (2023-11-14T22:13:20.001Z) "
             "[MissingSnapshot; snapshot 7, file v1.metadata.json, rule iceberg 1.32]",
             id="unknown id",
         ),
         pytest.param(
             table(),
-            {"ref": "Main"},
+            "Main",
             "Cannot find branch or tag 'Main': the table has main "
             "[MissingSnapshot; file v1.metadata.json, rule iceberg 1.37]",
             id="1.37 letter case of a ref",
         ),
     ],
 )
-def test_what_is_not_there_is_named_with_what_is(metadata: TableMetadata, selector: Any, message: str) -> None:
+def test_what_is_not_there_is_named_with_what_is(metadata: TableMetadata, at: Any, message: str) -> None:
     with pytest.raises(SnapshotNotFoundError) as caught:
-        select(metadata, **selector)
+        select(metadata, at)
     assert str(caught.value) == message
 
 

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import harness
 from harness.testing.jobs.job import SparkJob
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -22,7 +21,7 @@ def registered(spark: Any, place: Path) -> SparkJob:
     handle = delta.write_data([{"id": 3}, {"id": 4}])
     delta.append(handle)
     delta.delete(handle, [0])
-    return harness.register(spark, tables={"prod.db.orders": ice, "prod.db.items": str(delta.directory)})
+    return SparkJob.on(spark, tables={"prod.db.orders": ice, "prod.db.items": str(delta.directory)})
 
 
 def check_reads_and_writes(job: SparkJob, place: Path, own: str) -> None:

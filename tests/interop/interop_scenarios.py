@@ -13,11 +13,11 @@ from drawn.agreement import scenario_of
 from drawn.reads import Read
 from drawn.strategies import DrawnHistory
 
-from harness.suite.judging import Strictness, described, judge
 from harness.suite.results import Check, Outcome
 from harness.suite.runner import table_at
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
+from harness.suite.scores import Strictness, described, judge
 
 
 def differences(format: str) -> dict[str, str]:

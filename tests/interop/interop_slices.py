@@ -20,7 +20,7 @@ def check(name: str, place: Path, spark: Any, format_: str, counted: Counter[str
     (scenario,) = find(name)
     source = harness.open_table(build(scenario, place / "source").address)
     for way, options in WAYS.items():
-        pulled = harness.pull(source, place / way, **options)
+        pulled = source.pull(place / way, **options)
         reader = spark.read.format(format_)
         assert_same(harness.open_table(place / way), reader.load(str(place / way)))
         if way == "whole":

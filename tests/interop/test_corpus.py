@@ -19,7 +19,6 @@ from delta_bases import content, states_by_base
 
 import harness
 from harness.metadata.files.variant import variant_to_json
-from harness.slices.pulling import pull
 from harness.suite.oracle_engine import read_apart
 
 pytestmark = pytest.mark.interop
@@ -162,12 +161,12 @@ def test_the_oracle_agrees(case: Case):
 def test_a_slice_gives_the_rows_of_its_source(case: Case, tmp_path: Path):
     """Pulled whole."""
     try:
-        source = harness.open_table(case.location).snapshot()
+        source = harness.open_table(case.location)
         wanted = canonical_table(source.to_arrow())
     except harness.HarnessError as error:
         pytest.skip(f"it cannot be read: {error.cause}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", harness.HarnessWarning)
-        pull(source, tmp_path / "slice")
+        source.pull(tmp_path / "slice")
         slice_ = harness.open_table(tmp_path / "slice").snapshot()
         assert canonical_table(slice_.to_arrow()) == wanted

@@ -23,8 +23,8 @@ from hypothesis import currently_in_test_context, note
 
 import harness
 from harness.check.rules import Severity
-from harness.suite.judging import recoded
 from harness.suite.oracle_engine import read_apart
+from harness.suite.scores import convert_types
 
 ENGINES = ("duckdb", "oracle", "spark")
 Step: TypeAlias = str | tuple[str, ...] | Callable[[Any, str], None]
@@ -124,12 +124,12 @@ class Written:
         assert not found, found
         assert not report.unchecked, report.unchecked
 
-    def compare(self, at: dict[str, Any], theirs: pa.Table, engines: Sequence[str] = ENGINES) -> None:
+    def compare(self, at: int | str | None, theirs: pa.Table, engines: Sequence[str] = ENGINES) -> None:
         """Every engine gives the rows, and the names, of the reference."""
         opened = harness.open_table(str(self.location))
         columns = None if self.reading.select == "*" else theirs.schema.names
         for engine in engines:
-            assert_same(theirs, opened.snapshot(**at).to_arrow(columns=columns, engine=engine), f"{engine} at {at}")
+            assert_same(theirs, opened.snapshot(at).to_arrow(columns=columns, engine=engine), f"{engine} at {at}")
             self.counted[f"{self.name} reads"] += 1
 
     def theirs(self, source: str) -> pa.Table:
@@ -169,20 +169,20 @@ class IcebergWritten(Written):
     handle = table  # type: ignore[assignment]
 
     def current(self) -> None:
-        self.compare({}, self.theirs(self.table))
+        self.compare(None, self.theirs(self.table))
         self.snapshots += [found for found in self._live() if found not in self.snapshots]
 
     def every_point(self) -> None:
         """Every snapshot, branch and tag, that there are no others, and the snapshot of each moment of the log."""
         for snapshot in self._live():
-            self.compare({"snapshot_id": snapshot}, self.theirs(f"{self.table} VERSION AS OF {snapshot}"))
+            self.compare(snapshot, self.theirs(f"{self.table} VERSION AS OF {snapshot}"))
         java, opened = loaded(self.spark, self.table), harness.open_table(str(self.location))
         refs = {name: ref["snapshot_id"] for name, ref in opened.refs().items()}
         assert refs == {name: ref.snapshotId() for name, ref in dict(java.refs()).items()}
         for name in refs:
-            self.compare({"ref": name}, self.theirs(f"{self.table} VERSION AS OF '{name}'"))
+            self.compare(f"ref={name}", self.theirs(f"{self.table} VERSION AS OF '{name}'"))
         for entry in java.history():
-            assert opened.snapshot(timestamp=entry.timestampMillis()).id == entry.snapshotId()
+            assert opened.snapshot(f"timestamp={entry.timestampMillis()}").id == entry.snapshotId()
         self.counted["Iceberg snapshots"] += len(self.snapshots)
 
     def _live(self) -> list[int]:
@@ -204,7 +204,7 @@ class DeltaWritten(Written):
     def current(self) -> None:
         theirs = self.theirs(self.table)
         self.seen[harness.open_table(str(self.location)).snapshot().id] = theirs
-        self.compare({}, theirs, ("duckdb", "oracle"))
+        self.compare(None, theirs, ("duckdb", "oracle"))
 
     def every_point(self) -> None:
         """Every version by its number and by its time, and the change data feed."""
@@ -216,8 +216,8 @@ class DeltaWritten(Written):
         for version, milliseconds in sorted(times.items()):
             theirs = self.seen.get(version)
             theirs = self.theirs(f"{self.table} VERSION AS OF {version}") if theirs is None else theirs
-            self.compare({"version": version}, theirs)
-            assert opened.snapshot(timestamp=milliseconds).id == version
+            self.compare(version, theirs)
+            assert opened.snapshot(f"timestamp={milliseconds}").id == version
             self.counted["Delta versions"] += 1
         if self.reading.feed:
             feed = self.spark.read.format("delta").option("readChangeFeed", "true")
@@ -232,7 +232,7 @@ class DeltaWritten(Written):
 def assert_same(expected: pa.Table, rows: pa.Table, read: str) -> None:
     """The reference's rows and harness's are the same, whatever Arrow types carry the values."""
     assert rows.schema.names == expected.schema.names, read
-    theirs, _ = recoded(expected, rows.schema)
+    theirs, _ = convert_types(expected, rows.schema)
     found = harness.compare(theirs, rows)
     assert (found.only_left, found.only_right) == (0, 0), f"{read}\n{found.to_text()}"
 

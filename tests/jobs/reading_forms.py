@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import harness
+from harness.testing import SparkJob
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -162,7 +163,7 @@ def session(kind: str, tables: dict[str, str]) -> tuple[Any, Any]:
     for name, value in {"spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC"}.items():
         builder = builder.config(name, value)
     spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
-    return spark, harness.register(spark, tables=tables)
+    return spark, SparkJob.on(spark, tables=tables)
 
 
 def tell(name: str, read: Any, wanted: object) -> bool:

@@ -8,6 +8,7 @@ from reading_forms import FIRST, FORMS, METADATA, NOW, ids, make_lake
 
 import harness
 from harness.errors import RequestError
+from harness.testing import SparkJob
 from harness.testing.literals import literal
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -276,7 +277,7 @@ def test_errors_say_what_is_not_there(job, lake):
 
 def test_a_warehouse_and_a_session_of_ones_own(harness_spark, lake):
     own = harness_spark.newSession()
-    registered = harness.register(own, warehouse=str(lake.warehouse))
+    registered = SparkJob.on(own, warehouse=str(lake.warehouse))
     try:
         assert ids(own.table("db.orders")) == NOW
         assert ids(own.read.format("delta").load(lake.items)) == [2, 3]
@@ -284,7 +285,7 @@ def test_a_warehouse_and_a_session_of_ones_own(harness_spark, lake):
         assert any("createOrReplace" in form for form in registered.missing)
         own.conf.set("spark.sql.catalog.prod", "org.example.Catalog")
         with pytest.raises(RequestError, match=r"the session has one, org\.example\.Catalog"):
-            harness.register(own, tables={"prod.db.orders": lake.orders})
+            SparkJob.on(own, tables={"prod.db.orders": lake.orders})
     finally:
         registered.close()
     with pytest.raises(Exception, match="its test is over"):

@@ -71,7 +71,7 @@ def test_the_summaries_of_iceberg(chain: list[Any], tmp_path: Path) -> None:
             snapshot["summary"] = {"operation": operation, **dict(pair.split("=") for pair in said.split()), **told}
 
     table.edit_metadata(write)
-    found = history(harness.open_table(table.location).source)
+    found = harness.open_table(table.location).history()
     assert [counts(entry) for entry in reversed(found)] == [expected for *_, expected in chain]
     assert [entry["operation"] for entry in reversed(found)] == [operation for operation, *_ in chain]
 
@@ -83,7 +83,7 @@ def test_writers_and_refs_of_iceberg(tmp_path: Path) -> None:
         table.commit(summary=s) for s in ({}, library, {"engine-name": "spark", "engine-version": "4.0.1"} | library)
     ]
     table.create_tag("v1", ids[0])
-    found = history(harness.open_table(table.location).source)
+    found = harness.open_table(table.location).history()
     assert [(entry["id"], entry["writer"], entry["refs"]) for entry in found] == [
         (ids[2], "spark 4.0.1, Apache Iceberg 1.10.0", ["main"]),
         (ids[1], "Apache Iceberg 1.10.0", []),
@@ -111,7 +111,7 @@ def test_the_actions_of_delta(tmp_path: Path) -> None:
     table.commit(add=[bare], operation="WRITE", info={"clientVersion": "delta-rs.1", "engineInfo": None})
     table.commit(add=[{**bare.add, "dataChange": False}], operation="COMPUTE STATS")
     table.overwrite()
-    found = history(harness.open_table(str(table.directory)).source)
+    found = harness.open_table(str(table.directory)).history()
     sizes = {
         name: file.file.stat().st_size
         for name, file in locals().items()
@@ -138,7 +138,7 @@ def test_rows_without_statistics_are_those_that_the_writer_counted(tmp_path: Pat
     for metrics in ({"numOutputRows": "12"}, {"num_added_rows": 3}, {"numOutputRows": "x"}):
         bare = table.write_data(rows(1), statistics="none")
         table.commit(add=[bare], info={"operationMetrics": metrics})
-    found = history(harness.open_table(str(table.directory)).source)
+    found = harness.open_table(str(table.directory)).history()
     assert [entry["rows_added"] for entry in found] == [None, 3, 12, 0]
 
 
@@ -146,7 +146,7 @@ def test_rows_without_statistics_are_those_that_the_writer_counted(tmp_path: Pat
 def test_what_a_writer_puts_into_a_commit_is_no_count_and_no_fault(stats: Any, tmp_path: Path) -> None:
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data(rows(1)))
-    source = harness.open_table(str(table.directory)).source
+    source = harness.open_table(str(table.directory))._source
 
     def spoil(actions: list[dict[str, Any]]) -> None:
         for action in actions:
@@ -170,7 +170,7 @@ def test_versions_without_their_commits_are_unknown(tmp_path: Path) -> None:
     table.checkpoint()
     table.commit(remove=[{key: file.add[key] for key in ("path", "dataChange")}])
     table.expire_log(2)
-    newest, oldest = history(harness.open_table(str(table.directory), allow_checkpoint_only=True).source)
+    newest, oldest = harness.open_table(str(table.directory), allow_checkpoint_only=True).history()
     assert counts(oldest) == (None,) * 6
     assert (newest["id"], counts(newest)) == (2, (0, None, 0, 1, 0, None))
 
@@ -178,7 +178,7 @@ def test_versions_without_their_commits_are_unknown(tmp_path: Path) -> None:
 def test_a_commit_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     table.append()
-    opened = harness.open_table(str(table.directory)).source
+    opened = harness.open_table(str(table.directory))._source
     table.log.commit_path(1).write_text("{" + " " * 1000)
     with pytest.raises(CorruptFileError, match=r"1\.json"):
         history(opened)
@@ -231,7 +231,7 @@ def test_changes_of_a_delta_table(tmp_path, mapping):
         t.drop_column("new")
         t.set_configuration({"a": "b"})  # which says the schema again
     t.append(t.write_data([{"id": 1}]))
-    found = history(harness.open_table(str(t.directory)).source)[::-1]
+    found = harness.open_table(str(t.directory)).history()[::-1]
     expected = (
         [[], ["added new"], ["renamed old to named"], ["dropped new"], [], []] if mapping else [[], ["added new"], []]
     )
@@ -248,5 +248,5 @@ def test_a_schema_that_nobody_can_read_is_no_change(tmp_path):
         1, lambda actions: [a["metaData"].update(schemaString='{"fields": 1}') for a in actions if "metaData" in a]
     )
     t.set_configuration({"a": None})
-    entries = history(harness.open_table(str(t.directory)).source)
+    entries = harness.open_table(str(t.directory)).history()
     assert [entry["schema_changes"] for entry in entries] == [[], [], []]

@@ -55,7 +55,7 @@ def answer(table: harness.Table | harness.Snapshot, query: str) -> list[tuple]:
 def test_every_table_is_the_same_in_python_and_in_sql(iceberg, delta):
     for table in (iceberg, delta):
         for name in NAMES[table.format]:
-            found = table.metadata(name)
+            found = table.metadata(name).to_arrow()
             found.validate(full=True)
             assert harness.sql(f"SELECT * FROM t.{name}", {"t": table}).columns == found.schema.names
             assert answer(table, f"SELECT count(*) FROM t.{name}") == [(found.num_rows,)]
@@ -145,15 +145,15 @@ DELTA_PARTITIONS = "SELECT partition.s, record_count, file_count, deleted_rows F
     ],
 )
 def test_tables_of_iceberg(iceberg, at, query, expected):
-    assert answer(iceberg if at is None else iceberg.snapshot(ref=at), query) == expected
+    assert answer(iceberg if at is None else iceberg.snapshot(f"ref={at}"), query) == expected
 
 
 def test_sums_of_sizes_and_times_are_those_of_the_files_and_snapshots(iceberg):
-    sizes = iceberg.metadata("files", ["content", "file_size_in_bytes"]).to_pylist()
+    sizes = iceberg.metadata("files").to_arrow(["content", "file_size_in_bytes"]).to_pylist()
     total = sum(file["file_size_in_bytes"] for file in sizes if file["content"] == 0)
     assert answer(iceberg, "SELECT sum(total_data_file_size_in_bytes)::BIGINT FROM t.partitions") == [(total,)]
     times = [snapshot["timestamp_ms"] * 1000 for snapshot in iceberg.snapshots()]
-    assert iceberg.metadata("snapshots")["committed_at"].cast("int64").to_pylist() == times
+    assert iceberg.metadata("snapshots").to_arrow()["committed_at"].cast("int64").to_pylist() == times
 
 
 def test_files_and_partitions_of_delta(delta):
@@ -167,7 +167,7 @@ def test_a_snapshot_that_was_rolled_back_is_no_ancestor(tmp_path):
     first = t.append(t.write_data([{"id": 1}]))
     t.append(t.write_data([{"id": 2}]))
     t.set_ref("main", first, "branch")
-    history = harness.open_table(t.location).metadata("history", ["snapshot_id", "is_current_ancestor"])
+    history = harness.open_table(t.location).metadata("history").to_arrow(["snapshot_id", "is_current_ancestor"])
     assert history.to_pylist()[:2] == [
         {"snapshot_id": FIRST, "is_current_ancestor": True},
         {"snapshot_id": FIRST + 1, "is_current_ancestor": False},
@@ -176,14 +176,14 @@ def test_a_snapshot_that_was_rolled_back_is_no_ancestor(tmp_path):
 
 def test_what_is_of_all_snapshots(iceberg):
     names = ("all_files", "all_data_files", "all_delete_files")
-    found = {name: iceberg.metadata(name, ["file_path"])["file_path"].to_pylist() for name in names}
+    found = {name: iceberg.metadata(name).to_arrow(["file_path"])["file_path"].to_pylist() for name in names}
     ends = {name: sorted({path.rpartition("/")[2] for path in paths}) for name, paths in found.items()}
     assert ends["all_data_files"] == ["one.parquet", "three.parquet", "two.parquet"]
     assert ends["all_delete_files"] == ["keys.parquet", "positions.parquet"]
     assert ends["all_files"] == sorted(ends["all_data_files"] + ends["all_delete_files"])
     # The first data manifest lists three files, the one that took its place three, the delete manifest two.
-    assert iceberg.metadata("all_entries").num_rows == 8
-    references = iceberg.metadata("all_manifests", ["reference_snapshot_id", "content"]).to_pylist()
+    assert iceberg.metadata("all_entries").to_arrow().num_rows == 8
+    references = iceberg.metadata("all_manifests").to_arrow(["reference_snapshot_id", "content"]).to_pylist()
     found = [(row["reference_snapshot_id"] - FIRST, row["content"]) for row in references]
     assert found == [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1)]
 
@@ -206,12 +206,12 @@ def test_what_manifests_record_beside(recorded, monkeypatch, in_step):
     """Decoded in step with others, and entry by entry."""
     monkeypatch.setattr(walked, "worth_it", lambda batch: frozenset(b.number for b in batch if in_step))
     wanted = ["column_sizes", "split_offsets", "sort_order_id", "key_metadata"]
-    assert [tuple(row.values()) for row in recorded.metadata("files", wanted).to_pylist()] == [
+    assert [tuple(row.values()) for row in recorded.metadata("files").to_arrow(wanted).to_pylist()] == [
         ([(1, 40), (3, 7)], [4, 1 << 40], 2, None),
         (None, None, None, None),
         ([(3, 9)], [300, 5, -7], 0, None),  # 99 is no column
     ]
-    entries = recorded.metadata("entries")
+    entries = recorded.metadata("entries").to_arrow()
     assert [tuple(row.values())[:4] for row in entries.to_pylist()] == [(1, FIRST, 1, 1)] * 3
     assert entries["data_file"].combine_chunks().field("split_offsets").to_pylist()[0] == [4, 1 << 40]
     metrics = entries["readable_metrics"].to_pylist()
@@ -229,17 +229,17 @@ def test_deleted_positions(iceberg, tmp_path):
     t.append(file)
     (vector,) = t.write_deletion_vectors({file: [7, 2]})
     t.append(vector)
-    found = harness.open_table(t.location).metadata("position_deletes")
+    found = harness.open_table(t.location).metadata("position_deletes").to_arrow()
     assert "partition" not in found.schema.names
     assert found.select(["file_path", "pos", "delete_file_path"]).to_pylist() == [
         {"file_path": file.path, "pos": pos, "delete_file_path": vector.path} for pos in (2, 7)
     ]
-    entry = harness.open_table(t.location).metadata("delete_files").to_pylist()[0]
+    entry = harness.open_table(t.location).metadata("delete_files").to_arrow().to_pylist()[0]
     for name in ("content_offset", "content_size_in_bytes"):
         assert set(found[name].to_pylist()) == {entry[name]}
     t.file_of(vector.path).unlink()
     with pytest.raises(MissingFileError, match=r"[Pp]uffin"):
-        harness.open_table(t.location).metadata("position_deletes")
+        harness.open_table(t.location).metadata("position_deletes").to_arrow()
 
 
 def test_partitions_of_several_specs(tmp_path):
@@ -248,7 +248,7 @@ def test_partitions_of_several_specs(tmp_path):
     t.append(t.write_data([{"id": 1, "s": "a"}]))
     t.set_partition_spec([("id", "bucket[4]")])
     t.append(t.write_data([{"id": 1, "s": "a"}]))
-    found = harness.open_table(t.location).metadata("files", ["spec_id", "partition"]).to_pylist()
+    found = harness.open_table(t.location).metadata("files").to_arrow(["spec_id", "partition"]).to_pylist()
     # bucket[4] of the long 1: murmur3 of its 8 bytes is 1392991556, and 1392991556 % 4 = 0.
     assert sorted(found, key=lambda file: file["spec_id"]) == [
         {"spec_id": 0, "partition": {"s": "a", "id_bucket": None}},
@@ -259,7 +259,7 @@ def test_partitions_of_several_specs(tmp_path):
 def test_a_table_without_partitions_or_snapshots(tmp_path):
     t = IcebergTable.create(tmp_path / "t", {"id": "long"})
     empty = harness.open_table(t.location)
-    assert {name for name in NAMES["iceberg"] if empty.metadata(name).num_rows} == {"metadata_log_entries"}
+    assert {name for name in NAMES["iceberg"] if empty.metadata(name).to_arrow().num_rows} == {"metadata_log_entries"}
     assert "partition" not in empty.metadata("files").schema.names
 
 
@@ -276,7 +276,7 @@ def test_what_commits_of_delta_say(tmp_path):
     }
     commit = {"commitInfo": info}
     (t.directory / "_delta_log" / f"{1:020}.json").write_text(json.dumps(commit) + "\n")
-    row = harness.open_table(str(t.directory)).metadata("versions").slice(0, 1).to_pylist()[0]
+    row = harness.open_table(str(t.directory)).metadata("versions").to_arrow().slice(0, 1).to_pylist()[0]
     assert row["operation"] == "MERGE"
     told = {"predicate": "id = 1", "matchedPredicates": '[{"actionType": "update"}]'}
     assert dict(row["operationParameters"]) == told
@@ -287,10 +287,10 @@ def test_what_commits_of_delta_say(tmp_path):
 def test_what_there_is_not_is_named(iceberg, delta):
     with pytest.raises(RequestError, match="no metadata table 'snapshot' of iceberg tables: did you mean snapshots"):
         iceberg.metadata("snapshot")
-    with pytest.raises(RequestError, match="no metadata table 'refs' of delta tables: there are versions, history"):
+    with pytest.raises(RequestError, match="no metadata table 'refs' of delta tables: there are versions, files"):
         delta.metadata("refs")
     with pytest.raises(UnknownColumnError, match="Unknown column 'path': there are content, file_path"):
-        iceberg.metadata("files", ["path"])
+        iceberg.metadata("files").to_arrow(["path"])
 
 
 def test_on_spark_they_are_refused(iceberg):

@@ -92,7 +92,7 @@ def test_changes_come_back(tmp_path: Path) -> None:
     t.append(file)
     t.delete(file, [1])
     t.delete(file, [1, 2])
-    plan = harness.open_table(tmp_path / "t").changes(from_version=2).plan
+    plan = harness.open_table(tmp_path / "t").changes(2).plan
     back = ScanPlan.from_ipc(plan.to_ipc())
     assert back == plan
     rows = harness.open_plan(back).to_arrow().to_pylist()

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_metamorphic import assert_same
 
-from harness import MissingFileError, RequestError, UnsupportedError, open_table, pull
+from harness import MissingFileError, RequestError, UnsupportedError, open_table
 from harness.engines.duckdb.instance import connect
 from harness.slices.anonymising.pseudonyms import Pseudonyms
 from harness.suite.oracle_engine import read_apart
@@ -37,7 +37,7 @@ def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
     with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         source, directory = open_table(address_of(history)), Path(place) / "slice"
         try:
-            pulled = pull(source, directory, where=where, last=last)
+            pulled = source.pull(directory, where=where, last=last)
         except RequestError:
             assume(last == 1)  # an older snapshot has no such column
             raise
@@ -46,14 +46,14 @@ def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
             raise
         slice_ = open_table(directory)
         for point in pulled.snapshots:
-            at = {} if point == pulled.snapshots[-1] else {"snapshot_id": point}
-            expected = source.snapshot(**at).to_arrow(where=where)
+            at = None if point == pulled.snapshots[-1] else point
+            expected = source.snapshot(at).to_arrow(where=where)
             try:
-                assert_same(expected, slice_.snapshot(**at).to_arrow(where=where, engine=engine))
+                assert_same(expected, slice_.snapshot(at).to_arrow(where=where, engine=engine))
             except UnsupportedError:
                 assume(engine == "duckdb")  # Spark says that the filter has no certain meaning there
                 raise
-            chosen = {"version" if drawn.format == "delta" else "snapshot_id": point} if at else {}
+            chosen = {"version" if drawn.format == "delta" else "snapshot_id": point} if at is not None else {}
             assert_same(expected, read_apart(str(directory), where=where, **chosen))
 
 
@@ -71,7 +71,7 @@ def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
     with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
         try:
-            pull(address_of(history), directory, where=where, exact=True)
+            open_table(address_of(history)).pull(directory, where=where, exact=True)
         except UnsupportedError as error:
             assume("only Parquet is written" not in error.message)
             raise
@@ -87,7 +87,7 @@ def test_an_anonymised_slice_gives_the_other_values_of_each_row(drawn, data) -> 
     with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
         try:
-            pull(address_of(history), directory, anonymise="key")
+            open_table(address_of(history)).pull(directory, anonymise="key")
         except (RequestError, UnsupportedError) as error:
             assume(not any(reason in error.message for reason in ("anonymise", "only Parquet", "needs it")))
             raise
@@ -115,7 +115,7 @@ def test_a_sample_with_fewer_columns(drawn, data) -> None:
         directory = Path(place) / "slice"
         source = open_table(address_of(history)).snapshot()
         try:
-            pull(source, directory, columns=columns, sample_rows=size)
+            source.pull(directory, columns=columns, sample_rows=size)
         except (RequestError, UnsupportedError) as error:
             assume(
                 not ("needs it" in error.message or "partitioned" in error.message or "only Parquet" in error.message)

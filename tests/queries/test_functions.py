@@ -16,9 +16,7 @@ from test_sql_engines import both
 import harness
 from harness.engines.duckdb.relations import syntax_trees
 from harness.engines.spark.transpile import queries as transpile
-from harness.engines.spark.transpile.aggregates import AGGREGATES
 from harness.engines.spark.transpile.agreement import misreading
-from harness.engines.spark.transpile.functions.table import NAMES
 from harness.errors import UnsupportedError
 from harness.queries.allowances import allowances
 from harness.queries.rewrite import has_older_parser
@@ -115,12 +113,6 @@ def is_lowered(query: str, columns: dict[str, Any]) -> bool:
         transpile.query(query, {"e": columns})
         return True
     return False
-
-
-def test_no_name_stands_for_two_functions():
-    names = [name.lower() for function in SUPPORTED for name in function.names]
-    assert len(names) == len(set(names))
-    assert {*NAMES, *(name for function in AGGREGATES for name in function.names)} <= set(names)
 
 
 @pytest.fixture(scope="module")

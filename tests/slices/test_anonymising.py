@@ -87,7 +87,7 @@ def said(directory: Path) -> str:
 def test_nothing_of_the_source_is_left(tmp_path: Path, make: Any) -> None:
     source, directory = make(tmp_path), tmp_path / "slice"
     assert all(secret in said(Path(source)) for secret in ("Kassandra", "Ulmenthal", LEFT)), "the test sees nothing"
-    harness.pull(source, directory, anonymise="a key")
+    harness.open_table(source).pull(directory, anonymise="a key")
     left = [secret for secret in SECRETS if secret in said(directory)]
     assert left == []
     before, after = (harness.open_table(place).snapshot().to_arrow() for place in (source, directory))
@@ -110,22 +110,22 @@ def test_what_has_no_other_values_is_refused(tmp_path: Path) -> None:
     t = IcebergTable.create(tmp_path / "t", {"id": "long"}, partition_spec=[("id", "bucket[4]")])
     t.append(t.write_data([{"id": 1}]))
     with pytest.raises(UnsupportedError, match="rows of one partition by id_bucket"):
-        harness.pull(t.location, tmp_path / "slice", anonymise="k")
+        harness.open_table(t.location).pull(tmp_path / "slice", anonymise="k")
     assert not (tmp_path / "slice" / "metadata").exists()
     d = DeltaTable.create(tmp_path / "d", {"id": "long", "b": "binary"}, partition_columns=["b"])
     d.append(d.write_data([{"id": 1, "b": b"x"}]))
     with pytest.raises(UnsupportedError, match="a partition by bytes"):
-        harness.pull(str(d.directory), tmp_path / "other", anonymise="k")
+        harness.open_table(str(d.directory)).pull(tmp_path / "other", anonymise="k")
     with pytest.raises(RequestError, match="expected a key"):
-        harness.pull(t.location, tmp_path / "slice", anonymise="")
+        harness.open_table(t.location).pull(tmp_path / "slice", anonymise="")
 
 
 def test_it_is_not_refreshed(tmp_path: Path) -> None:
     t = IcebergTable.create(tmp_path / "t", {"id": "long"})
     t.append(t.write_data([{"id": 1}]))
-    harness.pull(t.location, tmp_path / "slice", anonymise="k")
+    harness.open_table(t.location).pull(tmp_path / "slice", anonymise="k")
     with pytest.raises(RequestError, match="it is anonymised"):
-        harness.refresh(t.location, tmp_path / "slice")
+        harness.open_table(t.location).pull(tmp_path / "slice", refresh=True)
 
 
 def test_the_command(tmp_path: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch) -> None:

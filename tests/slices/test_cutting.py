@@ -25,12 +25,12 @@ def test_positions_of_deletes_follow_their_rows(tmp_path):
     file = table.write_data(ROWS)
     table.append(file)
     table.commit(add=table.write_deletion_vectors({file: [1, 4]}))
-    harness.pull(tmp_path / "source", tmp_path / "slice", where="id > 2", exact=True)
+    harness.open_table(tmp_path / "source").pull(tmp_path / "slice", where="id > 2", exact=True)
     assert values(tmp_path / "slice", "id") == [(3,), (5,)]
     assert values(tmp_path / "slice", "id", "_row_id") == [(3, 3), (5, 5)]
     plan = harness.open_table(tmp_path / "slice").snapshot().plan()
     assert {k: list(v) for k, v in plan.load_positions([0]).items()} == {0: [1]}
-    (entry,) = harness.open_table(tmp_path / "slice").metadata("data_files").to_pylist()
+    (entry,) = harness.open_table(tmp_path / "slice").metadata("data_files").to_arrow().to_pylist()
     assert (entry["record_count"], entry["file_format"]) == (3, "PARQUET")
 
 
@@ -62,7 +62,7 @@ def test_what_layout_a_writer_had_in_memory_does_not_matter(options, tmp_path):
             pq.write_table(pq.read_table(file.file).cast(VIEWED), file.file)
         table.append(file)
         table.delete(file, [1, 4])
-        harness.pull(tmp_path / name, tmp_path / f"{name} slice", **options)
+        harness.open_table(tmp_path / name).pull(tmp_path / f"{name} slice", **options)
     pulled = values(tmp_path / "viewed slice")
     assert pulled == values(tmp_path / "plain slice") or "sample_rows" in options  # which rows, depends on the path
     assert len(pulled) == (2 if "exact" in options else 3 if "sample_rows" in options else 4)

@@ -37,11 +37,11 @@ def rows(location: Path, where: str | None = None) -> Counter[str]:
 @pytest.mark.parametrize(("make", "options"), [(iceberg, {}), (delta, {}), (delta, {"exact": True})])
 def test_a_refreshed_slice_is_as_if_it_were_pulled_anew(make, options, tmp_path):
     table = make(tmp_path / "source")
-    first = harness.pull(tmp_path / "source", tmp_path / "slice", where="id <> 1", **options)
-    assert harness.refresh(tmp_path / "source", tmp_path / "slice").made is False
+    first = harness.open_table(tmp_path / "source").pull(tmp_path / "slice", where="id <> 1", **options)
+    assert harness.open_table(tmp_path / "source").pull(tmp_path / "slice", refresh=True).made is False
     for number in (3, 4) if options else (3,):
         table.append(table.write_data([{"id": number, "name": "b"}, {"id": 1, "name": "b"}]))
-        pulled = harness.refresh(tmp_path / "source", tmp_path / "slice")
+        pulled = harness.open_table(tmp_path / "source").pull(tmp_path / "slice", refresh=True)
         assert pulled.reused == (0 if options else pulled.files - 1)
         assert rows(tmp_path / "slice", "id <> 1") == rows(tmp_path / "source", "id <> 1")
     assert rows(tmp_path / "slice") == rows(tmp_path / "slice", "id <> 1") or not options
@@ -50,20 +50,20 @@ def test_a_refreshed_slice_is_as_if_it_were_pulled_anew(make, options, tmp_path)
 
 def rolled_back(place: Path) -> None:
     table = iceberg(place)
-    harness.pull(place, place.parent / "slice")
+    harness.open_table(place).pull(place.parent / "slice")
     table.set_ref("main", harness.open_table(place).snapshots()[0]["id"], "branch")
 
 
 def replaced(place: Path) -> None:
     iceberg(place)
-    harness.pull(place, place.parent / "slice")
+    harness.open_table(place).pull(place.parent / "slice")
     shutil.rmtree(place)
     delta(place)
 
 
 def expired(place: Path) -> None:
     table = delta(place)
-    harness.pull(place, place.parent / "slice")
+    harness.open_table(place).pull(place.parent / "slice")
     for number in range(3):
         table.append(table.write_data([{"id": number, "name": "c"}]))
     table.checkpoint()
@@ -73,7 +73,7 @@ def expired(place: Path) -> None:
 
 def written_to(place: Path) -> None:
     table = iceberg(place)
-    harness.pull(place, place.parent / "slice")
+    harness.open_table(place).pull(place.parent / "slice")
     metadata = place.parent / "slice/metadata"
     shutil.copy(metadata / "v1.metadata.json", metadata / "v2.metadata.json")
     text = (metadata / "v2.metadata.json").read_text("utf-8").replace(str(table.snapshot_id), "77")
@@ -113,7 +113,7 @@ def test_a_refresh_takes_no_other_request(tmp_path, capsys):
 @pytest.mark.parametrize("link", ["{file}.part", "{file}", "_harness_slice_files.jsonl", "_harness_pull"])
 def test_a_refresh_writes_through_no_link_of_the_slice(link, tmp_path):
     table, slice_ = delta(tmp_path / "source"), tmp_path / "slice"
-    harness.pull(tmp_path / "source", slice_)
+    harness.open_table(tmp_path / "source").pull(slice_)
     before = set((tmp_path / "source").glob("*.parquet"))
     table.append(table.write_data([{"id": 3, "name": "b"}]))
     (new,) = set((tmp_path / "source").glob("*.parquet")) - before
@@ -123,6 +123,6 @@ def test_a_refresh_writes_through_no_link_of_the_slice(link, tmp_path):
     place.unlink(missing_ok=True)
     place.symlink_to(aside if link == "_harness_pull" else aside / "file")
     with contextlib.suppress(harness.RequestError, harness.StorageError):  # or the link is replaced
-        harness.refresh(tmp_path / "source", slice_)
+        harness.open_table(tmp_path / "source").pull(slice_, refresh=True)
     assert [path.name for path in aside.iterdir()] == ["file"]
     assert (aside / "file").read_text() == ""

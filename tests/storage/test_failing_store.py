@@ -206,4 +206,4 @@ def test_a_file_that_went_since_a_comparison_was_planned(tmp_path: Path, monkeyp
     monkeypatch.setattr(opening, "lower", lowered)
     error = harness.compare(snapshot, snapshot).left.error
     assert isinstance(error, harness.MissingFileError)
-    assert (error.snapshot, error.table) == (snapshot.id, snapshot.source.location)
+    assert (error.snapshot, error.table) == (snapshot.id, snapshot._source.location)

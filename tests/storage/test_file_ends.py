@@ -57,7 +57,7 @@ def test_a_file_that_was_replaced_is_not_read_on(bucket: Any, content: bytes, et
 
 
 def test_of_too_many_ends_the_oldest_are_asked_for_again(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stores, "_MOST_BYTES", 7)
+    monkeypatch.setattr(stores, "MOST_END_BYTES", 7)
     ends = FileEnds()
     ends.look(bucket, "f", 4)
     ends.look(bucket, "g", 4)

@@ -11,7 +11,6 @@ import pytest
 import harness
 from harness.metadata.iceberg.columns import entries
 from harness.metadata.iceberg.columns import raw as manifests
-from harness.storage import stores
 from harness.storage.decoded import DECODED, KeptEntry, Memory
 from harness.storage.stores import Storage
 from harness.writing.iceberg.builder import IcebergTable
@@ -20,10 +19,9 @@ FILTERS = [None, "id = 17", "region = 'eu'", "id > 8 AND region = 'us'", "id IS 
 
 
 @pytest.fixture
-def table(tmp_path, monkeypatch) -> Path:
+def table(tmp_path, monkeypatch, clock_ahead) -> Path:
     """Three manifests of four files each. Every version counts as settled, every manifest as worth keeping."""
-    monkeypatch.setattr(stores, "_SETTLED_NS", 0)
-    monkeypatch.setattr(manifests, "_FEW", 0)
+    monkeypatch.setattr(manifests, "FEWEST_KEPT", 0)
     monkeypatch.setattr(entries, "worth_it", lambda batch: frozenset(b.number for b in batch))
     DECODED.clear()
     made = IcebergTable.create(

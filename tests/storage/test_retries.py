@@ -12,7 +12,7 @@ import pytest
 
 from harness.cli import main
 from harness.errors import MissingFileError, StorageError
-from harness.storage import clients, renewal
+from harness.storage import clients
 from harness.storage.clients import Traffic
 from harness.storage.renewal import Renewal
 from harness.storage.stores import Storage
@@ -173,7 +173,7 @@ def test_a_throttled_file_is_not_taken_for_absent(store: Storage, time: Time) ->
 def clock(monkeypatch) -> list[int]:
     """What time it is, in its only item; in milliseconds."""
     now = [0]
-    monkeypatch.setattr(renewal, "_now_ms", lambda: now[0])
+    monkeypatch.setattr("time.time_ns", lambda: now[0] * 1_000_000)
     return now
 
 

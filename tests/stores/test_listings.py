@@ -35,8 +35,8 @@ def options(asked: answering_server.Asked) -> dict[str, Any]:
 @pytest.fixture
 def soon(monkeypatch):
     """A listing is looked at at once, and given up soon after."""
-    monkeypatch.setattr(object_client, "_QUICK_LISTING_S", 0.1)
-    monkeypatch.setattr(object_client, "_LONGEST_LISTING_S", 0.2)
+    monkeypatch.setattr(object_client, "QUICK_LISTING_S", 0.1)
+    monkeypatch.setattr(object_client, "LONGEST_LISTING_S", 0.2)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def soon(monkeypatch):
     ],
 )
 def test_a_listing_without_an_end_is_an_error(soon, monkeypatch, files, seconds, said):
-    monkeypatch.setattr(object_client, "_LONGEST_LISTING_S", seconds)
+    monkeypatch.setattr(object_client, "LONGEST_LISTING_S", seconds)
     with answering_server.server(lambda number, path: page(*files(number), token="again")) as asked:
         with pytest.raises(harness.StorageError, match=said):
             Storage(options(asked)).entries("s3://lake/t/_delta_log")
@@ -66,7 +66,7 @@ def test_empty_pages_do_not_hide_whether_there_is_a_directory(soon):
 
 
 def test_a_slow_listing_is_followed_to_its_end(monkeypatch):
-    monkeypatch.setattr(object_client, "_QUICK_LISTING_S", 0.0)
+    monkeypatch.setattr(object_client, "QUICK_LISTING_S", 0.0)
 
     def answer(_: int, path: str) -> tuple[int, bytes]:
         number = int(path.partition("continuation-token=")[2].partition("&")[0] or 0)

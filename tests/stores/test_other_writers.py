@@ -87,7 +87,7 @@ def test_histories_by_deltalake_on_s3(s3: str, options: dict[str, Any], part: in
         versions = _draw(deltalake, location, random.Random(number), written)
         table = harness.open_table(location, storage_options=options)
         for version, rows in enumerate(versions):
-            read = table.snapshot(version=version).to_arrow().to_pylist()
+            read = table.snapshot(version).to_arrow().to_pylist()
             assert _sorted(read) == _sorted(rows), (number, version)
         engines = ("spark", "duckdb") if spark else ("oracle", "duckdb")
         assert harness.compare(table, table, engines=engines).equal, number

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.suite.own import TableAt, Unsupported
+from harness.suite.reader import TableAt, Unsupported
 
 
 class Fake:

@@ -3,7 +3,6 @@
 import pyarrow as pa
 
 from harness.errors import EngineError, UnsupportedError
-from harness.suite.judging import Strictness, judge
 from harness.suite.results import (
     AS_LISTED,
     Case,
@@ -11,14 +10,16 @@ from harness.suite.results import (
     EngineInfo,
     Expected,
     Outcome,
+    ReadInfo,
     Run,
     ScenarioInfo,
     of_checks,
 )
 from harness.suite.scenarios.model import ResolvedExpectation, ResolvedSelector
+from harness.suite.scores import Strictness, score_read
 
-GOOD = EngineInfo(name="good", version="1.0", asked="good")
-BAD = EngineInfo(name="bad", version="2.0 <b>", asked="my engines:Bad", arguments=("--python", "bad=/p y"))
+GOOD = EngineInfo(name="good", version="1.0", argument="good")
+BAD = EngineInfo(name="bad", version="2.0 <b>", argument="my engines:Bad", options=("--python", "bad=/p y"))
 DELETES = ScenarioInfo(
     name="iceberg/deletes/own-commit",
     title="Deletes spare their own commit, 100 %",
@@ -36,6 +37,11 @@ BROKEN = ScenarioInfo(
     features=("broken",),
     file=None,
     reads=1,
+    story="title: <b>broken</b>\nformat: delta\n",
+    expected=(
+        ReadInfo(number=1, read="all columns", demand="open", why="nobody knows", error="CorruptFileError"),
+        ReadInfo(number=2, read="column a < b", demand="must", columns=("<i>",), rows=(("1 & 2",),), count=21),
+    ),
 )
 ROWS = pa.table({"id": [1, 2], "note": ["<img src=x>", "b"]})
 LISTED = Expected("bad::delta/*", "reported as bug 7", "xfails.txt", 3)
@@ -44,7 +50,7 @@ LISTED = Expected("bad::delta/*", "reported as bug 7", "xfails.txt", 3)
 def check(result, number=1, expected=ROWS, **given):
     at = ResolvedSelector(version=number)
     wanted = ResolvedExpectation(number=number, at=at, columns=None, where=None, expected=expected, **given)
-    return judge(wanted, result, Strictness.FOREIGN, "bad", 0.25)
+    return score_read(wanted, result, Strictness.FOREIGN, "bad", 0.25)
 
 
 def case(engine, scenario, *checks, listed=None):

@@ -10,7 +10,7 @@ import pytest
 
 from harness.cli import main
 from harness.errors import OutsideTableError
-from harness.suite.own import OwnReader
+from harness.suite.reader import HarnessReader
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.loading import from_mapping
 from harness.suite.scenarios.model import ResolvedExpectation, ResolvedSelector
@@ -78,7 +78,7 @@ def dat(table, tmp_path):
     return case
 
 
-def test_readings_of_an_acceptance_test_are_judged_version_by_version(dat, tmp_path, capsys):
+def test_readings_of_an_acceptance_test_are_scored_version_by_version(dat, tmp_path, capsys):
     report = ran(tmp_path, capsys, "--engines", "duckdb,oracle")
     name = "reader_tests/generated/two"
     assert outcomes(report) == {
@@ -162,7 +162,7 @@ def workloads(table, tmp_path):
     return tmp_path
 
 
-def test_workloads_are_judged_and_those_of_unknown_kinds_are_counted(workloads, capsys):
+def test_workloads_are_scored_and_those_of_unknown_kinds_are_counted(workloads, capsys):
     report = ran(workloads, capsys, "--engines", "duckdb", code=1)
     assert {name.removeprefix("two/"): outcome for (_, name), outcome in outcomes(report).items()} == {
         "all": "PASS",
@@ -234,6 +234,6 @@ def test_files_are_read_within_one_directory(tmp_path, name):
     data.add["path"] = f"file://{moved}"
     table.append(data)
     location = str(table.directory)
-    assert OwnReader(name, str(tmp_path / "tables")).answer(location, READ).num_rows == 1
+    assert HarnessReader(name, str(tmp_path / "tables")).answer(location, READ).num_rows == 1
     with pytest.raises(OutsideTableError):
-        OwnReader(name, location).answer(location, READ)
+        HarnessReader(name, location).answer(location, READ)

@@ -15,14 +15,14 @@ import pytest
 from harness.errors import EngineError, RequestError
 from harness.suite import cases, foreign_files, json_rows
 from harness.suite.cases import load_cases
-from harness.suite.finding import EnginePlaces, open_engine
 from harness.suite.json_rows import read_rows
-from harness.suite.own import TableAt
+from harness.suite.reader import TableAt
+from harness.suite.readers import EnginePlaces, open_engine
+from harness.suite.result_files import score_results
 from harness.suite.results import Outcome
 from harness.suite.scenarios.loading import parse
-from harness.suite.suite import write_suite
+from harness.suite.suite_files import write_suite
 from harness.suite.workers import NONSENSE
-from harness.suite.written import judge_results
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and links of POSIX")
 
@@ -289,7 +289,7 @@ def piped(path):
         pytest.param(lambda s: piped(s / "suite.json"), "the suite: it is no regular", id="suite is a pipe"),
     ],
 )
-@pytest.mark.parametrize("load", [load_cases, lambda suite: judge_results(suite, suite)], ids=["cases", "judge"])
+@pytest.mark.parametrize("load", [load_cases, lambda suite: score_results(suite, suite)], ids=["cases", "score"])
 def test_a_suite_reads_its_own_regular_files_alone(suite, load, attack, message):
     attack(suite)
     with pytest.raises(RequestError, match=f"Cannot read {message}"):
@@ -308,7 +308,7 @@ def test_a_suite_reads_its_own_regular_files_alone(suite, load, attack, message)
 def test_a_result_is_a_regular_file_of_its_folder(suite, tmp_path, name, attack, message):
     (tmp_path / "results/mine").mkdir(parents=True)
     attack(tmp_path / "results/mine" / name)
-    ((check,),) = [case.checks for case in judge_results(suite, tmp_path / "results").cases]
+    ((check,),) = [case.checks for case in score_results(suite, tmp_path / "results").cases]
     assert check.outcome is Outcome.ERROR
     assert message in check.message
 

@@ -13,14 +13,15 @@ import harness
 from harness.errors import EngineError, RequestError, UnknownColumnError
 from harness.suite import oracle
 from harness.suite.oracle_engine import read_apart
+from harness.suite.scenarios.model import ResolvedSelector
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
 
 def both(location: str | Path, *, columns: list[str] | None = None, where: str | None = None, **selector: Any) -> Any:
     """The rows by either, sorted."""
-    chosen = {("timestamp" if name == "timestamp_ms" else name): value for name, value in selector.items()}
-    own = harness.open_table(str(location)).snapshot(**chosen).to_arrow(columns=columns, where=where)
+    snapshot = harness.open_table(str(location)).snapshot(ResolvedSelector(**selector).moment)
+    own = snapshot.to_arrow(columns=columns, where=where)
     other = read_apart(str(location), columns=columns, where=where, **selector)
     assert other.schema == own.schema
     assert in_order(other) == in_order(own)

@@ -11,12 +11,12 @@ import pytest
 from harness.cli import main
 from harness.errors import EngineError, UnsupportedError
 from harness.metadata.model.schema import Schema
-from harness.suite.finding import EnginePlaces, open_engine
 from harness.suite.json_rows import json_lines_table
 from harness.suite.other_readers import spark_condition
-from harness.suite.own import TableAt
 from harness.suite.protocol import fault, predicate
+from harness.suite.reader import TableAt
 from harness.suite.readers import PROGRAMS as PROGRAMS_OF_OURS
+from harness.suite.readers import EnginePlaces, open_engine
 from harness.suite.workers import NONSENSE
 from harness.writing.iceberg.types import schema_of
 

@@ -147,7 +147,8 @@ def test_a_written_list_of_failures_is_expected_by_the_next_run(suite, tmp_path,
         pytest.param(["--engines", "fake_engines:Declinin"], "did you mean Declining", id="misspelt-attribute"),
         pytest.param(["--engines", "no_such:Engine"], "No module named 'no_such'", id="engine-not-there"),
         pytest.param(["no/such/*"], "No scenario matches", id="scenario"),
-        pytest.param(["--feature", "deletion-vektor"], "Unknown feature 'deletion-vektor'", id="feature"),
+        pytest.param(["-k", "deletion-vektor"], "No scenario matches -k 'deletion-vektor'", id="keywords"),
+        pytest.param(["-k", "plain plain"], "expected words with and, or, not and parentheses", id="expression"),
         pytest.param(["--python", "pyicebreg=/x"], "did you mean pyiceberg?", id="python-of-no-engine"),
         pytest.param(["--python", "x"], "not of the form NAME=VALUE", id="python-without-path"),
         pytest.param(["--skips", "no-such-file"], "Cannot read the list", id="list"),
@@ -196,8 +197,8 @@ def test_an_entry_point_is_known_by_its_name(suite, outcomes, monkeypatch):
 
 
 def test_all_takes_what_can_run_and_tells_the_rest(suite, capsys, monkeypatch):
-    monkeypatch.setattr("harness.suite.finding.engine_names", lambda: ("duckdb",))
-    monkeypatch.setattr("harness.suite.finding.READERS", {"absent": ABSENT})
+    monkeypatch.setattr("harness.suite.readers.engine_names", lambda: ("duckdb",))
+    monkeypatch.setattr("harness.suite.readers.READERS", {"absent": ABSENT})
     monkeypatch.delenv("HARNESS_READERS", raising=False)
     assert main(["scenarios", "run", *suite(plain=PLAIN), "--engines", "all"]) == 0
     text = capsys.readouterr().out

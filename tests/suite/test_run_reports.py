@@ -25,7 +25,7 @@ from runs import (
 from harness.suite.reports.html import to_html
 from harness.suite.reports.json_report import to_json, to_junit
 from harness.suite.reports.text import to_github, to_markdown, to_text
-from harness.suite.results import Check, Outcome, written_list
+from harness.suite.results import Check, Outcome, format_list
 
 AGAIN = "harness scenarios run iceberg/deletes/own-commit --engines 'my engines:Bad' --python 'bad=/p y' --keep repro"
 
@@ -63,7 +63,7 @@ def test_a_list_of_expected_failures_names_no_temporary_directory(message, writt
     temporary = tempfile.gettempdir()
     text = message.format(tmp=temporary, below=temporary.strip("/"))
     failing = case(GOOD, DELETES, Check(number=1, read="", outcome=Outcome.ERROR, message=text))
-    assert written_list([failing]) == f"{failing.id}  # ERROR: {written}\n"
+    assert format_list([failing]) == f"{failing.id}  # ERROR: {written}\n"
 
 
 def test_text():
@@ -102,7 +102,7 @@ def test_the_scores_of_engines_and_formats_as_text():
 
 def test_json():
     document = json.loads(to_json(SAMPLE))
-    assert (document["format"], document["kind"]) == (1, "conformance")
+    assert (document["format"], document["kind"]) == (1, "run")
     assert document["features"]["broken"] == {"good": {"UNSUPPORTED": 1}, "bad": {"ERROR": 1}}
     assert [(e["name"], e["score"]) for e in document["engines"]] == [
         ("good", {**NOTHING, "right": 2, "declined": 1}),
@@ -154,7 +154,7 @@ def test_annotations_of_github_are_escaped_and_ten_at_most():
     assert lines[-1] == "::error title=FAIL::14 more scenarios came to FAIL; see the log or another report"
 
 
-def test_the_matrix():
+def test_the_table_of_features():
     lines = to_markdown(SAMPLE).splitlines()
     rows = [
         "| feature | good 1.0 | bad 2.0 &lt;b> |",
@@ -195,6 +195,10 @@ def test_html():
     for shown in ("✗ FAIL", "! ERROR", '<span class="aside"> 1 FAIL</span>', "a file is damaged &amp; gone"):
         assert shown in text
     assert f"again: <code>{html.escape(AGAIN)}" in text
+    for text_of_scenario in ("title: <b>broken</b>\nformat: delta", "all columns", "nobody knows", "CorruptFileError"):
+        assert html.escape(text_of_scenario) in text
+    for text_of_read in ("column a < b", "<i>", "1 & 2", "1 of 21 rows"):
+        assert html.escape(text_of_read) in text
     fine = to_html(FINE)
     assert '<header class="equal">' in fine
     assert "What is not PASS" not in fine

@@ -10,6 +10,7 @@ from harness.engines.registry import find_engine
 from harness.metadata.plan.scan_plan import ScanPlan, without_deletes
 from harness.suite.runner import UnderTest, run
 from harness.suite.scenarios.loading import find
+from harness.suite.scenarios.model import ResolvedSelector
 
 
 class Honest:
@@ -24,13 +25,13 @@ class Honest:
         return None
 
     def read(self, table, *, columns, where):
-        at = {} if table.at is None else {table.at.kind.removesuffix("_ms"): table.at.value}
+        at = None if table.at is None else ResolvedSelector(**{table.at.kind: table.at.value}).moment
         snapshot = self.point(harness.open_table(table.metadata_path or table.location), at)
         plan = self.planned(snapshot.plan(columns, self.filter(where)))
         return self.rows(find_engine("duckdb").to_arrow(plan))
 
     def point(self, table, at):
-        return table.snapshot(**at)
+        return table.snapshot(at)
 
     def filter(self, where):
         return where
@@ -91,7 +92,7 @@ def scores():
     parts = ("iceberg/deletes/*", "delta/deletion-vectors/*", "*/time-travel/*", "*/pruning/*", "delta/log/*")
     scenarios = [scenario for part in parts for scenario in find(part)]
     assert len(scenarios) > 80
-    found = run(scenarios, [UnderTest(reader=each(), asked=each.name) for each in (Honest, *CHEATS)])
+    found = run(scenarios, [UnderTest(reader=each(), argument=each.name) for each in (Honest, *CHEATS)])
     return {engine.name: found.score(engine) for engine in found.engines}
 
 

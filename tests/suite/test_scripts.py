@@ -14,14 +14,14 @@ from harness.cli import main
 from harness.errors import RequestError
 from harness.metadata.model.schema import METADATA
 from harness.suite.commands import commands
-from harness.suite.judging import Strictness, judge
-from harness.suite.own import At, TableAt
+from harness.suite.reader import At, TableAt
 from harness.suite.readers import READERS, interpreter_of
 from harness.suite.results import Outcome
 from harness.suite.runner import table_at
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.loading import find, load
 from harness.suite.scenarios.verifying import read_with, verify
+from harness.suite.scores import Strictness, score_read
 
 PROGRAM = Path(__file__).parent / "programs/commands.py"
 REPORTS = Path(__file__).parents[2] / "docs/suite/reports"
@@ -170,6 +170,6 @@ def test_commands_run_in_their_readers(reader, tmp_path, capsys):
                 wrong.append((command, file.with_name(f"{file.name}.error").read_text("utf-8")))
                 continue
             with pa.OSFile(str(file)) as source:
-                found = judge(each, pa.ipc.open_stream(source).read_all(), Strictness.FOREIGN, reader)
+                found = score_read(each, pa.ipc.open_stream(source).read_all(), Strictness.FOREIGN, reader)
             wrong += [(command, found.message)] if found.outcome is not Outcome.PASS else []
     assert wrong == []

@@ -1,4 +1,4 @@
-"""The suite as data: what is written, read again, and judged where a program left results."""
+"""The suite as data: what is written, read again, and scored where a program left results."""
 
 import contextlib
 import io
@@ -18,18 +18,18 @@ import pytest
 from harness.cli import DIFFERENT, DONE, FAILED, main
 from harness.errors import EngineError, UnsupportedError
 from harness.metadata.model.schema import Field
-from harness.suite import suite as suites
+from harness.suite import suite_files as suites
 from harness.suite.cases import load_cases
 from harness.suite.json_rows import json_lines_of, json_lines_table
 from harness.suite.protocol import ERROR_CLASSES, error_class
+from harness.suite.result_files import score_results
 from harness.suite.results import Outcome
 from harness.suite.runner import UnderTest, run, table_at
 from harness.suite.scenarios.building import expected_table
 from harness.suite.scenarios.loading import find, parse
 from harness.suite.scenarios.verifying import intact_twin
-from harness.suite.suite import load_case, schema, write_suite
+from harness.suite.suite_files import load_case, schema, write_suite
 from harness.suite.workers import Worker
-from harness.suite.written import judge_results
 from harness.writing.iceberg.types import parse_type, with_fresh_ids
 
 _BROKEN, _PLAIN = "iceberg/files/missing-data-file", "iceberg/deletes/null-keys"
@@ -159,14 +159,14 @@ def test_a_suite_has_the_same_bytes_and_times_each_time(tmp_path):
     assert max(time for _, _, time in found[0]) < 1_800_000_000 * 10**9
 
 
-def test_the_list_of_what_readers_fail_tells_what_changed(tmp_path):
+def test_changed_failures_are_listed_by_reader_and_scenario():
     noxfile = pytest.importorskip("noxfile", reason="nox is not installed", exc_type=ImportError)
-    known = tmp_path / "readers-fail.txt"
     first, other = "a::x  # FAIL: 1 row\n", "b::y  # ERROR: no TMP/t/f.parquet\n"
-    assert noxfile.write_failing(other + first, known) == ["fails: a::x", "fails: b::y"]
-    assert known.read_text().splitlines()[1:] == ["a::x  # FAIL: 1 row", "b::y  # ERROR: no TMP/t/f.parquet"]
-    assert noxfile.write_failing(first.replace("1", "2") + other, known) == []
-    assert noxfile.write_failing("c::z  # FAIL: x\n" + first, known) == ["fails: c::z", "no longer fails: b::y"]
+    assert noxfile.changed_failures(first + other, first.replace("1", "2") + other) == []
+    assert noxfile.changed_failures(first + other, "c::z  # FAIL: x\n" + first) == [
+        "fails: c::z",
+        "no longer fails: b::y",
+    ]
 
 
 def test_an_archive_has_the_same_bytes_each_time_and_keeps_the_times_of_files(tmp_path):
@@ -336,14 +336,14 @@ REFUSAL = {"error": "Missing", "message": "no such file"}
         (_STRANGE, {}, "UNSUPPORTED", "not run"),
     ],
 )
-def test_a_result_is_judged(case, files, outcome, words, suite, tmp_path):
+def test_a_result_is_scored(case, files, outcome, words, suite, tmp_path):
     given = {}
     for name, content in files.items():
         place, _, ending = name.rpartition(".")
         own = f"{case}/intact" if place.startswith("intact/") else case
         given[f"{case}/{name}"] = expected_rows(suite, own, ending) if content is ... else content
     other = {f"{_PLAIN if case != _PLAIN else _BROKEN}/1.json": {"unsupported": "another case"}}
-    run = judge_results(suite, results(tmp_path, **given, **other))
+    run = score_results(suite, results(tmp_path, **given, **other))
     (found,) = [each for each in run.cases if each.scenario.name == case]
     check = found.checks[0]
     assert check.outcome is Outcome(outcome)
@@ -353,7 +353,7 @@ def test_a_result_is_judged(case, files, outcome, words, suite, tmp_path):
 def test_rows_of_what_harness_alone_refuses_are_no_mistake(tmp_path):
     suite = written(tmp_path / "suite", text=_TEXT)
     given = {"mine/case/1.jsonl": expected_rows(suite, "mine/case"), "mine/case/2.jsonl": "", "mine/case/3.jsonl": ""}
-    run = judge_results(suite, results(tmp_path / "results", **given))
+    run = score_results(suite, results(tmp_path / "results", **given))
     assert [check.outcome for check in run.cases[0].checks] == [Outcome.PASS, Outcome.POLICY, Outcome.OPEN]
     score = run.score(run.engines[0])
     assert (score.right, score.silent, score.kept, score.policies) == (1, 0, 0, 1)
@@ -370,17 +370,17 @@ def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
             results(tmp_path / "right", **right)
             results(tmp_path / "empty", **{f"{place}.jsonl": ""})
     results(tmp_path / "right", **{"reader.json": {"name": "mine", "version": "1.2", "language": "Go"}})
-    assert main(["judge", str(suite), str(tmp_path / "right")]) == DONE
+    assert main(["scenarios", "score", str(suite), str(tmp_path / "right")]) == DONE
     printed = capfd.readouterr().out
     assert re.search(r"^mine 1\.2 +0 ", printed, re.MULTILINE)
     assert "8 PASS" in printed
     report = tmp_path / "report.json"
-    assert main(["judge", str(suite), str(tmp_path / "empty"), "--output", str(report)]) == DIFFERENT
+    assert main(["scenarios", "score", str(suite), str(tmp_path / "empty"), "--output", str(report)]) == DIFFERENT
     found = json.loads(report.read_text("utf-8"))
     assert found["engines"][0]["name"] == "empty"
     assert {case["outcome"] for case in found["cases"]} == {"FAIL"}
     last = [each["name"] for each in index["cases"] if not each["twin_of"]][-1]
-    assert found["cases"][-1]["command"] == f"harness judge {suite} {tmp_path / 'empty'} {last}"
+    assert found["cases"][-1]["command"] == f"harness scenarios score {suite} {tmp_path / 'empty'} {last}"
 
 
 @pytest.mark.parametrize(
@@ -393,8 +393,8 @@ def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
         (["{suite}", "{suite}", "--output", "x.csv"], "the suffix says csv"),
     ],
 )
-def test_what_cannot_be_judged_is_a_line(arguments, words, suite, tmp_path, capfd):
-    assert main(["judge", *(each.format(suite=suite, tmp=tmp_path) for each in arguments)]) == FAILED
+def test_what_cannot_be_scored_is_a_line(arguments, words, suite, tmp_path, capfd):
+    assert main(["scenarios", "score", *(each.format(suite=suite, tmp=tmp_path) for each in arguments)]) == FAILED
     assert words in capfd.readouterr().err
 
 
@@ -402,7 +402,7 @@ def test_expected_failures_are_a_list(suite, tmp_path, capfd):
     folder = results(tmp_path / "mine", **{f"{_PLAIN}/1.jsonl": ""})
     known = tmp_path / "known.txt"
     known.write_text(f"mine::{_PLAIN}  # deletes are not applied\n")
-    assert main(["judge", str(suite), str(folder), _PLAIN, "--xfails", str(known)]) == DONE
+    assert main(["scenarios", "score", str(suite), str(folder), _PLAIN, "--xfails", str(known)]) == DONE
     assert "1 XFAIL" in capfd.readouterr().out
 
 
@@ -411,7 +411,7 @@ def test_the_program_of_the_readme_reads_the_suite(tmp_path, capfd):
     (program,) = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
     (tmp_path / "mine.py").write_text(program, "utf-8")
     subprocess.run([sys.executable, tmp_path / "mine.py", suite, tmp_path / "results"], check=True, timeout=60)
-    run = judge_results(suite, tmp_path / "results")
+    run = score_results(suite, tmp_path / "results")
     outcomes = {case.scenario.name: case.outcome for case in run.cases}
     assert (outcomes[_PLAIN], outcomes["delta/log/moved-table"]) == (Outcome.UNSUPPORTED, Outcome.FAIL)
     assert outcomes["delta/log/minimal-actions"] is Outcome.PASS
@@ -422,21 +422,21 @@ SOME_FILTERED = ("delta/skipping/*", "delta/log/m*", "delta/time-travel/by-versi
 SIMPLE = Path(__file__).parent / "programs/simple.py"
 
 
-def test_a_program_has_one_score_whether_it_is_run_or_its_results_are_judged(tmp_path):
+def test_a_program_has_one_score_whether_it_is_run_or_its_results_are_scored(tmp_path):
     """It takes no filters, and says so in its first answer and of each read."""
     suite, program = written(tmp_path / "suite", *SOME_FILTERED), [sys.executable, str(SIMPLE)]
     with contextlib.closing(Worker("simple", program, time_limit_s=60)) as reader:
-        ran = run(load_cases(suite), [UnderTest(reader=reader, asked="simple")])
+        ran = run(load_cases(suite), [UnderTest(reader=reader, argument="simple")])
         for path in suite.rglob("case.json"):
             case = load_case(path)
             place = tmp_path / "results" / case.scenario.name
             place.mkdir(parents=True)
             for each in case.expectations:
                 answer(reader, table_at(case, each), each, place)
-    judged = judge_results(suite, tmp_path / "results")
-    outcomes = [[(c.scenario.name, c.outcome) for c in found.cases] for found in (ran, judged)]
+    scored = score_results(suite, tmp_path / "results")
+    outcomes = [[(c.scenario.name, c.outcome) for c in found.cases] for found in (ran, scored)]
     assert outcomes[0] == outcomes[1]
-    assert ran.score(ran.engines[0]) == judged.score(judged.engines[0])
+    assert ran.score(ran.engines[0]) == scored.score(scored.engines[0])
     assert ran.score(ran.engines[0]).right > 2
 
 
@@ -469,7 +469,7 @@ def test_every_case_reads_back_and_its_own_rows_are_right(tmp_path):
                 results(tmp_path / "right", **{f"{place}.jsonl": lines})
             elif read.expected is not None:
                 results(tmp_path / "right", **{f"{place}.json": {"error": read.expected.kind, "message": "as it must"}})
-    run = judge_results(suite, tmp_path / "right")
+    run = score_results(suite, tmp_path / "right")
     score = run.score(run.engines[0])
     assert (score.of_all, score.kept) == (100, score.policies)
     assert {case.outcome for case in run.cases} == {Outcome.PASS, Outcome.OPEN}

@@ -8,10 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import EngineError, RequestError, UnsupportedError
-from harness.suite import finding
-from harness.suite.finding import SERVER, EnginePlaces, open_engine, split_settings
-from harness.suite.own import At, TableAt
-from harness.suite.readers import OtherReader, interpreter_of
+from harness.suite import readers
+from harness.suite.reader import At, TableAt
+from harness.suite.readers import SERVER, EnginePlaces, OtherReader, interpreter_of, open_engine, split_settings
 from harness.suite.workers import CRASHED, NONSENSE, NOT_INSTALLED, TIMED_OUT, Worker
 
 pytestmark = pytest.mark.slow
@@ -236,8 +235,8 @@ def settable(tmp_path, monkeypatch):
     """Opens the reader `mine`, which a script serves. It keeps files between reads."""
     path = tmp_path / "settable.py"
     path.write_text(SETTABLE, "utf-8")
-    monkeypatch.setattr(finding, "SCRIPT", path)
-    monkeypatch.setattr(finding, "READERS", {"mine": OtherReader("mine", (), "", keeps_files=True)})
+    monkeypatch.setattr(readers, "SCRIPT", path)
+    monkeypatch.setattr(readers, "READERS", {"mine": OtherReader("mine", (), "", keeps_files=True)})
     with ExitStack() as resources:
         yield lambda name: open_engine(name, EnginePlaces(time_limit_s=60), resources)
 

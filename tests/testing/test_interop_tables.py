@@ -11,6 +11,7 @@ import pytest
 
 import harness
 from harness.suite.scenarios.loading import fixtures_directory
+from harness.suite.scenarios.model import ResolvedSelector
 
 PLACE = fixtures_directory() / "interop"
 TABLES = sorted(path.parent.relative_to(PLACE).as_posix() for path in PLACE.glob("*/*/expected.json"))
@@ -20,7 +21,7 @@ def read(table: harness.Table, wanted: dict[str, Any], engine: str) -> pa.Table:
     """Versions, snapshots and refs, or a range of changes."""
     if (versions := wanted.get("changes")) is not None:
         return table.changes(*versions, columns=wanted["columns"]).to_arrow(engine=engine)
-    return table.snapshot(**wanted["at"]).to_arrow(columns=wanted["columns"], engine=engine)
+    return table.snapshot(ResolvedSelector(**wanted["at"]).moment).to_arrow(columns=wanted["columns"], engine=engine)
 
 
 def said(columns: list[str], rows: list[list[Any]]) -> list[str]:

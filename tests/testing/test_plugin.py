@@ -343,7 +343,7 @@ def test_collection_imports_nothing_heavy(pytester, monkeypatch):
 import sys
 
 def pytest_collection_finish():
-    heavy = {"duckdb", "pyarrow", "numpy", "pandas", "pyspark", "hypothesis", "yaml", "sqlglot", "fastavro", "typer"}
+    heavy = {"duckdb", "pyarrow", "numpy", "pandas", "pyspark", "hypothesis", "yaml", "sqlglot", "fastavro", "click"}
     print("heavy:", sorted(heavy & set(sys.modules)), "plug-in:", "harness.testing.plugin" in sys.modules)
 """
     )

@@ -240,8 +240,8 @@ def built(directory: Path, operations: Iterable[dict[str, Any]], **table: Any) -
     return history
 
 
-def rows(history: DeltaHistory, **selector: Any) -> list[tuple[Any, ...]]:
-    read = open_table(str(history.location)).snapshot(**selector).to_arrow()
+def rows(history: DeltaHistory, at: Any = None) -> list[tuple[Any, ...]]:
+    read = open_table(str(history.location)).snapshot(at).to_arrow()
     return sorted(tuple(row.values()) for row in read.to_pylist())
 
 
@@ -257,7 +257,7 @@ def test_selectors_resolve_labels_to_versions_and_times(tmp_path: Path) -> None:
     assert history.resolve(Selector("snapshot", "first")) == ResolvedSelector(version=1)
     assert history.resolve(Selector("timestamp", "first")) == ResolvedSelector(timestamp_ms=5000)
     assert history.resolve(Selector("changes", (1, 2))) == ResolvedSelector(changes=(1, 2))
-    assert rows(history, timestamp=5000) == [(1, "x")]
+    assert rows(history, "timestamp=5000") == [(1, "x")]
 
 
 @pytest.mark.parametrize(

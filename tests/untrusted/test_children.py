@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from harness.errors import EngineError
-from harness.suite.own import TableAt
+from harness.suite.reader import TableAt
 from harness.suite.workers import CRASHED, NONSENSE, TIMED_OUT, Worker
 from harness.untrusted.children import Child
 

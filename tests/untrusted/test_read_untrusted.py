@@ -62,9 +62,9 @@ def test_a_query_in_a_worker(table):
     [
         ({}, [(1, "a"), (2, None)]),
         ({"where": "id > 1"}, [(2, None)]),
-        ({"columns": ["id"], "snapshot_id": 1}, [(1,)]),
+        ({"columns": ["id"], "at": 1}, [(1,)]),
         ({"query": "SELECT count(*) AS n FROM t WHERE s = 'a'"}, [(1,)]),
-        ({"timestamp": datetime(2023, 11, 14, 22, 13, 21, tzinfo=UTC)}, [(1, "a")]),  # the builder's clock
+        ({"at": datetime(2023, 11, 14, 22, 13, 21, tzinfo=UTC)}, [(1, "a")]),  # the builder's clock
     ],
 )
 def test_rows(table, here, asked, rows):
@@ -114,8 +114,7 @@ def test_a_table_that_a_catalog_manages(tmp_path, here):
         return sorted(harness.read_untrusted(str(table.directory), **how)["id"].to_pylist())
 
     assert ids(max_version=4, ratified=[name, (4, content)]) == [1, 2, 3, 4]
-    assert ids(max_version=4, ratified=[name, (4, content)], version=3) == [1, 2, 3]
-    assert ids(max_version=4, ratified=[name, (4, content)], at="3") == [1, 2, 3]
+    assert ids(max_version=4, ratified=[name, (4, content)], at=3) == [1, 2, 3]
     with pytest.warns(harness.HarnessWarning, match="version 2"):
         assert ids(published_only=True) == [1, 2]
 

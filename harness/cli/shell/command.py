@@ -5,40 +5,29 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
+import click
 
 import harness
 from harness.cli import FAILED, options, terminal
-from harness.cli.formats import MAX_ROWS, RowFormat, number_of_rows
+from harness.cli.formats import MAX_ROWS, MaxRows, RowFormat, RowsFormat, number_of_rows
+from harness.cli.parameters import Argument, Option
 
 
-@options.grouped
 def shell(
     source: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="CATALOG",
             help="Where tables are found by name: a catalog, or a warehouse directory. Without one, all configured "
             "catalogs.",
         ),
     ] = None,
-    table: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]TABLE",
-            help="A table by a name of its own. Without NAME it has that of its directory. Repeatable.",
-        ),
-    ] = None,
-    format_: Annotated[RowFormat, typer.Option("--format", help="How rows are written.")] = RowFormat.TEXT,
-    max_rows: Annotated[
-        str,
-        typer.Option(metavar="N", help="How many rows are shown as text; the others are counted. all: all of them."),
-    ] = str(MAX_ROWS),
+    table: options.NamedTables = None,
+    format_: RowsFormat = None,
+    max_rows: MaxRows = str(MAX_ROWS),
     command: Annotated[
         list[str] | None,
-        typer.Option(
-            "--command", "-c", metavar="TEXT", help="Run these statements, or a command, and end. Repeatable."
-        ),
+        Option("--command", "-c", metavar="TEXT", help="Run these statements, or a command, and end. Repeatable."),
     ] = None,
     *,
     opening: options.OpeningOptions,
@@ -50,11 +39,12 @@ def shell(
         harness shell prod --format csv < report.sql
     """
     if opening.untrusted:
-        raise typer.BadParameter("a shell cannot be --untrusted: run each query with harness sql --untrusted")
+        raise click.BadParameter("a shell cannot be --untrusted: run each query with harness sql --untrusted")
     if source is not None and opening.catalog is not None:
-        raise typer.BadParameter("say the catalog once: as the argument, or with --catalog")
-    if format_.is_binary():
-        raise typer.BadParameter(f"--format {format_.value} is binary: harness sql writes it, one result a file")
+        raise click.BadParameter("say the catalog once: as the argument, or with --catalog")
+    row_format = format_ or RowFormat.TEXT
+    if row_format.is_binary():
+        raise click.BadParameter(f"--format {row_format.value} is binary: harness sql writes it, one result a file")
     from harness.cli.shell.session import Session
 
     rows = number_of_rows(max_rows)
@@ -64,7 +54,7 @@ def shell(
     for name, location in locations.items():
         connection.register(name, location)
     with connection:
-        session = Session(connection, row_format=format_, max_rows=rows)
+        session = Session(connection, row_format=row_format, max_rows=rows)
         if command is not None:
             for text in command:
                 if not session.is_over:
@@ -76,4 +66,4 @@ def shell(
         else:
             session.run_all(sys.stdin or ())
         if session.has_failed:
-            raise typer.Exit(FAILED)
+            raise click.exceptions.Exit(FAILED)

@@ -107,9 +107,9 @@ def _rows(counts: Sequence[int], run: Run) -> int:
     return sum(counts[place] for place in run)
 
 
-_POSITIONAL_JOIN_VERSIONS = frozenset({"1.5.4", "1.5.5", "1.5.6", "2.0.0", "2.0.1"})
+POSITIONAL_JOIN_VERSIONS = frozenset({"1.5.4", "1.5.5", "1.5.6", "2.0.0", "2.0.1"})
 """DuckDB versions on which test_duckdb_positional_join.py proved that nothing reaches below such a join."""
-_BITMAP_ROWS = 2**31 - 1
+BITMAP_ROWS = 2**31 - 1
 """The index of `get_bit` is an INTEGER; longer files lose positions by an anti join."""
 
 
@@ -193,7 +193,7 @@ class _QueryLowering:
         by_bitmap: list[tuple[_ArmQuery, list[Run] | None]] = [(arm, None) for arm in arms]
         if self.use is not Use.ONCE or any(lowered.arm.shows_deleted for lowered in arms):
             return by_bitmap
-        if duckdb.__version__ not in _POSITIONAL_JOIN_VERSIONS:
+        if duckdb.__version__ not in POSITIONAL_JOIN_VERSIONS:
             return by_bitmap
         joined, others = [arm for arm in arms if arm.can_join], [arm for arm in arms if not arm.can_join]
         if not joined:
@@ -257,7 +257,7 @@ class _ArmQuery:
         translation = SqlTranslation(self.scan.shown, FileTable(len(rows)))
         if arm.deleted is None:
             return self._query(arm, self.scan.relation, translation, deleted=None)
-        if rows.max() > _BITMAP_ROWS:
+        if rows.max() > BITMAP_ROWS:
             listed = [np.array(positions, np.int64) for positions, _ in self._deleted(arm.deleted)]
             places = [np.full(len(positions), i, np.uint64) for i, positions in enumerate(listed)]
             name = self.scanner.register(

@@ -522,11 +522,17 @@ def misparsed(text: str) -> RequestError | None:
     return None
 
 
-def syntax_trees(*texts: str) -> tuple[str, ...]:
-    """The trees of DuckDB's parser for queries, as JSON; of what it cannot parse, or cannot show, why it cannot."""
+def syntax_trees(*texts: str, connection: duckdb.DuckDBPyConnection | None = None) -> tuple[str, ...]:
+    """Return the trees of DuckDB's parser for queries as JSON. A query without a tree has the reason instead.
+
+    Args:
+        texts: The queries.
+        connection: The user's; None for one of harness's own.
+    """
     options = "skip_default := true, skip_empty := true, skip_null := true"
     trees = ", ".join(f"json_serialize_sql(${place}, {options})" for place in range(1, len(texts) + 1))
-    (found,) = cursor().execute(f"SELECT {trees}", list(texts)).fetchall()
+    own = cursor(lossless=False) if connection is None else connection.cursor()
+    (found,) = own.execute(f"SELECT {trees}", list(texts)).fetchall()
     return tuple(found)
 
 

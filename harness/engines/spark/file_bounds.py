@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from harness.engines.column_values import StoredColumn
 from harness.engines.footers import is_legacy
+from harness.metadata.filters.skipping import ColumnBounds, bound_array
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Places, from_numpy, scalar_of, to_numpy
-from harness.metadata.model.column_stats import ColumnBounds, bound_array
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 

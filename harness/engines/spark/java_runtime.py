@@ -193,7 +193,7 @@ _CONNECTORS = {"s3": "hadoop-aws", "azure": "hadoop-azure", "gcs": "hadoop-gcp"}
 _FIRST_WITH_GCP = (3, 5)
 
 
-def _hadoop_version() -> str:
+def hadoop_version() -> str:
     """The version of pyspark's own Hadoop."""
     found = importlib.util.find_spec("pyspark")
     jars = Path((found and found.origin) or "").parent / "jars"
@@ -203,7 +203,7 @@ def _hadoop_version() -> str:
 
 def hadoop_aws() -> str:
     """The Maven coordinates of Hadoop's s3a, in the version that pyspark's own Hadoop has."""
-    return f"org.apache.hadoop:hadoop-aws:{_hadoop_version()}"
+    return f"org.apache.hadoop:hadoop-aws:{hadoop_version()}"
 
 
 def coordinates(packages: str) -> str:
@@ -215,7 +215,7 @@ def coordinates(packages: str) -> str:
             raise RequestError(
                 f"Invalid packages={packages!r}: expected {names}, or group:artifact:version", options=("packages",)
             )
-        version = _hadoop_version()
+        version = hadoop_version()
         if package == "gcs" and tuple(map(int, version.split(".")[:2])) < _FIRST_WITH_GCP:
             raise RequestError(
                 f"Cannot add packages='gcs': Hadoop {version} has no connector for Google Cloud; put the shaded jar of "

@@ -167,10 +167,10 @@ def decode(result: bytes) -> list[Ends | int | str]:
     return found
 
 
-_ROUND_FILES = 1 << 13
-_ROUND_BYTES = 1 << 26
+ROUND_FILES = 1 << 13
+ROUND_BYTES = 1 << 26
 """The most files and bytes of ends that cross in one round, which keeps the memory of the driver bounded."""
-_MOST_BYTES = 1 << 28
+MOST_BYTES = 1 << 28
 """The longest end that is asked for."""
 
 
@@ -179,7 +179,7 @@ def _rounds(files: Sequence[tuple[_Wanted, int]]) -> Iterator[list[_Wanted]]:
     part: list[_Wanted] = []
     total = 0
     for file, length in files:
-        if part and total + length > _ROUND_BYTES:
+        if part and total + length > ROUND_BYTES:
             yield part
             part, total = [], 0
         part.append(file)
@@ -337,15 +337,15 @@ class ExecutorLooks:
     def _read_ends(self, files: Sequence[_Wanted]) -> Iterator[tuple[_Wanted, Ends | int | str]]:
         """What `decode` gives of each file, in some order; a length only of an end that is too long to be read."""
         long: list[tuple[_Wanted, int]] = []
-        for start in range(0, len(files), _ROUND_FILES):
-            part = files[start : start + _ROUND_FILES]
-            for file, ends in zip(part, self._read_round(part, _ROUND_BYTES // len(part)), strict=True):
-                if isinstance(ends, int) and ends <= _MOST_BYTES:
+        for start in range(0, len(files), ROUND_FILES):
+            part = files[start : start + ROUND_FILES]
+            for file, ends in zip(part, self._read_round(part, ROUND_BYTES // len(part)), strict=True):
+                if isinstance(ends, int) and ends <= MOST_BYTES:
                     long.append((file, ends))
                 else:
                     yield file, ends
         for part in _rounds(long):
-            yield from zip(part, self._read_round(part, _MOST_BYTES), strict=True)
+            yield from zip(part, self._read_round(part, MOST_BYTES), strict=True)
 
     def _read_round(self, files: Sequence[_Wanted], most: int) -> list[Ends | int | str]:
         physical = [file.name.physical for file in files]

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harness.metadata.filters.skipping import bound_array, bound_type
 from harness.metadata.filters.sqltext import parse_date, parse_instant, parse_timestamp
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import array_of, from_numpy, nulled, scalar_of, to_numpy, true_mask
-from harness.metadata.model.column_stats import bound_array, bound_type
 
 PREFIX_LENGTH = 32
 """Writers cut strings to this many characters in bounds (delta F6)."""

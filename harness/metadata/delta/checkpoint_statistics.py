@@ -26,8 +26,8 @@ from harness.metadata.delta.statistics import (
 )
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet
+from harness.metadata.filters.skipping import ColumnBounds, bound_type
 from harness.metadata.model.arrow_values import Places, field_at, from_numpy, plain, scalar_of, to_numpy
-from harness.metadata.model.column_stats import ColumnBounds, bound_type
 from harness.storage.decoded import DECODED, Key
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass

@@ -99,7 +99,7 @@ def checksum_doubts(state: State, checksum: LogFile | None, storage: Storage) ->
 
 Ranks: TypeAlias = npt.NDArray[np.int64]
 
-_CHUNK = 16_384  # file actions that are held as parsed JSON at a time
+ACTIONS_AT_ONCE = 16_384  # file actions that are held as parsed JSON at a time
 
 
 def load_state(
@@ -279,11 +279,11 @@ class _Pending:
     ranks: list[Ranks] = field(default_factory=list)
 
     def extend(self, bodies: list[Body], rank: int, files: list[str]) -> None:
-        for start in range(0, len(bodies), _CHUNK):
-            piece = bodies[start : start + _CHUNK]
+        for start in range(0, len(bodies), ACTIONS_AT_ONCE):
+            piece = bodies[start : start + ACTIONS_AT_ONCE]
             self.bodies += piece
             self.body_ranks += [rank] * len(piece)
-            if len(self.bodies) >= _CHUNK:
+            if len(self.bodies) >= ACTIONS_AT_ONCE:
                 self._flush(files)
 
     def finish(self, files: list[str]) -> tuple[pa.Table, Ranks]:

@@ -20,9 +20,9 @@ from harness.metadata.delta.protocol import feature_warnings, is_enabled
 from harness.metadata.delta.statistics import leaves
 from harness.metadata.delta.types import DeltaSchema, materialized_columns
 from harness.metadata.filters.predicate import Filter, filter_for, opposite
+from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
-from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, StructType, UnknownType
 from harness.metadata.plan.deletes import PositionDeletes
 from harness.metadata.plan.read_options import Prune

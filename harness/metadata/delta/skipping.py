@@ -15,9 +15,8 @@ from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.partition_values import PartitionTuples
 from harness.metadata.delta.statistics import FileStats, leaves
 from harness.metadata.filters.predicate import Predicate, fields_of
-from harness.metadata.filters.skipping import exact_facts, may_match
+from harness.metadata.filters.skipping import ColumnBounds, exact_facts, may_match
 from harness.metadata.model.arrow_values import Places
-from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import Field, Schema
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 

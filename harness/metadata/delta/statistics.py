@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.metadata.delta.bounds import from_json, from_struct, has_bounds, lower_bounds, upper_bounds
+from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Mask, array_of, field_at, from_numpy, nulled, scalar_of, to_numpy
-from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.plan.projection import stored_name
 from harness.storage.records import dataclass
 
@@ -31,9 +31,9 @@ _BOUNDS = ("minValues", "maxValues")
 # Spark writes the row count first; anything else goes the long way.
 _LEADING_ROWS = r'^[ \t\n\r]*\{[ \t\n\r]*"numRecords"[ \t\n\r]*:[ \t\n\r]*(?P<rows>[1-9][0-9]{0,17})[ \t\n\r]*[,}]'
 _BLOCK_BYTES = 1 << 22
-_FEW_TEXTS = 16
+FEW_TEXTS = 16
 """So many texts are parsed one by one in less time than pyarrow takes to begin."""
-_SLICE_ROWS = 1 << 15
+SLICE_ROWS = 1 << 15
 """Texts are parsed so many at a time: a copy of all of them would be the largest thing in memory."""
 
 
@@ -105,7 +105,7 @@ def leaves(schema: dt.Schema, ids: Iterable[int]) -> tuple[Leaf, ...]:
 def record_counts(files: pa.Table) -> npt.NDArray[np.int64]:
     """Physical rows per file of a `FILES_STATE` table; -1 is unknown. A count of 0 has been looked at twice."""
     counts = np.full(files.num_rows, -1, dtype=np.int64)
-    if "stats" in files.column_names and 0 < files.num_rows <= _FEW_TEXTS:
+    if "stats" in files.column_names and 0 < files.num_rows <= FEW_TEXTS:
         found = [re.match(_LEADING_ROWS, text or "") for text in files.column("stats").to_pylist()]
         counts[:] = [-1 if match is None else int(match["rows"]) for match in found]
     elif "stats" in files.column_names and files.num_rows:
@@ -130,8 +130,8 @@ def read_statistics(
     )
     if places is not None and len(places) < files.num_rows:
         files = files.take(from_numpy(places))
-    starts = range(0, max(files.num_rows, 1), _SLICE_ROWS)
-    parts = [_read_slice(files.slice(start, _SLICE_ROWS), wanted) for start in starts]
+    starts = range(0, max(files.num_rows, 1), SLICE_ROWS)
+    parts = [_read_slice(files.slice(start, SLICE_ROWS), wanted) for start in starts]
     counts, *bounds = (pa.concat_arrays(pieces) for pieces in zip(*(part.columns for part in parts), strict=True))
     counted = to_numpy(pc.fill_null(counts, scalar_of(-1, pa.int64())))
     rows = nulled(counts, counted < 0)
@@ -194,7 +194,7 @@ def _read_texts(files: pa.Table, wanted: Sequence[Leaf]) -> _Recorded:
         present = pc.fill_null(pc.starts_with(lines, "{"), scalar_of(False, pa.bool_()))
     places = np.flatnonzero(to_numpy(present))
     compact = lines if places.size == size else lines.filter(present)
-    parsed = _parse_all(compact, wanted) if places.size > _FEW_TEXTS else None
+    parsed = _parse_all(compact, wanted) if places.size > FEW_TEXTS else None
     found = _parse_each(compact.to_pylist(), wanted) if parsed is None else parsed
     if places.size == size:
         return found

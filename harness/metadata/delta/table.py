@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import field, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow.compute as pc
@@ -35,7 +34,7 @@ from harness.metadata.delta.segment import (
 from harness.metadata.delta.types import table_schema
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.model.schema import Schema, check_nesting, described
-from harness.metadata.model.times import timestamp_ms
+from harness.metadata.model.times import When, parse_moment, timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import IRREGULAR
@@ -126,16 +125,16 @@ class DeltaTable:
             *(_ALIKE.format(".".join(path)) for path in self.latest.columns.alike),
         )
 
-    def select(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> DeltaSelection:
-        """The asked version (delta L32 to L36); the latest one without a selector.
+    def select(self, at: When) -> DeltaSelection:
+        """Return the selected version (delta L32 to L36). None is the latest one.
 
         Raises:
-            RequestError: two selectors, a `ref` (Delta has none), or a text that is no time.
+            RequestError: `at` is the name of a branch or tag, which Delta has not, or as `parse_moment`.
             SnapshotNotFoundError: the log does not hold such a version; says what it holds.
             InvalidTableError, UnsupportedError: the version cannot be read.
         """
         try:
-            return DeltaSelection(self._snapshot(self._version(version, timestamp, ref)))
+            return DeltaSelection(self._snapshot(self._version(at)))
         except HarnessError as error:
             raise error.within(table=self.location, format="delta") from error.__cause__
 
@@ -233,17 +232,18 @@ class DeltaTable:
         """The ranges of versions that the log still gives, ascending."""
         return readable_ranges(self.log)
 
-    def _version(self, version: int | None, timestamp: int | str | datetime | None, ref: str | None) -> int:
-        if ref is not None:
-            raise RequestError(
-                f"Cannot select {ref!r}: Delta tables have no branches and tags; give a version or a timestamp"
-            )
-        if version is not None and timestamp is not None:
-            message = "Cannot select by version and timestamp at once: give one of them"
-            raise RequestError(message, cause="ExclusiveSelectors", options=("version", "timestamp"))
-        if timestamp is None:
-            return self.latest.id if version is None else version
-        return self._commit_history().version_at(timestamp_ms(timestamp))
+    def _version(self, at: When) -> int:
+        match parse_moment(at):
+            case None:
+                return self.latest.id
+            case ("snapshot", int(version)):
+                return version
+            case ("ref", name):
+                raise RequestError(
+                    f"Cannot select {name!r}: Delta tables have no branches and tags; give a version or a timestamp"
+                )
+            case (_, time):
+                return self._commit_history().version_at(timestamp_ms(time))
 
     def _commit_history(self) -> CommitHistory:
         in_commit = in_commit_timestamps(self.latest.state.metadata.configuration)

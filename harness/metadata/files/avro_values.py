@@ -421,19 +421,24 @@ def skip_of(node: Node, tally: Tally) -> Read:
             return items_step([skip_of(node.children[0], tally)], tally)
         case "map":
             return items_step([skip_bytes, skip_of(node.children[0], tally)], tally)
+        case "record" if [child.kind for child in node.children] in _COUNTS:
+            return _skip_count
         case "record" if node.children and all(child.kind in _PLAIN for child in node.children):
             return sequence_step([skip_of(child, tally) for child in node.children])
         case "record":
-            steps = [skip_of(child, tally) for child in node.children]
-            return fields_step(list(zip(node.names, steps, strict=True)), tally)
+            fields = [(name, skip_of(child, tally)) for name, child in zip(node.names, node.children, strict=True)]
+            return fields_step(fields, tally)
         case "union":
-            return union_step([skip_of(branch, tally) for branch in node.children])
+            steps = [None if branch.kind == "null" else skip_of(branch, tally) for branch in node.children]
+            return union_step(steps)
         case _:
             return partial(_skip_bytes_of, _SIZES.get(node.kind, node.size))
 
 
 _PLAIN = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
 """Kinds of values that take a byte or more: records of them, such as the items of statistics, are skipped in a loop."""
+_COUNTS = (["int", "long"], ["long", "long"])
+"""The items of the maps of counts, which are most of a manifest."""
 _SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
@@ -449,6 +454,12 @@ def skip_long(data: bytes, position: int) -> int:
     return position + 1 if data[position] < 0x80 else decode_long(data, position)[1]
 
 
+def _skip_count(data: bytes, position: int) -> int:
+    """Return the position after two numbers."""
+    position = position + 1 if data[position] < 0x80 else decode_long(data, position)[1]
+    return position + 1 if data[position] < 0x80 else decode_long(data, position)[1]
+
+
 def skip_bytes(data: bytes, position: int) -> int:
     """Return the position after a byte string or text. Raises as `decode_bytes`."""
     length, position = decode_long(data, position)
@@ -457,13 +468,15 @@ def skip_bytes(data: bytes, position: int) -> int:
     return position + length
 
 
-def union_step(steps: Sequence[Read]) -> Read:
-    """Return a step over a union. steps: over the values of its branches."""
+def union_step(steps: Sequence[Read | None]) -> Read:
+    """Return a step over a union. steps: over the values of its branches; None for null, which takes no bytes."""
 
     def read(data: bytes, position: int) -> int:
-        index, position = decode_long(data, position)
+        byte = data[position]
+        index, position = (byte >> 1, position + 1) if not byte & 0x81 else decode_long(data, position)
         if not 0 <= index < len(steps):
             raise ValueError(f"union branch {index} does not exist")
-        return steps[index](data, position)
+        step = steps[index]
+        return position if step is None else step(data, position)
 
     return read

@@ -552,7 +552,7 @@ _COUNT = b"(?:%b|%b[\\x80-\\xff]{0,4}+[\\x00-\\x7f])" % (_class(range(0, 0x80, 2
 """A number that is not negative, and below 2^41."""
 _LONGEST = 64
 """The longest bounds in statistics that are usual: writers cut longer ones, and a parser is quicker for those."""
-_FEW_CHUNKS = 256
+FEW_CHUNKS = 256
 """Reading so many chunks field by field takes as long as compiling the expressions."""
 _chunks = count()
 """Numbers the chunks that this process reads."""
@@ -563,7 +563,7 @@ def _match_chunk(data: bytes, at: int, leaf: FooterColumn) -> re.Match[bytes] | 
 
     The groups of the match are the numbers of `_MATCHED`, as Thrift stores them. The last is None if it is missing.
     """
-    if next(_chunks) < _FEW_CHUNKS or not leaf.path:
+    if next(_chunks) < FEW_CHUNKS or not leaf.path:
         return None
     before = _before_path().match(data, at)
     if before is None or before[1] != leaf.type_bytes or not data.startswith(leaf.path, before.end()):

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError
+from harness.metadata.model.arrow_values import distinct
 from harness.storage.limits import DEFAULT, Limits
 
 Positions: TypeAlias = npt.NDArray[np.uint64]
@@ -92,7 +93,7 @@ def from_positions(positions: npt.NDArray[np.int64] | Positions) -> BitMap64:
     """
     values = positions.astype(np.uint64)
     if values.size > 1 and not bool(np.all(values[1:] > values[:-1])):
-        values = np.unique(values)
+        values = distinct(values)
     keys, starts = _runs_of_equal(values >> np.uint64(32))
     parts = [struct.pack("<Q", len(keys))]
     for index, key in enumerate(keys):

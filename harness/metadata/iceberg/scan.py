@@ -12,12 +12,19 @@ import numpy.typing as npt
 
 from harness.errors import HarnessError
 from harness.metadata.filters.predicate import Filter, fields_of, filter_for, opposite
+from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, Skip
 from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.columns.reading import read_data_files, read_entries
 from harness.metadata.iceberg.file_list import list_files
-from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile, open_manifest, parse_manifest_list
+from harness.metadata.iceberg.manifests import (
+    ManifestEntry,
+    ManifestFile,
+    ManifestReader,
+    open_manifest,
+    parse_manifest_list,
+)
 from harness.metadata.iceberg.model import Snapshot
 from harness.metadata.iceberg.name_mapping import PROPERTY as NAME_MAPPING
 from harness.metadata.iceberg.name_mapping import parse_name_mapping
@@ -25,7 +32,6 @@ from harness.metadata.iceberg.skipping import bounds_of, projected
 from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.values import all_partition_fields, read_schema_first
 from harness.metadata.model.arrow_values import distinct, to_numpy
-from harness.metadata.model.column_stats import ColumnBounds
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
 from harness.metadata.plan.read_options import Prune
 from harness.metadata.plan.scan_plan import KEPT, Counts, IcebergRules, trusted_of_files
@@ -146,15 +152,16 @@ class _Scan:
 
     def _delete_entries(self, manifests: list[ManifestFile]) -> tuple[ManifestEntry, ...]:
         """Every live delete file of the snapshot, with all its statistics."""
-        found: list[ManifestEntry] = []
         schemas = read_schema_first(self.source.metadata.schemas, self.schema)
+        specs, limits = self.source.metadata.specs, self.source.storage.limits
+
+        def opened(manifest: ManifestFile) -> ManifestReader:
+            data = read(manifest)
+            with contained(file=manifest.path):
+                return open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits)
+
         with self.source.reading(manifests) as read:
-            for manifest in manifests:
-                data = read(manifest)
-                with contained(file=manifest.path):
-                    specs, limits = self.source.metadata.specs, self.source.storage.limits
-                    found += read_entries(open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits))
-        return tuple(found)
+            return tuple(read_entries(map(opened, manifests)))
 
     def open(self, manifests: Sequence[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
         """The live data files, without manifests that trusted summaries of partitions exclude (iceberg 3.9).

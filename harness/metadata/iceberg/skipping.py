@@ -33,7 +33,7 @@ from harness.metadata.filters.predicate import (
     conjunction,
     disjunction,
 )
-from harness.metadata.filters.skipping import exact_facts, may_match
+from harness.metadata.filters.skipping import ColumnBounds, bound_array, bound_type, exact_facts, may_match
 from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, DataFiles, statistic
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.transforms import (
@@ -66,7 +66,6 @@ from harness.metadata.model.arrow_values import (
     to_numpy,
     true_mask,
 )
-from harness.metadata.model.column_stats import ColumnBounds, bound_array, bound_type
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
 
 # The inclusive projection of a predicate on a source column to one on the partition value. It is true for every

@@ -13,13 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.metadata.filters.predicate import Predicate, fields_of
-from harness.metadata.filters.skipping import exact_facts, may_match
+from harness.metadata.filters.skipping import ColumnBounds, bound_array, compared, exact_facts, may_match
 from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.iceberg.skipping import decode_bounds, partition_target, source_columns
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.model.arrow_values import Mask, Places, array_of, from_numpy, nulled
-from harness.metadata.model.column_stats import ColumnBounds, bound_array, compared
 from harness.metadata.model.schema import Field, Schema
 from harness.metadata.plan.trust import Statement, Trust, guards, is_trusted_writer, trust_in
 from harness.storage.records import dataclass

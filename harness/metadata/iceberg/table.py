@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
-from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from harness.errors import (
@@ -33,7 +32,7 @@ from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapsho
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.time_travel import IcebergSelection, select
 from harness.metadata.model.schema import Schema, described
-from harness.metadata.model.times import timestamp_ms
+from harness.metadata.model.times import When
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.limits import contained
@@ -246,16 +245,14 @@ class IcebergTable:
         """The current snapshot; None: the table has none."""
         return self.metadata.current_snapshot
 
-    def select(
-        self, snapshot_id: int | None, timestamp: int | str | datetime | None, ref: str | None
-    ) -> IcebergSelection:
-        """The asked snapshot and its schema (iceberg 1.32 to 1.37).
+    def select(self, at: When) -> IcebergSelection:
+        """Return the selected snapshot and its schema (iceberg 1.32 to 1.37).
 
-        Raises RequestError: a text that is no time. Others as `harness.metadata.iceberg.time_travel.select`.
+        Raises:
+            HarnessError: As `harness.metadata.iceberg.time_travel.select`.
         """
         try:
-            at = None if timestamp is None else timestamp_ms(timestamp)
-            return select(self.metadata, snapshot_id=snapshot_id, timestamp_ms=at, ref=ref)
+            return select(self.metadata, at)
         except HarnessError as error:
             raise error.within(table=self.location) from error.__cause__
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from harness.errors import EncryptedTableError, InvalidTableError, RequestError, SnapshotNotFoundError
+from harness.errors import EncryptedTableError, InvalidTableError, SnapshotNotFoundError
 from harness.metadata.iceberg.model import LogEntry, RefType, Snapshot, TableMetadata
 from harness.metadata.model.schema import Schema
-from harness.metadata.model.times import show_ms
+from harness.metadata.model.times import When, parse_moment, show_ms, timestamp_ms
 from harness.storage.records import dataclass
 
 MAIN = "main"
@@ -28,40 +28,30 @@ class IcebergSelection:
     schema: Schema
 
 
-def select(
-    metadata: TableMetadata, *, snapshot_id: int | None = None, timestamp_ms: int | None = None, ref: str | None = None
-) -> IcebergSelection:
-    """The selected snapshot with the schema that belongs to the way of selecting it (iceberg 1.35).
+def select(metadata: TableMetadata, at: When) -> IcebergSelection:
+    """Return the selected snapshot with the schema that belongs to the way of selecting it (iceberg 1.35).
 
-    No selector: the current snapshot under the current schema. A branch, `main` too: its head under the current schema.
-    A snapshot id, time or tag: that snapshot under its own schema.
-
-    Args:
-        snapshot_id: any snapshot in the metadata, staged ones too.
-        timestamp_ms: what `main` was at that time, inclusive; milliseconds since 1970-01-01 UTC.
-        ref: name of a branch or tag, case-sensitive.
+    None is the current snapshot under the current schema. A branch, `main` too, is its head under the current schema. A
+    snapshot id, time or tag is that snapshot under its own schema. An id may be that of any snapshot in the metadata,
+    also of a staged one. A time is what `main` was then, inclusive. Names of refs are case-sensitive.
 
     Raises:
-        RequestError: more than one selector (iceberg 1.32).
+        RequestError: As `parse_moment`.
         SnapshotNotFoundError: nothing has that id or name, or nothing was there at that time; says what there is.
         InvalidTableError: the table lost the snapshot of a ref, or the schema of a snapshot.
         EncryptedTableError: the snapshot is encrypted (iceberg 1.31).
     """
-    selectors = {"snapshot_id": snapshot_id, "timestamp": timestamp_ms, "ref": ref}
-    given = [name for name, value in selectors.items() if value is not None]
-    if len(given) > 1:
-        message = f"Cannot select a snapshot by {' and '.join(given)} at once: give one of them"
-        raise RequestError(message, cause="ExclusiveSelectors", rule="iceberg 1.32", options=given)
-    if snapshot_id is not None:
-        snapshot = _by_id(metadata, snapshot_id)
-        selection = IcebergSelection(snapshot, _schema_of(metadata, snapshot))
-    elif timestamp_ms is not None:
-        snapshot = _at(metadata, timestamp_ms)
-        selection = IcebergSelection(snapshot, _schema_of(metadata, snapshot))
-    elif ref is not None:
-        selection = _by_ref(metadata, ref)
-    else:
-        selection = IcebergSelection(metadata.current_snapshot, metadata.current_schema)
+    match parse_moment(at):
+        case None:
+            selection = IcebergSelection(metadata.current_snapshot, metadata.current_schema)
+        case ("snapshot", int(snapshot_id)):
+            snapshot = _by_id(metadata, snapshot_id)
+            selection = IcebergSelection(snapshot, _schema_of(metadata, snapshot))
+        case ("ref", str(ref)):
+            selection = _by_ref(metadata, ref)
+        case (_, time):
+            snapshot = _at(metadata, timestamp_ms(time))
+            selection = IcebergSelection(snapshot, _schema_of(metadata, snapshot))
     chosen = selection.snapshot
     if chosen is not None and (chosen.key_id is not None or metadata.encryption_keys):
         raise EncryptedTableError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import os
@@ -88,14 +87,13 @@ _NAMES = ("a list of names", _are(_is_text))
 _MAPPING = ("a mapping with keys of text", _is_mapping)
 _PATH = ("a path", _is_path)
 _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
-    **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "outside", "prune", "ref", "types"), _TEXT),
+    **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "outside", "prune", "types"), _TEXT),
     **dict.fromkeys(("name", "token", "uri"), _TEXT),
     **dict.fromkeys(("query", "text"), ("text", _is_text)),  # the parser names the place of half a character
     **dict.fromkeys(("allow_checkpoint_only", "allow_duplicate_files", "allow_out_of_range"), _FLAG),
     **dict.fromkeys(("allow_version_guess", "enforce_retention", "exact"), _FLAG),
     **dict.fromkeys(("lenient_delete_partition", "published_only", "schema_only", "untrusted"), _FLAG),
-    **dict.fromkeys(("few", "from_version", "last", "max_rows", "max_version"), _NUMBER),
-    **dict.fromkeys(("sample_rows", "snapshot_id", "to_version", "version"), _NUMBER),
+    **dict.fromkeys(("few", "last", "max_rows", "max_version", "sample_rows"), _NUMBER),
     **dict.fromkeys(("columns", "exclude", "keys", "waived"), _NAMES),
     **dict.fromkeys(("directory", "warehouse"), _PATH),
     **dict.fromkeys(("storage_options", "tables", "tolerance"), _MAPPING),
@@ -129,11 +127,10 @@ def check(given: Mapping[str, object], optional: Iterable[str] = ()) -> None:
 
 
 @functools.cache
-def _parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], frozenset[str], bool]:
-    """The names of the arguments; those that may be None; and whether there may be others."""
+def _parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the names of the arguments, and those that may be None."""
     found = inspect.signature(function).parameters
-    declared = tuple(name for name, each in found.items() if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL))
-    return declared, frozenset(n for n in declared if found[n].default is None), len(declared) < len(found)
+    return tuple(found), frozenset(name for name, each in found.items() if each.default is None)
 
 
 def check_options(function: Callable[..., object], options: Mapping[str, object]) -> None:
@@ -142,23 +139,45 @@ def check_options(function: Callable[..., object], options: Mapping[str, object]
     Raises:
         RequestError: the function has no such argument, or a value is of another type.
     """
-    declared, optional, _ = _parameters(function)
+    declared, optional = _parameters(function)
     for name in options:
         if name not in declared:
+            import difflib  # only a misspelled argument needs it
+
             near = difflib.get_close_matches(name, declared, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(n for n in declared if n != 'self')}"
             raise RequestError(f"Unknown argument {name} of {function.__name__}: {hint}")
     check(options, optional)
 
 
+def _unpacked(function: Callable[..., object]) -> inspect.Signature:
+    """Return the signature with the keys of `**options: Unpack[SomeTypedDict]` as arguments of their own.
+
+    `help`, and completion in notebooks, show what type checkers and editors know. A key without None has no default
+    here: its type's docstring states it.
+    """
+    signature = inspect.signature(function)
+    parameters: list[inspect.Parameter] = []
+    for each in signature.parameters.values():
+        options = re.fullmatch(r"Unpack\[(\w+)\]", str(each.annotation))
+        if options is None:
+            parameters.append(each)
+            continue
+        for name, kind in function.__globals__[options[1]].__annotations__.items():
+            text = kind.__forward_arg__
+            default = None if text.endswith("| None") else ...
+            parameters.append(inspect.Parameter(name, each.KEYWORD_ONLY, default=default, annotation=text))
+    return signature.replace(parameters=parameters)
+
+
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, which checks its arguments first. Names of tables, such as those of `sql`, are no arguments."""
-    declared, _, takes_others = _parameters(function)
+    """Return the function, which checks its arguments first."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        named = {name: value for name, value in kwargs.items() if name in declared} if takes_others else kwargs
-        check_options(function, {**dict(zip(declared, args, strict=False)), **named})
+        declared, _ = _parameters(call)
+        check_options(call, {**dict(zip(declared, args, strict=False)), **kwargs})
         return function(*args, **kwargs)
 
+    vars(call)["__signature__"] = _unpacked(function)
     return call

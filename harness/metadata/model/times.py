@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from operator import index
+from typing import Literal, TypeAlias
 
 from harness.errors import RequestError
 
@@ -49,18 +50,32 @@ def timestamp_ms(value: int | str | datetime, *, rounding: Literal["down", "up"]
 When: TypeAlias = int | str | datetime | None
 
 
-def parse_moment(at: When) -> dict[str, Any]:
-    """The argument of `Table.snapshot` that `at` means; none for None.
+ParsedMoment: TypeAlias = tuple[Literal["snapshot", "timestamp", "ref"], int | str | datetime]
+"""What a `When` selects: a snapshot id or version, a time for `timestamp_ms`, or the name of a branch or tag."""
 
-    A number is a snapshot id or version. Text in digits is one too, `2024-12…` is a time, other text a branch or tag; a
-    name that looks like something else is written out, `ref=2024-12`, and likewise `snapshot=` and `timestamp=`.
 
-    Raises RequestError: `snapshot=` is not followed by a number, the time is none, or the value is of another type.
+def parse_moment(at: When, name: str = "at") -> ParsedMoment | None:
+    """Return what `at` selects, or None if it is None.
+
+    A number is a snapshot id or version. A datetime is a time. Text in digits is an id, `2024-12…` is a time, and other
+    text is a branch or tag. `snapshot=`, `timestamp=` and `ref=` before the text state which it is: `ref=2024-12`.
+
+    Args:
+        name: The name of the argument, for messages.
+
+    Raises:
+        RequestError: `snapshot=` is not followed by a number, the time is none, or the value is of another type.
     """
     if not isinstance(at, str):
-        if isinstance(at, bool) or not isinstance(at, int | datetime | None):
-            raise RequestError(f"Invalid at: got {at!r:.40}, expected a snapshot id, a time, or text", options=("at",))
-        return {} if at is None else {"timestamp" if isinstance(at, datetime) else "snapshot_id": at}
+        if at is None:
+            return None
+        if isinstance(at, datetime):
+            return "timestamp", at
+        if isinstance(at, bool) or not hasattr(at, "__index__"):  # NumPy's integers have __index__
+            raise RequestError(
+                f"Invalid {name}: got {at!r:.40}, expected a snapshot id, a time, or text", options=(name,)
+            )
+        return "snapshot", index(at)
     kind, separator, value = at.partition("=")
     if not separator or kind not in ("snapshot", "timestamp", "ref"):
         is_time = re.match(r"\d{4}-\d{2}", at)
@@ -68,14 +83,14 @@ def parse_moment(at: When) -> dict[str, Any]:
     match kind:
         case "snapshot":
             if not value.isdecimal():
-                raise RequestError(f"Invalid at={at!r}: a snapshot is a number", options=("at",))
-            return {"snapshot_id": int(value)}
+                raise RequestError(f"Invalid {name}={at!r}: a snapshot is a number", options=(name,))
+            return "snapshot", int(value)
         case "timestamp":
             time = int(value) if value.removeprefix("-").isdecimal() else value
             timestamp_ms(time)
-            return {"timestamp": time}
+            return "timestamp", time
         case _:
-            return {"ref": value}
+            return "ref", value
 
 
 def show_ms(time_ms: int) -> str:

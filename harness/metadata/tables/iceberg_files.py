@@ -240,7 +240,7 @@ class SnapshotFiles:
         Raises HarnessError: a delete file cannot be read; as for reads of rows.
         """
         tables = [schema.empty_table()]
-        for entry in (entry for m in self._of(deletes=True) for entry in read_entries(self._opened(m))):
+        for entry in read_entries(map(self._opened, self._of(deletes=True))):
             if entry.file.content is Content.POSITION_DELETES:
                 try:
                     found = _deleted(entry, self.source)

@@ -42,9 +42,9 @@ NAMES = {
         "position_deletes",
         *("metadata_log_entries", "all_manifests", "all_files", "all_data_files", "all_delete_files", "all_entries"),
     ),
-    "delta": ("versions", "history", "files", "partitions"),
+    "delta": ("versions", "files", "partitions"),
 }
-"""Metadata tables by format. `all_` means all snapshots. Delta's `history` is another name of `versions`."""
+"""Metadata tables by format. `all_` means all snapshots."""
 
 
 def is_metadata_table(table_format: str, name: str) -> bool:
@@ -54,18 +54,25 @@ def is_metadata_table(table_format: str, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MetadataTable:
-    """A metadata table that is not read yet. Printed, or at the end of a cell, it reads and shows its first rows.
+    """A metadata table that is read when its rows are needed. Anything that takes an Arrow stream takes it.
 
-    schema: its columns. read: gives the table, perhaps with nulls in columns that are not asked for.
+    Printed, or at the end of a notebook cell, it shows its first rows.
+
+    schema: the columns. read: returns the rows, perhaps with nulls in columns that it is not called with.
     """
 
     schema: pa.Schema
     read: Callable[[frozenset[str]], pa.Table]
 
     def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """The table, or some of its columns in the given order.
+        """Return the rows as an Arrow table.
 
-        Raises UnknownColumnError: there is no such column; HarnessError: the metadata cannot be read.
+        Args:
+            columns: Names in the order wanted. Statistics of columns are read only if they are among them. None: all.
+
+        Raises:
+            UnknownColumnError: There is no such column.
+            InvalidTableError, MissingFileError, UnsupportedError: The metadata cannot be read.
         """
         names = self.schema.names if columns is None else list(columns)
         for name in names:
@@ -74,6 +81,9 @@ class MetadataTable:
                     f"Unknown column {name!r}: there are {', '.join(self.schema.names)}", field=name
                 )
         return self.read(frozenset(names)).select(names)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __str__(self) -> str:
         columns, rows, notes = self._shown()

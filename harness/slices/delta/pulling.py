@@ -107,7 +107,7 @@ def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | None,
     newest = selection.snapshot.id
     readable = next(part for part in table.readable() if newest in part)
     versions = range(max(readable.start, newest - last + 1), newest + 1)
-    selections = {v: selection if v == newest else table.select(v, None, None) for v in versions}
+    selections = {v: selection if v == newest else table.select(v) for v in versions}
     for version, chosen in selections.items():
         configuration = chosen.snapshot.state.metadata.configuration
         name = next((name for name in configuration if name.startswith("delta.redirect")), None)

@@ -88,7 +88,7 @@ def contents_of(table: IcebergTable, selection: IcebergSelection, where: str | N
         newest.append(snapshot)
         snapshot = None if snapshot.parent_id is None else table.metadata.snapshots.get(snapshot.parent_id)
     snapshots = tuple(reversed(newest))
-    selections = {s.id: table.select(s.id, None, None) for s in snapshots[:-1]}
+    selections = {s.id: table.select(s.id) for s in snapshots[:-1]}
     if selection.snapshot is not None:
         selections[selection.snapshot.id] = selection
     plans = {id_: table.plan(chosen, None, where) for id_, chosen in selections.items()}
@@ -127,7 +127,7 @@ def _entries(
                 reader = open_manifest(
                     read(manifest), manifest, specs=metadata.specs, schemas=schemas, limits=storage.limits
                 )
-                chosen = tuple(entry for entry in read_entries(reader) if key_of(entry) in kept)
+                chosen = tuple(entry for entry in read_entries([reader]) if key_of(entry) in kept)
             if chosen:
                 found[manifest.path] = chosen
     return found

@@ -1,8 +1,8 @@
 """The oracle: the book of both formats, a reader in plain Python, slow, and meant to be seen to be right.
 
-The oracle shares nothing with what it judges but the errors. It has no cache, skips no file and reads row by row; every
-rule is cited beside the lines that keep the rule: "iceberg 4.7" and "delta R3" are the numbers of `docs/rules`, and a
-chapter begins with the sections of the specifications that it follows. The order of the chapters:
+The oracle shares only the errors with the readers that it checks. It has no cache, skips no file and reads row by row.
+Every rule is cited beside the lines that keep the rule: "iceberg 4.7" and "delta R3" are the numbers of `docs/rules`,
+and a chapter begins with the sections of the specifications that it follows. The order of the chapters:
 
     types           types, fields and values, and what a file stores
     documents       JSON, bytes and compression       paths           recorded and physical paths, local files

@@ -1,6 +1,6 @@
 """JSON documents, checked as their values are taken, and compressed bytes; no claim of a file is without a bound.
 
-The oracle reads what tests wrote, and judges; so the oracle needs no more than to end, whatever bytes are given.
+The oracle reads what tests wrote, so that it needs no more than to end, whatever bytes it reads.
 """
 
 from __future__ import annotations

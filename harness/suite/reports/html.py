@@ -1,8 +1,8 @@
-"""The HTML report: one file that needs no network and no script, with a matrix feature × engine.
+"""The HTML report of a run: one file that needs no network and no script, with a table of features by engine.
 
-Each cell of the matrix links to the scenarios that have the feature, and each of these to what came of it: what was
-read, the rows that differ, and the command that shows it again. Outcomes are told by signs and words, and by colour
-only besides.
+Each cell of the table links to the scenarios that have the feature, and each scenario to its outcomes: the story and
+the rows that must come, then per engine what was read, the rows that differ, and the command that shows it again. Signs
+and words state an outcome; colors repeat it.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ from harness.suite.reports.text import (
     score_cells,
     tally,
 )
-from harness.suite.results import Case, Check, Outcome, Run, ScenarioInfo, Score
+from harness.suite.results import Case, Check, Outcome, ReadInfo, Run, ScenarioInfo, Score
 
-_STYLES = (("harness.diff.reports", "report.css"), (__package__, "matrix.css"))
+_STYLES = (("harness.diff.reports", "report.css"), (__package__, "run.css"))
+_DEMANDS = {"must": "demanded by the specification", "policy": "harness's policy", "open": "open in the specification"}
 
 
 def to_html(run: Run) -> str:
     """The run as one self-contained HTML document."""
     page = _Page(run, {case.id: number for number, case in enumerate(run.cases, 1)})
     style = "".join(asset(*place) for place in _STYLES)
-    return document("harness: conformance of table readers", page.body(), style=style)
+    return document("harness: who reads what", page.body(), style=style)
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The page; places are told by numbers, because names may hold anything."""
+    """The page. Its places are numbered, because names may hold any text."""
 
     run: Run
     numbers: Mapping[str, int]
@@ -45,11 +46,11 @@ class _Page:
     def body(self) -> Iterator[str]:
         passed = self.run.passed()
         tone, sign = ("equal", "✓") if passed else ("different", "✗")
-        yield from header(tone, sign, "Conformance of table readers", headline(self.run))
+        yield from header(tone, sign, "Who reads what", headline(self.run))
         yield "<main>"
         yield from self._engines()
-        yield from self._matrix()
         yield from self._features()
+        yield from self._scenarios()
         yield from self._cases()
         yield from self._environment()
         yield "</main>"
@@ -78,22 +79,22 @@ class _Page:
             yield f"<p>Not run: <b>{escaped(name)}</b>: {escaped(why)}</p>"
         yield "</section>"
 
-    def _matrix(self) -> Iterator[str]:
-        yield '<section aria-labelledby="matrix"><h2 id="matrix">Features</h2>'
+    def _features(self) -> Iterator[str]:
+        yield '<section aria-labelledby="features"><h2 id="features">Features</h2>'
         yield from _legend(self.run)
         yield '<form class="filter"><label><input type="checkbox" name="troubled"> '
         yield "only features that some engine does not pass</label></form>"
-        yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="matrix"><table class="matrix">'
+        yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="features"><table class="features">'
         heads = "".join(
             f'<th scope="col">{escaped(engine.name)}<span class="in">{escaped(engine.version)}</span></th>'
             for engine in self.run.engines
         )
         yield f'<thead><tr><th scope="col">feature</th>{heads}</tr></thead><tbody>'
         for row, feature in enumerate(self.run.features(), 1):
-            yield from self._matrix_row(row, feature)
+            yield from self._feature_row(row, feature)
         yield "</tbody></table></div></section>"
 
-    def _matrix_row(self, row: int, feature: str) -> Iterator[str]:
+    def _feature_row(self, row: int, feature: str) -> Iterator[str]:
         cells = [self.run.of_feature(feature, engine) for engine in self.run.engines]
         fine = all(case.outcome is Outcome.PASS for cases in cells for case in cases)
         name = f'<th scope="row"><a href="#f{row}">{escaped(feature)}</a></th>'
@@ -110,7 +111,7 @@ class _Page:
             )
         yield "</tr>"
 
-    def _features(self) -> Iterator[str]:
+    def _scenarios(self) -> Iterator[str]:
         yield '<section aria-labelledby="scenarios"><h2 id="scenarios">Scenarios by feature</h2>'
         by_place = {(case.scenario.name, case.engine.name): case for case in self.run.cases}
         for row, feature in enumerate(self.run.features(), 1):
@@ -140,14 +141,21 @@ class _Page:
         return text if _is_quiet(case) else f'<a href="#c{self.numbers[case.id]}">{text}</a>'
 
     def _cases(self) -> Iterator[str]:
-        told = [case for outcome in SIGNS for case in self.run.cases if case.outcome is outcome and not _is_quiet(case)]
-        if not told:
+        ranks = {outcome: rank for rank, outcome in enumerate(SIGNS)}
+        by_scenario: dict[str, list[Case]] = {}
+        for case in sorted(self.run.cases, key=lambda case: ranks[case.outcome]):
+            if not _is_quiet(case):
+                by_scenario.setdefault(case.scenario.name, []).append(case)
+        if not by_scenario:
             return
+        infos = {scenario.name: scenario for scenario in self.run.scenarios}
         yield '<section aria-labelledby="cases"><h2 id="cases">What is not PASS</h2>'
-        for case in told:
-            yield f'<article id="c{self.numbers[case.id]}" class="case {case.outcome.value}">'
-            yield from _case(case)
-            yield "</article>"
+        for name, cases in by_scenario.items():
+            yield from _scenario(infos[name])
+            for case in cases:
+                yield f'<article id="c{self.numbers[case.id]}" class="case {case.outcome.value}">'
+                yield from _case(case)
+                yield "</article>"
         yield "</section>"
 
     def _environment(self) -> Iterator[str]:
@@ -179,14 +187,45 @@ def _legend(run: Run) -> Iterator[str]:
         if counts[outcome]:
             sign = f'<b class="{outcome.value}">{SIGNS[outcome]} {outcome.value}</b>'
             yield f"<li>{sign} {MEANINGS[outcome]}</li>"
-    yield "<li>numbers are scenarios; a cell has the colour of its worst</li></ul>"
+    yield "<li>numbers are scenarios; a cell has the color of its worst outcome</li></ul>"
+
+
+def _scenario(scenario: ScenarioInfo) -> Iterator[str]:
+    """The title of a scenario, and folded its story and the rows that must come."""
+    yield f"<h3><code>{escaped(scenario.name)}</code></h3>"
+    clauses = f" ({escaped(', '.join(scenario.clauses))})" if scenario.clauses else ""
+    yield f"<p>{escaped(scenario.title)}{clauses}</p>"
+    if not (scenario.story or scenario.expected):
+        return
+    yield "<details><summary>The table, and what its reads must give</summary>"
+    if scenario.story:
+        text = "\n".join(map(escaped, scenario.story.splitlines()))
+        yield f'<pre class="scroll" tabindex="0" role="group" aria-label="the scenario">{text}</pre>'
+    for read in scenario.expected:
+        yield from _read(read)
+    yield "</details>"
+
+
+def _read(read: ReadInfo) -> Iterator[str]:
+    """What a read must give."""
+    yield f"<p>Read {read.number}, <code>{escaped(read.read)}</code>, {_DEMANDS[read.demand]}"
+    yield f"{'' if read.why is None else f': {escaped(read.why)}'}</p>"
+    if read.error is not None:
+        yield f"<p>A refusal: harness raises <code>{escaped(read.error)}</code>. Any error is right.</p>"
+    if not read.columns:
+        return
+    heads = "".join(f'<th scope="col">{escaped(name)}</th>' for name in read.columns)
+    label = f"expected rows of read {read.number}"
+    yield f'<div class="scroll" tabindex="0" role="group" aria-label="{label}"><table><thead><tr>{heads}</tr></thead>'
+    rows = ("".join(f"<td>{escaped(value)}</td>" for value in row) for row in read.rows)
+    yield f"<tbody>{''.join(f'<tr>{cells}</tr>' for cells in rows)}</tbody></table></div>"
+    if read.count > len(read.rows):
+        yield f"<p>{len(read.rows):,} of {read.count:,} rows.</p>"
 
 
 def _case(case: Case) -> Iterator[str]:
     sign = f'<b class="{case.outcome.value}">{SIGNS[case.outcome]} {case.outcome.value}</b>'
-    yield f"<h3>{sign} {escaped(case.id)}</h3>"
-    clauses = f" ({escaped(', '.join(case.scenario.clauses))})" if case.scenario.clauses else ""
-    yield f"<p>{escaped(case.scenario.title)}{clauses}</p>"
+    yield f"<h4>{sign} {escaped(case.engine.name)} {escaped(case.engine.version)}</h4>"
     if case.expected is not None:
         place = f"{case.expected.file}, line {case.expected.line}"
         yield f"<p>Listed: {escaped(case.expected.reason)} ({escaped(place)})</p>"

@@ -1,10 +1,10 @@
 """The JSON report: everything that a run found, under keys that stay.
 
 format        1; changes when a key changes its meaning or goes
-kind          "conformance"
+kind          "run"
 summary       the counts in a sentence, for people
 environment   versions, and what else results may depend on
-engines       name, version, asked (by what name it was asked for), counts by outcome, and
+engines       name, version, argument (its name on the command line), counts by outcome, and
               score: reads that are wrong, broken, right, failed, declined,
               and of harness's policies kept, of so many; formats: the same by format
 missing       by name of an engine that could not run, why
@@ -15,8 +15,7 @@ scenarios     name, title, format, clauses, features, file, story (the text of t
               expected: number, read, demand (must, policy or open), why, error, columns, rows (the first), count
 cases         engine, scenario, outcome, command, seconds, listed (reason, file, line) or null, and checks: number,
               read, outcome, policy, message, notes, seconds, difference (see
-              `harness.diff.reports.documents`) or null; against_itself: null, or checks (their number), declined
-              (reads by shape) and violations: shape, name, outcome, message, asked
+              `harness.diff.reports.documents`) or null
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def to_json(run: Run) -> str:
     """The run as one JSON document, see the module's table."""
     document = {
         "format": FORMAT,
-        "kind": "conformance",
+        "kind": "run",
         "summary": headline(run),
         "seconds": round(run.seconds, 3),
         "environment": dict(run.environment),
@@ -54,7 +53,7 @@ def to_json(run: Run) -> str:
             }
             for feature in run.features()
         },
-        "scenarios": [{k: v for k, v in asdict(each).items() if k != "asked"} for each in run.scenarios],
+        "scenarios": [{k: v for k, v in asdict(each).items() if k != "argument"} for each in run.scenarios],
         "cases": [_case(case) for case in run.cases],
     }
     return json_text(document, indent=2) + "\n"
@@ -68,7 +67,7 @@ def _engine(run: Run, engine: EngineInfo) -> dict[str, object]:
     return {
         "name": engine.name,
         "version": engine.version,
-        "asked": engine.asked,
+        "argument": engine.argument,
         "counts": _counts(run.counts(engine)),
         "score": asdict(run.score(engine)),
         "formats": {format_: asdict(run.score(engine, format_)) for format_ in run.formats()},
@@ -84,7 +83,6 @@ def _case(case: Case) -> dict[str, object]:
         "seconds": round(case.seconds, 3),
         "listed": None if case.expected is None else asdict(case.expected),
         "checks": [_check(check) for check in case.checks],
-        "against_itself": None if case.agreement is None else case.agreement.as_dict(),
     }
 
 

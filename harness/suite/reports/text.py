@@ -16,12 +16,11 @@ specification demands.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 
 from harness.diff.reports.documents import annotation, shown_annotations
 from harness.diff.reports.text import to_text as comparison_text
-from harness.diff.result import BatchOutcome
 from harness.errors import counted, visible
 from harness.metadata.model.text_tables import aligned
 from harness.suite.results import Case, Check, Outcome, Run, Score
@@ -76,23 +75,22 @@ def difference_of(check: Check) -> list[str]:
 
 def summary_of(case: Case) -> str:
     """The first thing that is wrong, on one line."""
-    told = [check for check in case.checks if check.outcome is not Outcome.PASS]
-    if told:
-        check = told[0]
-        more = f" (and {counted(len(told) - 1, 'more read')})" if len(told) > 1 else ""
+    checks = [check for check in case.checks if check.outcome is not Outcome.PASS]
+    if checks:
+        check = checks[0]
+        more = f" (and {counted(len(checks) - 1, 'more read')})" if len(checks) > 1 else ""
         return visible(f"{check.message or MEANINGS[check.outcome]}{more}")
     return MEANINGS[case.outcome]
 
 
-_TOLD = (Outcome.FAIL, Outcome.ERROR, Outcome.XPASS)
+_FAULTS = (Outcome.FAIL, Outcome.ERROR, Outcome.XPASS)
 _ALWAYS = (Outcome.PASS, Outcome.FAIL, Outcome.UNSUPPORTED, Outcome.ERROR, Outcome.OPEN)
 
 
 def to_text(run: Run) -> str:
     """The run as lines of text; each ends with a line feed, and holds no other control character."""
-    told = [list(_case(case)) for outcome in _TOLD for case in run.cases if case.outcome is outcome]
-    against = [list(_violations(case)) for case in run.cases]
-    parts = [*told, *against, _unsupported(run), _engines(run), _agreements(run), _remarks(run), [headline(run)]]
+    faults = [list(_case(case)) for outcome in _FAULTS for case in run.cases if case.outcome is outcome]
+    parts = [*faults, _unsupported(run), _engines(run), _remarks(run), [headline(run)]]
     return "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part) + "\n"
 
 
@@ -150,41 +148,7 @@ def _remarks(run: Run) -> list[str]:
     return [visible(line) for line in [*missing, *unused, where] if line]
 
 
-# Readers against themselves.
-
-
-def _violations(case: Case) -> Iterator[str]:
-    """The violations of a reader on a scenario, each with its queries and rows."""
-    for each in () if case.agreement is None else case.agreement.violations:
-        entry = each.entry
-        yield visible(f"AGAINST ITSELF  {case.id}  {each.shape}: {entry.name}: {entry.message}")
-        yield from (f"  {line}" for line in (entry.report or "").splitlines())
-        yield visible(f"  table: {case.command}")
-
-
-def _agreements(run: Run) -> list[str]:
-    """A row for each engine: tables, checks, and by shape the violations, with reads that failed behind a plus."""
-    agreements = run.agreements()
-    if not agreements:
-        return []
-    every = (each for found in agreements.values() for one in found for each in one.violations)
-    shapes = list(dict.fromkeys(each.shape for each in every))
-    lines = [["against itself", "tables", "checks", "violations", *shapes]]
-    for engine, found in agreements.items():
-        counts = Counter((each.shape, each.entry.outcome) for one in found for each in one.violations)
-        cells = [_numbers({outcome: counts[shape, outcome] for outcome in BatchOutcome}) for shape in shapes]
-        totals = {outcome: sum(counts[shape, outcome] for shape in shapes) for outcome in BatchOutcome}
-        numbers = [f"{len(found):,}", f"{sum(one.checks for one in found):,}", _numbers(totals)]
-        lines.append([engine, *numbers, *cells])
-    return list(aligned(lines, [False, *(True for _ in lines[0][1:])]))
-
-
-def _numbers(counts: Mapping[BatchOutcome, int]) -> str:
-    failed = counts[BatchOutcome.FAILED]
-    return f"{counts[BatchOutcome.DIFFERENT]:,}{f' +{failed:,}' if failed else ''}"
-
-
-# The matrix feature × engine as Markdown, for a README or a step's summary.
+# The table of features by engine as Markdown, for a README or a step's summary.
 #
 # A cell says what came of the scenarios with the feature, the worst first: `✗ 3 ! 2 – 4 ? 1 ✓ 2` says that three fail,
 # two end in an error, four are not supported, one is open, and two pass.
@@ -205,9 +169,9 @@ SIGNS = {
 
 
 def to_markdown(run: Run) -> str:
-    """The legend, and the matrix of features and engines."""
+    """Return the legend, and the table of features by engine."""
     names = [_cell(f"{engine.name} {engine.version}") for engine in run.engines]
-    matrix = [
+    features = [
         [f"`{_cell(feature)}`", *(cell_text(run.of_feature(feature, engine)) for engine in run.engines)]
         for feature in run.features()
     ]
@@ -226,7 +190,7 @@ def to_markdown(run: Run) -> str:
         "",
         f"{legend} · {rest}.",
         "",
-        *(f"| {' | '.join(row)} |" for row in [["feature", *names], marks, *matrix, totals, *ends]),
+        *(f"| {' | '.join(row)} |" for row in [["feature", *names], marks, *features, totals, *ends]),
         "",
         _cell(", ".join(f"{name} {value}" for name, value in run.environment.items())),
     ]
@@ -234,7 +198,7 @@ def to_markdown(run: Run) -> str:
 
 
 def cell_text(cases: list[Case] | tuple[Case, ...]) -> str:
-    """A cell of the matrix: each sign with how many scenarios, the worst first; empty for none."""
+    """A cell of the table of features: each sign with how many scenarios, the worst first; empty for none."""
     counts: Counter[str] = Counter(SIGNS[case.outcome] for case in cases)
     return " ".join(f"{sign} {counts[sign]}" for sign in dict.fromkeys(SIGNS.values()) if counts[sign])
 

@@ -19,9 +19,9 @@ from harness.errors import HarnessError, RequestError
 from harness.metadata.model import schema as dt
 from harness.metadata.model.schema import Field, Schema, arrow_field, arrow_type
 from harness.suite.scenarios.model import (
-    Asked,
     Built,
     Expectation,
+    ExpectationKeys,
     ExpectedError,
     History,
     ResolvedExpectation,
@@ -155,7 +155,7 @@ def _resolved(history: History, expectation: Expectation, number: int) -> Resolv
     if expectation.rows is not None:
         fields = columns_of(history, expectation, at)
         expected = expected_table(fields, expanded(expectation.rows, "rows"), history.labels)
-    kept = {key.name: getattr(expectation, key.name) for key in dataclasses.fields(Asked)}
+    kept = {key.name: getattr(expectation, key.name) for key in dataclasses.fields(ExpectationKeys)}
     opening = history.opening(expectation.catalog)
     return ResolvedExpectation(number=number, at=at, expected=expected, opening=opening, **kept)
 

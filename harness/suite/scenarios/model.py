@@ -43,14 +43,16 @@ class ExpectedError:
     cause: str | None = None
 
 
-def _key(meaning: str, take: Callable[[Arguments, str], object], *, default: object = None, asked: bool = False) -> Any:
-    """A key of `expect`: a field of `Asked` or `Expectation`, and no line elsewhere.
+def _key(
+    meaning: str, take: Callable[[Arguments, str], object], *, default: object = None, in_plan: bool = False
+) -> Any:
+    """A key of `expect`: a field of `ExpectationKeys` or `Expectation`, and no line elsewhere.
 
-    meaning: words of fixtures/README.md. take: the value out of a mapping, by the key's name. asked: whether it is an
+    meaning: words of fixtures/README.md. take: the value out of a mapping, by the key's name. in_plan: whether it is an
     argument of `Snapshot.plan`. Then every read gets it and reports name it; a reader that has no such argument is not
     asked.
     """
-    return field(default=default, metadata={"meaning": meaning, "take": take, "asked": asked})
+    return field(default=default, metadata={"meaning": meaning, "take": take, "in_plan": in_plan})
 
 
 def _text(given: Arguments, name: str) -> str | None:
@@ -92,15 +94,15 @@ def _selector(given: Arguments, name: str) -> Selector:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The keys of `expect` that a read, or its judge, takes as they stand."""
+class ExpectationKeys:
+    """The keys of `expect` that reads and scores use unchanged."""
 
     columns: tuple[str, ...] | None = _key(
         "names in the order wanted, metadata columns such as `_pos` and `_row_id` too. Left out: all",
         _texts,
-        asked=True,
+        in_plan=True,
     )
-    where: str | None = _key("a boolean expression of SQL, as DuckDB has it", _text, asked=True)
+    where: str | None = _key("a boolean expression of SQL, as DuckDB has it", _text, in_plan=True)
     open: str | None = _key(
         "why the specification leaves this open; what harness decided stands beside it, and others may differ", _text
     )
@@ -113,14 +115,14 @@ class Asked:
         """The force of what is expected: a demand of the specification, or harness's policy."""
         return "must" if self.policy is None else "policy"
 
-    def asked(self) -> dict[str, Any]:
+    def plan_arguments(self) -> dict[str, Any]:
         """The arguments of `Snapshot.plan` that the scenario gives."""
-        given = {f.name: getattr(self, f.name) for f in fields(Asked) if f.metadata["asked"]}
+        given = {f.name: getattr(self, f.name) for f in fields(ExpectationKeys) if f.metadata["in_plan"]}
         return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation(Asked):
+class Expectation(ExpectationKeys):
     """A read and what it must give, as a scenario says it; either `rows` or `error`, unless `open`."""
 
     at: Selector = _key("a moment, see below. Left out: now", _selector, default=Selector())  # noqa: RUF009  # a field
@@ -170,7 +172,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSelector:
-    """A selector with labels replaced by ids; at most one is not None. The names are those of `Table.snapshot`.
+    """A selector with labels replaced by ids; at most one is not None.
 
     changes: the first and last version of a read of changes, see `Table.changes`.
     """
@@ -181,15 +183,23 @@ class ResolvedSelector:
     ref: str | None = None
     changes: tuple[int, int] | None = None
 
-    def arguments(self) -> dict[str, Any]:
-        """Keyword arguments for `harness.Table.snapshot`; none for changes, which are no snapshot."""
-        names = {"snapshot_id": "snapshot_id", "version": "version", "timestamp_ms": "timestamp", "ref": "ref"}
-        given = {name: getattr(self, own) for own, name in names.items()}
+    def arguments(self) -> dict[str, int | str]:
+        """Return the selector by its name; nothing for the current snapshot and for changes."""
+        given = {name: getattr(self, name) for name in ("snapshot_id", "version", "timestamp_ms", "ref")}
         return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def moment(self) -> int | str | None:
+        """The argument of `harness.Table.snapshot`; None for the current snapshot, and for changes."""
+        if self.timestamp_ms is not None:
+            return f"timestamp={self.timestamp_ms}"
+        if self.ref is not None:
+            return f"ref={self.ref}"
+        return self.version if self.snapshot_id is None else self.snapshot_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedExpectation(Asked):
+class ResolvedExpectation(ExpectationKeys):
     """An expectation of a table that is built.
 
     number: its place in the scenario, from 1. expected: the rows in the exact types of the read, or the error; None:

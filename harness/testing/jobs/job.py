@@ -19,6 +19,8 @@ from harness.engines.spark.compiled import add_to_driver, load_classes
 from harness.engines.spark.gateway import has_gateway
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Catalog
+from harness.metadata.catalogs.resolving import open_catalog
+from harness.metadata.catalogs.warehouse import open_warehouse
 from harness.testing.jobs.bridge import BRIDGE
 from harness.testing.jobs.tables import DEFAULT_CATALOG, PATH_CATALOGS, SESSION_CATALOG, JobTables, Write, since_whole
 
@@ -116,6 +118,33 @@ class SparkJob:
     _inner: SparkSession = field(repr=False)
     _before: tuple[SparkSession | None, JavaObject | None] = field(default=(None, None), repr=False)
 
+    @staticmethod
+    def on(
+        spark: SparkSession,
+        *,
+        warehouse: str | None = None,
+        catalog: Catalog | str | None = None,
+        tables: Mapping[str, object] | None = None,
+    ) -> SparkJob:
+        """Let jobs on a session of yours read lake tables by names and paths, as harness plans them.
+
+        Written rows go to a scratch directory. Names of a real Iceberg or Delta jar stay its own. `missing` names the
+        forms that only a session of harness's own can have, `harness.spark_session(tables=…)`.
+
+        Args:
+            spark: A classic session, or one of Spark Connect whose server runs in this process
+                (`SparkSession.builder.remote("local")`).
+            warehouse, catalog, tables: As for `harness.spark_session`.
+
+        Raises:
+            RequestError: It is no session, or one of a server elsewhere; a catalog of that name is configured already.
+            HarnessError: The warehouse or the catalog cannot be opened.
+        """
+        if not all(hasattr(spark, part) for part in ("read", "conf", "sql")):
+            raise RequestError(f"Cannot use an object of type {type(spark).__name__}: expected a SparkSession")
+        inner = spark if has_gateway(spark) else _server_session(spark)
+        return _job(spark, inner, load(inner), tables, catalog_of(warehouse, catalog), own=False)
+
     def written(self, table: str) -> pa.Table:
         """The rows that the job wrote to a table, without rows that it overwrote; row order is open.
 
@@ -137,7 +166,7 @@ class SparkJob:
         return self._tables.written(table)
 
     def add(self, tables: Mapping[str, object]) -> None:
-        """Give further tables their names, as `tables` of `harness.register`.
+        """Give further tables their names, as `tables` of `harness.spark_session`.
 
         Raises RequestError: a catalog of that name is configured already.
         """
@@ -182,12 +211,13 @@ def open_job(root: SparkSession, *, tables: Mapping[str, object] | None, catalog
     return job
 
 
-def register_job(spark: SparkSession, *, tables: Mapping[str, object] | None, catalog: Catalog | None) -> SparkJob:
-    """A session of the user's; see `harness.register`."""
-    if not all(hasattr(spark, part) for part in ("read", "conf", "sql")):
-        raise RequestError(f"Cannot use an object of type {type(spark).__name__}: expected a SparkSession")
-    inner = spark if has_gateway(spark) else _server_session(spark)
-    return _job(spark, inner, load(inner), tables, catalog, own=False)
+def catalog_of(warehouse: str | None, catalog: Catalog | str | None) -> Catalog | None:
+    """Return the catalog of a job's tables. Raises RequestError: both are given; HarnessError: as `open_catalog`."""
+    if warehouse is not None and catalog is not None:
+        raise RequestError("Cannot use warehouse= and catalog= at once: give one", options=("warehouse", "catalog"))
+    if warehouse is not None:
+        return open_warehouse(warehouse)
+    return None if catalog is None else open_catalog(catalog)
 
 
 def _job(

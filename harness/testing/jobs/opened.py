@@ -121,14 +121,7 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
                 options=(key,),
             )
     if any(given.get(key, "false").lower() == "true" for key in _FEED):
-        first, last = given.get("startingversion"), given.get("endingversion")
-        since, until = given.get("startingtimestamp"), given.get("endingtimestamp")
-        return table.changes(
-            None if first is None else _number("startingVersion", first),
-            None if last is None else _number("endingVersion", last),
-            from_timestamp=None if since is None else _at_zone(since, zone),
-            to_timestamp=None if until is None else _at_zone(until, zone),
-        )
+        return table.changes(_bound("starting", given, zone), _bound("ending", given, zone))
     points = [key for key in _POINTS if key in given]
     if len(points) > 1:
         raise RequestError(f"Cannot read at several points: {', '.join(points)}; give one", options=tuple(points))
@@ -140,18 +133,30 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
     if key == _VERSION:
         return at_version(table, value)
     if key == _TIMESTAMP:
-        return table.snapshot(timestamp=_at_zone(value, zone))
+        return table.snapshot(_at_zone(value, zone))
     if key in _REFS:
-        return table.snapshot(ref=value)
-    return table.snapshot(_number(key, value)) if key == _ID else table.snapshot(timestamp=_number(key, value))
+        return table.snapshot(f"ref={value}")
+    number = _number(key, value)
+    return table.snapshot(number if key == _ID else f"timestamp={number}")
+
+
+def _bound(side: str, given: Mapping[str, str], zone: str) -> int | datetime | None:
+    """Return the version or time at which a range of changes begins or ends; None if no option names it."""
+    version, time = given.get(f"{side}version"), given.get(f"{side}timestamp")
+    if version is None:
+        return None if time is None else _at_zone(time, zone)
+    if time is not None:
+        both = (f"{side}Version", f"{side}Timestamp")
+        raise RequestError(f"Cannot read changes by {both[0]} and {both[1]} at once: give one", options=both)
+    return _number(f"{side}Version", version)
 
 
 def at_version(table: Table, version: str) -> Snapshot:
     """`VERSION AS OF`: a version of a Delta table; a snapshot's id, a branch or a tag of an Iceberg table."""
     if table.format == "delta":
-        return table.snapshot(version=_number("versionAsOf", version))
+        return table.snapshot(_number("versionAsOf", version))
     if version in table.refs():
-        return table.snapshot(ref=version)
+        return table.snapshot(f"ref={version}")
     return table.snapshot(_number("VERSION AS OF", version))
 
 

@@ -14,14 +14,10 @@ from harness.engines.registry import find_engine
 from harness.engines.spark import session as engine
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Catalog
-from harness.metadata.catalogs.resolving import open_catalog
-from harness.metadata.catalogs.warehouse import open_warehouse
 from harness.metadata.model.arguments import checked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from harness.testing.jobs.job import SparkJob
 
 
 @checked
@@ -46,7 +42,7 @@ def spark_session(
     and views of its own, and it becomes the one that `SparkSession.builder.getOrCreate()` gives. Iceberg and Delta
     tables are read there as harness plans them, with no jar of theirs, in the words of a job: `spark.table`,
     `format("iceberg")`, `VERSION AS OF`, `DESCRIBE HISTORY`. Written rows go to a scratch directory, and no
-    source is ever changed: see `harness.register`, and `docs/how-to/test-a-spark-job.md`.
+    source is ever changed: see `harness.testing.SparkJob`, and `docs/how-to/test-a-spark-job.md`.
 
     Args:
         master: of a new JVM. config: settings of a new JVM, over those chosen here; options of the JVM are added.
@@ -75,44 +71,9 @@ def spark_session(
     root = engine.spark_session(app_name, master=master, config=config, packages=packages)
     if not has_tables:
         return root
-    from harness.testing.jobs.job import open_job
+    from harness.testing.jobs.job import catalog_of, open_job
 
-    return open_job(root, tables=tables, catalog=_catalog(warehouse, catalog)).spark
-
-
-def register(
-    spark: SparkSession,
-    *,
-    warehouse: str | None = None,
-    catalog: Catalog | str | None = None,
-    tables: Mapping[str, object] | None = None,
-) -> SparkJob:
-    """Lets jobs on a session of yours read lake tables by names and paths, as harness plans them.
-
-    Written rows go to a scratch directory. Names of a real Iceberg or Delta jar stay its own. The result
-    tells the forms that only a session of harness's own can have, `harness.spark_session(tables=…)`.
-
-    Args:
-        spark: a classic session, or one of Spark Connect whose server runs in this process
-            (`SparkSession.builder.remote("local")`).
-        warehouse, catalog, tables: as for `spark_session`.
-
-    Raises:
-        RequestError: it is no session, or one of a server elsewhere; a catalog of that name is configured already.
-        HarnessError: the warehouse or the catalog cannot be opened.
-    """
-    find_engine("spark")
-    from harness.testing.jobs.job import register_job
-
-    return register_job(spark, tables=tables, catalog=_catalog(warehouse, catalog))
-
-
-def _catalog(warehouse: str | None, catalog: Catalog | str | None) -> Catalog | None:
-    if warehouse is not None and catalog is not None:
-        raise RequestError("Cannot use warehouse= and catalog= at once: give one", options=("warehouse", "catalog"))
-    if warehouse is not None:
-        return open_warehouse(warehouse)
-    return None if catalog is None else open_catalog(catalog)
+    return open_job(root, tables=tables, catalog=catalog_of(warehouse, catalog)).spark
 
 
 _PINNED = Path(__file__).parents[2] / "suite/jars.json"

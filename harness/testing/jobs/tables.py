@@ -139,8 +139,8 @@ _TIMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 def partitioned_by(table: Table) -> tuple[str, ...]:
     """`region`, `days(ts)`, `bucket(4, id)`, by the current spec; empty where it is not partitioned."""
     if table.format == "delta":
-        return tuple(f.name for f in table.source.latest.columns.partition_columns)  # type: ignore[union-attr]
-    metadata = table.source.metadata  # type: ignore[union-attr]
+        return tuple(f.name for f in table._source.latest.columns.partition_columns)  # type: ignore[union-attr]
+    metadata = table._source.metadata  # type: ignore[union-attr]
     names = {f.id: f.name for f in table.schema.fields}
     said = []
     for f in metadata.specs[metadata.default_spec_id].fields:
@@ -220,7 +220,7 @@ class JobTables:
         if key[0] in PATH_CATALOGS and len(key) == 2 and _is_path(key[1]):
             return path_key(key[1])
         source = self._source(key)
-        return key if source is None else path_key(source.source.location)
+        return key if source is None else path_key(source._source.location)
 
     def load_path(self, table_format: str, options: Mapping[str, str]) -> JobTable:
         """The table that `spark.read.format(table_format).options(…).load(…)` reads.
@@ -341,7 +341,7 @@ class JobTables:
         self, name: str, source: Table | Snapshot, metadata: str | None, options: Mapping[str, str]
     ) -> JobTable:
         """A source at a point; or a metadata table of it."""
-        table = source if isinstance(source, Table) else Table(source.source)
+        table = source if isinstance(source, Table) else Table(source._source)
         target = self.targets.get(path_key(table.location))
         if target is not None and metadata is not None:
             raise _written_to(name)
@@ -353,14 +353,14 @@ class JobTables:
             return frame_rows(name, point.to_spark().schema, point.to_spark)
         if metadata is not None:
             if not metadata.startswith(DESCRIBE):
-                return _arrow_rows(name, point.metadata(metadata))
+                return _arrow_rows(name, point.metadata(metadata).to_arrow())
             statement = metadata.removeprefix(DESCRIBE)
             if table.format != "delta":
                 raise RequestError(
                     f"Cannot DESCRIBE {statement.upper()} {name.rpartition('.')[0]}: it is an Iceberg table; read its "
                     "metadata tables, such as history and snapshots"
                 )
-            return _arrow_rows(name, _detail(table) if statement == "detail" else point.metadata("history"))
+            return _arrow_rows(name, _detail(table) if statement == "detail" else point.metadata("history").to_arrow())
         return self._rows(name, table, point)
 
     def _rows(self, name: str, table: Table, snapshot: Snapshot) -> JobTable:
@@ -369,7 +369,7 @@ class JobTables:
     def _point(self, table: Table, source: Table | Snapshot, options: Mapping[str, str]) -> Snapshot | Changes:
         given = {name.lower(): value for name, value in options.items()}
         if _TIMESTAMP in given:
-            return table.snapshot(timestamp=int(given[_TIMESTAMP]))
+            return table.snapshot(f"timestamp={int(given[_TIMESTAMP])}")
         if set(given) == {"versionasof"}:
             return at_version(table, given["versionasof"])
         found = read_point(table, options, self.zone)

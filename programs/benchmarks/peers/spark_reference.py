@@ -22,7 +22,7 @@ _SETTINGS = {
 
 
 class Reference:
-    """The tasks of a format, `iceberg` or `delta`, at the versions that the conformance suite pins."""
+    """The tasks of a format, `iceberg` or `delta`, at the versions that the suite pins."""
 
     def __init__(self, format: str) -> None:
         self._format = format

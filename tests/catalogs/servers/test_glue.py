@@ -66,7 +66,7 @@ def test_tables_of_both_formats_are_found_in_s3(prod, capfd, tmp_path):
     assert ids(harness.open_table(f"prod.{prod}.orders")) == [1, 3]
     events = harness.open_table(f"prod.{prod}.events")
     assert (events.format, ids(events)) == ("delta", [7, 8])
-    assert events.snapshot(version=0).to_arrow().num_rows == 1
+    assert events.snapshot(0).to_arrow().num_rows == 1
     assert main(["sql", "--catalog", "prod", f"SELECT sum(id) AS n FROM {prod}.events", "--format", "csv"]) == 0
     assert capfd.readouterr().out == "n\n15\n"
     assert list(Path(tmp_path).iterdir()) == []

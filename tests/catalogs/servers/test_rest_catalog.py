@@ -119,7 +119,7 @@ def test_credentials_that_are_vended_reach_the_store_and_are_renewed(tmp_path, c
         assert located.expires_ms is not None
         assert renewal is not None
         table = harness.open_table("prod.sales.orders")
-        storage = table.source.storage  # type: ignore[attr-defined]
+        storage = table._source.storage  # type: ignore[attr-defined]
         threading.Event().wait(max(0, located.expires_ms / 1000 - __import__("time").time()))
         assert sorted(table.snapshot().to_arrow()["id"].to_pylist()) == [1, 2, 3]
         assert storage.renewal.generation >= 1

@@ -7,6 +7,7 @@ import pytest
 
 import harness
 from harness.cli import main
+from harness.testing import SparkJob
 
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-external -- catalogs")
 pytestmark = pytest.mark.external
@@ -127,6 +128,6 @@ def test_a_job_says_names_of_the_catalog(harness_spark):
     assert spark.sql("SELECT count(*) AS n FROM prod.sales.orders.snapshots").first().n == 3
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.table("prod.sales.order").count()
-    registered = harness.register(harness_spark, catalog="prod")
+    registered = SparkJob.on(harness_spark, catalog="prod")
     assert harness_spark.table("prod.sales.orders").count() == 4
     registered.close()

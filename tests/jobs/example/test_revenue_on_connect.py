@@ -6,7 +6,7 @@ import pytest
 from revenue import job
 from test_revenue import MONDAY, ORDERS, REGIONS, TUESDAY
 
-import harness
+from harness.testing import SparkJob
 from harness.testing.literals import literal
 
 pytestmark = pytest.mark.external
@@ -22,7 +22,7 @@ def spark():
 
 def test_revenue_is_summed_by_day_and_region(spark, lake_table, assert_same_rows, tmp_path):
     regions = literal(REGIONS, format="delta", deletes=[1]).make(tmp_path / "regions")
-    registered = harness.register(spark, tables={"prod.db.orders": lake_table(ORDERS)})
+    registered = SparkJob.on(spark, tables={"prod.db.orders": lake_table(ORDERS)})
     spark.conf.set("revenue.regions", regions)
     spark.conf.set("revenue.new_orders", str(tmp_path / "new"))
     job.main("2024-01-01")

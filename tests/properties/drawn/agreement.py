@@ -157,7 +157,7 @@ def _result(history: History, shape: Shape, engine: str) -> Any:
     query = text(shape, lambda at: _table(history, at))
     match shape, engine:
         case Bound(read), "spark":
-            return _bound_on_spark(table.snapshot(**history.resolve(read.at).arguments()), shape)
+            return _bound_on_spark(table.snapshot(history.resolve(read.at).moment), shape)
         case _, "spark":
             return _exact(harness.sql(query, {"t": table}, engine="spark"))
         case Bound(), _:
@@ -171,7 +171,7 @@ def read_by(history: History, read: Read, engine: str) -> pa.Table:
     at = history.resolve(read.at)
     where = None if read.where is None else sql(read.where)
     if engine != "oracle":
-        snapshot = open_table(address_of(history)).snapshot(**at.arguments())
+        snapshot = open_table(address_of(history)).snapshot(at.moment)
         return snapshot.to_arrow(columns=read.columns, where=where, engine=engine)
     chosen = {"snapshot_id": at.snapshot_id, "version": at.version, "timestamp_ms": at.timestamp_ms, "ref": at.ref}
     point: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}

@@ -102,7 +102,7 @@ class Reading:
             try:
                 if table is None or table[0] != read.address:
                     table = read.address, open_table(read.address)
-                snapshot = table[1].snapshot(**read.at.arguments())
+                snapshot = table[1].snapshot(read.at.moment)
                 if read.counted:
                     found += self._counted(read, sql("SELECT count(*) FROM t", {"t": snapshot}).fetchall())
                     continue

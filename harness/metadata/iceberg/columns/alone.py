@@ -1,4 +1,4 @@
-"""A walk over the entries of one manifest, one after the other, for what the walk in step leaves: few entries, or odd.
+"""A walk over the entries of manifests, one after the other, for what the walk in step leaves: few entries, or odd.
 
 It notes the same places. Values of an unusual form are written again in the usual one, behind the block's own bytes:
 an array of one block, a map of items of two plain fields, a text for an enum. A map of a form that cannot be known, or
@@ -35,12 +35,19 @@ from harness.metadata.iceberg.manifests import ManifestReader
 from harness.storage.records import dataclass
 
 
-def walks_alone(reader: ManifestReader, slots: tuple[Slot, ...], blocks: Iterable[tuple[int, bytes]]) -> Iterator[Walk]:
-    """Walk over the entries of blocks of a manifest, one block after the other.
+def walks_alone(
+    reader: ManifestReader, slots: tuple[Slot, ...], groups: Iterable[Iterable[tuple[int, bytes]]]
+) -> Iterator[Walk]:
+    """Walk over the entries of blocks, one block after the other, and return a walk for each group of blocks.
+
+    Args:
+        reader: The reader of the manifest that has the blocks, or of the first of several that are alike.
+        slots: The slots to note.
+        groups: Groups of blocks, each block with the number of its entries.
 
     Raises:
-        CorruptFileError: It is damaged or cut, or a slot has another type than it must have.
-        LimitError: It asks for more than the limits allow.
+        CorruptFileError: A block is damaged or cut, or a slot has another type than it must have.
+        LimitError: A block asks for more than the limits allow.
     """
     container = reader.container
     notes, tally = _Notes(), Tally(container.limits, container.file)
@@ -56,24 +63,34 @@ def walks_alone(reader: ManifestReader, slots: tuple[Slot, ...], blocks: Iterabl
             places.append(NOWHERE)
         return step(data, position)
 
-    for count, block in blocks:
-        notes.begin(len(block))
-        try:
-            container.read_block(read, count, block)
-        except DAMAGE as error:
-            raise decode_error(error, file=container.file) from error
-        yield notes.walk(block, count)
+    for group in groups:
+        notes.clear()
+        for count, block in group:
+            notes.begin(block, count)
+            try:
+                container.read_block(read, count, block)
+            except DAMAGE as error:
+                raise decode_error(error, file=container.file) from error
+            notes.end()
+        yield notes.walk()
 
 
 @dataclass(slots=True)
 class _Notes:
-    """The places in a block, one for each entry so far.
+    """The places in a group of blocks, one for each entry so far.
 
+    data: The blocks before this one, each with the bytes that follow it.
+    base: Bytes of `data`.
+    entries: Entries of `data` and of this block.
+    block, count: This block, from whose begin steps note places, and its entries.
     written: The bytes that follow the block.
-    size: Bytes of the block.
     """
 
-    size: int = 0
+    data: list[bytes] = field(default_factory=list)
+    base: int = 0
+    entries: int = 0
+    block: bytes = b""
+    count: int = 0
     written: bytearray = field(default_factory=bytearray)
     starts: dict[str, list[int]] = field(default_factory=dict)
     ends: dict[str, list[int]] = field(default_factory=dict)
@@ -83,19 +100,33 @@ class _Notes:
     def lists(self) -> list[list[int]]:
         return [*self.starts.values(), *self.ends.values(), *self.counts.values(), *self.pairs.values()]
 
-    def begin(self, size: int) -> None:
-        self.size, self.written = size, bytearray()
+    def clear(self) -> None:
+        self.data.clear()
+        self.base = self.entries = 0
         for places in self.lists():
             places.clear()
 
+    def begin(self, block: bytes, count: int) -> None:
+        self.block, self.count, self.written = block, count, bytearray()
+        self.entries += count
+
+    def end(self) -> None:
+        """Count the places of this block from the begin of the group."""
+        if self.base:
+            first = self.entries - self.count
+            for places in (*self.starts.values(), *self.ends.values(), *self.pairs.values()):
+                places[first:] = [NOWHERE if at == NOWHERE else at + self.base for at in places[first:]]
+        self.data += (self.block, bytes(self.written))
+        self.base += len(self.block) + len(self.written)
+
     def write(self, data: bytes) -> tuple[int, int]:
         """Put bytes behind the block, and return where they begin and end."""
-        start = self.size + len(self.written)
+        start = len(self.block) + len(self.written)
         self.written += data
         return start, start + len(data)
 
-    def walk(self, block: bytes, count: int) -> Walk:
-        found = Walk(Varints.of([block, bytes(self.written)]), count)
+    def walk(self) -> Walk:
+        found = Walk(Varints.of(self.data), self.entries)
         for noted, places in ((found.starts, self.starts), (found.ends, self.ends), (found.counts, self.counts)):
             noted.update({slot: np.array(values, dtype=np.int64) for slot, values in places.items()})
         for key, values in self.pairs.items():
@@ -119,7 +150,8 @@ def _step(node: Node, slot: Slot | None, notes: _Notes, tally: Tally) -> Read:
     if slot is None or node.kind == "null":
         return skip_of(node, tally)
     if node.kind == "union":
-        return union_step([_step(branch, slot, notes, tally) for branch in node.children])
+        branches = [None if child.kind == "null" else _step(child, slot, notes, tally) for child in node.children]
+        return union_step(branches)
     if slot.fields:
         return _record(node, slot.fields, notes, tally)
     starts = notes.starts.setdefault(slot.name, [])

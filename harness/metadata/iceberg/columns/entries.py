@@ -110,7 +110,7 @@ def walked(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> tuple[Walk, Sequ
     container = batch[0].reader.container
     if batch[0].data is None or container.limits.items < MOST_ITEMS:
         return None
-    is_guessed = sum(sum(blocks.counts) for blocks in batch) >= _FEWEST
+    is_guessed = sum(sum(blocks.counts) for blocks in batch) >= FEWEST_GUESSED
     chosen = worth_it(batch)
     steps = entry_steps(container.schema, slots) if is_guessed or chosen else None
     if steps is None:
@@ -142,7 +142,7 @@ def worth_it(batch: Sequence[Blocks]) -> frozenset[int]:
     return frozenset(blocks_.number for blocks_ in ordered[:chosen])
 
 
-_FEWEST = 100
+FEWEST_GUESSED = 100
 """For fewer entries a guess costs more than it saves."""
 _SAMPLES = 64
 _SHORTEST = 4

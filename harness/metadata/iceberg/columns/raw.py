@@ -213,12 +213,13 @@ def raw_of(found: Walk, places: Places, extent: Extent, reader: ManifestReader) 
     paths = _texts(found, "file_path", places)
     if paths.null_count:
         raise corrupt("file_path", "an entry has no file path", "2.7")
-    _check(found, places, paths, reader)
+    content, stated = _taken(numbers(found, "content"), places)  # 0 where none is stated
+    _check(found, places, content, stated, paths, reader)
     record_count, counted = _taken(numbers(found, "record_count"), places)
     columns = {
         "status": from_numpy(status[places].astype(np.int8)),
         "sequence_number": _optional(found, "sequence_number", places),
-        "format": _formats(found, places, paths),
+        "format": _formats(found, places, content, paths),
         "partition": byte_strings(found, "partition", places).dictionary_encode(),
         "record_count": from_numpy(record_count, missing=~(counted & (record_count >= 0))),
         "size": _optional(found, "file_size_in_bytes", places),
@@ -295,16 +296,15 @@ def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Pla
     return counts(maps, "", keys, np.arange(len(encoded)))
 
 
-def _check(found: Walk, places: Places, paths: pa.Array, reader: ManifestReader) -> None:
-    """Only files of the manifest's kind (iceberg 2.20), and none that is encrypted (2.19)."""
-    content, stated = _taken(numbers(found, "content"), places)
+def _check(found: Walk, places: Places, content: Places, stated: Mask, paths: pa.Array, reader: ManifestReader) -> None:
+    """Raise an error for a file of another kind than the manifest's (iceberg 2.20), or an encrypted one (2.19)."""
     is_deletes = reader.manifest.is_deletes
 
     def first(wrong: Mask) -> tuple[Any, Any]:
         place = int(np.argmax(wrong))
         return paths[place].as_py(), int(content[place]) if stated[place] else None
 
-    wrong = stated & ~np.isin(content, _CONTENTS)
+    wrong = (content < 0) | (content > max(Content))
     if wrong.any():
         path, number = first(wrong)
         raise corrupt("content", f"{path} has content {number}, expected 0, 1 or 2", "2.7")
@@ -325,14 +325,11 @@ def _check(found: Walk, places: Places, paths: pa.Array, reader: ManifestReader)
 def live_entries(found: Walk) -> Places:
     """The entries that are not deleted. Raises CorruptFileError for a status that there is not."""
     status, stated = numbers(found, "status")
-    wrong = ~stated | ~np.isin(status, _STATUSES)
+    wrong = ~stated | (status < 0) | (status > max(Status))
     if wrong.any():
         place = int(np.argmax(wrong))
         raise corrupt("status", f"got {int(status[place]) if stated[place] else None}, expected 0, 1 or 2", "2.6")
     return np.flatnonzero(status != Status.DELETED)
-
-
-_CONTENTS, _STATUSES = (tuple(int(member) for member in members) for members in (Content, Status))
 
 
 def _taken(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
@@ -353,7 +350,7 @@ def _texts(found: Walk, slot: str, places: Places) -> pa.Array:
         raise decode_error(FieldError(("data_file", slot), "text is not UTF-8")) from error
 
 
-def _formats(found: Walk, places: Places, paths: pa.Array) -> pa.Array:
+def _formats(found: Walk, places: Places, content: Places, paths: pa.Array) -> pa.Array:
     encoded = byte_strings(found, "file_format", places).dictionary_encode()
     if encoded.null_count:
         path = paths[int(np.argmax(to_numpy(encoded.is_null())))].as_py()
@@ -363,7 +360,6 @@ def _formats(found: Walk, places: Places, paths: pa.Array) -> pa.Array:
     except UnicodeDecodeError as error:
         raise decode_error(FieldError(("data_file", "file_format"), reason(error))) from error
     formats = pc.take(array_of(lower, pa.string()), encoded.indices)
-    content, _ = _taken(numbers(found, "content"), places)
     allowed = np.array([text in FILE_FORMATS for text in lower], dtype=np.bool_)[to_numpy(encoded.indices)]
     if "puffin" in lower:
         allowed &= (content == Content.POSITION_DELETES) | ~to_numpy(
@@ -386,7 +382,7 @@ def _formats(found: Walk, places: Places, paths: pa.Array) -> pa.Array:
 
 
 _HEADER = b"header"
-_FEW = 200
+FEWEST_KEPT = 200
 _NOTHING = pa.table({})
 _COUNTS = {name: pa.schema([pa.field(name, pa.binary())]) for name in COUNTS}
 
@@ -428,7 +424,7 @@ class KeptManifests:
         A small one is decoded in less time than it takes to keep it, but a store is asked for it once less.
         """
         physical, _ = self.version(recorded)
-        key = None if len(raw) < _FEW and is_local(physical) else self._key(recorded)
+        key = None if len(raw) < FEWEST_KEPT and is_local(physical) else self._key(recorded)
         if key is None:
             return
         facts = raw.table.select(FACTS.names)

@@ -147,7 +147,10 @@ def _of_parts(values: Sequence[int], owner: Places, name: str, *, bits: int = 64
 
 
 def _numbers(raw: Raw, name: str) -> tuple[Places, Mask]:
+    """Return the numbers of a column, 0 for null, and where there is one."""
     column = raw.table.column(name)
+    if not column.null_count:
+        return to_numpy(column), np.ones(len(column), dtype=np.bool_)
     return to_numpy(pc.fill_null(column, scalar_of(0, pa.int64()))), to_numpy(column.is_valid())
 
 
@@ -323,24 +326,37 @@ def read_files(readers: Sequence[ManifestReader], extent: Extent) -> DataFiles:
     return _named(found, [reader.manifest for reader in readers], extent).files
 
 
-def read_entries(reader: ManifestReader, *, live_only: bool = True) -> list[ManifestEntry]:
-    """The entries of a manifest as objects, in file order, after inheritance, with all their statistics.
+def read_entries(readers: Iterable[ManifestReader], *, live_only: bool = True) -> list[ManifestEntry]:
+    """Return the entries of manifests as objects, in order, after inheritance, with all their statistics.
 
-    Files of one partition share one `partition` mapping. Raises as `read_data_files`.
+    Files of one manifest and one partition share one `partition` mapping. Raises as `read_data_files`.
 
     Args:
-        reader: The manifest.
+        readers: The manifests.
         live_only: Leave out entries of status deleted.
     """
     extent = Extent(has_more=True, has_maps=True, live_only=live_only)
-    files = read_files([reader], extent)
-    with _naming(reader.manifest):
-        try:
-            decoders = {slot.name: map_decoder(reader, slot) for slot in (*_STATISTICS, _SIZES)}
-            rows = files.table.to_pylist()
-            return [files.entry(row, {name: decode(row[name]) for name, decode in decoders.items()}) for row in rows]
-        except DAMAGE as error:
-            raise decode_error(error) from error
+    return [entry for batch in batches(enumerate(readers)) for entry in _entries(batch, extent)]
+
+
+def _entries(batch: Sequence[Blocks], extent: Extent) -> list[ManifestEntry]:
+    """Return the entries of manifests that are alike."""
+    batch = [replace(blocks, number=place) for place, blocks in enumerate(batch)]
+    reader = batch[0].reader
+    files = _named(_decoded(batch, extent, None, None), [blocks.reader.manifest for blocks in batch], extent).files
+    try:
+        with _naming(reader.manifest):
+            try:
+                decoders = {slot.name: map_decoder(reader, slot) for slot in (*_STATISTICS, _SIZES)}
+                rows = files.table.to_pylist()
+                maps = [{name: decode(row[name]) for name, decode in decoders.items()} for row in rows]
+                return [files.entry(row, statistics) for row, statistics in zip(rows, maps, strict=True)]
+            except DAMAGE as error:
+                raise decode_error(error) from error
+    except HarnessError:
+        if len(batch) == 1:
+            raise
+        return [entry for blocks in batch for entry in _entries([blocks], extent)]  # the error names its manifest
 
 
 def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent) -> FilteredFiles:
@@ -384,11 +400,15 @@ class _Known:
         self.rows = 0
 
 
-def _alone(blocks: Blocks, slots: tuple[Slot, ...]) -> Iterator[Walk]:
-    """The walks over the blocks of one manifest, entry by entry."""
-    reader = blocks.reader
-    held = None if blocks.data is None else zip(blocks.counts, blocks.data, strict=True)
-    return walks_alone(reader, slots, reader.container.record_blocks() if held is None else held)
+def _alone(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> Iterator[Walk]:
+    """Return the walks, entry by entry, over manifests that are alike: only one walk if all blocks are held."""
+    reader = batch[0].reader
+    groups: Iterable[Iterable[tuple[int, bytes]]]
+    if batch[0].data is None:
+        groups = ((block,) for block in reader.container.record_blocks())
+    else:
+        groups = ([pair for blocks in batch for pair in zip(blocks.counts, blocks.data or (), strict=True)],)
+    return walks_alone(reader, slots, groups)
 
 
 @contextmanager
@@ -406,7 +426,7 @@ def _naming(manifest: ManifestFile) -> Iterator[None]:
 def _by_entry(blocks: Blocks, extent: Extent, skip: Skip | None) -> FilteredFiles:
     reader = blocks.reader
     with _naming(reader.manifest):
-        walks = _alone(blocks, entry_slots(extent))
+        walks = _alone([blocks], entry_slots(extent))
         raws = [raw_of(found, _wanted(found, extent), extent, reader) for found in walks]
         raw = joined_raw(raws or [nothing_of(extent)])
         return assembled(raw, [Part(blocks.number, reader, len(raw))], skip)
@@ -426,15 +446,21 @@ def _decoded(
     try:
         together = walked(batch, entry_slots(extent))
         if together is not None:
-            found, in_step = [_in_step(*together, extent, skip, kept)], together[1]
+            found, in_step = [_together(*together, extent, skip, kept)], together[1]
     except (Unsure, HarnessError):
         pass
     done = {blocks_.number for blocks_ in in_step}
-    rest = (blocks_ for blocks_ in batch if blocks_.number not in done)
+    rest = [blocks_ for blocks_ in batch if blocks_.number not in done]
+    if len(rest) > 1:
+        try:
+            (alone,) = _alone(rest, entry_slots(extent))
+            return [*found, _together(alone, rest, extent, skip, None)]
+        except (Unsure, HarnessError):  # names no manifest
+            pass
     return [*found, *(_by_entry(blocks_, extent, skip) for blocks_ in rest)]
 
 
-def _in_step(
+def _together(
     found: Walk, batch: Sequence[Blocks], extent: Extent, skip: Skip | None, kept: KeptManifests | None
 ) -> FilteredFiles:
     places = _wanted(found, extent)
@@ -488,6 +514,7 @@ _MORE_OF_FILE = (
 )
 
 
+@cache
 def entry_slots(extent: Extent) -> tuple[Slot, ...]:
     """The slots of an entry that an extent needs."""
     maps: tuple[Slot, ...] = (*_STATISTICS, _SIZES) if extent.has_more else _STATISTICS

@@ -81,7 +81,7 @@ class Varints:
     def skip(self, at: Places) -> Places:
         """The places after a number each."""
         after = at + 1
-        longer = np.flatnonzero(self.data.take(at) >= 0x80)
+        longer = (self.data.take(at) >= 0x80).nonzero()[0]
         while longer.size:
             byte = self.data.take(after[longer])
             after[longer] += 1
@@ -116,7 +116,7 @@ class Varints:
         """The ints or longs at the places, and the places after them; `Unsure` if one does not fit 64 bits."""
         byte = self.data.take(at)
         after = at + 1
-        longer = np.flatnonzero(byte >= 0x80)
+        longer = (byte >= 0x80).nonzero()[0]
         if not longer.size:
             return (byte >> 1).astype(np.int64) ^ -(byte & 1).astype(np.int64), after
         values = (byte & 0x7F).astype(np.uint64)

@@ -32,7 +32,7 @@ def place(directory: str, name: str) -> str:
     return root.ljust(LENGTH, "_")
 
 
-def rewritten(data: bytes, old: str, new: str) -> bytes:
+def relocate(data: bytes, old: str, new: str) -> bytes:
     """The content of a file of the table at another root."""
     if data[:2] == b"\x1f\x8b":  # metadata of Iceberg, whose size is recorded nowhere
         try:
@@ -53,7 +53,7 @@ def write(table: str, root: str) -> None:
                 os.makedirs(path, exist_ok=True)
                 continue
             with open(path, "wb") as file:
-                file.write(rewritten(content.read(), HOME, root))
+                file.write(relocate(content.read(), HOME, root))
             os.utime(path, (member.mtime, member.mtime))  # of a log file of Delta, the time of its version
 
 

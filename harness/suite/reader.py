@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from harness.suite.oracle_engine import read_apart
 from harness.suite.scenarios.evidence import plan_read
 from harness.suite.scenarios.model import ResolvedExpectation
 
-__all__ = ["ArrowStream", "At", "ReaderUnderTest", "TableAt", "Unsupported"]
+__all__ = ["ArrowStream", "At", "Reader", "TableAt", "Unsupported"]
 
 
 AtKind: TypeAlias = Literal["snapshot_id", "version", "timestamp_ms", "ref"]
@@ -54,7 +54,7 @@ class ArrowStream(Protocol):
         """The rows, from the first one."""
 
 
-class ReaderUnderTest(Protocol):
+class Reader(Protocol):
     """An engine that the suite is run on.
 
         class Engine:
@@ -98,7 +98,9 @@ class ReaderUnderTest(Protocol):
             columns: names of top-level columns, in the order wanted; None: all.
             where: a boolean SQL expression in DuckDB's dialect, over all columns; None: every row.
 
-        A reader with an attribute `options`, names of `docs/suite/reader-protocol.md`, gets these by keyword too.
+        A reader with an attribute `options`, names of `docs/suite/reader-protocol.md`, gets these by keyword too. A
+        reader may also have `count(table, *, where)`, the number of rows, and
+        `changes(table, first, last, *, columns)`, the changes of Delta's versions `first` to `last`.
 
         Raises:
             Unsupported, NotImplementedError: the engine does not do this. UNSUPPORTED, with the message.
@@ -106,27 +108,11 @@ class ReaderUnderTest(Protocol):
         """
 
 
-@runtime_checkable
-class Counting(Protocol):
-    """A reader that counts rows too. The suite asks it for the count of each read of all columns."""
-
-    def count(self, table: TableAt, *, where: str | None) -> int:
-        """The number of rows. Arguments and errors as of `ReaderUnderTest.read`."""
-
-
-@runtime_checkable
-class ChangeReader(Protocol):
-    """A reader of Delta's change data feed."""
-
-    def changes(self, table: TableAt, first: int, last: int, *, columns: tuple[str, ...] | None) -> ArrowStream:
-        """The changes of versions `first` to `last`, both included. Columns and errors as of `ReaderUnderTest.read`."""
-
-
 ORACLE = "oracle"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnReader:
+class HarnessReader:
     """Harness's planner and one of its engines; for the oracle, a read that shares no code with harness's.
 
     within: a directory that tables may read files in, and nowhere else; None: elsewhere they do with a warning.
@@ -151,5 +137,5 @@ class OwnReader:
             plan = plan_read(address, expectation, allowed_roots=roots, outside=outside.value)
             return find_engine(self.name).to_arrow(plan)
         gate = None if self.within is None else outside
-        asked = {**asdict(expectation.at), **expectation.asked(), **expectation.opening}
-        return read_apart(address, **asked, allowed_roots=roots, outside=gate)
+        arguments = {**asdict(expectation.at), **expectation.plan_arguments(), **expectation.opening}
+        return read_apart(address, **arguments, allowed_roots=roots, outside=gate)

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from harness.errors import CorruptDeleteError, EngineError, InvalidTableError, UnsupportedError
-from harness.suite.judging import Strictness, described, judge, judge_count
 from harness.suite.results import Outcome
 from harness.suite.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector
+from harness.suite.scores import Strictness, read_text, score_count, score_read
 from harness.suite.workers import CRASHED, TIMED_OUT
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", None]})
@@ -21,8 +21,8 @@ def expectation(expected, **given):
     return ResolvedExpectation(number=1, at=ResolvedSelector(), expected=expected, **given)
 
 
-def judged(expected, result, measure=OWN, **given):
-    return judge(expectation(expected, **given), result, measure, "engine", 0.5)
+def score(expected, result, measure=OWN, **given):
+    return score_read(expectation(expected, **given), result, measure, "engine", 0.5)
 
 
 CRASH = EngineError("x", cause=CRASHED)
@@ -79,7 +79,7 @@ COMES_TO = {
 def test_a_read_comes_to(case):
     expected, result, own, foreign, *given = case
     told = given[0] if given else {}
-    assert [judged(expected, result, measure, **told).outcome.value for measure in (OWN, FOREIGN)] == [own, foreign]
+    assert [score(expected, result, measure, **told).outcome.value for measure in (OWN, FOREIGN)] == [own, foreign]
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_a_read_comes_to(case):
     ids=["class", "other-class", "rows", "no-harness-error"],
 )
 def test_the_oracle_is_asked_for_the_class_of_an_error(result, outcome):
-    assert judged(CORRUPT, result, Strictness.ORACLE).outcome.value == outcome
+    assert score(CORRUPT, result, Strictness.ORACLE).outcome.value == outcome
 
 
 @pytest.mark.parametrize(("policy", "outcome"), [(None, "FAIL"), ("readers may trust counts", "POLICY")])
 def test_a_count_that_a_policy_demands_binds_harness_alone(policy, outcome):
     wanted = expectation(ROWS, policy=policy)
-    check = judge_count(judge(wanted, ROWS, FOREIGN, "engine"), wanted, 7, "engine")
+    check = score_count(score_read(wanted, ROWS, FOREIGN, "engine"), wanted, 7, "engine")
     assert (check.outcome.value, check.wrong_rows) == (outcome, True)
 
 
@@ -114,24 +114,22 @@ def test_a_count_that_a_policy_demands_binds_harness_alone(policy, outcome):
 )
 def test_no_other_engine_must_have_metadata_columns(columns, where, error, outcome):
     wanted = ResolvedExpectation(number=1, at=ResolvedSelector(), columns=columns, where=where, expected=ROWS)
-    assert judge(wanted, error, FOREIGN, "engine").outcome.value == outcome
-    assert judge(wanted, error, OWN, "engine").outcome is Outcome.ERROR
+    assert score_read(wanted, error, FOREIGN, "engine").outcome.value == outcome
+    assert score_read(wanted, error, OWN, "engine").outcome is Outcome.ERROR
 
 
 def test_a_check_says_what_it_found():
-    assert judged(ROWS, ROWS, FOREIGN, **OPEN).message == (
-        "open: two sections disagree; the engine: as harness decided"
-    )
-    check = judged(ROWS, WRONG)
+    assert score(ROWS, ROWS, FOREIGN, **OPEN).message == ("open: two sections disagree; the engine: as harness decided")
+    check = score(ROWS, WRONG)
     assert check.message == "1 row expected and not read, 1 row read and not expected"
     assert check.comparison is not None
     assert (check.comparison.only_left, check.comparison.only_right, check.seconds) == (1, 1, 0.5)
-    assert judged(CORRUPT, EngineError("bad file", cause="OSError"), FOREIGN).notes == ("refused: OSError: bad file",)
-    assert judged(ROWS, NARROW, FOREIGN).notes == ("id is int32, not int64",)
+    assert score(CORRUPT, EngineError("bad file", cause="OSError"), FOREIGN).notes == ("refused: OSError: bad file",)
+    assert score(ROWS, NARROW, FOREIGN).notes == ("id is int32, not int64",)
     wanted = ResolvedExpectation(
         number=2, at=ResolvedSelector(version=3), columns=("id", "x"), where="id > 1", expected=None
     )
-    assert described(wanted) == "columns id, x at version 3 where id > 1"
+    assert read_text(wanted) == "columns id, x at version 3 where id > 1"
 
 
 U = uuid.UUID("00000000-0000-0000-0000-0000000000ff")
@@ -152,7 +150,7 @@ VARIANT = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("m
 )
 def test_other_carriers_of_the_same_values_pass(type_, values, carried):
     expected = pa.array(values, type_)
-    assert judged(pa.table({"x": expected}), pa.table({"x": expected.cast(carried)}), FOREIGN).outcome is Outcome.PASS
+    assert score(pa.table({"x": expected}), pa.table({"x": expected.cast(carried)}), FOREIGN).outcome is Outcome.PASS
 
 
 TEXT, VIEW = pa.string(), pa.string_view()
@@ -212,7 +210,7 @@ REQUIRED = pa.map_(pa.field("k", TEXT, nullable=False), pa.field("v", TEXT, null
 @pytest.mark.parametrize("carried", [pa.map_(VIEW, VIEW), REQUIRED], ids=["views", "required"])
 def test_a_map_without_uuids_stays(carried):
     got = pa.table({"x": pa.array(MAP.to_pylist(), carried), "u": [str(U), None]})
-    check = judged(pa.table({"x": MAP, "u": UUIDS}), got, FOREIGN)
+    check = score(pa.table({"x": MAP, "u": UUIDS}), got, FOREIGN)
     assert (check.outcome, [note.partition(" ")[0] for note in check.notes]) == (Outcome.PASS, ["u"])
 
 
@@ -221,7 +219,7 @@ def test_other_engines_ways_to_hold_a_value_pass_in_slices_too(expected, got):
     assert len(expected) > 1
     for start in range(len(expected) + 1):
         wanted, read = pa.table({"x": expected}).slice(start), pa.table({"x": got}).slice(start)
-        assert judged(wanted, read, FOREIGN).outcome is Outcome.PASS
-        assert start == len(expected) or judged(wanted, read.slice(1), FOREIGN).outcome is Outcome.FAIL
+        assert score(wanted, read, FOREIGN).outcome is Outcome.PASS
+        assert start == len(expected) or score(wanted, read.slice(1), FOREIGN).outcome is Outcome.FAIL
     empty = pa.table({"x": pa.chunked_array([], got.type)})
-    assert judged(pa.table({"x": expected.slice(0, 0)}), empty, FOREIGN).outcome is Outcome.PASS
+    assert score(pa.table({"x": expected.slice(0, 0)}), empty, FOREIGN).outcome is Outcome.PASS

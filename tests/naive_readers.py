@@ -7,7 +7,7 @@ import duckdb
 import pyarrow as pa
 
 import harness
-from harness.suite.own import TableAt, Unsupported
+from harness.suite.reader import TableAt, Unsupported
 
 Columns: TypeAlias = "tuple[str, ...] | None"
 Where: TypeAlias = "str | None"

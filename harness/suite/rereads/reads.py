@@ -1,7 +1,7 @@
-"""An engine asked for the rows of one table in many ways: columns, conditions, options, moments, and copies of it.
+"""Reads of one table in many ways: by columns, conditions, options and moments, and from copies of the table.
 
-Readers of other projects take options by their protocol. DuckDB and Spark take them as queries of `harness.sql`, and
-by their settings. An engine that has no way to be asked so declines.
+Readers of other projects take options by their protocol. DuckDB and Spark take them as queries of `harness.sql` and as
+settings. An engine without such an option declines the read.
 """
 
 from __future__ import annotations
@@ -34,19 +34,22 @@ from harness.table import open_table
 
 _QUERIES = frozenset({"parameters", "limit", "union", "threads"})
 """Options that DuckDB and Spark take as a query."""
-_TAKEN = {
+_OPTIONS = {
     "duckdb": frozenset({*_QUERIES, "batch_rows"}),
     "spark": frozenset({"parameters", "limit", "union", "split_bytes"}),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class ReadRequest:
     """A read of a table.
 
-    columns: None: all. where: None: every row; `?` in it stand for `parameters`. at: the id of a snapshot or version;
-    None: the one that is asked about. union: reads whose rows come too. settings: `threads`, `batch_rows`,
-    `split_bytes`.
+    Attributes:
+        columns: Names of columns. None means all.
+        where: A condition, in which `?` stands for each of `parameters`. None means every row.
+        at: The id of a snapshot or version. None means the snapshot that is read again.
+        union: Reads whose rows are appended.
+        settings: Values of `threads`, `batch_rows`, and `split_bytes`.
     """
 
     columns: tuple[str, ...] | None = None
@@ -54,7 +57,7 @@ class Ask:
     parameters: tuple[object, ...] = ()
     at: int | None = None
     limit: int | None = None
-    union: tuple[Ask, ...] = ()
+    union: tuple[ReadRequest, ...] = ()
     settings: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -72,46 +75,50 @@ class Ask:
         return " UNION ALL ".join(parts) + ("" if self.limit is None else f" LIMIT {self.limit}")
 
     def __str__(self) -> str:
-        told = [f"{name} = {value:,}" for name, value in self.settings.items()]
-        told += [f"? = {value!r}" for value in self.parameters]
-        return self.sql() + (f"  -- {', '.join(told)}" if told else "")
+        values = [f"{name} = {value:,}" for name, value in self.settings.items()]
+        values += [f"? = {value!r}" for value in self.parameters]
+        return self.sql() + (f"  -- {', '.join(values)}" if values else "")
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
-    """Reads of a snapshot by an engine."""
+class SnapshotReads:
+    """SnapshotReads of a snapshot by an engine."""
 
     snapshot: Snapshot
     engine: Engine
 
-    def takes(self) -> frozenset[str]:
+    def options(self) -> frozenset[str]:
         """The options that the engine takes."""
         if self.engine.options is None:
-            return _TAKEN.get(self.engine.name, frozenset())
+            return _OPTIONS.get(self.engine.name, frozenset())
         return self.engine.options()
 
-    def rows(self, ask: Ask, *, by_query: bool = False) -> pa.Table:
+    def rows(self, request: ReadRequest, *, by_query: bool = False) -> pa.Table:
         """The rows. by_query: True: DuckDB and Spark run a query, whose types need not be those of a plain read.
 
         Raises UnsupportedError: the engine declines. Other HarnessErrors: it fails.
         """
-        missing = sorted(ask.options - self.takes())
+        missing = sorted(request.options - self.options())
         if missing:
             raise UnsupportedError(f"{self.engine.name} takes no {missing[0]}")
-        if self.engine.name in _TAKEN and (by_query or ask.options & _QUERIES):
-            return self._queried(ask)
-        plan = self._plan(ask)
+        if self.engine.name in _OPTIONS and (by_query or request.options & _QUERIES):
+            return self._query_rows(request)
+        plan = self._plan(request)
         if self.engine.read is not None:
-            options: dict[str, object] = {**ask.settings, "limit": ask.limit, "union": [*map(self._plan, ask.union)]}
+            options: dict[str, object] = {
+                **request.settings,
+                "limit": request.limit,
+                "union": [*map(self._plan, request.union)],
+            }
             rows = self.engine.read(plan, {name: value for name, value in options.items() if value not in (None, [])})
             if repeated := [name for name, times in Counter(rows.column_names).items() if times > 1]:
                 raise EngineError(f"{self.engine.name} gives column {visible(repeated[0])} twice")
             return rows
-        if "batch_rows" in ask.settings:
-            size = ask.settings["batch_rows"]
-            with self.snapshot.to_batches(columns=ask.columns, where=ask.where, batch_rows=size) as batches:
+        if "batch_rows" in request.settings:
+            size = request.settings["batch_rows"]
+            with self.snapshot.to_batches(columns=request.columns, where=request.where, batch_rows=size) as batches:
                 return pa.Table.from_batches(batches, batches.schema)
-        with _split(ask.settings.get("split_bytes")):
+        with _split(request.settings.get("split_bytes")):
             return self.engine.to_arrow(plan)
 
     def count(self, where: str | None) -> int | None:
@@ -122,7 +129,7 @@ class Reads:
 
     def before(self) -> int | None:
         """The snapshot or version before, if it has the same columns."""
-        source = self.snapshot.source
+        source = self.snapshot._source
         try:
             points = {point["id"]: point["parent_id"] for point in source.snapshots()}
             parent = points.get(self.snapshot.id)
@@ -134,29 +141,29 @@ class Reads:
     def _at(self, point: int | None) -> Snapshot:
         if point is None:
             return self.snapshot
-        return replace(self.snapshot, selection=self.snapshot.source.select(point, None, None))
+        return replace(self.snapshot, _selection=self.snapshot._source.select(point))
 
-    def _plan(self, ask: Ask) -> PlannedScan:
-        return self._at(ask.at).plan(ask.columns, ask.where)
+    def _plan(self, request: ReadRequest) -> PlannedScan:
+        return self._at(request.at).plan(request.columns, request.where)
 
-    def _queried(self, ask: Ask) -> pa.Table:
-        moments = {each.at for each in (ask, *ask.union)}
+    def _query_rows(self, request: ReadRequest) -> pa.Table:
+        moments = {each.at for each in (request, *request.union)}
         names = {at: "t" if at is None else f"t{at}" for at in moments}
-        threads = ask.settings.get("threads")
+        threads = request.settings.get("threads")
         connection = None if threads is None else duckdb.connect(config={"threads": threads})
         try:
             found: Any = sql(
-                ask.sql(names),
+                request.sql(names),
                 {name: self._at(at) for at, name in names.items()},
-                params=list(ask.parameters) or None,
+                params=list(request.parameters) or None,
                 engine=self.engine.name,
                 connection=connection,
             )
             if self.engine.name != "duckdb":
-                return _spark_rows(found, self.snapshot.source.location)
+                return _spark_rows(found, self.snapshot._source.location)
             rows: pa.Table = found.to_arrow_table()
         except duckdb.Error as error:
-            raise EngineError(str(error), table=self.snapshot.source.location) from error
+            raise EngineError(str(error), table=self.snapshot._source.location) from error
         finally:
             if connection is not None:
                 connection.close()
@@ -203,7 +210,7 @@ COPIES: Mapping[str, SliceRequest] = {
     "order": SliceRequest(reverse=True, link=True),
     "statistics": SliceRequest(statistics=False, link=True),
 }
-"""The request for each copy."""
+"""The slice that each copy is."""
 
 
 class Copies:
@@ -212,7 +219,7 @@ class Copies:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._directory: TemporaryDirectory[str] | None = None
-        self._made: dict[str, Snapshot | UnsupportedError] = {}
+        self._copies: dict[str, Snapshot | UnsupportedError] = {}
 
     def __enter__(self) -> Copies:
         return self
@@ -228,18 +235,18 @@ class Copies:
             UnsupportedError: the table may not be copied, is larger than `MOST_BYTES`, or harness does not read it.
             EngineError: harness plans other files or deletes of the copy than of the table.
         """
-        if name not in self._made:
+        if name not in self._copies:
             try:
                 source = self._snapshot if name == MOVED else self.of(MOVED)
-                self._made[name] = self._copy(name, source)
+                self._copies[name] = self._copy(name, source)
             except HarnessError as error:
-                self._made[name] = UnsupportedError(f"Cannot copy the table: {error.message}")
-        found = self._made[name]
+                self._copies[name] = UnsupportedError(f"Cannot copy the table: {error.message}")
+        found = self._copies[name]
         if isinstance(found, UnsupportedError):
             raise found
         request = COPIES[name]
         if _planned(found, counts=request.statistics) != _planned(self._snapshot, counts=request.statistics):
-            location = shown(self._snapshot.source.location)
+            location = shown(self._snapshot._source.location)
             raise EngineError(f"The copy of {location} has other files or deletes than the table, which is our fault")
         return found
 
@@ -255,7 +262,7 @@ class Copies:
         if self._directory is None:
             self._directory = TemporaryDirectory(prefix="harness-copies-", ignore_cleanup_errors=True)
         place = Path(self._directory.name) / name
-        with warnings.catch_warnings(), reading(source.source, source.selection.snapshot):
+        with warnings.catch_warnings(), reading(source._source, source._selection.snapshot):
             warnings.simplefilter("ignore", HarnessWarning)
             make(source, place, COPIES[name])
         return open_table(place).snapshot()

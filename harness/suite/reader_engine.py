@@ -27,10 +27,10 @@ from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import Outside
 from harness.storage.paths import is_local, local_path, shown
 from harness.storage.records import dataclass
-from harness.suite.finding import EnginePlaces, open_engine
-from harness.suite.judging import recoded
-from harness.suite.own import At, TableAt
 from harness.suite.protocol import predicate
+from harness.suite.reader import At, TableAt
+from harness.suite.readers import EnginePlaces, open_engine
+from harness.suite.scores import convert_types
 from harness.suite.workers import Worker
 from harness.table import open_table
 
@@ -39,18 +39,18 @@ atexit.register(_WORKERS.close)
 
 
 @cache
-def other_engine(name: str) -> OtherEngine:
+def reader_engine(name: str) -> ReaderEngine:
     """The reader of that name, started once in this process; it ends with it.
 
     Raises RequestError: there is no such engine, or it is not installed; EngineError: it does not start.
     """
     worker = open_engine(name, EnginePlaces(), _WORKERS)
     assert isinstance(worker, Worker), "engines that run plans are found first"
-    return OtherEngine(worker)
+    return ReaderEngine(worker)
 
 
 @dataclass(frozen=True, slots=True)
-class OtherEngine:
+class ReaderEngine:
     """A reader of another project, with the members of `harness.engines.registry.Engine`."""
 
     worker: Worker
@@ -80,14 +80,14 @@ class OtherEngine:
     def read(self, plan: PlannedScan, options: Mapping[str, Any]) -> pa.Table:
         """The rows, under options of the protocol; `union` holds plans. Raises as `to_arrow`."""
         columns = tuple(field.name for field in plan.columns)
-        wanted = pa.schema([arrow_field(field) for field in plan.columns])
-        asked = dict(options)
-        if "union" in asked:
-            asked["union"] = [self._part(each) for each in asked["union"]]
+        schema = pa.schema([arrow_field(field) for field in plan.columns])
+        given = dict(options)
+        if "union" in given:
+            given["union"] = [self._part(each) for each in given["union"]]
         rows = self.worker.read(
-            self._table(plan), columns=columns, where=_plain(plan.filter), wanted=wanted, options=asked
+            self._table(plan), columns=columns, where=_plain(plan.filter), schema=schema, options=given
         )
-        return recoded(rows, wanted)[0]
+        return convert_types(rows, schema)[0]
 
     def _part(self, plan: PlannedScan) -> dict[str, Any]:
         at, where = self._table(plan).at, _plain(plan.filter)
@@ -114,7 +114,7 @@ class OtherEngine:
             )
         if CHANGES["_change_type"] in plan.schema.fields:
             raise UnsupportedError(f"Cannot read changes by {self.name}: only duckdb and spark do", table=plan.table)
-        source = open_table(plan.table).source
+        source = open_table(plan.table)._source
         if plan.snapshot is None and source.current is not None:
             raise UnsupportedError(
                 f"Cannot read {shown(plan.table)} by {self.name} as it was before its first snapshot: open it again",

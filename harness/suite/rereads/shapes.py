@@ -4,7 +4,7 @@ All rows are the rows where a condition holds, with those where it does not and 
 column alone is the column of all rows. A count is the number of rows. A copy with other metadata gives the same rows.
 A filter skips files and row groups, a projection leaves columns out, a limit ends early, and a count may ask the
 metadata alone: where one of them forgets deletes or trusts a wrong bound, two answers differ. Needs neither a second
-reader nor an oracle. `SHAPES` is the table of all that is asked.
+reader nor an oracle. `SHAPES` is the table of these reads.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from harness.errors import RequestError, counted
 from harness.metadata.filters.sqltext import quoted
 from harness.snapshot import Snapshot
 from harness.storage.threads import phase
-from harness.suite.asking import Ask, Copies, Reads
-from harness.suite.checks import Check, Checks, Kept, QueryShape
+from harness.suite.rereads.checks import FilteredRows, QueryShape, Reread, Rereads
+from harness.suite.rereads.reads import Copies, ReadRequest, SnapshotReads
 
 
-def against_itself(
+def reread(
     snapshot: Snapshot, engine: str = "duckdb", *, max_rows: int = 20, shapes: Sequence[str] | None = None
 ) -> Batch:
-    """Reads a snapshot in many ways that must agree: whole, by columns, filters, counts and limits, and from copies.
+    """Read a snapshot in many ways that must agree: whole, by columns, filters, counts and limits, and from copies.
 
     All rows of the snapshot are held in memory. Filters compare columns with values that the table has. Copies of the
     table, with other metadata, are made in a temporary directory. A read that the engine declines is left out, and
@@ -43,20 +43,20 @@ def against_itself(
         RequestError: there is no such engine, or no such shape. Other HarnessErrors: as reading all rows raises.
     """
     chosen = shapes_of(shapes)
-    reads = Reads(snapshot, find_engine(engine))
+    reads = SnapshotReads(snapshot, find_engine(engine))
     with phase("reading all rows"):
-        whole = reads.rows(Ask())
+        whole = reads.rows(ReadRequest())
     entries: list[BatchEntry] = []
     with Copies(snapshot) as copies, phase("reading in other ways", unit="checks") as advance:
-        checks = Checks(reads=reads, whole=whole, copies=copies, asked=engine, max_rows=max_rows)
+        checks = Rereads(reads=reads, whole=whole, copies=copies, engine_name=engine, max_rows=max_rows)
         for _, entry in checks.entries(chosen):
             entries.append(entry)
             advance(1)
     declined = sum(checks.declined.values())
     numbers = f"{counted(len(entries), 'check')} of {counted(whole.num_rows, 'row')}"
-    told = f", {counted(declined, 'read')} declined ({', '.join(checks.declined)})" if declined else ""
-    title = f"{engine_version(engine)} against itself, {numbers}{told}"
-    return Batch(title=title, sides=("all rows, then", "asked of the reader"), entries=tuple(entries))
+    declines = f", {counted(declined, 'read')} declined ({', '.join(checks.declined)})" if declined else ""
+    title = f"{engine_version(engine)} against itself, {numbers}{declines}"
+    return Batch(title=title, sides=("all rows, then", "reads again"), entries=tuple(entries))
 
 
 def shapes_of(names: Sequence[str] | None) -> tuple[QueryShape, ...]:
@@ -68,67 +68,65 @@ def shapes_of(names: Sequence[str] | None) -> tuple[QueryShape, ...]:
     return tuple(known[name] for name in names or known)
 
 
-def _counts(checks: Checks) -> Iterator[Check]:
-    yield Check(
+def _counts(checks: Rereads) -> Iterator[Reread]:
+    yield Reread(
         name="count(*)",
         expected=lambda: checks.whole,
         found=lambda: checks.reads.count(None),
-        asks=["SELECT count(*) FROM t"],
+        requests=["SELECT count(*) FROM t"],
     )
 
 
-def _counts_where(checks: Checks, kept: Kept) -> Iterator[Check]:
+def _counts_where(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
     where = kept.condition.where
-    yield Check(
+    yield Reread(
         name=f"count(*) where {kept.shown}",
         expected=lambda: kept.rows,
         found=lambda: checks.reads.count(where),
-        asks=[f"SELECT count(*) FROM t WHERE {where}"],
+        requests=[f"SELECT count(*) FROM t WHERE {where}"],
         left=f"rows where {kept.shown}",
-        of=[Ask(where=where)],
+        of=[ReadRequest(where=where)],
     )
 
 
-def _again(checks: Checks) -> Iterator[Check]:
-    yield _read(checks, "all rows again", Ask())
+def _again(checks: Rereads) -> Iterator[Reread]:
+    yield _read(checks, "all rows again", ReadRequest())
 
 
-def _read(checks: Checks, name: str, ask: Ask, *, by_query: bool = False) -> Check:
-    """The check of a read that must give all rows, or those columns of all rows that it asks for."""
+def _read(checks: Rereads, name: str, request: ReadRequest, *, by_query: bool = False) -> Reread:
+    """The check of a read that must give all rows, or those columns of all rows that the request names."""
 
     def expected() -> pa.Table:
         rows = checks.all_rows(by_query=by_query)
-        return rows if ask.columns is None else rows.select(list(ask.columns))
+        return rows if request.columns is None else rows.select(list(request.columns))
 
-    return Check(
+    return Reread(
         name=name,
         expected=expected,
-        found=lambda: checks.reads.rows(ask, by_query=by_query),
-        asks=[ask],
-        limit=ask.limit,
+        found=lambda: checks.reads.rows(request, by_query=by_query),
+        requests=[request],
+        limit=request.limit,
     )
 
 
-def _columns(checks: Checks) -> Iterator[Check]:
+def _columns(checks: Rereads) -> Iterator[Reread]:
     names = checks.names
-    yield _read(checks, "columns in reverse", Ask(columns=tuple(reversed(names))))
+    yield _read(checks, "columns in reverse", ReadRequest(columns=tuple(reversed(names))))
     for name in names if len(names) > 1 else ():
-        yield _read(checks, f"column {name} alone", Ask(columns=(name,)))
+        yield _read(checks, f"column {name} alone", ReadRequest(columns=(name,)))
 
 
-def _filters(checks: Checks, kept: Kept) -> Iterator[Check]:
+def _filters(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
     """The rows where a condition holds, where it does not, and where it is null, are all rows."""
     condition = kept.condition
-    rest = [Ask(where=f"NOT ({condition.where})")]
-    if not condition.column:
-        rest.append(Ask(where=f"({condition.where}) IS NULL"))
-    elif condition.values:
-        rest.append(Ask(where=f"{quoted(condition.column)} IS NULL"))
-    yield Check(
+    rest = [ReadRequest(where=f"NOT ({condition.where})")]
+    if condition.values:
+        rest.append(ReadRequest(where=f"{quoted(condition.column)} IS NULL"))
+    yield Reread(
         name=f"{kept.shown}, or not, or null",
         expected=lambda: checks.whole,
         found=lambda: _together([kept.rows, *map(checks.reads.rows, rest)]),
-        asks=[Ask(where=condition.where), *rest],
+        requests=[ReadRequest(where=condition.where), *rest],
     )
 
 
@@ -136,118 +134,125 @@ def _together(rows: Iterable[pa.Table]) -> pa.Table:
     return pa.concat_tables(rows, promote_options="permissive")
 
 
-def _hidden(checks: Checks, kept: Kept) -> Iterator[Check]:
+def _hidden(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
     condition = kept.condition
     others = [name for name in checks.names if name != condition.column and name not in condition.where][:1]
     if others:
-        ask = Ask(columns=tuple(others), where=condition.where)
-        yield Check(
+        request = ReadRequest(columns=tuple(others), where=condition.where)
+        yield Reread(
             name=f"{others[0]} where {kept.shown}",
             expected=lambda: kept.rows.select(others),
-            found=lambda: checks.reads.rows(ask),
-            asks=[ask],
+            found=lambda: checks.reads.rows(request),
+            requests=[request],
             left=f"rows where {kept.shown}",
-            of=[Ask(where=condition.where)],
+            of=[ReadRequest(where=condition.where)],
         )
 
 
-def _parameters(checks: Checks, kept: Kept) -> Iterator[Check]:
+def _parameters(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
     condition = kept.condition
     if condition.values:
-        literal = Ask(where=condition.where)
-        ask = Ask(where=condition.parametrised, parameters=tuple(value for value, _ in condition.values))
-        yield Check(
-            name=f"{condition.parametrised.replace(chr(34), '')} for {kept.shown}",
+        literal = ReadRequest(where=condition.where)
+        request = ReadRequest(where=condition.with_parameters, parameters=tuple(value for value, _ in condition.values))
+        yield Reread(
+            name=f"{condition.with_parameters.replace(chr(34), '')} for {kept.shown}",
             expected=lambda: checks.reads.rows(literal, by_query=True),
-            found=lambda: checks.reads.rows(ask),
-            asks=[ask],
+            found=lambda: checks.reads.rows(request),
+            requests=[request],
             left=f"rows where {kept.shown}",
             of=[literal],
         )
 
 
-def _limits(checks: Checks) -> Iterator[Check]:
+def _limits(checks: Rereads) -> Iterator[Reread]:
     count = checks.whole.num_rows
     for limit in dict.fromkeys((1, max(1, count // 2), count + 1)):
-        yield _read(checks, f"limit {limit:,}", Ask(limit=limit), by_query=True)
+        yield _read(checks, f"limit {limit:,}", ReadRequest(limit=limit), by_query=True)
 
 
-def _limits_where(checks: Checks, kept: Kept) -> Iterator[Check]:
+def _limits_where(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
     where = kept.condition.where
     if kept.condition.is_main:
-        yield Check(
+        yield Reread(
             name=f"limit 1 where {kept.shown}",
-            expected=lambda: checks.reads.rows(Ask(where=where), by_query=True),
-            found=lambda: checks.reads.rows(Ask(where=where, limit=1)),
-            asks=[Ask(where=where, limit=1)],
+            expected=lambda: checks.reads.rows(ReadRequest(where=where), by_query=True),
+            found=lambda: checks.reads.rows(ReadRequest(where=where, limit=1)),
+            requests=[ReadRequest(where=where, limit=1)],
             left=f"rows where {kept.shown}",
-            of=[Ask(where=where)],
+            of=[ReadRequest(where=where)],
             limit=1,
         )
 
 
-def _twice(checks: Checks) -> Iterator[Check]:
+def _twice(checks: Rereads) -> Iterator[Reread]:
     before = checks.reads.before()
     if before is not None:
-        yield _union(checks, f"all rows, and those of {before}", (Ask(), Ask(at=before)))
+        yield _union(checks, f"all rows, and those of {before}", (ReadRequest(), ReadRequest(at=before)))
 
 
-def _twice_where(checks: Checks, kept: Kept) -> Iterator[Check]:
+def _twice_where(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
     where = kept.condition.where
     if kept.condition.is_main:
-        yield _union(checks, f"{kept.shown}, and not, by one query", (Ask(where=where), Ask(where=f"NOT ({where})")))
+        yield _union(
+            checks,
+            f"{kept.shown}, and not, by one query",
+            (ReadRequest(where=where), ReadRequest(where=f"NOT ({where})")),
+        )
 
 
-def _union(checks: Checks, name: str, parts: tuple[Ask, Ask]) -> Check:
+def _union(checks: Rereads, name: str, parts: tuple[ReadRequest, ReadRequest]) -> Reread:
     first, second = parts
-    return Check(
+    return Reread(
         name=name,
         expected=lambda: _together(checks.reads.rows(part, by_query=True) for part in parts),
         found=lambda: checks.reads.rows(replace(first, union=(second,))),
-        asks=[replace(first, union=(second,))],
+        requests=[replace(first, union=(second,))],
         left="both reads",
         of=parts,
     )
 
 
-def _threads(checks: Checks) -> Iterator[Check]:
+def _threads(checks: Rereads) -> Iterator[Reread]:
     for threads in (1, 4):
-        ask = Ask(settings={"threads": threads})
-        yield _read(checks, f"by {counted(threads, 'thread')}", ask, by_query=True)
+        request = ReadRequest(settings={"threads": threads})
+        yield _read(checks, f"by {counted(threads, 'thread')}", request, by_query=True)
 
 
-def _batches(checks: Checks) -> Iterator[Check]:
+def _batches(checks: Rereads) -> Iterator[Reread]:
     rows = max(1, checks.whole.num_rows // 1000)
-    yield _read(checks, f"by batches of {counted(rows, 'row')}", Ask(settings={"batch_rows": rows}))
+    yield _read(checks, f"by batches of {counted(rows, 'row')}", ReadRequest(settings={"batch_rows": rows}))
 
 
-def _splits(checks: Checks) -> Iterator[Check]:
+def _splits(checks: Rereads) -> Iterator[Reread]:
     size = max(100, sum(checks.reads.snapshot.plan(()).files.column("size").to_pylist()) // 50)
-    yield _read(checks, f"by splits of {size:,} bytes", Ask(settings={"split_bytes": size}))
+    yield _read(checks, f"by splits of {size:,} bytes", ReadRequest(settings={"split_bytes": size}))
 
 
-def _copied(name: str) -> Callable[[Checks], Iterator[Check]]:
+def _copied(name: str) -> Callable[[Rereads], Iterator[Reread]]:
     """The checks of a copy: all rows, and the count."""
 
-    def of_table(checks: Checks) -> Iterator[Check]:
+    def of_table(checks: Rereads) -> Iterator[Reread]:
         copy = replace(checks.reads, snapshot=checks.copies.of(name))
-        yield replace(_read(checks, f"all rows, {name}", Ask()), found=lambda: copy.rows(Ask()))
+        yield replace(_read(checks, f"all rows, {name}", ReadRequest()), found=lambda: copy.rows(ReadRequest()))
         (count,) = _counts(checks)
         yield replace(count, name=f"count(*), {name}", found=lambda: copy.count(None))
 
     return of_table
 
 
-def _without_statistics(checks: Checks, kept: Kept) -> Iterator[Check]:
-    if kept.condition.is_main or not kept.condition.column:
-        copy, ask = replace(checks.reads, snapshot=checks.copies.of("statistics")), Ask(where=kept.condition.where)
-        yield Check(
+def _without_statistics(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
+    if kept.condition.is_main:
+        copy, request = (
+            replace(checks.reads, snapshot=checks.copies.of("statistics")),
+            ReadRequest(where=kept.condition.where),
+        )
+        yield Reread(
             name=f"{kept.shown}, statistics",
             expected=lambda: kept.rows,
-            found=lambda: copy.rows(ask),
-            asks=[ask],
+            found=lambda: copy.rows(request),
+            requests=[request],
             left=f"rows where {kept.shown}",
-            of=[ask],
+            of=[request],
         )
 
 

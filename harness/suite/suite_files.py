@@ -34,14 +34,13 @@ from harness.rules import find_rule
 from harness.storage.outputs import place_below, write_file
 from harness.suite.foreign_files import path_below, read_json
 from harness.suite.json_rows import json_lines_of, read_rows
-from harness.suite.judging import asks_twin
-from harness.suite.own import AtKind
 from harness.suite.protocol import error_class, first_fault, predicate
+from harness.suite.reader import AtKind
 from harness.suite.scenarios.building import build, columns_of
 from harness.suite.scenarios.features import MEANINGS
 from harness.suite.scenarios.model import (
-    Asked,
     Built,
+    ExpectationKeys,
     ExpectedError,
     ResolvedExpectation,
     ResolvedSelector,
@@ -49,6 +48,7 @@ from harness.suite.scenarios.model import (
     TableCase,
 )
 from harness.suite.scenarios.verifying import intact_twin
+from harness.suite.scores import needs_twin
 from harness.writing.places import FIRST_TIMESTAMP_MS, set_time
 
 FORMAT = 1
@@ -83,7 +83,7 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
         if os.path.lexists(place):
             raise RequestError(f"{place} is there already: give another directory, or remove it")
         built, twin = build(scenario, place), None
-        if any(map(asks_twin, built.expectations)):
+        if any(map(needs_twin, built.expectations)):
             with warnings.catch_warnings(action="ignore", category=HarnessWarning):  # of what is left of the damage
                 twin = intact_twin(scenario, place / _INTACT)
         paths.append(_write_case(built, place, twin is not None))
@@ -179,7 +179,7 @@ def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> di
     return {
         "number": expectation.number,
         "demand": expectation.demand,
-        **{key.name: getattr(expectation, key.name) for key in fields(Asked)},
+        **{key.name: getattr(expectation, key.name) for key in fields(ExpectationKeys)},
         "predicate": predicate(expectation.where, known),
         "at": next((point for point in points if point["value"] is not None), None),
         "changes": None if at.changes is None else {"from": at.changes[0], "to": at.changes[1]},
@@ -196,8 +196,8 @@ def _write_rows(rows: pa.Table, columns: Sequence[Field], directory: Path, numbe
     with pa.ipc.new_file(directory / f"{name}.arrow", schema) as file:
         file.write_table(pa.Table.from_arrays(rows.columns, schema=schema))
     (directory / f"{name}.jsonl").write_text(json_lines_of(rows), "utf-8")
-    told = [{"name": f.name, "type": str(f.type), "required": f.required} for f in columns]
-    return {"count": rows.num_rows, "columns": told, "arrow": f"{name}.arrow", "jsonl": f"{name}.jsonl"}
+    types = [{"name": f.name, "type": str(f.type), "required": f.required} for f in columns]
+    return {"count": rows.num_rows, "columns": types, "arrow": f"{name}.arrow", "jsonl": f"{name}.jsonl"}
 
 
 def _plain(value: object) -> object:
@@ -281,7 +281,7 @@ def load_case(path: Path) -> SuiteCase:
 def _expectation(read: Mapping[str, Any], place: Path) -> ResolvedExpectation:
     at = {} if read["at"] is None else {read["at"]["kind"]: read["at"]["value"]}
     changes = None if read["changes"] is None else (read["changes"]["from"], read["changes"]["to"])
-    given = {key.name: read.get(key.name) for key in fields(Asked)}
+    given = {key.name: read.get(key.name) for key in fields(ExpectationKeys)}
     kept: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     expected: pa.Table | ExpectedError | None = None if read["error"] is None else ExpectedError(read["error"])
     if read["rows"] is not None:

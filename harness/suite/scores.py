@@ -1,4 +1,4 @@
-"""Judges one read by what it must give.
+"""Scores of reads: the outcome of one read by what it must give.
 
 Of harness's own engines, types must agree and an error must be of the class and say the words that the scenario
 demands; of the oracle, whose planner finds faults in its own words, the class. Of other engines only values are asked,
@@ -30,8 +30,8 @@ from harness.suite.scenarios.verifying import agrees
 from harness.suite.workers import BROKEN
 
 
-def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
-    """The table of another engine in the wanted types, and a note for each changed column.
+def convert_types(table: pa.Table, target: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
+    """The table of another engine in the target types, and a note for each changed column.
 
     A UUID may be text, in any case, and bytes may be called text, also in maps, lists and structs; a map may be a list
     of structs of a key and a value, and a variant its two binaries. Anything else is left as it is: `harness.diff`
@@ -39,62 +39,62 @@ def recoded(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ..
     """
     notes = []
     for number, field in enumerate(table.schema):
-        if wanted.get_field_index(field.name) < 0 or table.schema.get_field_index(field.name) < 0:
+        if target.get_field_index(field.name) < 0 or table.schema.get_field_index(field.name) < 0:
             continue
         column = table.column(number)
         chunks = column.chunks or [pa.array([], column.type)]
-        changed = pa.chunked_array([_array(chunk, wanted.field(field.name).type) for chunk in chunks])
+        changed = pa.chunked_array([_array(chunk, target.field(field.name).type) for chunk in chunks])
         if not changed.type.equals(column.type):
             notes.append(f"{field.name} is {column.type}, read as {changed.type}")
             table = table.set_column(number, field.with_type(changed.type), changed)
     return table, tuple(notes)
 
 
-def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _array(array: pa.Array, target: pa.DataType) -> pa.Array:
     kind, type_ = pa.types, array.type
-    if isinstance(wanted, pa.UuidType) and kind.is_string(normal_type(type_)):
-        return _uuids(array, wanted)
-    if kind.is_binary(wanted) and kind.is_string(normal_type(type_)):
+    if isinstance(target, pa.UuidType) and kind.is_string(normal_type(type_)):
+        return _uuids(array, target)
+    if kind.is_binary(target) and kind.is_string(normal_type(type_)):
         return array.cast(pa.binary())  # an engine may have one type for both
     holds_pairs = is_list(type_) and kind.is_struct(type_.value_type) and type_.value_type.num_fields == 2
-    if kind.is_map(wanted) and (kind.is_map(type_) or holds_pairs):
-        return _map(array, wanted)
-    if kind.is_struct(wanted) and kind.is_struct(type_):
-        return _struct(array, wanted)
-    if kind.is_string(wanted) and kind.is_struct(type_) and {each.name for each in type_} == {"metadata", "value"}:
+    if kind.is_map(target) and (kind.is_map(type_) or holds_pairs):
+        return _map(array, target)
+    if kind.is_struct(target) and kind.is_struct(type_):
+        return _struct(array, target)
+    if kind.is_string(target) and kind.is_struct(type_) and {each.name for each in type_} == {"metadata", "value"}:
         values = array.to_pylist()
         texts = [None if each is None else value_text(each["metadata"], each["value"]) for each in values]
         return pa.array(texts, pa.string())
-    if is_list(wanted) and is_list(type_):
-        elements = _array(plain(elements_of(array)), wanted.value_type)
+    if is_list(target) and is_list(type_):
+        elements = _array(plain(elements_of(array)), target.value_type)
         return with_children(array, [elements], pa.list_(elements.type))
     return array
 
 
-def _uuids(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _uuids(array: pa.Array, target: pa.DataType) -> pa.Array:
     texts = array.to_pylist()
     try:
         values = [None if text is None else uuid.UUID(text).bytes for text in texts]
     except ValueError:
         return array  # not the text of a UUID: the comparison will show it
-    return pa.ExtensionArray.from_storage(wanted, pa.array(values, pa.binary(16)))
+    return pa.ExtensionArray.from_storage(target, pa.array(values, pa.binary(16)))
 
 
-def _map(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _map(array: pa.Array, target: pa.DataType) -> pa.Array:
     parts = children_of(array)
     keys, items = map(plain, parts if pa.types.is_map(array.type) else children_of(*parts))
     if keys.null_count:
         return array  # no map has such a key
-    changed = [_array(keys, wanted.key_type), _array(items, wanted.item_type)]
+    changed = [_array(keys, target.key_type), _array(items, target.item_type)]
     if pa.types.is_map(array.type) and [part.type for part in changed] == [keys.type, items.type]:
         return array
     return with_children(array, changed, pa.map_(*[part.type for part in changed]))
 
 
-def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    places = [wanted.get_field_index(field.name) for field in array.type]
+def _struct(array: pa.Array, target: pa.DataType) -> pa.Array:
+    places = [target.get_field_index(field.name) for field in array.type]
     parts = [
-        part if place < 0 else _array(part, wanted.field(place).type)
+        part if place < 0 else _array(part, target.field(place).type)
         for part, place in zip(children_of(array), places, strict=True)
     ]
     return with_children(array, parts, nested_type(array.type, [part.type for part in parts]))
@@ -118,15 +118,15 @@ class Strictness(enum.Enum):
     FOREIGN = "foreign"
 
 
-def judge(
+def score_read(
     expectation: ResolvedExpectation,
     result: pa.Table | Exception,
     measure: Strictness,
     engine: str,
     seconds: float = 0.0,
 ) -> Check:
-    """Judges a read by its rows or its error. seconds: that the read took."""
-    found = _judged(expectation, result, measure, engine)
+    """Return the outcome of a read by its rows or its error. `seconds` is what the read took."""
+    found = _score(expectation, result, measure, engine)
     is_broken = isinstance(result, Exception) and _is_broken(result)  # a crash or a hang is no answer
     is_wrong = is_broken or (measure is not Strictness.FOREIGN and found.outcome in (Outcome.FAIL, Outcome.ERROR))
     if expectation.open is not None and not is_wrong:
@@ -136,7 +136,7 @@ def judge(
     if measure is Strictness.FOREIGN and not is_broken:
         found = _beside_policy(found, expectation)
     policy = expectation.policy is not None
-    read = described(expectation)
+    read = read_text(expectation)
     return dataclasses.replace(found, number=expectation.number, read=read, seconds=seconds, policy=policy)
 
 
@@ -148,12 +148,12 @@ def _beside_policy(check: Check, expectation: ResolvedExpectation) -> Check:
     return dataclasses.replace(check, outcome=Outcome.POLICY, message=message)
 
 
-def told(expectation: ResolvedExpectation) -> ReadInfo:
+def read_info(expectation: ResolvedExpectation) -> ReadInfo:
     """The read and what it must give, for reports; at most `MOST_ROWS` of its rows."""
     expected = expectation.expected
     info = ReadInfo(
         number=expectation.number,
-        read=described(expectation),
+        read=read_text(expectation),
         demand=expectation.demand if expectation.open is None else "open",
         why=expectation.open or expectation.policy,
         error=_wanted(expected) if isinstance(expected, ExpectedError) else None,
@@ -165,13 +165,13 @@ def told(expectation: ResolvedExpectation) -> ReadInfo:
     return dataclasses.replace(info, columns=tuple(expected.column_names), rows=rows, count=expected.num_rows)
 
 
-def asks_twin(expectation: ResolvedExpectation) -> bool:
+def needs_twin(expectation: ResolvedExpectation) -> bool:
     """Tells whether a refusal counts beside the intact twin alone: a reader that refuses both shows nothing."""
     expected = expectation.expected
     return isinstance(expected, ExpectedError) and error_class(expected.kind, expected.cause) != UNSUPPORTED
 
 
-def beside_twin(check: Check, twin: Check) -> Check:
+def with_twin(check: Check, twin: Check) -> Check:
     """The check of a right refusal, given that of the intact twin; UNSUPPORTED unless that is right too."""
     if twin.outcome is Outcome.PASS:
         return check
@@ -179,13 +179,13 @@ def beside_twin(check: Check, twin: Check) -> Check:
     return dataclasses.replace(check, outcome=Outcome.UNSUPPORTED, message=message)
 
 
-def judge_count(check: Check | None, expectation: ResolvedExpectation, count: int, engine: str) -> Check:
-    """Judges an engine's own count beside the check of its rows; None: it gave none.
+def score_count(check: Check | None, expectation: ResolvedExpectation, count: int, engine: str) -> Check:
+    """Return the outcome of an engine's own count, beside the check of its rows if it read any.
 
     An engine may count by the metadata alone, and forget deletes that it applies to rows.
     """
     shown = pa.table({"": pa.nulls(min(max(count, 0), _MOST_COUNTED))})  # no table has fewer or more rows
-    found = judge(expectation, shown, Strictness.FOREIGN, engine) if check is None else check
+    found = score_read(expectation, shown, Strictness.FOREIGN, engine) if check is None else check
     if not isinstance(expectation.expected, pa.Table) or expectation.open is not None:
         return found
     rows = expectation.expected.num_rows
@@ -197,13 +197,13 @@ def judge_count(check: Check | None, expectation: ResolvedExpectation, count: in
     return _beside_policy(wrong, expectation)
 
 
-def described(expectation: ResolvedExpectation) -> str:
+def read_text(expectation: ResolvedExpectation) -> str:
     """The read in words: `columns id, name at version 3 where id > 1`."""
     columns = "all columns" if expectation.columns is None else f"columns {', '.join(expectation.columns)}"
     at = [f" at {name} {value}" for name, value in expectation.at.arguments().items()]
     if expectation.at.changes is not None:
         at = [" of the changes {} to {}".format(*expectation.at.changes)]
-    where = "".join(f" {name} {value}" for name, value in expectation.asked().items() if name != "columns")
+    where = "".join(f" {name} {value}" for name, value in expectation.plan_arguments().items() if name != "columns")
     opening, catalog = expectation.opening, ""
     if "max_version" in opening:
         catalog = f", as the catalog says: {len(opening['ratified'])} ratified up to version {opening['max_version']}"
@@ -213,11 +213,11 @@ def described(expectation: ResolvedExpectation) -> str:
 
 
 def _found(outcome: Outcome, message: str | None = None, **more: Any) -> Check:
-    """The check of a read that `judge` names."""
+    """The check of a read that `score_read` names."""
     return Check(number=0, read="", outcome=outcome, message=message, **more)
 
 
-def _judged(expectation: ResolvedExpectation, result: pa.Table | Exception, measure: Strictness, engine: str) -> Check:
+def _score(expectation: ResolvedExpectation, result: pa.Table | Exception, measure: Strictness, engine: str) -> Check:
     expected = expectation.expected
     if isinstance(result, Exception):
         if isinstance(expected, ExpectedError):
@@ -233,7 +233,7 @@ def _wanted(expected: ExpectedError) -> str:
     return expected.kind if expected.match is None else f"{expected.kind} that says {expected.match!r}"
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """An error as one line, with its class; for a worker's engine, the class that was raised there."""
     name = error.cause if isinstance(error, EngineError) else type(error).__name__
     text = error.message if isinstance(error, EngineError) else str(error)
@@ -247,15 +247,15 @@ def _failed(expectation: ResolvedExpectation, error: Exception, measure: Strictn
     # No format demands metadata columns of a reader, nor names them.
     words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
     if measure is Strictness.FOREIGN and not _is_broken(error) and (names := sorted(words & METADATA.keys())):
-        return _found(Outcome.UNSUPPORTED, f"metadata columns {', '.join(names)}: {said(error)}")
-    return _found(Outcome.ERROR, said(error))
+        return _found(Outcome.UNSUPPORTED, f"metadata columns {', '.join(names)}: {error_text(error)}")
+    return _found(Outcome.ERROR, error_text(error))
 
 
 def _declines(error: Exception, measure: Strictness) -> bool:
     """Tells whether the engine declines: by the class of the error, or by another project's words."""
     if isinstance(error, UnsupportedError | NotImplementedError):
         return True
-    return measure is Strictness.FOREIGN and not _is_broken(error) and _DECLINING.search(said(error)) is not None
+    return measure is Strictness.FOREIGN and not _is_broken(error) and _DECLINING.search(error_text(error)) is not None
 
 
 def _is_broken(error: Exception) -> bool:
@@ -266,18 +266,18 @@ def _refused(expected: ExpectedError, error: Exception, measure: Strictness) -> 
     """An error where an error must come."""
     if measure is not Strictness.FOREIGN:
         if not isinstance(error, HarnessError):
-            return _found(Outcome.ERROR, said(error))
+            return _found(Outcome.ERROR, error_text(error))
         # The oracle plans by itself, and has words of its own.
         if agrees(error, ExpectedError(expected.kind) if measure is Strictness.ORACLE else expected):
             return _found(Outcome.PASS)
-        return _found(Outcome.FAIL, f"expected {_wanted(expected)}, got {said(error)}")
+        return _found(Outcome.FAIL, f"expected {_wanted(expected)}, got {error_text(error)}")
     if _is_broken(error):
-        return _found(Outcome.ERROR, said(error))
+        return _found(Outcome.ERROR, error_text(error))
     if _declines(error, measure) and error_class(expected.kind) != UNSUPPORTED:
-        return _found(Outcome.UNSUPPORTED, said(error))
-    wanted = error_class(expected.kind, expected.cause)
-    is_other = isinstance(error, EngineError) and error.cause in ERROR_CLASSES and error.cause != wanted
-    return _found(Outcome.PASS, notes=(f"refused: {said(error)}", *([f"expected {wanted}"] if is_other else [])))
+        return _found(Outcome.UNSUPPORTED, error_text(error))
+    target = error_class(expected.kind, expected.cause)
+    is_other = isinstance(error, EngineError) and error.cause in ERROR_CLASSES and error.cause != target
+    return _found(Outcome.PASS, notes=(f"refused: {error_text(error)}", *([f"expected {target}"] if is_other else [])))
 
 
 def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: str) -> Check:
@@ -285,12 +285,12 @@ def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: st
     notes: tuple[str, ...] = ()
     try:
         if measure is Strictness.FOREIGN:
-            got, notes = recoded(got, expected.schema)
+            got, notes = convert_types(got, expected.schema)
         comparison = compare(expected, got, names=("expected", engine), max_rows=MOST_ROWS)
     except HarnessError as error:
         return _found(Outcome.FAIL, f"the rows cannot be compared: {error.message}", wrong_rows=True)
     except pa.ArrowException as error:  # a type that Arrow itself cannot work with must not end the run
-        return _found(Outcome.ERROR, f"the rows cannot be compared: {said(error)}")
+        return _found(Outcome.ERROR, f"the rows cannot be compared: {error_text(error)}")
     if measure is Strictness.FOREIGN:
         carried = [difference for difference in comparison.schema if difference.kind is SchemaKind.TYPE]
         notes += tuple(f"{each.column} is {each.right}, not {each.left}" for each in carried)

@@ -1,4 +1,4 @@
-"""Judges the results that a program left in a folder, by the files of a suite alone.
+"""Scores of the results that a program left in a folder, by the files of a suite alone.
 
     RESULTS/reader.json     {name, version}, and perhaps language, homepage and filters (false: the program takes no
                             filters); without it the folder names the reader
@@ -24,7 +24,6 @@ import pyarrow as pa
 
 from harness.errors import EngineError, HarnessError, RequestError, UnsupportedError
 from harness.suite.json_rows import read_rows
-from harness.suite.judging import Strictness, asks_twin, beside_twin, described, judge, judge_count, told
 from harness.suite.results import (
     Case,
     Check,
@@ -37,14 +36,15 @@ from harness.suite.results import (
 )
 from harness.suite.runner import case_info, environment
 from harness.suite.scenarios.model import ResolvedExpectation
-from harness.suite.suite import SuiteCase, json_object, load_case, load_suite
+from harness.suite.scores import Strictness, needs_twin, read_info, read_text, score_count, score_read, with_twin
+from harness.suite.suite_files import SuiteCase, json_object, load_case, load_suite
 from harness.suite.workers import CRASHED, NONSENSE
 
 NOT_RUN = "not run: there is no result"
 """The message about a read without a result."""
 
 
-def judge_results(
+def score_results(
     directory: Path, results: Path, *, patterns: Sequence[str] = (), xfails: Sequence[Expected] = ()
 ) -> Run:
     """The results of one program as a run of the suite.
@@ -67,11 +67,13 @@ def judge_results(
     if not chosen:
         raise RequestError(f"No case is called {' or '.join(patterns)}", file=str(directory))
     reader = _reader(results)
-    engine = EngineInfo(name=reader["name"], version=reader["version"], asked="", judged=(str(directory), str(results)))
+    engine = EngineInfo(
+        name=reader["name"], version=reader["version"], argument="", folders=(str(directory), str(results))
+    )
     cases: list[Case] = []
     for path in chosen.values():
         case = load_case(path)
-        reads = tuple(map(told, case.expectations))
+        reads = tuple(map(read_info, case.expectations))
         info = replace(case_info(case, directory), file=str(path), expected=reads)
         checks = [*_checks(case, results, engine.name)]
         cases.append(case_of(info, engine, checks, xfails))
@@ -100,45 +102,45 @@ def _reader(results: Path) -> dict[str, Any]:
 
 def _checks(case: SuiteCase, results: Path, engine: str) -> Iterator[Check]:
     for expectation in case.expectations:
-        check = _judged(case, expectation, results, engine)
-        if check.outcome is Outcome.PASS and asks_twin(expectation) and case.twin is not None:
+        check = _score(case, expectation, results, engine)
+        if check.outcome is Outcome.PASS and needs_twin(expectation) and case.twin is not None:
             twin = load_case(case.twin)
-            check = beside_twin(check, _judged(twin, twin.expectations[0], results, engine))
+            check = with_twin(check, _score(twin, twin.expectations[0], results, engine))
         yield check
 
 
-def _judged(case: SuiteCase, expectation: ResolvedExpectation, results: Path, engine: str) -> Check:
+def _score(case: SuiteCase, expectation: ResolvedExpectation, results: Path, engine: str) -> Check:
     """The check of a read by its result, without a look at the twin."""
-    wanted = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
+    schema = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
     try:
-        result, count = _result(results, f"{case.scenario.name}/{expectation.number}", wanted)
+        result, count = _result(results, f"{case.scenario.name}/{expectation.number}", schema)
     except RequestError as error:
         result, count = EngineError(str(error), cause=NONSENSE), None
     if result is None and count is None:
         outcome = Outcome.UNSUPPORTED if expectation.open is None else Outcome.OPEN
         policy = expectation.policy is not None
-        read = described(expectation)
+        read = read_text(expectation)
         return Check(number=expectation.number, read=read, outcome=outcome, message=NOT_RUN, policy=policy)
-    check = None if result is None else judge(expectation, result, Strictness.FOREIGN, engine)
+    check = None if result is None else score_read(expectation, result, Strictness.FOREIGN, engine)
     if check is not None and (count is None or check.outcome is not Outcome.PASS):
         return check
     assert count is not None
-    return judge_count(check, expectation, count, engine)
+    return score_count(check, expectation, count, engine)
 
 
-def _result(results: Path, read: str, wanted: pa.Schema | None) -> tuple[pa.Table | HarnessError | None, int | None]:
+def _result(results: Path, read: str, schema: pa.Schema | None) -> tuple[pa.Table | HarnessError | None, int | None]:
     """The rows or the refusal of a read, and the count; what was not given is None. Raises RequestError: unreadable."""
-    there = [suffix for suffix in ("arrow", "jsonl", "json") if os.path.lexists(results / f"{read}.{suffix}")]
-    told: dict[str, Any] = json_object(results, f"{read}.json", "result") if "json" in there else {}
-    rows = [suffix for suffix in there if suffix != "json"]
-    if len(rows) > 1 or (rows and told and "count" not in told):
-        raise RequestError(f"A read has one result, not {' and '.join(there)}", file=str(results / read))
+    suffixes = [suffix for suffix in ("arrow", "jsonl", "json") if os.path.lexists(results / f"{read}.{suffix}")]
+    answer: dict[str, Any] = json_object(results, f"{read}.json", "result") if "json" in suffixes else {}
+    rows = [suffix for suffix in suffixes if suffix != "json"]
+    if len(rows) > 1 or (rows and answer and "count" not in answer):
+        raise RequestError(f"A read has one result, not {' and '.join(suffixes)}", file=str(results / read))
     if rows:
-        return read_rows(results, f"{read}.{rows[0]}", wanted, is_json=rows[0] == "jsonl"), told.get("count")
-    match told:
+        return read_rows(results, f"{read}.{rows[0]}", schema, is_json=rows[0] == "jsonl"), answer.get("count")
+    match answer:
         case {"unsupported": why} | {"error": "unsupported-feature", "message": why}:
             return UnsupportedError(why), None
         case {"error": kind, "message": why}:
-            return EngineError(why, cause=CRASHED if told.get("panic") else kind), None
+            return EngineError(why, cause=CRASHED if answer.get("panic") else kind), None
         case _:
-            return None, told.get("count")
+            return None, answer.get("count")

@@ -1,6 +1,6 @@
-"""Checks of one engine on one table: two reads that must agree, their outcome, and how to see it again.
+"""Rereads of one engine on one table: two reads that must agree, their outcome, and how to see it again.
 
-`harness.suite.itself` has the table of shapes, which says which reads these are.
+`harness.suite.rereads.shapes` has the table of shapes, which are these reads.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from harness.diff.result import BatchEntry, BatchOutcome, entry_of
 from harness.errors import HarnessError, UnsupportedError, counted, visible
 from harness.metadata.filters.sqltext import quoted, text
 from harness.storage.records import dataclass
-from harness.suite.asking import MOVED, Ask, Copies, Reads
+from harness.suite.rereads.reads import Copies, ReadRequest, SnapshotReads
 
 MOST_COLUMNS = 12
 """Columns that are read alone, and whose values make filters: the first ones of a table."""
-_FEW_COLUMNS = 4
 _LONGEST = 40  # characters of a text in a filter
 
 
@@ -49,13 +48,13 @@ class ColumnCondition:
         return self.shape.format(quoted(self.column), *(literal for _, literal in self.values))
 
     @property
-    def parametrised(self) -> str:
+    def with_parameters(self) -> str:
         """The condition with `?` in place of each value."""
         return self.shape.format(quoted(self.column), *("?" for _ in self.values))
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class FilteredRows:
     """The rows where a condition holds."""
 
     condition: ColumnCondition
@@ -68,22 +67,20 @@ class Kept:
 
 
 @dataclass(slots=True, kw_only=True)
-class Checks:
+class Rereads:
     """The checks of an engine on a table.
 
-    whole: all rows, as the engine gave them. asked: the engine's name, for commands. filters: more conditions to try.
-    is_short: True: two conditions on each of few columns. declined: by shape, the reads that the engine declined.
+    whole: all rows, as the engine gave them. engine_name: for commands.
+    declined: by shape, the reads that the engine declined.
     """
 
-    reads: Reads
+    reads: SnapshotReads
     whole: pa.Table
     copies: Copies
-    asked: str
+    engine_name: str
     max_rows: int
-    filters: tuple[str, ...] = ()
-    is_short: bool = False
     declined: Counter[str] = field(default_factory=Counter)
-    _queried: pa.Table | None = None
+    _query_rows: pa.Table | None = None
 
     def entries(self, shapes: Sequence[QueryShape]) -> Iterator[tuple[QueryShape, BatchEntry]]:
         """The checks of these shapes, those of the table first."""
@@ -94,7 +91,7 @@ class Checks:
         of_filters = next((shape for shape, _ in by_condition if shape.name == "filters"), None)
         for condition in self._conditions() if by_condition else ():
             try:
-                kept = Kept(condition, self.reads.rows(Ask(where=condition.where)))
+                kept = FilteredRows(condition, self.reads.rows(ReadRequest(where=condition.where)))
             except UnsupportedError:
                 self.declined[(of_filters or by_condition[0][0]).name] += 1
             except HarnessError as error:
@@ -110,28 +107,26 @@ class Checks:
         """All rows. by_query: as a query gives them, in the types of queries."""
         if not by_query:
             return self.whole
-        if self._queried is None:
-            self._queried = self.reads.rows(Ask(), by_query=True)
-        return self._queried
+        if self._query_rows is None:
+            self._query_rows = self.reads.rows(ReadRequest(), by_query=True)
+        return self._query_rows
 
     @property
     def names(self) -> list[str]:
         """The columns that are read alone, and whose values make filters."""
-        return list(self.whole.column_names[: _FEW_COLUMNS if self.is_short else MOST_COLUMNS])
+        return list(self.whole.column_names[:MOST_COLUMNS])
 
     def _conditions(self) -> Iterator[ColumnCondition]:
-        for where in self.filters:
-            yield ColumnCondition(column="", shape=where.replace("{", "{{").replace("}", "}}"))
         for name in self.names:
-            yield from _conditions(name, self.whole.column(name), is_short=self.is_short)
+            yield from _conditions(name, self.whole.column(name))
 
-    def _entries(self, shape: QueryShape, checks: Iterable[Check]) -> Iterator[tuple[QueryShape, BatchEntry]]:
-        if shape.needs is not None and shape.needs not in self.reads.takes():
+    def _entries(self, shape: QueryShape, checks: Iterable[Reread]) -> Iterator[tuple[QueryShape, BatchEntry]]:
+        if shape.needs is not None and shape.needs not in self.reads.options():
             self.declined[shape.name] += 1
             return
         try:
             for check in checks:
-                entry = self._tried(shape, check)
+                entry = self._entry_or_none(shape, check)
                 if entry is not None:
                     yield shape, entry
         except UnsupportedError:  # between checks: of a copy that cannot be made
@@ -139,7 +134,7 @@ class Checks:
         except HarnessError as error:
             yield shape, BatchEntry(name=shape.name, outcome=BatchOutcome.FAILED, message=str(error))
 
-    def _tried(self, shape: QueryShape, check: Check) -> BatchEntry | None:
+    def _entry_or_none(self, shape: QueryShape, check: Reread) -> BatchEntry | None:
         """The outcome of a check; None: the engine declines it, which is counted."""
         try:
             entry = self._entry(shape, check)
@@ -152,7 +147,7 @@ class Checks:
             self.declined["counts"] += 1
         return entry
 
-    def _entry(self, shape: QueryShape, check: Check) -> BatchEntry | None:
+    def _entry(self, shape: QueryShape, check: Reread) -> BatchEntry | None:
         """The outcome of a check; None: the engine does not count. Raises UnsupportedError: it declines a read."""
         try:
             expected = check.expected()
@@ -180,38 +175,35 @@ class Checks:
                 entry = replace(entry, outcome=outcome, message=message)
         if entry.outcome is not BatchOutcome.DIFFERENT:
             return entry
-        again = self._again(shape)
-        asked = [f"{check.left}:", *map(str, check.of), f"{check.name}:", *map(str, check.asks), "again:", *again]
-        lines = [visible(line if line.endswith(":") else f"  {line}") for line in asked]
+        parts = {check.left: check.of, check.name: check.requests, "again": [self._command(shape)]}
+        lines = [line for title, each in parts.items() for line in (f"{title}:", *(f"  {part}" for part in each))]
+        lines = [visible(line) for line in lines]
         return replace(entry, asked=tuple(lines), report="\n".join([*lines, "", entry.report or ""]))
 
-    def _again(self, shape: QueryShape) -> list[str]:
-        """The commands that show a difference again."""
+    def _command(self, shape: QueryShape) -> str:
+        """Return the command that shows a difference again."""
         snapshot = self.reads.snapshot
-        table, engine = shlex.quote(snapshot.source.location), shlex.quote(self.asked)
-        current = snapshot.source.current
-        if current is not None and snapshot.id != current.id:
-            table += f" --at {snapshot.id}"
-        if shape.name == MOVED:
-            return [f"harness pull {table} copy", f"harness diff {table} copy --engines {engine}"]
-        return [f"harness diff {table} --engines {engine} --against-itself --shapes {shape.name}"]
+        current = snapshot._source.current
+        at = [] if current is None or snapshot.id == current.id else ["--at", str(snapshot.id)]
+        words = [snapshot._source.location, "--engine", self.engine_name, *at, "--shapes", shape.name]
+        return shlex.join(["harness", "scenarios", "reread", *words])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Reread:
     """Two reads that must agree.
 
     name: of the second read; left: of the first. expected: the rows of the first; found: those of the second, or a
-    number of rows, or None, where the engine has no such read. of, asks: the reads of both, for people.
+    number of rows, or None, where the engine has no such read. of, requests: both reads, for people.
     limit: the second gives so many rows of the first; None: all.
     """
 
     name: str
     expected: Callable[[], pa.Table]
     found: Callable[[], pa.Table | int | None]
-    asks: Sequence[Ask | str]
+    requests: Sequence[ReadRequest | str]
     left: str = "all rows"
-    of: Sequence[Ask | str] = (Ask(),)
+    of: Sequence[ReadRequest | str] = (ReadRequest(),)
     limit: int | None = None
 
 
@@ -227,28 +219,26 @@ class QueryShape:
     read: str
     holds: str
     needs: str | None = None
-    of_table: Callable[[Checks], Iterator[Check]] | None = None
-    of_condition: Callable[[Checks, Kept], Iterator[Check]] | None = None
+    of_table: Callable[[Rereads], Iterator[Reread]] | None = None
+    of_condition: Callable[[Rereads, FilteredRows], Iterator[Reread]] | None = None
 
 
 # Conditions, by the values that a table has.
 
 
-def _conditions(name: str, column: pa.ChunkedArray, *, is_short: bool) -> Iterator[ColumnCondition]:
+def _conditions(name: str, column: pa.ChunkedArray) -> Iterator[ColumnCondition]:
     """Conditions on a column by which a reader may skip files, with the least, middle and greatest value."""
     values = _values(column)
-    if not is_short or not values:
-        yield ColumnCondition(column=name, shape="{} IS NULL")
+    yield ColumnCondition(column=name, shape="{} IS NULL")
     if not values:
         return
     least, middle, greatest = values[0], values[len(values) // 2], values[-1]
     yield ColumnCondition(column=name, shape="{} = {}", values=(middle,), is_main=True)
     yield ColumnCondition(column=name, shape="{} IN ({}, {})", values=(least, greatest))
-    if not is_short:
-        for value in {literal: (each, literal) for each, literal in (least, greatest) if literal != middle[1]}.values():
-            yield ColumnCondition(column=name, shape="{} = {}", values=(value,))
-        yield ColumnCondition(column=name, shape="{} < {}", values=(middle,))
-        yield ColumnCondition(column=name, shape="{} <> {}", values=(middle,))
+    for value in {literal: (each, literal) for each, literal in (least, greatest) if literal != middle[1]}.values():
+        yield ColumnCondition(column=name, shape="{} = {}", values=(value,))
+    yield ColumnCondition(column=name, shape="{} < {}", values=(middle,))
+    yield ColumnCondition(column=name, shape="{} <> {}", values=(middle,))
 
 
 def _values(column: pa.ChunkedArray) -> Sequence[tuple[object, str]]:
