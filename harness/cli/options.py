@@ -131,8 +131,8 @@ SETTINGS = (
 )
 """Names for `--set`."""
 _SAME = (
-    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "sample_keys", "sample_rows", "untrusted",
-    "verbose", "where",
+    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "sample_rows", "untrusted", "verbose",
+    "where",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME},

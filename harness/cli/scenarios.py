@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import click
 
 from harness.cli import DIFFERENT, formats, options, results, terminal, untrusted
-from harness.cli.diff_many import finish
-from harness.cli.diff_request import Report as BatchReport
+from harness.cli.diff_reports import Report as BatchReport
+from harness.cli.diff_reports import finish
 from harness.cli.document import Printed
 from harness.cli.options import Settings, names
 from harness.cli.parameters import Argument, Option
