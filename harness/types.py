@@ -10,7 +10,6 @@ Plans, schemas, filters, findings of a check, and differences of a comparison. T
 
 from harness.check.rules import Finding, Found, Level, Place, Reads, Rule, Severity
 from harness.check.running import CheckReport
-from harness.diff.relaxations import Measure, TypeRule
 from harness.diff.result import (
     ColumnDifference,
     ComparisonVerdict,
@@ -25,6 +24,7 @@ from harness.diff.result import (
     SideInfo,
     Spread,
 )
+from harness.diff.tolerances import Measure
 from harness.engines.registry import Batches
 from harness.metadata.catalogs.catalog import Endpoint
 from harness.metadata.filters.predicate import (
@@ -162,7 +162,6 @@ __all__ = [
     "TableOptions",
     "TimeType",
     "TimestampType",
-    "TypeRule",
     "Undecided",
     "UnknownType",
     "UnsignedType",
