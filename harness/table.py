@@ -140,9 +140,11 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     max_version, ratified = options.get("max_version"), options.get("ratified")
     published_only, untrusted = options.get("published_only", False), options.get("untrusted", False)
     if located is not None:
+        from harness.metadata.catalogs.catalog import renewal_of
+
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
-        renewal = located.renewal(own_options, roots)
+        renewal = renewal_of(located, own_options, roots)
         own_options = located.lent(own_options, roots)
         if max_version is None and not published_only:
             max_version, ratified = located.options.get("max_version"), located.options.get("ratified", ratified)

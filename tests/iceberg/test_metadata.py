@@ -12,7 +12,7 @@ import pytest
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, IsAViewError
 from harness.metadata.iceberg.metadata import parse_metadata
 from harness.metadata.iceberg.model import TableMetadata
-from harness.metadata.iceberg.name_mapping import parse_name_mapping
+from harness.metadata.iceberg.types import parse_name_mapping
 
 FILE = "v3.metadata.json"
 SCHEMA_0 = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
