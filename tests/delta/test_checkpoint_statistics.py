@@ -39,11 +39,6 @@ def read(parts: list[CheckpointPart], rows: list[int], structs: list[tuple[str, 
     return [found[place] for place in range(len(rows))]
 
 
-def test_a_name_with_a_dot_is_no_path():
-    ((_, found),) = read([part(0, [add(None, 1)])], [0], [("numRecords",), ("minValues", "a.b")])
-    assert found["minValues"]["a.b"] == 3
-
-
 @pytest.mark.parametrize("stats_json", [False, True], ids=["structs", "structs beside one text"])
 def test_bounds_in_int96_beyond_the_range_of_nanos_lose_no_row(tmp_path, stats_json):
     """F10. Databricks writes them so; in nanos 2960 would be 1791."""

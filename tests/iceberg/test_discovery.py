@@ -7,12 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import harness
 from harness.errors import AmbiguousTableError, CorruptFileError
-from harness.metadata.iceberg.scan import physical_paths
 from harness.metadata.iceberg.table import IcebergTable as OpenedTable
 from harness.metadata.iceberg.table import load
 from harness.metadata.plan.read_options import ReadOptions
@@ -190,28 +188,6 @@ RECORDED = (
     "\U0001f600://x",
 )
 ODD = ("file:///lake/t/a", "FILE:/lake/t/b", "data/c", "./d", "./", "d/file:/e", "")
-
-
-@pytest.mark.parametrize(
-    "recorded", [RECORDED[:-1], RECORDED, (*RECORDED, *ODD), ()], ids=["plain", "text", "odd", "none"]
-)
-@pytest.mark.parametrize(
-    "prefixes",
-    [
-        (),
-        (("s3://b/t", "/here"),),
-        (("s3://b/t/", "/here/"), ("s3://b", "/other")),
-        (("s3://b", "/other"), ("s3://b/t", "/never"), ("/lake/t", "s3://c/t")),
-        (("/lake", "relative/place"), ("file:///lake/t", "/never")),
-        (("/", "/root"), ("", "/nothing"), ("s3://b/t", "/")),
-        (("././d", "/here"), ("./data", "s3://b")),
-    ],
-    ids=["none", "one", "slashes", "first-wins", "relative", "root", "dots"],
-)
-def test_many_paths_are_mapped_as_each_of_them(prefixes, recorded):
-    path_map = PathMap(prefixes, base="/start")
-    found = physical_paths(path_map, pa.chunked_array([pa.array(recorded, pa.string())]))
-    assert found.to_pylist() == [path_map.physical(path) for path in recorded]
 
 
 @pytest.mark.parametrize("location", ["/old/\ud800", "\udcff", "s3://b/\ud800/t", "hdfs://\ud800/t"], ids=ascii)
