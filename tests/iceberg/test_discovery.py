@@ -177,16 +177,6 @@ def test_metadata_directory_under_another_name_1_12(tmp_path: Path, beside: bool
     assert find(directory / "v1.metadata.json").path_map == PathMap(expected)
 
 
-RECORDED = (
-    "s3://b/t/data/a",
-    "s3://b/t",
-    "s3://b/tx/a",
-    "/lake/t/a",
-    "/lake/t",
-    "/lake/tt",
-    "s3a://b/t/a",
-    "\U0001f600://x",
-)
 ODD = ("file:///lake/t/a", "FILE:/lake/t/b", "data/c", "./d", "./", "d/file:/e", "")
 
 
