@@ -112,8 +112,6 @@ def relaxation_lines(comparison: ComparisonResult) -> tuple[str, ...]:
         lines.append(f"{counted(comparison.allowed, 'row')} within tolerances, which is no difference")
     if comparison.schema_only:
         lines.append("rows, which were not compared")
-    if comparison.sampled is not None:
-        lines.append(f"compared the rows of {counted(comparison.sampled, 'key')} at most, chosen by their hashes")
     return tuple(lines)
 
 
