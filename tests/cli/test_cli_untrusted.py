@@ -78,6 +78,11 @@ TAIL = "--untrusted --"
             ["{t}", "{t}/r"],
         ),
         (
+            "scenarios reread --untrusted {t} --shapes counts --at 1 --format json",
+            f"scenarios reread --engine=duckdb --at=1 --shapes=counts --max-rows=20 --format=json {TAIL} {{t}}",
+            ["{t}"],
+        ),
+        (
             "scenarios run --untrusted {t}/s.yaml --skips {t}/skips --strict",
             "scenarios run --engines=duckdb,oracle --skips={t}/skips --format=text --time-limit=60.0 --strict "
             "--untrusted -- {t}/s.yaml",
@@ -131,6 +136,8 @@ def test_bounds(worker):
         ("scenarios run --engines spark --untrusted", "Cannot run spark with --untrusted: .* by --engines"),
         ("diff {t} --engines duckdb,acme --untrusted", "error: Cannot run acme with --untrusted: acme is not known to"),
         ("diff {t} --against-itself --engines acme --untrusted", "error: Cannot run acme with --untrusted"),
+        ("scenarios reread {t} --engine acme --untrusted", "Cannot run acme with --untrusted: .* oracle by --engine"),
+        ("scenarios reread {t} --untrusted -o a.json -o b.json", "Cannot write more than one"),
         ("scenarios run --keep d --untrusted", "with --untrusted and --keep, --python or --write-xfails"),
         ("scenarios run --format text --format json --output x --untrusted", "error: Cannot write more than one"),
         ("info {t} --set bounds.memory_bytes=5", "--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted"),
