@@ -16,6 +16,7 @@ Where to look:
 
     table, snapshot   open_table → Table → Snapshot: what most callers need
     planned           open_plan: rows of a plan that another process made
+    types             the types of values that public functions take and return
     errors            every refusal, one class per cause that a caller can act on
     owners            other distributions that own files of `harness`
     storage/          bytes by location, the roots of a table, limits
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from harness.connections.connection import Connection, attach, connect, detach
     from harness.diff.compare import compare
     from harness.diff.opening import Query
-    from harness.diff.relaxations import Relaxations, Tolerance
     from harness.diff.result import ComparisonResult
     from harness.errors import (
         AmbiguousTableError,
@@ -105,7 +105,6 @@ __all__ = [
     "OutsideTableError",
     "Pulled",
     "Query",
-    "Relaxations",
     "RequestError",
     "ScanPlan",
     "SchemaMismatchError",
@@ -114,7 +113,6 @@ __all__ = [
     "StorageError",
     "Table",
     "TableNotFoundError",
-    "Tolerance",
     "UnknownColumnError",
     "UnsupportedError",
     "__version__",
@@ -154,7 +152,6 @@ _LAZY = {
     "OutsideTableError": "errors",
     "Pulled": "slices.pulling",
     "Query": "diff.opening",
-    "Relaxations": "diff.relaxations",
     "RequestError": "errors",
     "ScanPlan": "metadata.plan.scan_plan",
     "SchemaMismatchError": "errors",
@@ -163,7 +160,6 @@ _LAZY = {
     "StorageError": "errors",
     "Table": "table",
     "TableNotFoundError": "errors",
-    "Tolerance": "diff.relaxations",
     "UnknownColumnError": "errors",
     "UnsupportedError": "errors",
     "attach": "connections.connection",
@@ -182,10 +178,10 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> object:
-    if name == "errors":  # a submodule that was imported with the package once
+    if name in ("errors", "testing", "types"):
         import importlib
 
-        return importlib.import_module("harness.errors")
+        return importlib.import_module(f"harness.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Not kept in globals(): the import system may set names of this package too, and would win only sometimes.
