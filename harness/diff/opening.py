@@ -57,7 +57,7 @@ class Query:
     """
 
     text: str
-    tables: Mapping[str, Table | Snapshot | str] = field(default_factory=dict)
+    tables: Mapping[str, Table | Snapshot | str | os.PathLike[str]] = field(default_factory=dict)
     dialect: str = "duckdb"
 
     def __post_init__(self) -> None:
@@ -87,10 +87,9 @@ class Query:
         columns: the result's names, in its order.
         """
         from harness.queries.allowances import allowances
+        from harness.queries.inputs import schema_of
 
-        tables = {name: open_table(each) if isinstance(each, str) else each for name, each in self.tables.items()}
-        snapshots = {name: each.snapshot() if isinstance(each, Table) else each for name, each in tables.items()}
-        schemas = {name: each.schema for name, each in snapshots.items()}
+        schemas = {name: schema_of(name, each) for name, each in self.tables.items()}
         counts = Counter(columns)
         return {
             columns[place]: Tolerance(Decimal(each.ulps), Measure.ULPS, each.reason)

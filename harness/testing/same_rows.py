@@ -102,8 +102,8 @@ def assert_same_rows(
 
     Args:
         keys: columns that tell rows apart; rows of one key are paired and show as changed.
-        how: further arguments of `harness.compare`, such as `tolerance={"price": 0.01, "share": "0.1%"}`, which needs
-            `keys`. With `columns`, a list of rows has these columns, in this order.
+        how: further arguments of `harness.compare`, such as `tolerance={"price": 0.01, "share": "0.1%"}`. With
+            `columns`, a list of rows has these columns, in this order.
 
     Raises:
         AssertionError: they differ; the message is the report of the comparison.
