@@ -16,6 +16,7 @@ Where to look:
 
     table, snapshot   open_table → Table → Snapshot: what most callers need
     planned           open_plan: rows of a plan that another process made
+    types             the types of values that public functions take and return
     errors            every refusal, one class per cause that a caller can act on
     owners            other distributions that own files of `harness`
     storage/          bytes by location, the roots of a table, limits
@@ -177,10 +178,10 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> object:
-    if name == "errors":  # a submodule that was imported with the package once
+    if name in ("errors", "testing", "types"):
         import importlib
 
-        return importlib.import_module("harness.errors")
+        return importlib.import_module(f"harness.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Not kept in globals(): the import system may set names of this package too, and would win only sometimes.

@@ -19,6 +19,7 @@ from harness.metadata.model import frames
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.schema import METADATA, Schema
 from harness.metadata.model.times import show_ms
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import metadata_root
 from harness.storage.limits import contained
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     import polars as pl
     from pyspark.sql import DataFrame, SparkSession
 
-    from harness.file_index import FileIndex
     from harness.metadata.delta.scan import DeltaSnapshot
     from harness.metadata.delta.table import DeltaSelection, DeltaTable
     from harness.metadata.iceberg.model import Snapshot as IcebergSnapshot
@@ -85,21 +85,26 @@ _LOG = logging.getLogger("harness.plan")
 class PlannedRows:
     """The rows of a plan in the forms of other libraries. Anything that takes an Arrow stream takes them."""
 
-    __slots__ = ("plan",)
+    __slots__ = ("_plan",)
 
     def __init__(self, plan: PlannedScan) -> None:
-        self.plan = plan
+        self._plan = plan
+
+    @property
+    def plan(self) -> ScanPlan:
+        """The plan: which files are read. A file of changes is listed once for each version that changed its rows."""
+        return self._plan
 
     def __repr__(self) -> str:
         return repr(self.plan).replace("ScanPlan", type(self).__name__, 1)
 
     def _repr_html_(self) -> str:
         """Return the plan for notebooks."""
-        return self.plan._repr_html_()
+        return self._plan._repr_html_()
 
     def _reading(self) -> AbstractContextManager[None]:
         """Return the context of each step of a read, which names in errors what was read."""
-        return contained(table=self.plan.table)
+        return contained(table=self._plan.table)
 
     def to_duckdb(
         self, connection: duckdb.DuckDBPyConnection | None = None, *, name: str | None = None
@@ -112,7 +117,7 @@ class PlannedRows:
         from harness.engines.duckdb.relations import relation
 
         with self._reading():
-            return relation(self.plan, connection, name=name)
+            return relation(self._plan, connection, name=name)
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return the rows as a lazy Spark DataFrame, as `Snapshot.to_spark` does."""
@@ -120,12 +125,12 @@ class PlannedRows:
             find_engine("spark")  # says what to install if pyspark is missing
             from harness.engines.spark.engine import dataframe
 
-            return dataframe(self.plan, spark)
+            return dataframe(self._plan, spark)
 
     def to_arrow(self, *, engine: str = "duckdb") -> pa.Table:
         """Return the rows as an Arrow table in exact types, as `Snapshot.to_arrow` does."""
         with self._reading():
-            return find_engine(engine).to_arrow(self.plan)
+            return find_engine(engine).to_arrow(self._plan)
 
     def to_pandas(self, *, engine: str = "duckdb") -> pd.DataFrame:
         """Return the rows as a pandas DataFrame, as `Snapshot.to_pandas` does."""
@@ -141,17 +146,14 @@ class PlannedRows:
 
         with self._reading():
             _check_number("batch_rows", batch_rows, 1)
-            return batches(self.plan, rows=batch_rows, context=self._reading)
+            return batches(self._plan, rows=batch_rows, context=self._reading)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)
 
 
 class Changes(PlannedRows):
-    """The changes of a range of versions. Anything that takes an Arrow stream takes them.
-
-    plan: the files to read. A file is listed once for each version that changed rows of the file.
-    """
+    """The changes of a range of versions. Anything that takes an Arrow stream takes them."""
 
     __slots__ = ()
 
@@ -236,39 +238,39 @@ class Snapshot:
         """The number of rows. Arguments and errors as for `to_batches`.
 
         Without `where`, it is the recorded one if the metadata must be right: all files have row ids or are no Parquet
-        files, and no delete hits any (iceberg 7.2). Otherwise, and of a stranger's table, the footers of the data files
+        files, and no delete hits any (iceberg 7.2). Otherwise, and of an untrusted table, the footers of the data files
         are read, with `where` or deletes also the columns that these need.
         """
         with self._reading():
-            plan = self.plan((), where)
+            plan = self._planned((), where)
             if (recorded := _recorded_rows(plan)) is not None:
                 return recorded
             with _SnapshotRows(plan, self).to_batches() as batches:
                 return sum(batch.num_rows for batch in batches)
 
     @checked
-    def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> PlannedScan:
+    def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> ScanPlan:
         """Plans a read: the files that may hold matching rows, and the deletes that hit them.
 
         Args:
             columns: names of top-level columns and metadata columns (`_file`, `_pos`, `_spec_id`, `_partition`,
                 `_deleted`, `_row_id`; Iceberg's `_last_updated_sequence_number`, Delta's `_row_commit_version`), in the
                 order wanted; None: all of the schema.
-            where: a boolean SQL expression in DuckDB's dialect; or a filter that was parsed for this snapshot's schema,
-                as `harness.metadata.filters.parse.parse_filter` gives it, or `ScanPlan.filter` of another plan.
+            where: a boolean SQL expression in DuckDB's dialect; or `ScanPlan.filter` of another plan of this schema, so
+                that many reads parse it once.
 
         Raises:
             UnknownColumnError: a name is not in the schema.
             RequestError: `where` cannot be parsed, or was parsed for a schema with other columns.
             InvalidTableError, MissingFileError, UnsupportedError: the table cannot be read; the message names the file.
         """
-        with self._reading():
-            return self._planned(columns, where)
+        return self._planned(columns, where)
 
-    def _planned(self, columns: Sequence[str] | None, where: str | Filter | None) -> PlannedScan:
+    def _planned(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> PlannedScan:
         names = None if columns is None else tuple(columns)
-        plan = self._source.plan(self._selection, names, where)  # type: ignore[arg-type]  # both are of one format
-        _refuse_foreign_columns(plan)
+        with self._reading():
+            plan = self._source.plan(self._selection, names, where)  # type: ignore[arg-type]  # both are of one format
+            _refuse_foreign_columns(plan)
         _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
         return plan
 
@@ -299,16 +301,6 @@ class Snapshot:
                 return found.read(columns)
 
         return MetadataTable(found.schema, read)
-
-    def file_index(self) -> FileIndex:
-        """The live files as Spark's `FileIndex` sees them: grouped by partition, and pruned by filters.
-
-        Raises:
-            As `plan`.
-        """
-        from harness.file_index import FileIndex
-
-        return FileIndex(self.plan, self.plan(), (self._source.location,))
 
     @checked
     def to_duckdb(
@@ -470,7 +462,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class _SnapshotRows(PlannedRows):
-    plan: PlannedScan
+    _plan: PlannedScan
     snapshot: Snapshot
 
     def _reading(self) -> AbstractContextManager[None]:

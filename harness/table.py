@@ -140,9 +140,11 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     max_version, ratified = options.get("max_version"), options.get("ratified")
     published_only, untrusted = options.get("published_only", False), options.get("untrusted", False)
     if located is not None:
+        from harness.metadata.catalogs.catalog import renewal_of
+
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
-        renewal = located.renewal(own_options, roots)
+        renewal = renewal_of(located, own_options, roots)
         own_options = located.lent(own_options, roots)
         if max_version is None and not published_only:
             max_version, ratified = located.options.get("max_version"), located.options.get("ratified", ratified)
@@ -152,7 +154,7 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     path_map = options.get("path_map") or {}
     chosen = ReadOptions(
         path_map=PathMap(tuple(path_map.items())),
-        prune=Prune.OFF if untrusted else skipped,  # what a stranger records skips nothing
+        prune=Prune.OFF if untrusted else skipped,  # what an untrusted table records skips nothing
         allow_version_guess=options.get("allow_version_guess", False),
         lenient_delete_partition=options.get("lenient_delete_partition", False),
         allow_duplicate_files=options.get("allow_duplicate_files", False),

@@ -15,7 +15,7 @@ from harness.errors import (
     MissingFileError,
     TableNotFoundError,
 )
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable, corrupt, truncate
+from harness.writing.iceberg.builder import IcebergFile, IcebergTable, corrupt, truncate
 
 
 def as_text(file: Path) -> None:
@@ -28,10 +28,10 @@ class Broken:
     """A table with two data files, a position delete file (v2) or deletion vector (v3), and an equality delete."""
 
     t: IcebergTable
-    data: DataFileHandle
-    other: DataFileHandle
-    positions: DataFileHandle
-    equality: DataFileHandle
+    data: IcebergFile
+    other: IcebergFile
+    positions: IcebergFile
+    equality: IcebergFile
 
     @property
     def list_path(self) -> Path:
@@ -41,7 +41,7 @@ class Broken:
     def manifest_paths(self) -> list[Path]:
         return [self.t.file_of(p) for p in self.t.manifests()]
 
-    def entry(self, handle: DataFileHandle, **values: Any) -> None:
+    def entry(self, handle: IcebergFile, **values: Any) -> None:
         """Change the `data_file` of a file that is committed."""
         self.t.edit_manifest(
             handle,

@@ -142,7 +142,7 @@ class Rule:
     breaks: tuple[str, ...]
     hurts: str
     mends: str
-    find: Callable[..., Iterable[Found]]
+    _find: Callable[..., Iterable[Found]]
 
     @property
     def format(self) -> str:

@@ -180,7 +180,7 @@ def _of_files(
     _, checked, id_ = thing
     statements = checked.statements()
     try:
-        plan = table.snapshot(id_).plan()
+        plan = table.snapshot(id_)._planned()
         readable: list[str] = []
         others: set[str] = set()
         for file in checked_files(plan, statements, seen):
@@ -325,7 +325,7 @@ class _Run:
             self._read[reads.name.lower()] += 1
         for rule in self._about.get((self.format, reads), ()):
             try:
-                for found in rule.find(value):
+                for found in rule._find(value):
                     self._add(rule, self._signed(found, value) if reads in _OF_FILES else found, snapshot)
             except HarnessError as error:
                 self._leave_out(f"{rule.id} was not asked: {error}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from pathlib import Path
 from typing import Annotated
 
 import click
@@ -58,19 +57,9 @@ def check(
         Severity, Option("--fail-on", help="The lightest finding that makes the exit code 1.")
     ] = Severity.ERROR,
     format_: Annotated[
-        Report | None,
-        Option("--format", help="Write the report in this format; as text by default."),
+        Report | None, Option("--format", help="Write the report in this format; as text by default.")
     ] = None,
-    output: Annotated[
-        list[Path] | None,
-        Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write a report here; the suffix says the format. Repeatable; beside it, --format writes to standard "
-            "output.",
-        ),
-    ] = None,
+    output: formats.ReportFiles = None,
     *,
     opening: options.OpeningOptions,
 ) -> None:

@@ -43,8 +43,8 @@ class Placed:
     output: Annotated[
         Path | None,
         Option(
-            "--output",
             "-o",
+            "--output",
             metavar="FILE",
             help="Write here instead of standard output; the suffix says the format.",
         ),
@@ -63,6 +63,17 @@ class Placed:
                 f"--output {self.output}: the suffix says {form.value}, --format says {more[0][0].value}"
             )
         return form
+
+
+ReportFiles: TypeAlias = Annotated[
+    list[Path] | None,
+    Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write a report here; the suffix says the format. Repeatable. --format writes to standard output too.",
+    ),
+]
 
 
 def placed(given: Sequence[E] | None, outputs: Sequence[Path] | None, kind: type[E]) -> list[tuple[E, Path | None]]:
@@ -134,7 +145,7 @@ class RowFormat(enum.Enum):
 
 MaxRows: TypeAlias = Annotated[
     str,
-    Option("--max-rows", "-n", metavar="N", help="Show so many rows as text, and count the others; all: all of them."),
+    Option("-n", "--max-rows", metavar="N", help="Show so many rows as text, and count the others; all: all of them."),
 ]
 
 

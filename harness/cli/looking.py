@@ -133,7 +133,7 @@ def head(
     *,
     out: Written,
     max_rows: Annotated[
-        str, Option("--max-rows", "-n", metavar="N", help="Read so many rows; all: all of them.")
+        str, Option("-n", "--max-rows", metavar="N", help="Read so many rows; all: all of them.")
     ] = "10",
     opening: OpeningOptions,
 ) -> None:
@@ -151,7 +151,7 @@ def head(
     from harness.engines.duckdb.relations import relation
 
     with terminal.progress("planning"):
-        plan = replace(opening.snapshot(location, at).plan(names(columns, "--columns"), where), enough=most)
+        plan = replace(opening.snapshot(location, at)._planned(names(columns, "--columns"), where), enough=most)
         found = relation(plan, cursor())
         rows = QueryRows(found if most is None else found.limit(most), lambda error: engine_error(error, plan))
     with results.destination(out.output) as stream, terminal.progress_until_written("reading", stream):

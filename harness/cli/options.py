@@ -57,7 +57,7 @@ StorageOption: TypeAlias = Annotated[
 ]
 Verbose: TypeAlias = Annotated[
     bool,
-    _opening("--verbose", "-v", help="Print on standard error each request of a store, and each skipped file."),
+    _opening("-v", "--verbose", help="Print on standard error each request of a store, and each skipped file."),
 ]
 ColumnsOption: TypeAlias = Annotated[str | None, Option(metavar="A,B", help="Read these columns only.")]
 NamedTables: TypeAlias = Annotated[
@@ -73,7 +73,7 @@ Untrusted: TypeAlias = Annotated[
     bool,
     _opening(
         "--untrusted",
-        help="Read tables of strangers: in a process without a network, other files or secrets, within bounds.",
+        help="Read untrusted tables: in a process without a network, other files or secrets, within bounds.",
     ),
 ]
 

@@ -29,6 +29,7 @@ from harness.errors import AmbiguousTableError, EngineError, HarnessError, Reque
 from harness.metadata.catalogs.catalog import Name, parse_name, written
 from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.arguments import check, checked
+from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.planned_scan import PlannedScan
 from harness.queries.hints import told
 from harness.queries.parameters import unbound
@@ -165,7 +166,7 @@ class Connection:
             self.execute(query, each)
         return self
 
-    def plans(self, query: str) -> list[tuple[str, PlannedScan]]:
+    def plans(self, query: str) -> list[tuple[str, ScanPlan]]:
         """The plan of each place where a query names a table of the catalog, with the table's name.
 
         Nothing runs, neither the query nor statements before it. Raises as `sql`.
@@ -460,5 +461,5 @@ def view_plans(
                 cause="AmbiguousName",
                 options=("tables",),
             )
-        plans[view] = (table.snapshot() if isinstance(table, Table) else table).plan()
+        plans[view] = (table.snapshot() if isinstance(table, Table) else table)._planned()
     return plans

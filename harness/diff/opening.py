@@ -285,14 +285,14 @@ class SideOpening:
     def _plan(self, data: Table | Snapshot | Changes, places: Callable[[Sequence[str]], list[int]]) -> PlannedScan:
         if isinstance(data, Changes):
             if self.columns is None and not self.exclude:
-                return data.plan
+                return data._plan
             message = "Cannot choose columns of changes here: pass columns= to Table.changes"
             raise RequestError(message, options=("columns",))
         snapshot = data.snapshot() if isinstance(data, Table) else data
         names = [field.name for field in snapshot.schema.fields]
         names += [name for name in METADATA if name in (self.columns or ()) and name not in names]
         columns = tuple(names[place] for place in places(names))
-        return snapshot.plan(None if self.columns is None and not self.exclude else columns, self.where)
+        return snapshot._planned(None if self.columns is None and not self.exclude else columns, self.where)
 
     def _relation(
         self, relation: duckdb.DuckDBPyRelation, info: SideInfo, places: Callable[[Sequence[str]], list[int]]

@@ -141,7 +141,7 @@ def planned(
         from harness.engines.duckdb.relations import zoned
 
         where = zoned(where, connection)
-    return replace(snapshot.plan(columns=reference.columns, where=where), enough=reference.enough)
+    return replace(snapshot._planned(columns=reference.columns, where=where), enough=reference.enough)
 
 
 @dataclass(slots=True)

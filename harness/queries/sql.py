@@ -252,7 +252,7 @@ def _told(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Iterator[
         snapshot = snapshot_of(value)
         try:
             with reading(snapshot._source, snapshot._selection.snapshot):
-                raise engine_error(error, snapshot.plan())
+                raise engine_error(error, snapshot._planned())
         except HarnessError as told:
             yield told
 

@@ -22,12 +22,19 @@ if TYPE_CHECKING:
     from harness.testing.session import HarnessSession
     from harness.testing.spark_job import SparkJobTest
     from harness.writing.delta.builder import DeltaTable
+    from harness.writing.delta.checkpoint import WrittenCheckpoint
+    from harness.writing.delta.files import DeltaFile
+    from harness.writing.iceberg.avro import AvroDocument
     from harness.writing.iceberg.builder import IcebergTable
+    from harness.writing.iceberg.files import IcebergFile
 
 __all__ = [
     "AssertSameRows",
+    "AvroDocument",
+    "DeltaFile",
     "DeltaTable",
     "HarnessSession",
+    "IcebergFile",
     "IcebergTable",
     "LakeTable",
     "MakeLakeTable",
@@ -36,11 +43,16 @@ __all__ = [
     "SparkJobTest",
     "TableLiteral",
     "Write",
+    "WrittenCheckpoint",
     "assert_same_rows",
     "literal",
 ]
 
 _LAZY = {
+    "WrittenCheckpoint": "writing.delta.checkpoint",
+    "IcebergFile": "writing.iceberg.files",
+    "DeltaFile": "writing.delta.files",
+    "AvroDocument": "writing.iceberg.avro",
     "AssertSameRows": "testing.plugin",
     "DeltaTable": "writing.delta.builder",
     "HarnessSession": "testing.session",

@@ -13,7 +13,7 @@ from harness.suite.scenarios.building import build
 from harness.suite.scenarios.evidence import evidence_of
 from harness.suite.scenarios.features import missing_features
 from harness.suite.scenarios.loading import from_mapping, parse_yaml, read_document
-from harness.suite.scenarios.model import Built, ResolvedExpectation, Scenario
+from harness.suite.scenarios.model import Built, Scenario
 from harness.suite.scenarios.verifying import read_with, verify
 from harness.table import Table, open_table
 
@@ -30,7 +30,7 @@ class LakeTable:
     """
 
     name: str
-    built: Built
+    _built: Built = field(repr=False)
     engines: tuple[str, ...] = ("duckdb",)
     prepare: Callable[[str], object] | None = field(default=None, repr=False)
 
@@ -42,17 +42,12 @@ class LakeTable:
     @property
     def location(self) -> str:
         """The address to open: the directory, or the metadata file if the directory does not tell it."""
-        return self.built.address
+        return self._built.address
 
     @property
     def directory(self) -> Path:
         """The table's directory."""
-        return self.built.location
-
-    @property
-    def expectations(self) -> tuple[ResolvedExpectation, ...]:
-        """The expectations of reads, with rows in exact types."""
-        return self.built.expectations
+        return self._built.location
 
     def check(self, engine: str | None = None) -> None:
         """Fails unless each read of the scenario gives the expected rows or error; open reads may give anything.
@@ -65,13 +60,13 @@ class LakeTable:
             RequestError: the scenario expects nothing, so that nothing can be checked; there is no such engine.
         """
         __tracebackhide__ = True
-        if not self.expectations:
+        if not self._built.expectations:
             raise RequestError(f"Cannot check the table {self.name}: its scenario has no `expect`")
         for name in self.engines if engine is None else (engine,):
             if self.prepare is not None:
                 self.prepare(name)
-            read = read_with(self.built, name)
-            found = {each.number: verify(each, read) for each in self.expectations if each.open is None}
+            read = read_with(self._built, name)
+            found = {each.number: verify(each, read) for each in self._built.expectations if each.open is None}
             place = f"table {self.name} on {name}, expectation"
             failures = [f"{place} {number}: {fault}" for number, fault in found.items() if fault is not None]
             if failures:
@@ -121,7 +116,7 @@ def make_table(
         missing = missing_features(evidence_of(built))
         if missing:
             raise RequestError(f"Cannot use the table {name}: it does not show the features {', '.join(missing)}")
-    return LakeTable(name=name, built=built, engines=engines, prepare=prepare)
+    return LakeTable(name=name, _built=built, engines=engines, prepare=prepare)
 
 
 def _with_defaults(document: object, name: str, path: Path | None) -> Scenario:

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from harness.errors import RequestError
 from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.writing.iceberg.builder import IcebergFile, IcebergTable
 
 Format: TypeAlias = Literal["iceberg", "delta"]
 DeleteKind: TypeAlias = Literal["none", "position", "equality", "vector"]
@@ -68,7 +68,7 @@ class TableLiteral:
                 table.commit(add=self._delete_files(table, file))
         return str(directory)
 
-    def _delete_files(self, table: IcebergTable, file: DataFileHandle) -> Sequence[DataFileHandle]:
+    def _delete_files(self, table: IcebergTable, file: IcebergFile) -> Sequence[IcebergFile]:
         if self.kind == "vector":
             return table.write_deletion_vectors({file: self.deletes})
         if self.kind == "equality":

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.writing.delta.builder import DeltaTable
-from harness.writing.delta.files import DataFileHandle as DeltaFile
+from harness.writing.delta.files import DeltaFile
 from harness.writing.iceberg.builder import IcebergTable
-from harness.writing.iceberg.files import DataFileHandle
+from harness.writing.iceberg.files import IcebergFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def made(maker: Maker, scale: Scale, root: Path) -> dict[str, Made]:
     return {name: Made(**table) for name, table in found.items()}
 
 
-def linked(table: IcebergTable, handle: DataFileHandle) -> DataFileHandle:
+def linked(table: IcebergTable, handle: IcebergFile) -> IcebergFile:
     """The same data file in another table, by a hard link: every table reads the same bytes."""
     recorded = f"{table.location}/data/{handle.file.name}"
     file = table.file_of(recorded)
@@ -115,7 +115,7 @@ def linked(table: IcebergTable, handle: DataFileHandle) -> DataFileHandle:
     return replace(handle, file=file, data_file={**handle.data_file, "file_path": recorded})
 
 
-def linked_delta(table: DeltaTable, handle: DataFileHandle, first: int) -> DeltaFile:
+def linked_delta(table: DeltaTable, handle: IcebergFile, first: int) -> DeltaFile:
     """The same data file in a Delta table, by a hard link; its rows have the ids from `first` on, which go up by 1."""
     file = table.directory / handle.file.name
     os.link(handle.file, file)

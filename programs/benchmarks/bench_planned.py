@@ -14,7 +14,7 @@ from bench_made import Made, Scale
 
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
-from harness.writing.iceberg.files import DataFileHandle, bare_data_file
+from harness.writing.iceberg.files import IcebergFile, bare_data_file
 
 ROWS = 1_000
 """Of each file: file i has the ids from i * ROWS on."""
@@ -69,7 +69,7 @@ def _iceberg(folder: Path, files: int, answer: list[int]) -> Made:
     return Made(location=table.location, metadata=str(table.metadata_path), files=manifests, answer=answer)
 
 
-def _iceberg_file(table: IcebergTable, number: int, files: int, columns: list[str]) -> DataFileHandle:
+def _iceberg_file(table: IcebergTable, number: int, files: int, columns: list[str]) -> IcebergFile:
     day, region = _day(number, files), _REGIONS[number % len(_REGIONS)]
     lower, upper = ({**bounds, "region": region} for bounds in _bounds(number, day))
     path = (
@@ -87,7 +87,7 @@ def _iceberg_file(table: IcebergTable, number: int, files: int, columns: list[st
         "upper_bounds": _pairs([_bytes(upper[name]) for name in columns]),
         "split_offsets": [4],
     }
-    return DataFileHandle(table.file_of(entry["file_path"]), table.spec_id, entry)
+    return IcebergFile(table.file_of(entry["file_path"]), table.spec_id, entry)
 
 
 def _pairs(values: list[Any]) -> list[dict[str, Any]]:

@@ -18,8 +18,8 @@ from bench_made import Made, Scale, linked, linked_delta
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 from harness.writing.iceberg.files import (
-    DataFileHandle,
     FileOptions,
+    IcebergFile,
     bare_data_file,
     equality_columns,
     position_columns,
@@ -56,7 +56,7 @@ _FIRST_DAY = 18_262  # 2020-01-01
 class _File:
     """A data file as Iceberg's builder knows it, and the id of its first row; ids go up by 1."""
 
-    handle: DataFileHandle
+    handle: IcebergFile
     first: int
 
     @property
@@ -178,19 +178,19 @@ def _with_deletes(place: Path, kind: str, files: Sequence[_File], plain: list[st
     return _iceberg(table, files, plain, dead)
 
 
-def _position_deletes(table: IcebergTable, handle: DataFileHandle, positions: Positions) -> DataFileHandle:
+def _position_deletes(table: IcebergTable, handle: IcebergFile, positions: Positions) -> IcebergFile:
     rows = pa.table({"file_path": pa.repeat(handle.path, len(positions)), "pos": positions})
     recorded = f"{table.location}/data/{handle.file.stem}-deletes.parquet"
     facts = write_file(table.file_of(recorded), position_columns(None), rows, FileOptions())
-    return DataFileHandle(table.file_of(recorded), 0, {**bare_data_file(1, recorded, {}), **facts})
+    return IcebergFile(table.file_of(recorded), 0, {**bare_data_file(1, recorded, {}), **facts})
 
 
-def _equality_deletes(table: IcebergTable, number: int, keys: Positions) -> DataFileHandle:
+def _equality_deletes(table: IcebergTable, number: int, keys: Positions) -> IcebergFile:
     ids, fields = equality_columns(table.schema, ["id"], ())
     recorded = f"{table.location}/data/{number:05d}-keys.parquet"
     facts = write_file(table.file_of(recorded), fields, pa.table({"id": keys}), FileOptions())
     entry = {**bare_data_file(2, recorded, {}), **facts, "equality_ids": list(ids)}
-    return DataFileHandle(table.file_of(recorded), 0, entry)
+    return IcebergFile(table.file_of(recorded), 0, entry)
 
 
 def _delta(place: Path, files: Sequence[_File], plain: list[str], dead: Sequence[Positions] | None) -> Made:

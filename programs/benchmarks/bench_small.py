@@ -9,9 +9,9 @@ import pyarrow as pa
 from bench_made import Made, Scale, linked_delta
 
 from harness.writing.delta.builder import DeltaTable
-from harness.writing.delta.files import DataFileHandle as DeltaFile
+from harness.writing.delta.files import DeltaFile
 from harness.writing.iceberg.builder import IcebergTable
-from harness.writing.iceberg.files import DataFileHandle
+from harness.writing.iceberg.files import IcebergFile
 
 _SCHEMA = {"id": "long", "region": "string", "price": "double"}
 _NESTED = {"id": "long", "place": "struct<lat: double, zone: string>", "tags": "list<string>"}
@@ -65,7 +65,7 @@ def _wide_rows(first: int, last: int) -> list[dict[str, Any]]:
     return [{"id": i, **{f"c{j}": i / (j + 1) for j in range(30)}} for i in range(first, last)]
 
 
-Filled = tuple[Sequence[DataFileHandle | DeltaFile], int]
+Filled = tuple[Sequence[IcebergFile | DeltaFile], int]
 """The live data files of a table, and its rows."""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import harness
+from harness.metadata.catalogs.catalog import renewal_of
 from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog, asking
 
 DELTA = {"spark.sql.sources.provider": "delta"}
@@ -308,7 +309,7 @@ def test_a_renewed_answer_that_names_an_address_gets_none_of_them_either(home, m
     first = answered({**KEYS, "s3.session-token-expires-at-ms": "1"}, {}, {}, METADATA)
     second = answered(EVIL, {}, {}, METADATA)
     monkeypatch.setattr(PyIcebergCatalog, "locate", lambda *_: second)
-    renewal = first.renewal({}, ())
+    renewal = renewal_of(first, {}, ())
     assert renewal is not None
     with pytest.raises(harness.RequestError, match="name the address yourself"):
         renewal.current()

@@ -129,7 +129,7 @@ def test_bounds(worker):
         ("diff {t} rows.csv --untrusted", "no side may be a query, file or database"),
         ("diff {t} --engines duckdb --output a.txt --output b.txt --untrusted", "--untrusted takes one report"),
         ("scenarios run --keep d --untrusted", "with --untrusted and --keep, --python or --write-xfails"),
-        ("scenarios run --format text --format json --output x --untrusted", "error: Cannot write more than one"),
+        ("scenarios run -o x.json -o x.html --untrusted", "error: Cannot write more than one"),
         ("info {t} --set bounds.memory_bytes=5", "--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted"),
         ("info {t} --untrusted --set bounds.speed=5", "speed: there is no such name; there are bounds.memory_bytes"),
         ("info {t} --untrusted --set waived=speed", "error: Cannot waive 'speed'"),

@@ -14,24 +14,14 @@ METAVARS = {"--at": "WHEN", "--engine": "NAME", "--max-rows": "N", "--output": "
 METAVARS |= dict.fromkeys(LISTS, "A,B")
 MAY_HOLD_COMMAS = {"DIR", "FILE", "SQL", "TEXT"}
 """Values that a comma cannot separate, because they may hold one; so may those with a name, NAME=VALUE."""
-ONE_FOR_EACH = {
-    ("diff", "--at"): "side",
-    **dict.fromkeys(
-        [
-            ("diff", "--format"),
-            ("scenarios run", "--format"),
-            ("scenarios score", "--format"),
-            ("scenarios reread", "--format"),
-        ],
-        "report",
-    ),
-    ("diff", "--strict"): "kind",
-}
+ONE_FOR_EACH = {("diff", "--at"): "side", ("diff", "--format"): "report", ("diff", "--strict"): "kind"}
 """Other options that may be repeated, and the thing that each value is for."""
+WITHOUT_SHORT = {"diff"}
+"""Commands whose options have no short ones yet."""
 OWN_TEXT = {
     "--format": "names the formats of the command",
     "--output": "of a report, it may be repeated",
-    **dict.fromkeys(("--at", "--table", "--dialect", "--engines", "--against-itself"), "diff has two sides"),
+    **dict.fromkeys(("--at", "--table", "--dialect", "--engines", "--shapes"), "diff has two sides"),
     "--engine": "scenarios reread takes readers of other projects too",
     "--max-rows": "head reads so many rows; diff counts differences",
     "--strict": "diff's is about types",
@@ -75,7 +65,6 @@ RULES = {
     ),
     "an option has a text": lambda command, option: bool(option.text),
 }
-WITHOUT_SHORT = {"diff", "scenarios run", "scenarios script"}
 
 
 @pytest.mark.parametrize("rule", RULES)

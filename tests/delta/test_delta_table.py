@@ -5,7 +5,6 @@ import pytest
 
 import harness
 from harness import errors
-from harness.file_index import FileIndex, file_uri
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -135,61 +134,3 @@ def test_the_age_of_a_checkpoint_without_its_commit_is_not_known(table):
     with pytest.raises(errors.UnsupportedError, match="Cannot tell how old version 4 is") as caught:
         found.snapshot(4)
     assert caught.value.rule == "delta L37"
-
-
-# -- the file index (F14)
-
-
-@pytest.fixture
-def index(tmp_path) -> FileIndex:
-    """Two files in eu (one of them with dead rows), one in `u s`, one in none."""
-    schema = {"id": "long", "region": "string"}
-    table = DeltaTable.create(tmp_path / "t u", schema, partition_columns=["region"])
-    for number, region in enumerate(["eu", "u s", "eu", None]):
-        rows = [{"id": 10 * number + i, "region": region} for i in range(10)]
-        table.append(table.write_data(rows, path=f"{'ö %#'[number]}.parquet"))
-    table.delete(table.handles[0], [0, 1])
-    return opened(table).snapshot().file_index()
-
-
-def test_index(index, tmp_path):
-    root = tmp_path / "t u"
-    assert index.root_paths == (str(root),)
-    assert index.partition_schema.names() == ("region",)
-    base = f"file://{tmp_path}/t%20u/"
-    names = ("%20.parquet", "%23.parquet", "%25.parquet", "%C3%B6.parquet")
-    assert index.input_files == tuple(base + name for name in names)
-    assert index.size_in_bytes == sum(file.stat().st_size for file in root.glob("*.parquet"))
-
-
-@pytest.mark.parametrize(
-    ("partition_filters", "data_filters", "paths"),
-    [
-        pytest.param(["region = 'eu'"], [], {"%C3%B6.parquet", "%25.parquet"}, id="partition"),
-        pytest.param([], ["id >= 20"], {"%25.parquet", "%23.parquet"}, id="data"),
-        pytest.param(["region IS NOT NULL"], ["id >= 20"], {"%25.parquet"}, id="both"),
-        pytest.param(["region = 'eu'", "region <> 'eu'"], [], set(), id="none"),
-        pytest.param([], ["id % 2 = 7"], {"%C3%B6.parquet", "%20.parquet", "%25.parquet", "%23.parquet"}, id="no idea"),
-    ],
-)
-def test_index_under_filters(index, partition_filters, data_filters, paths):
-    found = index.list_files(partition_filters, data_filters)
-    assert {file.path for part in found for file in part.files} == paths
-    assert all(part.files for part in found)
-
-
-@pytest.mark.parametrize("text", ["id = 1", "region = 'eu' OR id = 1", "upper(region) = 'EU'"])
-def test_index_refuses_partition_filters_on_other_columns(index, text):
-    with pytest.raises(errors.RequestError, match="Invalid partition filter"):
-        index.list_files([text])
-
-
-@pytest.mark.parametrize(
-    ("physical", "uri"),
-    [
-        pytest.param("/a b/p=%25?#[x]", "file:///a%20b/p=%2525%3F%23%5Bx%5D", id="local"),
-        pytest.param("s3://bucket/a b%", "s3://bucket/a%20b%25", id="store"),
-    ],
-)
-def test_file_uri(physical, uri):
-    assert file_uri(physical) == uri

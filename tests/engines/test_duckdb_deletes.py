@@ -12,7 +12,7 @@ from harness.engines.duckdb import lowering
 from harness.engines.duckdb.instance import connect
 from harness.errors import HarnessError, RequestError
 from harness.table import open_table
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.writing.iceberg.builder import IcebergFile, IcebergTable
 
 Make = Callable[..., IcebergTable]
 
@@ -92,8 +92,8 @@ def test_a_partition_column_that_the_delete_file_lacks(make: Make) -> None:
     assert rows(t) == [(1, 2), (2, 1), (2, 2)]
 
 
-def with_ids(*numbers: int) -> Callable[[IcebergTable], DataFileHandle]:
-    def delete(t: IcebergTable) -> DataFileHandle:
+def with_ids(*numbers: int) -> Callable[[IcebergTable], IcebergFile]:
+    def delete(t: IcebergTable) -> IcebergFile:
         handle = t.write_equality_deletes(["id"], ids(1))
         handle.data_file["equality_ids"] = list(numbers)
         return handle
@@ -113,7 +113,7 @@ def with_ids(*numbers: int) -> Callable[[IcebergTable], DataFileHandle]:
     ],
     ids=["unknown id", "list", "below a list", "float", "no ids", "key not in the delete file"],
 )
-def test_refused(make: Make, delete: Callable[[IcebergTable], DataFileHandle], cause: str, rule: str) -> None:
+def test_refused(make: Make, delete: Callable[[IcebergTable], IcebergFile], cause: str, rule: str) -> None:
     t = make({"id": "long", "n": "string", "l": "list<int>", "d": "double"})
     t.append(t.write_data([{"id": 1, "n": "x"}]))
     handle = delete(t)

@@ -13,7 +13,7 @@ from harness.engines.duckdb.scans import counted
 from harness.errors import CorruptFileError, HarnessWarning
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType
 from harness.writing.delta.builder import DeltaTable
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.writing.iceberg.builder import IcebergFile, IcebergTable
 
 
 def test_the_empty_name(make):  # Arrow can say it, DuckDB's SQL cannot
@@ -114,7 +114,7 @@ def test_files_of_two_formats_are_joined_with_themselves(tmp_path: Path) -> None
         tmp_path / "t", {"id": "long", "a": "long"}, partition_spec=[("id", "identity"), ("a", "identity")]
     )
 
-    def write(rows: list[tuple[int | None, int | None]], format: str) -> DataFileHandle:
+    def write(rows: list[tuple[int | None, int | None]], format: str) -> IcebergFile:
         (id_, a), *_ = rows
         records = [{"id": id_, "a": a} for id_, a in rows]
         return t.write_data(records, partition={"id": id_, "a": a}, format=format)

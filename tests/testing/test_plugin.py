@@ -390,7 +390,7 @@ def test_a_scenario_may_be_text_mapping_file_or_one_of_harness(tmp_path):
         assert_same_rows(make_table(source, tmp_path, name=name), [(2, "y")])
     own = find("delta/deletion-vectors/*")[0]
     table = make_table(own, tmp_path, name="own")
-    assert table.built.scenario is own
+    assert table._built.scenario is own
     table.check()
 
 

@@ -27,7 +27,7 @@ def shell(
     max_rows: MaxRows = str(MAX_ROWS),
     command: Annotated[
         list[str] | None,
-        Option("--command", "-c", metavar="TEXT", help="Run these statements, or a command, and end. Repeatable."),
+        Option("-c", "--command", metavar="TEXT", help="Run these statements, or a command, and end. Repeatable."),
     ] = None,
     *,
     opening: options.OpeningOptions,

@@ -170,17 +170,18 @@ class Located:
                 raise RequestError(message, cause="CatalogDenied", table=self.qualified, options=("storage_options",))
         return found
 
-    def renewal(self, own: Mapping[str, object], roots: Iterable[str]) -> Renewal | None:
-        """The renewal of storage options that end; None: they do not end. `own`, `roots`: as for `lent`."""
-        from harness.storage.renewal import Renewal
 
-        def lent(answer: Located) -> Lent:
-            return answer.lent(own, roots), answer.expires_ms
+def renewal_of(located: Located, own: Mapping[str, object], roots: Iterable[str]) -> Renewal | None:
+    """Return the renewal of storage options that end, or None if they do not end. `own`, `roots`: as for `lent`."""
+    from harness.storage.renewal import Renewal
 
-        renew = self.renew
-        if renew is None or self.expires_ms is None:
-            return None
-        return Renewal(self.lent(own, roots), self.expires_ms, lambda: lent(renew()))
+    def lent(answer: Located) -> Lent:
+        return answer.lent(own, roots), answer.expires_ms
+
+    renew = located.renew
+    if renew is None or located.expires_ms is None:
+        return None
+    return Renewal(located.lent(own, roots), located.expires_ms, lambda: lent(renew()))
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlsplit
 
 from harness.errors import IsAViewError, UnsupportedError, warn
-from harness.metadata.catalogs.catalog import MOST_PAGES, Located, Name, absent, paged, written
+from harness.metadata.catalogs.catalog import MOST_PAGES, Catalog, Located, Name, absent, paged, written
 from harness.metadata.catalogs.unity_rest import (
     Refused,
     Server,
@@ -102,7 +102,7 @@ def open_unity(
     prefix: str | None = None,
     storage_options: Mapping[str, object] | None = None,
     timeout: float = 60.0,
-) -> Unity:
+) -> Catalog:
     """A Unity Catalog server, whose tables open by name. The server is not asked yet.
 
     Args:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.errors import AmbiguousTableError, HarnessError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Located, Name, absent, nearest, written
+from harness.metadata.catalogs.catalog import Catalog, Located, Name, absent, nearest, written
 from harness.metadata.model.arguments import check, checked
 from harness.storage.gate import Roots
 from harness.storage.paths import PhysicalPath, expanded, is_local, join, local_path, place, shown
@@ -36,7 +36,7 @@ _SHOWN = 3
 @checked
 def open_warehouse(
     location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, object] | None = None
-) -> Warehouse:
+) -> Catalog:
     """The tables below a directory, by name.
 
     Args:
@@ -47,6 +47,12 @@ def open_warehouse(
     Raises TableNotFoundError: there is no such directory; StorageError: storage failed.
     """
     check({"warehouse": location})
+    return _opened(location, name=name, storage_options=storage_options)
+
+
+def _opened(
+    location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, object] | None = None
+) -> Warehouse:
     root, options = PhysicalPath(expanded(os.fspath(location))), dict(storage_options or {})
     stores = None if is_local(local_path(root)) else frozenset({place(root).store})
     storage = Storage(options, stores=stores, roots=Roots.of(root))
@@ -77,7 +83,7 @@ def nearby(path: str) -> str | None:
     try:
         if inside := _tables_in(path):
             return f"there are tables in it, such as {inside}; harness list {path} lists them"
-        around = open_warehouse(parent or slash or ".")
+        around = _opened(parent or slash or ".")
         if parent and around.format_of(around.location) is not None:
             return f"{parent} is a table"
         names = around.storage.directories(around.location)
@@ -99,7 +105,7 @@ def table_here(name: Name) -> str | None:
 
 def _tables_in(path: str) -> str:
     """The first tables in a local directory; none in a directory of very many."""
-    warehouse = open_warehouse(path) if os.path.isdir(path) else None
+    warehouse = _opened(path) if os.path.isdir(path) else None
     if warehouse is None or len(warehouse.storage.directories(warehouse.location)) > _MOST_AROUND:
         return ""
     return ", ".join(name for (name,) in warehouse.tables()[:_SHOWN])

@@ -125,7 +125,7 @@ class SnapshotReads:
         """The number of rows, as the engine counts them; None: it does not."""
         if self.engine.name == "duckdb":
             return self.snapshot.count(where=where)
-        return None if self.engine.count is None else self.engine.count(self.snapshot.plan((), where))
+        return None if self.engine.count is None else self.engine.count(self.snapshot._planned((), where))
 
     def before(self) -> int | None:
         """The snapshot or version before, if it has the same columns."""
@@ -144,7 +144,7 @@ class SnapshotReads:
         return replace(self.snapshot, _selection=self.snapshot._source.select(point))
 
     def _plan(self, request: ReadRequest) -> PlannedScan:
-        return self._at(request.at).plan(request.columns, request.where)
+        return self._at(request.at)._planned(request.columns, request.where)
 
     def _query_rows(self, request: ReadRequest) -> pa.Table:
         moments = {each.at for each in (request, *request.union)}
@@ -251,7 +251,7 @@ class Copies:
         return found
 
     def _copy(self, name: str, source: Snapshot) -> Snapshot:
-        plan = self._snapshot.plan()
+        plan = self._snapshot._planned()
         size = sum(filter(None, plan.files.column("size").to_pylist()))
         if size > MOST_BYTES:
             raise UnsupportedError(f"its data files have {size:,} bytes, and at most {MOST_BYTES:,} are copied")
@@ -273,7 +273,7 @@ def _planned(snapshot: Snapshot, *, counts: bool) -> Counter[tuple[Any, ...]]:
 
     Without bounds more equality deletes apply, to no row.
     """
-    plan = snapshot.plan()
+    plan = snapshot._planned()
     dead = plan.load_positions(range(plan.files.num_rows))
     names = ("format", "record_count", "delete_set")
     files = zip(*(plan.files.column(name).to_pylist() for name in names), strict=True)

@@ -168,8 +168,8 @@ def plan_read(address: str, expectation: ResolvedExpectation, **opening: Any) ->
     """
     table, at = open_table(address, **opening, **expectation.opening), expectation.at
     if at.changes is not None:
-        return table.changes(*at.changes, columns=expectation.columns).plan
-    return table.snapshot(at.moment).plan(**expectation.plan_arguments())
+        return table.changes(*at.changes, columns=expectation.columns)._plan
+    return table.snapshot(at.moment)._planned(**expectation.plan_arguments())
 
 
 def evidence_of(built: Built) -> Evidence:

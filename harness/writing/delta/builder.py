@@ -11,7 +11,7 @@
     t.edit_commit(1, lambda actions: actions.pop())               # and now it is broken
 
 What it writes follows the protocol; unusual and broken tables are made by editing what it wrote (`edit_commit`,
-`edit_last_checkpoint`, `DataFileHandle.add`, raw actions and lines in `commit`, `corrupt`, `truncate`). Times, ids and
+`edit_last_checkpoint`, `DeltaFile.add`, raw actions and lines in `commit`, `corrupt`, `truncate`). Times, ids and
 names are counted, not drawn, so the same calls write the same table. It shares no code with the reader.
 """
 
@@ -37,7 +37,7 @@ from harness.writing.delta.checkpoint import (
 from harness.writing.delta.document import DeltaDocument, MappingModeName, edited_schema, named_protocol
 from harness.writing.delta.files import (
     BitmapFormat,
-    DataFileHandle,
+    DeltaFile,
     FileOptions,
     VectorStorage,
     add_action,
@@ -62,7 +62,7 @@ from harness.writing.iceberg.evolution import find_field
 from harness.writing.iceberg.files import stored_rows
 from harness.writing.places import FIRST_TIMESTAMP_MS, FieldPath, corrupt, counted_uuid, inside, truncate
 
-__all__ = ["DataFileHandle", "DeltaTable", "FileOptions", "corrupt", "edited_schema", "named_protocol", "truncate"]
+__all__ = ["DeltaFile", "DeltaTable", "FileOptions", "corrupt", "edited_schema", "named_protocol", "truncate"]
 
 
 Addressing: TypeAlias = Literal["relative", "/", "file:/", "file:///", "file://localhost/"]
@@ -107,7 +107,7 @@ class _DataFileWriter:
         partition_values: Mapping[str, str | None],
         modified_ms: int,
         stats: JsonObject | None,
-    ) -> DataFileHandle:
+    ) -> DeltaFile:
         """Write the file; its handle."""
         file = self.directory / path
         write_parquet(file, table, self.options, modified_ms)
@@ -117,7 +117,7 @@ class _DataFileWriter:
             start = "file:///" if addressing == "relative" else addressing
             recorded = start + encoded_path(str(file.absolute()).lstrip("/"))
         add = add_action(recorded, file, partition_values, modified_ms, stats)
-        return DataFileHandle(file, add, table.num_rows)
+        return DeltaFile(file, add, table.num_rows)
 
     def _chosen(self, columns: Sequence[str] | None, hidden: Collection[str]) -> tuple[Field, ...]:
         if columns is not None:
@@ -135,7 +135,7 @@ class DeltaTable:
         self.directory = self.origin = directory
         self.document = document
         self.log = DeltaLog(directory / "_delta_log")
-        self.handles: list[DataFileHandle] = []
+        self.handles: list[DeltaFile] = []
         self.within: Path | None = None
         self._vector_files = 0
 
@@ -188,7 +188,7 @@ class DeltaTable:
         return fields_of(self.schema, self.document.metadata["partitionColumns"])
 
     @property
-    def live_files(self) -> tuple[DataFileHandle, ...]:
+    def live_files(self) -> tuple[DeltaFile, ...]:
         """The handles whose files the newest version holds, in the order in which they were written."""
         files = self.log.state().files
         return tuple(h for h in self.handles if "add" in files.get((unquote(h.path), vector_id(h.deletion_vector)), {}))
@@ -213,7 +213,7 @@ class DeltaTable:
         recorded: str | None = None,
         modified_ms: int | None = None,
         **more: Any,
-    ) -> DataFileHandle:
+    ) -> DeltaFile:
         """Write a data file.
 
         rows: mappings by column name, values as Python has them or as internal values; or an Arrow table, written as
@@ -250,14 +250,14 @@ class DeltaTable:
         self.handles.append(handle)
         return handle
 
-    def write_partitioned(self, rows: Sequence[Mapping[str, object]], **more: Any) -> tuple[DataFileHandle, ...]:
+    def write_partitioned(self, rows: Sequence[Mapping[str, object]], **more: Any) -> tuple[DeltaFile, ...]:
         """Write one data file per partition of the rows, in the order in which the partitions first occur."""
         groups = grouped(self.partition_fields, rows, stored_rows(self.schema, rows))
         return tuple(self.write_data(group, **more) for group in groups)
 
     def write_changes(
         self, rows: Sequence[Mapping[str, object]], change_type: str | Sequence[str], **more: Any
-    ) -> DataFileHandle:
+    ) -> DeltaFile:
         """Write a change data file, for `commit(cdc=...)`; one change type for all rows, or one for each."""
         types = [change_type] * len(rows) if isinstance(change_type, str) else list(change_type)
         path = f"_change_data/cdc-{len(self.handles) + 1:05d}.parquet"
@@ -266,12 +266,12 @@ class DeltaTable:
 
     def write_vectors(
         self,
-        positions: Mapping[DataFileHandle, Iterable[int]],
+        positions: Mapping[DeltaFile, Iterable[int]],
         *,
         storage: VectorStorage = "u",
         prefix: str = "",
         format: BitmapFormat = "portable",
-    ) -> dict[DataFileHandle, JsonObject]:
+    ) -> dict[DeltaFile, JsonObject]:
         """Write one file with a deletion vector for each data file (`i`: no file); their descriptors.
 
         positions: all 0-based positions of its dead rows. storage: `u` relative, `p` absolute, `i` inline.
@@ -290,15 +290,15 @@ class DeltaTable:
 
     # -- commits ------------------------------------------------------------------------------------------------------
 
-    def append(self, *handles: DataFileHandle, **more: Any) -> int:
+    def append(self, *handles: DeltaFile, **more: Any) -> int:
         """Commit added files; the version. more: as for `commit`."""
         return self.commit(add=handles, **more)
 
-    def remove(self, *handles: DataFileHandle, **more: Any) -> int:
+    def remove(self, *handles: DeltaFile, **more: Any) -> int:
         """Commit the removal of files; the version. more: as for `commit`."""
         return self.commit(**{"remove": handles, "operation": "DELETE", **more})
 
-    def overwrite(self, *handles: DataFileHandle, **more: Any) -> int:
+    def overwrite(self, *handles: DeltaFile, **more: Any) -> int:
         """Commit these files in place of all live ones; the version. more: as for `commit`."""
         return self.commit(add=handles, remove=self.live_files, **more)
 
@@ -306,9 +306,9 @@ class DeltaTable:
         self,
         actions: Sequence[JsonObject] = (),
         *,
-        add: Sequence[DataFileHandle | JsonObject] = (),
-        remove: Sequence[DataFileHandle | JsonObject] = (),
-        cdc: Sequence[DataFileHandle | JsonObject] = (),
+        add: Sequence[DeltaFile | JsonObject] = (),
+        remove: Sequence[DeltaFile | JsonObject] = (),
+        cdc: Sequence[DeltaFile | JsonObject] = (),
         raw: Sequence[str] = (),
         version: int | None = None,
         timestamp: int | None = None,
@@ -328,13 +328,13 @@ class DeltaTable:
         self.log.write(version, written, raw, time_ms)
         return version
 
-    def delete(self, handle: DataFileHandle, positions: Iterable[int], **more: Any) -> int:
+    def delete(self, handle: DeltaFile, positions: Iterable[int], **more: Any) -> int:
         """Commit that these rows of a file (0-based positions) are dead too; the version. more: see `delete_rows`."""
         return self.delete_rows({handle: positions}, **more)
 
     def delete_rows(
         self,
-        positions: Mapping[DataFileHandle, Iterable[int]],
+        positions: Mapping[DeltaFile, Iterable[int]],
         *,
         storage: VectorStorage = "u",
         prefix: str = "",

@@ -106,7 +106,7 @@ def _bounds(f: Field, array: pa.Array, length: int) -> tuple[object, object]:
 
 
 @dataclass(slots=True, eq=False)
-class DataFileHandle:
+class DeltaFile:
     """A data file on disk, committed or not. Handles are compared by identity.
 
     file: where it is on disk. add: its `add` action as the next commit will write it; a deletion vector changes it.

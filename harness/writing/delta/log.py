@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from harness.errors import RequestError
 from harness.writing.delta.document import DeltaDocument
-from harness.writing.delta.files import DataFileHandle
+from harness.writing.delta.files import DeltaFile
 from harness.writing.delta.types import JsonObject
 from harness.writing.delta.values import json_text
 from harness.writing.places import FIRST_TIMESTAMP_MS, copy_with_time, counted_uuid, set_time
@@ -219,9 +219,9 @@ class Change:
     """
 
     actions: Sequence[JsonObject] = ()
-    add: Sequence[DataFileHandle | JsonObject] = ()
-    remove: Sequence[DataFileHandle | JsonObject] = ()
-    cdc: Sequence[DataFileHandle | JsonObject] = ()
+    add: Sequence[DeltaFile | JsonObject] = ()
+    remove: Sequence[DeltaFile | JsonObject] = ()
+    cdc: Sequence[DeltaFile | JsonObject] = ()
     operation: str = "WRITE"
     parameters: Mapping[str, object] = field(default_factory=dict)
     info: Mapping[str, Any] | None = field(default_factory=dict)
@@ -236,12 +236,12 @@ def commit_actions(
 
     state: of the table before the commit.
     """
-    removes = [removal(r, time_ms, change) if isinstance(r, DataFileHandle) else r for r in change.remove]
-    tracked = _assigned_rows(document, state, [a for a in change.add if isinstance(a, DataFileHandle)], version)
-    adds = [{**a.add, "dataChange": change.data_change} if isinstance(a, DataFileHandle) else a for a in change.add]
+    removes = [removal(r, time_ms, change) if isinstance(r, DeltaFile) else r for r in change.remove]
+    tracked = _assigned_rows(document, state, [a for a in change.add if isinstance(a, DeltaFile)], version)
+    adds = [{**a.add, "dataChange": change.data_change} if isinstance(a, DeltaFile) else a for a in change.add]
     kept = ("path", "partitionValues", "size")
     files = [
-        {**{name: c.add[name] for name in kept}, "dataChange": False} if isinstance(c, DataFileHandle) else c
+        {**{name: c.add[name] for name in kept}, "dataChange": False} if isinstance(c, DeltaFile) else c
         for c in change.cdc
     ]
     return copy.deepcopy(
@@ -280,7 +280,7 @@ def commit_info(change: Change, document: DeltaDocument, time_ms: int) -> list[J
     ]
 
 
-def removal(handle: DataFileHandle, time_ms: int, change: Change) -> JsonObject:
+def removal(handle: DeltaFile, time_ms: int, change: Change) -> JsonObject:
     """The `remove` action of a file as it stands now, with its deletion vector."""
     kept = ("partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
     return {
@@ -293,7 +293,7 @@ def removal(handle: DataFileHandle, time_ms: int, change: Change) -> JsonObject:
 
 
 def _assigned_rows(
-    document: DeltaDocument, state: Callable[[], LogState], handles: Iterable[DataFileHandle], version: int
+    document: DeltaDocument, state: Callable[[], LogState], handles: Iterable[DeltaFile], version: int
 ) -> list[JsonObject]:
     """Give row ids to the files that have none, if the table tracks rows; the new high-water mark as an action."""
     if "rowTracking" not in document.features:

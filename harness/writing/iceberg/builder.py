@@ -12,7 +12,7 @@
     t.edit_metadata(lambda doc: doc.pop("last-updated-ms"))     # and now it is broken
 
 What it writes follows the specification; unusual and broken tables are made by editing what it wrote (`edit_metadata`,
-`edit_manifest_list`, `edit_manifest`, `DataFileHandle.data_file`, `corrupt`, `truncate`). Times, ids and names are
+`edit_manifest_list`, `edit_manifest`, `IcebergFile.data_file`, `corrupt`, `truncate`). Times, ids and names are
 counted, not drawn, so the same calls write the same table. It shares no code with the reader.
 """
 
@@ -34,9 +34,9 @@ from harness.writing.iceberg import evolution, files
 from harness.writing.iceberg.avro import AvroDocument, MetadataCodec, MetadataNames, TableStore
 from harness.writing.iceberg.document import SpecEntry, TableDocument, empty_document
 from harness.writing.iceberg.files import (
-    DataFileHandle,
     FileFormat,
     FileOptions,
+    IcebergFile,
     bare_data_file,
     stored_rows,
     write_file,
@@ -52,7 +52,7 @@ from harness.writing.iceberg.types import (
 )
 from harness.writing.places import FieldPath, corrupt, counted_uuid, truncate
 
-__all__ = ["DataFileHandle", "FileOptions", "IcebergTable", "corrupt", "truncate"]
+__all__ = ["FileOptions", "IcebergFile", "IcebergTable", "corrupt", "truncate"]
 
 # Exact as doubles: a reader that takes ids through doubles is found out by the scenario of larger ids alone.
 FIRST_SNAPSHOT_ID = 7_000_000_000_000_001
@@ -145,7 +145,7 @@ class IcebergTable:
         format: FileFormat = "parquet",
         path: str | None = None,
         **more: Any,
-    ) -> DataFileHandle:
+    ) -> IcebergFile:
         """Write a data file.
 
         rows: mappings by column name, values as Python has them or as internal values; or an Arrow table, written as
@@ -164,16 +164,16 @@ class IcebergTable:
             fields = evolution.renamed(fields, {evolution.find_field(schema, k).id: v for k, v in names.items()})
         return self._write(fields, content, spec_id, values, FileOptions(format=format, **more), path, 0)
 
-    def write_partitioned(self, rows: Sequence[Mapping[str, object]], **more: Any) -> tuple[DataFileHandle, ...]:
+    def write_partitioned(self, rows: Sequence[Mapping[str, object]], **more: Any) -> tuple[IcebergFile, ...]:
         """Write one data file per partition of the rows, in the order in which the partitions first occur."""
         groups = grouped(self.document, self.spec_id, self.schema, rows)
         return tuple(self.write_data(group, **more) for group in groups)
 
     def write_position_deletes(
         self,
-        positions: Iterable[tuple[DataFileHandle | str, int]],
+        positions: Iterable[tuple[IcebergFile | str, int]],
         *,
-        referenced: DataFileHandle | str | None = None,
+        referenced: IcebergFile | str | None = None,
         partition: Mapping[str, object] | None = None,
         spec_id: int | None = None,
         rows: Sequence[Mapping[str, object]] | None = None,
@@ -181,7 +181,7 @@ class IcebergTable:
         format: FileFormat = "parquet",
         path: str | None = None,
         **more: Any,
-    ) -> DataFileHandle:
+    ) -> IcebergFile:
         """Write a position delete file of (data file or recorded path, 0-based row).
 
         referenced: sets `referenced_data_file`. partition, spec_id: None: those of the data files. rows: copies of the
@@ -214,7 +214,7 @@ class IcebergTable:
         format: FileFormat = "parquet",
         path: str | None = None,
         **more: Any,
-    ) -> DataFileHandle:
+    ) -> IcebergFile:
         """Write an equality delete file: rows that agree in `columns` (names or ids) with one of `rows` are dead.
 
         partition: None: computed from the rows, where the keys hold the partition's source columns. A global delete
@@ -230,23 +230,23 @@ class IcebergTable:
         return handle
 
     def write_deletion_vectors(
-        self, positions: Mapping[DataFileHandle, Iterable[int]], *, path: str | None = None
-    ) -> tuple[DataFileHandle, ...]:
+        self, positions: Mapping[IcebergFile, Iterable[int]], *, path: str | None = None
+    ) -> tuple[IcebergFile, ...]:
         """Write one Puffin file with a deletion vector for each data file: 0-based positions of its dead rows."""
         recorded = self._new_path(path, "", "-deletes.puffin")
         return files.write_vectors(self.file_of(recorded), recorded, positions)
 
     # -- commits ------------------------------------------------------------------------------------------------------
 
-    def append(self, *handles: DataFileHandle) -> int:
+    def append(self, *handles: IcebergFile) -> int:
         """Commit added files to `main`; the new snapshot's id."""
         return self.commit(add=handles)
 
     def commit(
         self,
         *,
-        add: Sequence[DataFileHandle] = (),
-        remove: Sequence[DataFileHandle] = (),
+        add: Sequence[IcebergFile] = (),
+        remove: Sequence[IcebergFile] = (),
         operation: str | None = None,
         branch: str | None = "main",
         manifests: Literal["keep", "merge"] = "keep",
@@ -404,7 +404,7 @@ class IcebergTable:
         """Change the manifest list of a snapshot (records, schema, header, codec) and write its file again."""
         self.store.edit(self._manifest_list_path(snapshot_id), change)
 
-    def edit_manifest(self, target: DataFileHandle | str, change: Callable[[AvroDocument], object]) -> None:
+    def edit_manifest(self, target: IcebergFile | str, change: Callable[[AvroDocument], object]) -> None:
         """Change the manifests of the current snapshot that list a file, or the one with this recorded path.
 
         Lists that record the manifest's length record the new one, as its writer would have done.
@@ -412,7 +412,7 @@ class IcebergTable:
         lengths = {}
         for path, document in self.manifests().items():
             keys = [commits.entry_key(e) for e in document.records]
-            if path == target or (isinstance(target, DataFileHandle) and target.key in keys):
+            if path == target or (isinstance(target, IcebergFile) and target.key in keys):
                 self.store.edit(path, change)
                 lengths[path] = self.file_of(path).stat().st_size
 
@@ -434,12 +434,12 @@ class IcebergTable:
         options: FileOptions,
         path: str | None,
         content: int,
-    ) -> DataFileHandle:
+    ) -> IcebergFile:
         directory = partition_directory(self.document, spec_id, partition)
         recorded = self._new_path(path, directory, f"{'-deletes' if content else ''}.{options.format}")
         file = self.file_of(recorded)
         facts = write_file(file, fields, rows, options)
-        return DataFileHandle(file, spec_id, {**bare_data_file(content, recorded, partition), **facts})
+        return IcebergFile(file, spec_id, {**bare_data_file(content, recorded, partition), **facts})
 
     def _new_path(self, path: str | None, directory: str, ending: str) -> str:
         self._files += 1

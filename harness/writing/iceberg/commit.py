@@ -21,7 +21,7 @@ from harness.writing.iceberg.avro import (
     manifest_list_schema,
     manifest_schema,
 )
-from harness.writing.iceberg.files import DataFileHandle
+from harness.writing.iceberg.files import IcebergFile
 from harness.writing.iceberg.types import bound_bytes
 
 EXISTING, ADDED, DELETED = 0, 1, 2
@@ -49,7 +49,7 @@ class CommitContext:
 
 
 def new_manifests(
-    context: CommitContext, added: Iterable[DataFileHandle], data_sequence_number: int | None
+    context: CommitContext, added: Iterable[IcebergFile], data_sequence_number: int | None
 ) -> list[dict[str, Any]]:
     """Writes a manifest for each spec and kind of content of the added files. Returns list entries, data first."""
     groups: dict[tuple[int, int], list[dict[str, Any]]] = {}
@@ -123,7 +123,7 @@ def _live_entries(document: AvroDocument, listed: Mapping[str, object]) -> list[
 
 
 def entry_key(entry: Mapping[str, Any]) -> tuple[str, int | None]:
-    """The identity of an entry's file, as `DataFileHandle.key`."""
+    """The identity of an entry's file, as `IcebergFile.key`."""
     return entry["data_file"]["file_path"], entry["data_file"].get("content_offset")
 
 
@@ -188,14 +188,14 @@ def snapshot_json(
     return snapshot
 
 
-def operation_of(added: Sequence[DataFileHandle], removed: Sequence[DataFileHandle]) -> str:
+def operation_of(added: Sequence[IcebergFile], removed: Sequence[IcebergFile]) -> str:
     """The operation of a commit of these files, as the specification names it."""
     if not removed and all(handle.content == 0 for handle in added):
         return "append"
     return "overwrite" if any(handle.content == 0 for handle in added) else "delete"
 
 
-def summary_of(operation: str, added: Sequence[DataFileHandle], removed: Sequence[DataFileHandle]) -> dict[str, str]:
+def summary_of(operation: str, added: Sequence[IcebergFile], removed: Sequence[IcebergFile]) -> dict[str, str]:
     """The snapshot summary: the operation and what it added and removed, as strings."""
     counts: dict[str, int] = {}
     for verb, past, handles in (("added", "added", added), ("removed", "deleted", removed)):
@@ -204,7 +204,7 @@ def summary_of(operation: str, added: Sequence[DataFileHandle], removed: Sequenc
     return {"operation": operation, **{k: str(v) for k, v in counts.items()}}
 
 
-def _count(counts: dict[str, int], verb: str, past: str, handle: DataFileHandle) -> None:
+def _count(counts: dict[str, int], verb: str, past: str, handle: IcebergFile) -> None:
     names = {0: (f"{past}-data-files", f"{past}-records"), 2: (f"{verb}-delete-files", f"{verb}-equality-deletes")}
     is_vector = handle.data_file["file_format"] == "PUFFIN"
     files, rows = names.get(handle.content, (f"{verb}-delete-files", f"{verb}-position-deletes"))

@@ -157,7 +157,7 @@ FileFormat: TypeAlias = Literal["parquet", "avro", "orc"]
 
 
 @dataclass(slots=True, eq=False)
-class DataFileHandle:
+class IcebergFile:
     """A data or delete file on disk, committed or not. Handles are compared by identity.
 
     file: where it is on disk. spec_id: the partition spec that it was written under.
@@ -408,7 +408,7 @@ def position_columns(schema: Schema | None) -> tuple[Field, ...]:
 
 
 def position_rows(
-    deletes: Iterable[tuple[DataFileHandle | str, int]], rows: Sequence[Mapping[int, object]] | None
+    deletes: Iterable[tuple[IcebergFile | str, int]], rows: Sequence[Mapping[int, object]] | None
 ) -> list[dict[int, object]]:
     """The rows of a position delete file, in the given order; `rows` are the deleted rows, stored."""
     result: list[dict[int, object]] = [
@@ -420,20 +420,20 @@ def position_rows(
     return result
 
 
-def sorted_positions(deletes: Iterable[tuple[DataFileHandle | str, int]]) -> list[tuple[DataFileHandle | str, int]]:
+def sorted_positions(deletes: Iterable[tuple[IcebergFile | str, int]]) -> list[tuple[IcebergFile | str, int]]:
     """The deletes by path and position, as the specification wants them in a file."""
     return sorted(deletes, key=lambda d: (d[0] if isinstance(d[0], str) else d[0].path, d[1]))
 
 
 def shared_partition(
-    document: TableDocument, default_spec_id: int, targets: Sequence[DataFileHandle | str]
+    document: TableDocument, default_spec_id: int, targets: Sequence[IcebergFile | str]
 ) -> tuple[int, dict[str, Any]]:
     """Spec id and partition tuple of the data files, which must have them in common.
 
     Raises:
         RequestError: they differ, or are known by path only.
     """
-    places = [(t.spec_id, t.data_file["partition"]) for t in targets if isinstance(t, DataFileHandle)]
+    places = [(t.spec_id, t.data_file["partition"]) for t in targets if isinstance(t, IcebergFile)]
     if not places and not document.specs[default_spec_id]:
         return default_spec_id, {}
     if not places or any(repr(p) != repr(places[0]) for p in places):
@@ -453,15 +453,13 @@ def equality_columns(
     return ids, projected(schema.fields, {*ids, *more})
 
 
-def write_vectors(
-    file: Path, recorded: str, positions: Mapping[DataFileHandle, Iterable[int]]
-) -> tuple[DataFileHandle, ...]:
+def write_vectors(file: Path, recorded: str, positions: Mapping[IcebergFile, Iterable[int]]) -> tuple[IcebergFile, ...]:
     """Write a Puffin file with one deletion vector per data file; their handles, in order."""
     file.parent.mkdir(parents=True, exist_ok=True)
     dead = {target: sorted(set(rows)) for target, rows in positions.items()}
     places = write_puffin(file, [deletion_vector(target.path, rows) for target, rows in dead.items()])
     return tuple(
-        DataFileHandle(
+        IcebergFile(
             file,
             target.spec_id,
             {

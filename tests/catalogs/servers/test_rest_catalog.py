@@ -11,7 +11,7 @@ import pytest
 import serving
 
 import harness
-from harness.metadata.catalogs.catalog import walk
+from harness.metadata.catalogs.catalog import renewal_of, walk
 
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed: nox -s tests-external -- catalogs")
 pytestmark = pytest.mark.external
@@ -115,7 +115,7 @@ def test_credentials_that_are_vended_reach_the_store_and_are_renewed(tmp_path, c
         configure("prod", {"uri": uri})
         located = harness.open_catalog("prod").locate(("sales", "orders"))
         assert located.storage_options["key"] == serving.KEY
-        renewal = located.renewal({}, ())
+        renewal = renewal_of(located, {}, ())
         assert located.expires_ms is not None
         assert renewal is not None
         table = harness.open_table("prod.sales.orders")

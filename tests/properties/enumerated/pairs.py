@@ -10,7 +10,7 @@ from tables import forked_table
 
 from harness.suite.scenarios.iceberg.history import IcebergHistory
 from harness.writing.iceberg.avro import AvroDocument
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.writing.iceberg.builder import IcebergFile, IcebergTable
 from harness.writing.iceberg.files import PATH_ID
 
 COLUMNS = {"r": "int", "k": "int", "m": "int", "o": "int", "p": "string", "q": "string"}
@@ -33,7 +33,7 @@ class Files:
     """The files of states, data and delete, beside a table without a snapshot."""
 
     table: IcebergTable
-    handles: Mapping[State, tuple[DataFileHandle, DataFileHandle]]
+    handles: Mapping[State, tuple[IcebergFile, IcebergFile]]
 
     def table_of(self, states: Sequence[State], version: int) -> str:
         """The address of a table that has the files of these states."""
@@ -57,7 +57,7 @@ def written(states: Iterable[State], directory: Path) -> Files:
     for operation in _BEGUN:
         history.apply(operation)
     handles = {}
-    vectors: dict[State, DataFileHandle] = {}
+    vectors: dict[State, IcebergFile] = {}
     for state in states:
         (data,) = history.writes.write(_data_file(state), str(state))
         if state.kind == "vector":
@@ -110,7 +110,7 @@ def _turn_partitions(manifest: AvroDocument) -> None:
     next(f for f in data_file["fields"] if f["name"] == "partition")["type"]["fields"].reverse()
 
 
-def _finished(state: State, delete: DataFileHandle) -> DataFileHandle:
+def _finished(state: State, delete: IcebergFile) -> IcebergFile:
     """The entry with what the writer of the file does not take."""
     if state.kind == "vector":
         entry = {**delete.data_file, "partition": _partition(state)}

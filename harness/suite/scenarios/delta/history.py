@@ -24,7 +24,7 @@ from harness.suite.scenarios.arguments import Arguments, checked, label_of, take
 from harness.suite.scenarios.delta.writes import DeltaWrites
 from harness.suite.scenarios.edits import damage, edit, edit_lines
 from harness.suite.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
-from harness.writing.delta.builder import DataFileHandle, DeltaTable
+from harness.writing.delta.builder import DeltaFile, DeltaTable
 from harness.writing.delta.checkpoint import CheckpointOptions, hint_text
 from harness.writing.delta.types import JsonObject
 from harness.writing.places import inside, set_time
@@ -136,7 +136,7 @@ class DeltaHistory(History):
         options = {name.replace("-", "_"): given.any(name) for name in _COMMIT if given.has(name)}
         actions = list(options.pop("actions", []))
         removed = [self.writes.removed(s, place) for s in given.of(list, "remove", [])]
-        added: list[DataFileHandle] = []
+        added: list[DeltaFile] = []
         if given.has("delete-rows"):
             before, added, upgrade = self._marked(given.any("delete-rows"), place)
             removed, actions = [*removed, *before], [*upgrade, *actions]
@@ -149,7 +149,7 @@ class DeltaHistory(History):
         self.table.commit(self.writes.filled(actions, place), add=added, remove=removed, cdc=changes, **options)
         return label
 
-    def _marked(self, value: object, place: str) -> tuple[list[DataFileHandle], list[DataFileHandle], list[JsonObject]]:
+    def _marked(self, value: object, place: str) -> tuple[list[DeltaFile], list[DeltaFile], list[JsonObject]]:
         """The files before and after the deletion of rows, and the new protocol if one is needed."""
         own = value if isinstance(value, Mapping) and "rows" in value else {"rows": value}
         given = Arguments(own, f"{place}, delete-rows")

@@ -28,7 +28,7 @@ from harness.metadata.model.schema import Field, Schema
 from harness.suite.scenarios.arguments import Arguments, label_of
 from harness.suite.scenarios.edits import edit
 from harness.suite.scenarios.values import expanded, natural_rows, replaced, stored_value
-from harness.writing.delta.builder import DataFileHandle, DeltaTable, FileOptions
+from harness.writing.delta.builder import DeltaFile, DeltaTable, FileOptions
 from harness.writing.delta.types import JsonObject, schema_json, schema_of
 from harness.writing.delta.values import encoded_path
 
@@ -47,9 +47,9 @@ class DeltaWrites:
 
     def __init__(self, table: DeltaTable) -> None:
         self.table = table
-        self.files: dict[str, DataFileHandle] = {}
+        self.files: dict[str, DeltaFile] = {}
 
-    def added(self, spec: object, place: str) -> DataFileHandle:
+    def added(self, spec: object, place: str) -> DeltaFile:
         """The file to add: a new file, or a known file, perhaps with another action from now on."""
         if isinstance(spec, str):
             return label_of(self.files, spec, "file", place)
@@ -63,7 +63,7 @@ class DeltaWrites:
         given.finish()
         return handle
 
-    def removed(self, spec: object, place: str) -> DataFileHandle | JsonObject:
+    def removed(self, spec: object, place: str) -> DeltaFile | JsonObject:
         """The file to remove as it stands now, or the content of an edited `remove` action."""
         if isinstance(spec, str):
             return replace(label_of(self.files, spec, "file", place))
@@ -92,7 +92,7 @@ class DeltaWrites:
         mapped = metadata.get("configuration", {}).get("delta.columnMapping.mode", "none") != "none"
         return schema_of(document, mapped=mapped)
 
-    def _written(self, given: Arguments) -> DataFileHandle:
+    def _written(self, given: Arguments) -> DeltaFile:
         kind = "changes" if given.has("changes") else "data"
         label = given.text(kind)
         if label in self.files:
@@ -111,7 +111,7 @@ class DeltaWrites:
         rows = expanded(given.any("rows"), f"{given.place}, key 'rows'")
         shown = _row_fields(schema or self.table.schema, chosen)
         natural = natural_rows(shown, rows)
-        write: Callable[..., DataFileHandle] = self.table.write_changes if kind == "changes" else self.table.write_data
+        write: Callable[..., DeltaFile] = self.table.write_changes if kind == "changes" else self.table.write_data
         changed, unset = given.of(dict, "set", {}), given.texts("unset", [])
         given.finish()
         handle = write(natural, **options)

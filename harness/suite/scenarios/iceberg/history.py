@@ -27,7 +27,7 @@ from harness.suite.scenarios.iceberg import edits
 from harness.suite.scenarios.iceberg.writes import IcebergWrites
 from harness.suite.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
 from harness.suite.scenarios.values import named, stored_value
-from harness.writing.iceberg.builder import DataFileHandle, IcebergTable
+from harness.writing.iceberg.builder import IcebergFile, IcebergTable
 from harness.writing.iceberg.types import parse_type, with_fresh_ids
 from harness.writing.places import inside
 
@@ -136,7 +136,7 @@ class IcebergHistory(History):
         gone = tuple(dict.fromkeys(h for h in self.writes.written if h.key in live))
         self._commit({"operation": "overwrite", **_as_commit(value, place)}, place, gone)
 
-    def _commit(self, value: object, place: str, gone: tuple[DataFileHandle, ...] = ()) -> None:
+    def _commit(self, value: object, place: str, gone: tuple[IcebergFile, ...] = ()) -> None:
         given = Arguments(value, place)
         label = given.of(str, "as", None)
         options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _COMMIT if given.has(n)}

@@ -27,7 +27,7 @@ from harness.metadata.model.schema import Field, Schema
 from harness.suite.scenarios.arguments import Arguments, checked, described, label_of
 from harness.suite.scenarios.values import expanded, natural_rows, stored_value
 from harness.writing.iceberg.avro import int_map
-from harness.writing.iceberg.builder import DataFileHandle, FileOptions, IcebergTable
+from harness.writing.iceberg.builder import FileOptions, IcebergFile, IcebergTable
 from harness.writing.iceberg.evolution import change, find_field, projected
 from harness.writing.iceberg.types import bound_bytes, parse_type
 
@@ -41,10 +41,10 @@ class IcebergWrites:
 
     def __init__(self, table: IcebergTable) -> None:
         self.table = table
-        self.files: dict[str, DataFileHandle] = {}
-        self.written: list[DataFileHandle] = []
+        self.files: dict[str, IcebergFile] = {}
+        self.written: list[IcebergFile] = []
 
-    def write(self, file: object, place: str) -> tuple[DataFileHandle, ...]:
+    def write(self, file: object, place: str) -> tuple[IcebergFile, ...]:
         """The files that a mapping says, written and not committed.
 
         Raises:
@@ -73,12 +73,12 @@ class IcebergWrites:
             self.written.append(handle)
         return tuple(handle for _, handle in named)
 
-    def _keep(self, label: str, handle: DataFileHandle, place: str) -> None:
+    def _keep(self, label: str, handle: IcebergFile, place: str) -> None:
         if self.files.get(label, handle) is not handle:
             raise RequestError(f"Invalid label {label!r} in {place}: another file has it")
         self.files[label] = handle
 
-    def _data(self, given: Arguments) -> list[tuple[str | None, DataFileHandle]]:
+    def _data(self, given: Arguments) -> list[tuple[str | None, IcebergFile]]:
         label = given.text("data")
         schema = self._schema(given)
         columns = given.texts("columns", None)
@@ -87,7 +87,7 @@ class IcebergWrites:
         options = self._options(given, IcebergTable.write_data)
         return [(label, self.table.write_data(rows, schema=schema, columns=columns, **options))]
 
-    def _position_deletes(self, given: Arguments) -> list[tuple[str | None, DataFileHandle]]:
+    def _position_deletes(self, given: Arguments) -> list[tuple[str | None, IcebergFile]]:
         pairs = []
         for pair in given.of(list, "position-deletes"):
             target, position = checked(list, pair, f"{given.place}, a position")
@@ -100,7 +100,7 @@ class IcebergWrites:
         options = self._options(given, IcebergTable.write_position_deletes)
         return [(None, self.table.write_position_deletes(pairs, **referenced, **options))]
 
-    def _equality_deletes(self, given: Arguments) -> list[tuple[str | None, DataFileHandle]]:
+    def _equality_deletes(self, given: Arguments) -> list[tuple[str | None, IcebergFile]]:
         columns = given.of(list, "equality-deletes")
         schema = self._schema(given)
         ids = [c if isinstance(c, int) else find_field(schema, c).id for c in columns]
@@ -110,7 +110,7 @@ class IcebergWrites:
         handle = self.table.write_equality_deletes(ids, rows, schema=schema, extra_columns=extra, **options)
         return [(None, handle)]
 
-    def _deletion_vectors(self, given: Arguments) -> list[tuple[str | None, DataFileHandle]]:
+    def _deletion_vectors(self, given: Arguments) -> list[tuple[str | None, IcebergFile]]:
         by_label = given.of(dict, "deletion-vectors")
         place = f"{given.place}, key 'deletion-vectors'"
         positions = {
@@ -120,7 +120,7 @@ class IcebergWrites:
         handles = self.table.write_deletion_vectors(positions, path=given.of(str, "path", None))
         return list(zip(by_label, handles, strict=True))
 
-    def _target(self, text: object, place: str) -> DataFileHandle | str:
+    def _target(self, text: object, place: str) -> IcebergFile | str:
         """The file with a label; a text with a slash is a recorded path."""
         return text if isinstance(text, str) and "/" in text else label_of(self.files, text, "file", place)
 
@@ -151,7 +151,7 @@ class IcebergWrites:
             }
         return options
 
-    def _by_id(self, handle: DataFileHandle, name: str, values: object, place: str) -> object:
+    def _by_id(self, handle: IcebergFile, name: str, values: object, place: str) -> object:
         """The map of a file's entry with some values by column path changed; null takes the column out."""
         entries = {pair["key"]: pair["value"] for pair in handle.data_file.get(name) or ()}
         for path, value in checked(dict, values, f"{place}, key {name!r}").items():
@@ -167,7 +167,7 @@ class IcebergWrites:
         return int_map(entries)
 
 
-_KINDS: Mapping[str, Callable[[IcebergWrites, Arguments], list[tuple[str | None, DataFileHandle]]]] = {
+_KINDS: Mapping[str, Callable[[IcebergWrites, Arguments], list[tuple[str | None, IcebergFile]]]] = {
     "data": IcebergWrites._data,
     "position-deletes": IcebergWrites._position_deletes,
     "equality-deletes": IcebergWrites._equality_deletes,

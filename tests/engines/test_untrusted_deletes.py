@@ -1,4 +1,4 @@
-"""What a stranger's table says of files beside their rows skips no delete: neither with `prune="off"` nor without."""
+"""What an untrusted table says of files beside their rows skips no delete: neither with `prune="off"` nor without."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,21 +9,21 @@ from footer_edits import edit
 
 import harness
 from harness.errors import CorruptDeleteError
-from harness.metadata.deletes.matching import FILE_PATH_ID
+from harness.metadata.plan.deletes import FILE_PATH_ID
 from harness.writing.iceberg.builder import IcebergTable
-from harness.writing.iceberg.files import DataFileHandle
+from harness.writing.iceberg.files import IcebergFile
 
 ALL = [{"id": i, "name": None if i == 4 else f"n{i}"} for i in range(6)]
 LONG = 8
 
-Lie = Callable[[DataFileHandle, DataFileHandle, DataFileHandle], None]
+Lie = Callable[[IcebergFile, IcebergFile, IcebergFile], None]
 """What is said otherwise, of the data file, another data file and the delete."""
 
 
 def said(of: int, **statements: dict[int, Any]) -> Lie:
     """Replace statements about one of the three files, by name and field id; None: the statement is left out."""
 
-    def lie(*files: DataFileHandle) -> None:
+    def lie(*files: IcebergFile) -> None:
         for name, values in statements.items():
             true = {pair["key"]: pair["value"] for pair in files[of].data_file.get(name) or ()}
             pairs = {**true, **values}.items()
@@ -72,7 +72,7 @@ def equality(folder: Path, name: str) -> tuple[str, list[int]]:
     return table.location, [*expected, 50]
 
 
-def elsewhere(data: DataFileHandle, other: DataFileHandle, delete: DataFileHandle) -> None:
+def elsewhere(data: IcebergFile, other: IcebergFile, delete: IcebergFile) -> None:
     """Bounds of a path before any of the table."""
     path = data.data_file["file_path"].encode()
     said(2, lower_bounds={FILE_PATH_ID: path[:-9] + b"\0"}, upper_bounds={FILE_PATH_ID: path[:-9] + b"\0"})(
@@ -80,7 +80,7 @@ def elsewhere(data: DataFileHandle, other: DataFileHandle, delete: DataFileHandl
     )
 
 
-def of_another(data: DataFileHandle, other: DataFileHandle, delete: DataFileHandle) -> None:
+def of_another(data: IcebergFile, other: IcebergFile, delete: IcebergFile) -> None:
     path = other.data_file["file_path"].encode()
     said(2, lower_bounds={FILE_PATH_ID: path}, upper_bounds={FILE_PATH_ID: path})(data, other, delete)
 
@@ -138,7 +138,7 @@ def test_no_bound_of_paths_skips_a_position_delete(lie: Lie, engine: str, tmp_pa
 
 
 def test_a_delete_file_for_another_file_than_it_says(tmp_path: Path) -> None:
-    def lie(data: DataFileHandle, other: DataFileHandle, delete: DataFileHandle) -> None:
+    def lie(data: IcebergFile, other: IcebergFile, delete: IcebergFile) -> None:
         delete.data_file["referenced_data_file"] = str(other.data_file["file_path"])
 
     location, _ = positions(tmp_path, lie)

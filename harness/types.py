@@ -1,0 +1,170 @@
+"""The types of values that public functions take and return, for annotations and `isinstance`.
+
+    from harness.types import DecimalType
+
+    prices = [field.name for field in orders.schema.fields if isinstance(field.type, DecimalType)]
+
+Plans, schemas, filters, findings of a check, and differences of a comparison. The functions that make them are in
+`harness`.
+"""
+
+from harness.check.rules import Finding, Found, Level, Place, Reads, Rule, Severity
+from harness.check.running import CheckReport
+from harness.diff.result import (
+    ColumnDifference,
+    ComparisonVerdict,
+    GroupDifference,
+    Made,
+    Origin,
+    PartDifference,
+    RowDifference,
+    RowKind,
+    SchemaDifference,
+    SchemaKind,
+    SideInfo,
+    Spread,
+)
+from harness.diff.tolerances import Measure
+from harness.engines.registry import Batches
+from harness.metadata.catalogs.catalog import Endpoint
+from harness.metadata.filters.predicate import (
+    And,
+    Comparison,
+    Constant,
+    Filter,
+    In,
+    IsNan,
+    IsNull,
+    Op,
+    Or,
+    StartsWith,
+    Undecided,
+)
+from harness.metadata.model.file_schema import MappedName, NameMapping
+from harness.metadata.model.schema import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    Field,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    Int96Type,
+    IntegerType,
+    ListType,
+    MapType,
+    OpaqueType,
+    Schema,
+    StringType,
+    StructType,
+    TimestampType,
+    TimeType,
+    UnknownType,
+    UnsignedType,
+    UuidType,
+    VariantType,
+)
+from harness.metadata.model.text_tables import Listing
+from harness.metadata.plan.deletes import (
+    ChangedRows,
+    EqualityDelete,
+    InlineVector,
+    PositionDeleteFile,
+    PositionDeletes,
+    PositionFiles,
+    StoredVector,
+)
+from harness.metadata.plan.projection import ColumnLookup
+from harness.metadata.plan.read_options import TableOptions
+from harness.metadata.plan.scan_plan import Counts, DeltaRules, IcebergRules, Partition, SkippedFiles
+from harness.metadata.tables.history import History
+from harness.metadata.tables.reading import MetadataTable
+from harness.snapshot import BatchArguments, PlannedRows, ReadArguments
+from harness.storage.paths import PathMap
+from harness.table import OpenOptions
+
+__all__ = [
+    "And",
+    "BatchArguments",
+    "Batches",
+    "BinaryType",
+    "BooleanType",
+    "ChangedRows",
+    "CheckReport",
+    "ColumnDifference",
+    "ColumnLookup",
+    "Comparison",
+    "ComparisonVerdict",
+    "Constant",
+    "Counts",
+    "DateType",
+    "DecimalType",
+    "DeltaRules",
+    "Endpoint",
+    "EqualityDelete",
+    "Field",
+    "Filter",
+    "Finding",
+    "FixedType",
+    "FloatType",
+    "Found",
+    "GeographyType",
+    "GeometryType",
+    "GroupDifference",
+    "History",
+    "IcebergRules",
+    "In",
+    "InlineVector",
+    "Int96Type",
+    "IntegerType",
+    "IsNan",
+    "IsNull",
+    "Level",
+    "ListType",
+    "Listing",
+    "Made",
+    "MapType",
+    "MappedName",
+    "Measure",
+    "MetadataTable",
+    "NameMapping",
+    "Op",
+    "OpaqueType",
+    "OpenOptions",
+    "Or",
+    "Origin",
+    "PartDifference",
+    "Partition",
+    "PathMap",
+    "Place",
+    "PlannedRows",
+    "PositionDeleteFile",
+    "PositionDeletes",
+    "PositionFiles",
+    "ReadArguments",
+    "Reads",
+    "RowDifference",
+    "RowKind",
+    "Rule",
+    "Schema",
+    "SchemaDifference",
+    "SchemaKind",
+    "Severity",
+    "SideInfo",
+    "SkippedFiles",
+    "Spread",
+    "StartsWith",
+    "StoredVector",
+    "StringType",
+    "StructType",
+    "TableOptions",
+    "TimeType",
+    "TimestampType",
+    "Undecided",
+    "UnknownType",
+    "UnsignedType",
+    "UuidType",
+    "VariantType",
+]
