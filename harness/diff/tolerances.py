@@ -33,7 +33,7 @@ class Tolerance:
 
     @staticmethod
     def parse(text: str) -> Tolerance:
-        """Return the tolerance of `0.01`, `0.1%`, `1e-9 relative`, `4 ulps` or `500 ms`, and ` because REASON` behind it.
+        """Return the tolerance of `0.1%`, `1e-9 relative`, `4 ulps` or `500 ms`, and ` because REASON` behind it.
 
         Raises RequestError: the text is none of these, or negative.
         """

@@ -219,6 +219,7 @@ def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
 def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
     """Names and types of the columns of a side; of some, in that order. Reads metadata only."""
     data = opened(side[0] if isinstance(side, tuple) else side)
+    data = data.snapshot() if isinstance(data, Table) else data
     names = None if columns is None else tuple(columns)
     opening = SideOpening(data=data, label="other", name=None, engine="duckdb", columns=names, where=None, spark=None)
     opening.check()
