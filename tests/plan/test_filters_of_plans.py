@@ -72,16 +72,6 @@ def test_files_that_a_filter_keeps_whole(tmp_path: Path, make: Callable[[Path], 
 
 
 @pytest.mark.parametrize("make", [iceberg, delta])
-def test_without_a_filter_or_statistics_nobody_says_so(tmp_path: Path, make: Callable[[Path], str]) -> None:
-    location = make(tmp_path / "t")
-    unfiltered = open_table(location).snapshot().plan()
-    unpruned = open_table(location, prune="off").snapshot().plan(where="id >= 10")
-    for plan in (unfiltered, unpruned):
-        assert plan.statistics is not None
-        assert plan.statistics.kept_whole().tolist() == [False, False, False]
-
-
-@pytest.mark.parametrize("make", [iceberg, delta])
 def test_files_are_skipped_by_partition_alone(tmp_path: Path, make: Callable[[Path], str]) -> None:
     """Of three files, the filter on the partition leaves out that of `eu`, the bounds of id one of the two others."""
     found, location = {}, make(tmp_path / "t")

@@ -112,14 +112,6 @@ def test_values_of_s3(options: dict[str, Any], config: dict[str, Any]) -> None:
     assert dict(s3(**options).config) == {"region": "us-east-1", **config}
 
 
-def test_a_machine_without_a_role_is_found_out_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert dict(s3().client) == {"connect_timeout": "1s", **PATIENT}
-    assert dict(s3(anon=True).client) == dict(s3(key="k", secret="s").client) == {"connect_timeout": "5s", **PATIENT}
-    assert dict(s3(connect_timeout=3).client) == {"connect_timeout": "3s", **PATIENT}
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
-    assert dict(s3().client) == {"connect_timeout": "5s", **PATIENT}
-
-
 def test_connections() -> None:
     made = s3(timeout=20, **{"s3.connect-timeout": "1.5", "max_retries": "2", "client_kwargs": {"verify": False}})
     assert dict(made.client) == {"timeout": "20s", "connect_timeout": "1.5s", "allow_invalid_certificates": True}
