@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from harness.connections.connection import Connection, attach, connect, detach
     from harness.diff.compare import compare
     from harness.diff.opening import Query
-    from harness.diff.relaxations import Relaxations, Tolerance
     from harness.diff.result import ComparisonResult
     from harness.errors import (
         AmbiguousTableError,
@@ -106,7 +105,6 @@ __all__ = [
     "OutsideTableError",
     "Pulled",
     "Query",
-    "Relaxations",
     "RequestError",
     "ScanPlan",
     "SchemaMismatchError",
@@ -115,7 +113,6 @@ __all__ = [
     "StorageError",
     "Table",
     "TableNotFoundError",
-    "Tolerance",
     "UnknownColumnError",
     "UnsupportedError",
     "__version__",
@@ -155,7 +152,6 @@ _LAZY = {
     "OutsideTableError": "errors",
     "Pulled": "slices.pulling",
     "Query": "diff.opening",
-    "Relaxations": "diff.relaxations",
     "RequestError": "errors",
     "ScanPlan": "metadata.plan.scan_plan",
     "SchemaMismatchError": "errors",
@@ -164,7 +160,6 @@ _LAZY = {
     "StorageError": "errors",
     "Table": "table",
     "TableNotFoundError": "errors",
-    "Tolerance": "diff.relaxations",
     "UnknownColumnError": "errors",
     "UnsupportedError": "errors",
     "attach": "connections.connection",

@@ -238,7 +238,7 @@ class Snapshot:
         """The number of rows. Arguments and errors as for `to_batches`.
 
         Without `where`, it is the recorded one if the metadata must be right: all files have row ids or are no Parquet
-        files, and no delete hits any (iceberg 7.2). Otherwise, and of a stranger's table, the footers of the data files
+        files, and no delete hits any (iceberg 7.2). Otherwise, and of an untrusted table, the footers of the data files
         are read, with `where` or deletes also the columns that these need.
         """
         with self._reading():

@@ -153,7 +153,7 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     path_map = options.get("path_map") or {}
     chosen = ReadOptions(
         path_map=PathMap(tuple(path_map.items())),
-        prune=Prune.OFF if untrusted else skipped,  # what a stranger records skips nothing
+        prune=Prune.OFF if untrusted else skipped,  # what an untrusted table records skips nothing
         allow_version_guess=options.get("allow_version_guess", False),
         lenient_delete_partition=options.get("lenient_delete_partition", False),
         allow_duplicate_files=options.get("allow_duplicate_files", False),

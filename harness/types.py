@@ -10,7 +10,6 @@ Plans, schemas, filters, findings of a check, and differences of a comparison. T
 
 from harness.check.rules import Finding, Found, Level, Place, Reads, Rule, Severity
 from harness.check.running import CheckReport
-from harness.diff.relaxations import Measure, TypeRule
 from harness.diff.result import (
     ColumnDifference,
     ComparisonVerdict,
@@ -127,7 +126,6 @@ __all__ = [
     "Made",
     "MapType",
     "MappedName",
-    "Measure",
     "MetadataTable",
     "NameMapping",
     "Op",
@@ -162,7 +160,6 @@ __all__ = [
     "TableOptions",
     "TimeType",
     "TimestampType",
-    "TypeRule",
     "Undecided",
     "UnknownType",
     "UnsignedType",

@@ -58,7 +58,7 @@ def entered(location: str, where: str) -> dict[str, Any]:
 def reads() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each read with its title; each runs in a process of its own."""
     with tempfile.TemporaryDirectory() as directory:
-        demo = [sys.executable, "-m", "harness", "demo", "--directory", f"{directory}/t"]
+        demo = [sys.executable, "-m", "harness", "demo", f"{directory}/t"]
         subprocess.run(demo, check=True, stdout=subprocess.DEVNULL)
         for title, table, where in READS:
             command = [sys.executable, __file__, "--read", f"{directory}/t/{table}", "--where", where]

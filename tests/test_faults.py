@@ -1,4 +1,4 @@
-"""That the faults of the mutation check can be planted: the code that each changes stands where it says, once."""
+"""Every fault can be planted: the code that it changes occurs once in its file."""
 
 import importlib.util
 import sys

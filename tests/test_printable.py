@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 
 from harness.errors import HarnessError, HarnessWarning, json_text, visible, visible_lines, warn
-from harness.metadata.model.drawing import cut
+from harness.metadata.model.text_tables import cut
 
 
 @pytest.fixture(scope="module")

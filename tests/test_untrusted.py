@@ -18,7 +18,7 @@ def wrong_count(directory: Path) -> str:
     return "Recorded row counts of table .* are wrong"
 
 
-def strangers_columns(directory: Path) -> str:
+def foreign_columns(directory: Path) -> str:
     table = IcebergTable.create(directory, {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     table.edit_metadata(lambda metadata: metadata["schemas"][0]["fields"][0].update(id=7, required=False))
@@ -32,7 +32,7 @@ def lying_checksum(directory: Path) -> str:
     return "says numFiles 3, the log says 1"
 
 
-@pytest.mark.parametrize("build", [wrong_count, strangers_columns, lying_checksum])
+@pytest.mark.parametrize("build", [wrong_count, foreign_columns, lying_checksum])
 def test_what_a_table_says_and_is_not_so_is_an_error(tmp_path, build):
     said = build(tmp_path / "t")
     with pytest.raises(InvalidTableError, match=f"{said}.*; of an untrusted table that is an error") as told:
@@ -40,7 +40,7 @@ def test_what_a_table_says_and_is_not_so_is_an_error(tmp_path, build):
     assert told.value.cause == "Distrusted"
 
 
-@pytest.mark.parametrize("build", [wrong_count, strangers_columns])
+@pytest.mark.parametrize("build", [wrong_count, foreign_columns])
 def test_of_other_tables_it_is_a_warning(tmp_path, build):
     said = build(tmp_path / "t")
     with pytest.warns(HarnessWarning, match=said):
@@ -64,7 +64,7 @@ def lying_statistics(directory: Path) -> None:
 
 @pytest.mark.parametrize("prune", ["all", "files", "off"])
 @pytest.mark.parametrize("build", [lying_bounds, lying_statistics])
-def test_false_statistics_of_a_stranger_lose_no_row(tmp_path, build, prune):
+def test_false_statistics_of_an_untrusted_table_lose_no_row(tmp_path, build, prune):
     build(tmp_path / "t")
     found = harness.open_table(str(tmp_path / "t"), untrusted=True, prune=prune).snapshot().to_arrow(where="id = 2")
     assert found["id"].to_pylist() == [2]

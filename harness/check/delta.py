@@ -17,11 +17,10 @@ from harness.metadata.delta.checkpoints import CheckpointContent, read_checkpoin
 from harness.metadata.delta.commits import ids_of, parse_commit, read_log_file
 from harness.metadata.delta.log_files import Checkpoint, Compaction, LogFile, LogListing
 from harness.metadata.delta.replay import load_state
-from harness.metadata.delta.scan import DeltaSnapshot
+from harness.metadata.delta.scan import DeltaSnapshot, vector_path
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.table import DeltaTable
 from harness.metadata.delta.types import constraints, materialized_columns
-from harness.metadata.delta.vectors import vector_path
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage

@@ -11,8 +11,8 @@ from harness.check.rules import Found, Place, Reads, Severity, refused, rule
 from harness.errors import HarnessError, counted
 from harness.metadata.iceberg.metadata import NO_SNAPSHOT, OUT_OF_ORDER_MS
 from harness.metadata.iceberg.model import PartitionField, RefType, Snapshot, SortField
-from harness.metadata.iceberg.name_mapping import PROPERTY, parse_name_mapping
 from harness.metadata.iceberg.transforms import Void
+from harness.metadata.iceberg.types import NAME_MAPPING, parse_name_mapping
 from harness.metadata.model.file_schema import MappedName
 from harness.metadata.model.schema import Field, FloatType, children
 from harness.metadata.model.times import show_ms
@@ -317,10 +317,10 @@ def name_mapping(table: CheckedIceberg) -> Iterator[Found]:
     Hurts: Readers of files without field ids: a column shows another column's values, or nulls.
     Mends: metadata file: properties/schema.name-mapping.default
     """
-    text = table.metadata.properties.get(PROPERTY)
+    text = table.metadata.properties.get(NAME_MAPPING)
     if text is None:
         return
-    place = Place(file=table.metadata.file, field=f"/properties/{PROPERTY}")
+    place = Place(file=table.metadata.file, field=f"/properties/{NAME_MAPPING}")
     try:
         mapping = parse_name_mapping(text)
     except HarnessError as error:

@@ -108,8 +108,8 @@ class _Commands(click.Group):
     """
 
     def __init__(self, name: str, prefix: str = "", **settings: Any) -> None:
-        names = {"help_option_names": ["-h", "--help"]}
-        super().__init__(name, no_args_is_help=True, context_settings=names, **settings)
+        context = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
+        super().__init__(name, no_args_is_help=True, context_settings=context, **settings)
         self._prefix = prefix
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from pathlib import Path
 from typing import Annotated
 
 import click
@@ -58,12 +57,9 @@ def check(
         Severity, Option("--fail-on", help="The lightest finding that makes the exit code 1.")
     ] = Severity.ERROR,
     format_: Annotated[
-        list[Report] | None,
-        Option("--format", metavar="FORMAT", help="text, json, junit, github, sarif or html. Repeatable."),
+        Report | None, Option("--format", help="Write the report in this format; as text by default.")
     ] = None,
-    output: Annotated[
-        list[Path] | None, Option("--output", metavar="FILE", help="Write a report here. Repeatable.")
-    ] = None,
+    output: formats.ReportFiles = None,
     *,
     opening: options.OpeningOptions,
 ) -> None:
@@ -71,18 +67,18 @@ def check(
 
     Examples:
         harness check warehouse/orders
-        harness check warehouse/orders --level data --output findings.html
+        harness check warehouse/orders --level data -o findings.html
         harness check warehouse/orders --all-snapshots --level metadata --fail-on warning --format github
         harness check warehouse/orders --select ICE-2,ICE-3 --ignore ICE-201
 
     Exits with 0 (no finding), 1 (findings) or 2 (not checked, or only in part).
     """
-    placed = formats.placed(format_, output, Report)
+    placed = formats.placed([format_] if format_ else None, output, Report)
     if untrusted.is_for_worker(opening.context):
         if len(placed) > 1:
             raise click.BadParameter("--untrusted takes one report: give one --output")
         ((form, path),) = placed
-        instead = {"output": None, "format_": [form]}
+        instead = {"output": None, "format_": form}
         untrusted.run(opening.context, [location], opening.roots(), output=path, instead=instead)
         return
     from harness.check import reports

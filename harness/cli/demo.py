@@ -16,7 +16,7 @@ import click
 import harness
 from harness.cli import results, terminal
 from harness.cli.looking import explained
-from harness.cli.parameters import Option
+from harness.cli.parameters import Argument
 from harness.cli.query import run
 from harness.cli.writers import text_lines
 from harness.errors import RequestError
@@ -44,14 +44,14 @@ _EXAMPLES = {
 
 def demo(
     directory: Annotated[
-        Path, Option(metavar="DIR", help="Make the tables here, unless it has them from an earlier run.")
+        Path, Argument(metavar="DIR", help="Make the tables here, unless it has them from an earlier run.")
     ] = Path("demo-tables"),
 ) -> None:
     """Make tables with deletes, plan and query them.
 
     Examples:
         harness demo
-        harness demo --directory /tmp/lake
+        harness demo /tmp/lake
 
     The tables stay in ./demo-tables. DuckDB reads them; no Java and no network is needed. Exits with 1 if the rows are
     not those that were written.
@@ -81,8 +81,7 @@ def _demo_tables(directory: Path) -> list[DemoTable]:
         built = build_demo_tables(directory)
     else:
         raise RequestError(
-            "Cannot make the demo tables: the path exists and does not hold them; remove it, or choose another "
-            "directory with --directory",
+            "Cannot make the demo tables: the path exists and does not hold them; remove it, or give another directory",
             file=str(directory),
         )
     tables = [getattr(built, name) for name in _EXAMPLES]

@@ -1,181 +1,223 @@
-"""A request of `harness diff`: the sides, the engines, and how rows are compared."""
+"""The request of `harness diff`: one value, made from the command line and checked before anything is read."""
 
 from __future__ import annotations
 
 import enum
-import functools
-import os
-import re
-import shlex
-import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import click
 
-import harness
-from harness.cli import results, terminal
-from harness.cli.options import RARE, names
-from harness.cli.parameters import Option
-from harness.cli.untrusted import words
-from harness.diff.relaxations import Relaxations, Tolerance, TypeRule
-from harness.diff.result import Batch, ComparisonResult, Made
+from harness.cli import options
+from harness.cli.parameters import Argument, Option
 from harness.diff.sources import RowSource, usual_engines
-from harness.errors import RequestError, without_secrets
-
-if TYPE_CHECKING:
-    from harness.snapshot import Snapshot
-
-_T = TypeVar("_T")
-RareOption = functools.partial(Option, panel=RARE)
+from harness.diff.tolerances import Tolerance
+from harness.errors import RequestError
+from harness.metadata.model.times import parse_moment
 
 
-class _Strict(enum.Enum):
-    """The rules of types that may be forbidden: all of them, or each."""
+class QueryDialect(enum.Enum):
+    """Dialects of SQL in files."""
 
-    TYPES = "types"
-    INTEGERS = "integers"
-    DECIMALS = "decimals"
-    FLOATS = "floats"
-    ROUNDING = "rounding"
-    TRUTH = "truth"
-    ZONES = "zones"
-    UNITS = "units"
+    DUCKDB = "duckdb"
+    SPARK = "spark"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffRequest:
+    """The sides of a comparison, and how their rows are compared.
+
+    locations: of one table that is read twice, or of two tables, files, databases, or namespaces; empty if queries of
+    files are compared. moments: of both sides, or None for the newest. queries: of both sides; None: all rows are
+    compared. files: files and patterns of queries. tables: `--table`. engines: None: the usual ones. The other fields
+    are arguments of `harness.compare`.
+    """
+
+    locations: tuple[str, ...]
+    moments: tuple[str | None, str | None]
+    queries: tuple[str, str] | None
+    files: tuple[str, ...]
+    tables: tuple[str, ...]
+    dialect: QueryDialect
+    engines: tuple[str, str] | None
+    is_one_table: bool
+    keys: tuple[str, ...]
+    columns: tuple[str, ...] | None
+    where: str | None
+    max_rows: int
+    tolerance: Mapping[str, Tolerance]
+    exclude: tuple[str, ...]
+    schema_only: bool
+
+    @property
+    def readers(self) -> tuple[str, str]:
+        """The names of the left and of the right side's engine."""
+        return self.engines or usual_engines(is_one_table=self.is_one_table)
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """The arguments of `harness.compare` that do not depend on the sides."""
+        names = ("keys", "columns", "where", "max_rows", "tolerance", "exclude", "schema_only")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(slots=True, kw_only=True)
-class Relaxing:
-    """Options for differences that pass, and for how much is compared."""
+class DiffOptions:
+    """The arguments and options of `harness diff` for what is compared."""
 
+    location: Annotated[
+        str | None,
+        Argument(
+            metavar="TABLE",
+            help="Directory, metadata file or name in a catalog; file (csv, json, parquet, arrow); duckdb:FILE#TABLE, "
+            "sqlite:FILE#TABLE, postgres:DSN#TABLE, or a query after #; a namespace or warehouse: all of its tables.",
+        ),
+    ] = None
+    other: Annotated[
+        str | None, Argument(metavar="OTHER", help="The right side; else the same table is read twice.")
+    ] = None
+    more: Annotated[list[str] | None, Argument(metavar="FILES", help="Further files after --sql-file.")] = None
+    keys: Annotated[
+        str | None, Option("--keys", metavar="A,B", help="Pair rows by these columns, else count them.")
+    ] = None
+    at: Annotated[
+        list[str] | None,
+        Option(
+            "--at",
+            metavar="WHEN",
+            help="Read this snapshot: id, version, time, branch or tag. Twice: the left and the right side's.",
+        ),
+    ] = None
+    columns: options.ColumnsOption = None
+    where: options.Where = None
+    exclude: Annotated[
+        str | None,
+        Option("--exclude", metavar="A,B", help="Leave out these columns or fields of structs (s.x)."),
+    ] = None
+    sql: Annotated[
+        list[str] | None,
+        Option(
+            "--sql", metavar="SQL", help="Compare the rows of this query, in which the table is t. Twice: left, right."
+        ),
+    ] = None
+    sql_file: Annotated[
+        list[str] | None,
+        Option(
+            "--sql-file",
+            metavar="FILE",
+            help="Compare the rows of the queries in files, in one report; further files and patterns may follow.",
+        ),
+    ] = None
+    table: Annotated[
+        list[str] | None,
+        Option(
+            "--table",
+            metavar="[NAME=]TABLE",
+            help="The table of a name in the queries of --sql-file; twice, on the left and on the right. Repeatable.",
+        ),
+    ] = None
+    dialect: Annotated[
+        QueryDialect,
+        Option(
+            "--dialect",
+            help="The SQL of --sql-file. Spark's runs on DuckDB only if its meaning there is certain.",
+        ),
+    ] = QueryDialect.DUCKDB
+    engines: Annotated[
+        str | None,
+        Option(
+            "--engines",
+            metavar="A,B",
+            help="The readers of left and right: duckdb, spark, polars, NAME=exec:COMMAND … "
+            "[default: duckdb, and duckdb,spark for one table alone]",
+        ),
+    ] = None
     tolerance: Annotated[
         list[str] | None,
         Option(
+            "--tolerance",
             metavar="COLUMN=AMOUNT",
-            help="Let values lie so far apart: 0.01, 0.1%, 4 ulps, 500 ms; of all floats: floats=1e-9; of parts: s.x, "
-            "l.element, m.value. Needs --keys.",
+            help="Let values differ by so much: 0.01, 0.1%, 4 ulps, 500 ms; all floats: floats=1e-9; parts: s.x, "
+            "l.element, m.value.",
         ),
     ] = None
-    exclude: Annotated[str | None, Option(metavar="A,B", help="Leave out these columns or fields (s.x).")] = None
     schema_only: Annotated[bool, Option("--schema-only", help="Compare names and types of columns alone.")] = False
-    rename: Annotated[
-        list[str] | None,
-        RareOption(metavar="LEFT=RIGHT", help="What the left and the right side call one column. Repeatable."),
-    ] = None
-    ignore_name_case: Annotated[
-        bool, RareOption("--ignore-name-case", help="Pair columns without regard to the case of their names.")
-    ] = False
-    cast: Annotated[
-        list[str] | None,
-        RareOption(metavar="COLUMN=TYPE", help="Compare a column as this type of DuckDB's. Repeatable."),
-    ] = None
-    ignore_case: Annotated[bool, RareOption("--ignore-case", help="Compare text without regard to case.")] = False
-    trim: Annotated[bool, RareOption("--trim", help="Compare text without spaces around it.")] = False
-    null_as: Annotated[
-        str | None, RareOption(metavar="TEXT", help="This text, such as '', is null, on both sides.")
-    ] = None
-    strict: Annotated[
-        list[_Strict] | None,
-        RareOption(
-            metavar="KIND",
-            help=f"Beside a file or database, let no difference of types pass, or none of this kind: "
-            f"{', '.join(each.value for each in _Strict)}. Repeatable.",
-        ),
-    ] = None
-    group_by: Annotated[
-        str | None,
-        RareOption(metavar="A,B", help="Count differing rows by these columns. [default: a table's partition columns]"),
-    ] = None
-    sample_keys: Annotated[
-        int | None, RareOption(metavar="N", min=1, help="Compare so many keys alone, the same in every run.")
-    ] = None
+    max_rows: Annotated[
+        int, Option("--max-rows", "-n", metavar="N", min=0, help="Show so many differing rows; all are counted.")
+    ] = 100
 
-    def relaxations(self, *, is_foreign: bool) -> Relaxations:
-        """The differences that pass. is_foreign: another project gives a side's rows, so that rules of types hold."""
-        forbidden = set(self.strict or ())
-        allowed = frozenset(rule for rule in TypeRule if not {_Strict.TYPES, _Strict[rule.name]} & forbidden)
-        return Relaxations(
-            tolerance=_once(map(_tolerance, self.tolerance or ()), "--tolerance"),
-            exclude=tuple(names(self.exclude, "--exclude") or ()),
-            rename=_once((_split(text, "--rename") for text in self.rename or ()), "--rename"),
-            ignore_name_case=self.ignore_name_case,
-            cast=_once((_split(text, "--cast") for text in self.cast or ()), "--cast"),
-            ignore_case=self.ignore_case,
-            trim=self.trim,
-            null_as=self.null_as,
-            types=allowed if is_foreign else None,
+    def request(self) -> DiffRequest:
+        """Return the request that the options make.
+
+        Raises:
+            click.BadParameter: an option is wrong, or excludes another option.
+        """
+        self._check()
+        places = [place for place in (self.location, self.other, *(self.more or ())) if place is not None]
+        moments = _pair(self.at, "--at") or (None, None)
+        for moment in moments:
+            parse_moment(moment)  # an error in it comes before a table is opened
+        return DiffRequest(
+            locations=() if self.sql_file else tuple(places),
+            moments=moments,
+            queries=_pair(self.sql, "--sql"),
+            files=(*self.sql_file, *places) if self.sql_file else (),
+            tables=tuple(self.table or ()),
+            dialect=self.dialect,
+            engines=_engines(self.engines),
+            is_one_table=self.other is None and len(self.at or ()) < 2 and len(self.sql or ()) < 2,
+            keys=parsed_names(self.keys, "--keys"),
+            columns=None if self.columns is None else parsed_names(self.columns, "--columns"),
+            where=self.where,
+            max_rows=self.max_rows,
+            tolerance=parsed_tolerances(self.tolerance or ()),
+            exclude=parsed_names(self.exclude, "--exclude"),
+            schema_only=self.schema_only,
         )
 
+    def _check(self) -> None:
+        if self.sql_file:
+            given = (self.sql, self.columns, self.where, self.at, self.schema_only or None)
+            if any(each is not None for each in given):
+                raise click.BadParameter("--sql-file excludes --sql, --columns, --where, --at and --schema-only")
+        elif self.location is None:
+            raise click.BadParameter("Missing argument 'TABLE'.")
+        elif self.more or self.table or self.dialect is not QueryDialect.DUCKDB:
+            raise click.BadParameter("--table, --dialect and more than two arguments are for --sql-file")
+        elif self.other is None and RowSource.parse(self.location) is not None:
+            raise click.BadParameter(
+                f"{self.location!r} is compared with nothing: name a table, file or database to its right"
+            )
+        if self.sql and not (self.columns is None and self.where is None):
+            raise click.BadParameter("--sql excludes --columns and --where: say it in the query")
 
-def _once(given: Iterable[tuple[str, _T]], option: str) -> dict[str, _T]:
-    """Return the values by column. Raises click.BadParameter: a column has several."""
-    found: dict[str, _T] = {}
-    for column, value in given:
+
+def parsed_names(text: str | None, option: str) -> tuple[str, ...]:
+    """Return the names in the text of an option; none if it is not given. Raises as `options.names`."""
+    return tuple(options.names(text, option) or ())
+
+
+def parsed_tolerances(texts: Iterable[str]) -> dict[str, Tolerance]:
+    """Return the tolerances of texts of the form COLUMN=AMOUNT. Raises click.BadParameter: a text is wrong."""
+    found: dict[str, Tolerance] = {}
+    for text in texts:
+        column, separator, amount = text.partition("=")
+        if not (separator and column and amount):
+            raise click.BadParameter(f"--tolerance {text!r}: expected two parts with = between them")
         if column in found:
-            raise click.BadParameter(f"{option} is given twice for {column!r}")
-        found[column] = value
+            raise click.BadParameter(f"--tolerance is given twice for {column!r}")
+        try:
+            found[column] = Tolerance.parse(amount)
+        except RequestError as error:
+            raise click.BadParameter(f"--tolerance {text!r}: {error.message}") from None
     return found
 
 
-def _tolerance(text: str) -> tuple[str, Tolerance]:
-    column, amount = _split(text, "--tolerance")
-    try:
-        return column, Tolerance.parse(amount)
-    except RequestError as error:
-        raise click.BadParameter(f"--tolerance {text!r}: {error.message}") from None
-
-
-def _split(text: str, option: str) -> tuple[str, str]:
-    first, separator, second = text.rpartition("=") if option == "--rename" else text.partition("=")
-    if not (separator and first and second):
-        raise click.BadParameter(f"{option} {text!r}: expected two parts with = between them")
-    return first, second
-
-
-DiffSide: TypeAlias = "Snapshot | RowSource"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiffRequest:
-    """Arguments of `harness.compare` besides the sides and their names. None: not given."""
-
-    engines: tuple[str, str]
-    keys: Sequence[str] | None
-    columns: Sequence[str] | None
-    where: str | None
-    max_rows: int
-    relaxations: Relaxations
-    group_by: Sequence[str] | None
-    sample_keys: int | None
-    schema_only: bool
-
-    def compare(self, left: DiffSide, right: DiffSide) -> ComparisonResult:
-        """Compares the rows of two snapshots."""
-        return harness.compare(left, right, **self._given())
-
-    def _given(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if value is not None}
-
-    def compare_queries(self, queries: tuple[str, str], left: DiffSide, right: DiffSide) -> ComparisonResult:
-        """Compares the results of queries on the left and on the right side. Raises as `harness.compare`."""
-        from harness.snapshot import called
-
-        asked = zip(queries, (left, right), strict=True)
-        sides = [s.asking(text) if isinstance(s, RowSource) else harness.Query(text, {"t": s}) for text, s in asked]
-        names = [
-            f"query on {side.name if isinstance(side, RowSource) else called(side._source.location, side.name)}"
-            for side in (left, right)
-        ]
-        return harness.compare(*sides, names=names, **self._given())
-
-
-def pair_of_engines(text: str | None, *, is_one_table: bool) -> tuple[str, str]:
-    """Names of the left and the right side's engine. Raises click.BadParameter for more than two."""
-    if text is None:
-        return usual_engines(is_one_table=is_one_table)
-    match [name.strip() for name in text.split(",")]:
+def _engines(text: str | None) -> tuple[str, str] | None:
+    match [] if text is None else [name.strip() for name in text.split(",")]:
+        case []:
+            return None
         case [both] if both:
             return both, both
         case [left, right] if left and right:
@@ -184,8 +226,7 @@ def pair_of_engines(text: str | None, *, is_one_table: bool) -> tuple[str, str]:
             raise click.BadParameter(f"--engines {text!r}: expected one name, or two with a comma between them")
 
 
-def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
-    """The values for the left and for the right side; None: none is given. Raises click.BadParameter for more."""
+def _pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
     match values or []:
         case []:
             return None
@@ -197,57 +238,3 @@ def pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
             raise click.BadParameter(
                 f"{option} is given {len(more)} times: once holds for both sides, twice for one each"
             )
-
-
-class Report(enum.Enum):
-    """Forms of a written comparison."""
-
-    TEXT = "text"
-    JSON = "json"
-    JUNIT = "junit"
-    HTML = "html"
-
-
-PlacedReport: TypeAlias = tuple[Report, Path | None]
-"""A report and its file; None: standard output."""
-
-
-_PASSWORDS = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s#]+)", re.IGNORECASE)
-"""Passwords in the texts that Postgres is attached by."""
-
-
-def _made(context: click.Context) -> Made:
-    """The time, or that of the variable SOURCE_DATE_EPOCH for reports that are the same again, and the command line."""
-    given = {
-        name: [f"{text.partition('=')[0]}=***" for text in value] if name == "storage_option" else value
-        for name, value in context.params.items()
-        if (source := context.get_parameter_source(name)) is not None and source.name == "COMMANDLINE"
-    }
-    line = ["harness", *(_PASSWORDS.sub(r"\1***", without_secrets(word)) for word in words(context, given))]
-    asked = os.environ.get("SOURCE_DATE_EPOCH", "")
-    seconds = int(asked) if re.fullmatch(r"[0-9]{1,11}", asked) else int(time.time())
-    at = datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00") + "Z"
-    return Made(at=at, version=harness.__version__, command=shlex.join(line))
-
-
-def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport], context: click.Context) -> None:
-    """Writes all reports of one comparison, with the command that made them."""
-    from harness.diff.reports import batch
-    from harness.diff.reports.text import to_text
-
-    found = replace(found, made=_made(context))
-    made: object = batch if isinstance(found, Batch) else ComparisonResult
-    for report, path in reports:
-        width = results.width_for(path)
-        with terminal.progress(f"making the {report.value} report"):
-            if report is Report.TEXT and width is not None and isinstance(found, ComparisonResult):
-                text = to_text(found, width)
-            else:
-                text = getattr(made, f"to_{report.value}")(found)
-        with results.destination(path) as stream:
-            write = results.write_lines if report is Report.TEXT else results.write_texts
-            write([text], stream)
-    places = [str(path) for _, path in reports if path is not None]
-    if len(places) == len(reports):  # nobody has seen the outcome
-        said = batch.summary(found) if isinstance(found, Batch) else f"{found.verdict.value}: {found.sentence}"
-        terminal.message(f"{said}; see {', '.join(places)}")

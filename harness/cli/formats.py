@@ -1,4 +1,7 @@
-"""`--format` and `--output`: a suffix says the format, and a format that contradicts a suffix is an error."""
+"""`--format` and `--output`: where results go, and in which format.
+
+The suffix of a file says its format. `--format` is the format of standard output, and of a file whose suffix says none.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,12 @@ class Placed:
     format_: enum.Enum | None = None
     output: Annotated[
         Path | None,
-        Option("--output", metavar="FILE", help="Write here instead of standard output; the suffix says the format."),
+        Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write here instead of standard output; the suffix says the format.",
+        ),
     ] = None
 
     def __post_init__(self) -> None:
@@ -47,48 +55,69 @@ class Placed:
 
     @property
     def form(self) -> enum.Enum:
-        """The format. Raises as `placed`."""
-        return placed([self.format_] if self.format_ else None, [self.output] if self.output else None, self.formats)[
-            0
-        ][0]
+        """The format. Raises as `placed`, and if the suffix of the file contradicts `--format`."""
+        given, files = [self.format_] if self.format_ else None, [self.output] if self.output else None
+        (form, _), *more = placed(given, files, self.formats)
+        if more:
+            raise click.BadParameter(
+                f"--output {self.output}: the suffix says {form.value}, --format says {more[0][0].value}"
+            )
+        return form
+
+
+ReportFiles: TypeAlias = Annotated[
+    list[Path] | None,
+    Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write a report here; the suffix says the format. Repeatable. --format writes to standard output too.",
+    ),
+]
 
 
 def placed(given: Sequence[E] | None, outputs: Sequence[Path] | None, kind: type[E]) -> list[tuple[E, Path | None]]:
-    """Each format and its file; None: standard output.
+    """Return each format and its file, or None for standard output.
 
-    A suffix is the format where none is given. A file without a suffix is text.
+    The suffix of a file says its format. Files whose suffix says none have the given formats in their order, and are
+    text if none is left. A given format that no file has is that of standard output.
 
     Raises:
-        click.BadParameter: a contradiction, a format that nothing says, a file or standard output named twice.
+        click.BadParameter: No suffix or option says the format of a file, the command has no such format, or a file or
+            standard output is named twice.
     """
-    wanted, files = list(given or ()), list(outputs or ())
-    if len(wanted) > len(files) + 1:
-        raise click.BadParameter("standard output takes one report: give an --output for all formats but the last")
+    left, files = list(given or ()), list(outputs or ())
     if len(set(files)) < len(files):
         raise click.BadParameter("--output names a file twice")
-    found: list[tuple[E, Path | None]] = [
-        (_of_file(file, wanted[place] if place < len(wanted) else None, kind), file) for place, file in enumerate(files)
-    ]
-    if len(wanted) > len(files) or not files:
-        found.append((wanted[-1] if wanted else kind("text"), None))
-    return found
+    forms = {file: form for file in files if (form := _by_suffix(file, left, kind)) is not None}
+    for file in files:
+        if file not in forms:
+            if not left and file.suffix:
+                known = [each.value for each in kind]
+                suffixes = ", ".join(suffix for suffix, name in _SUFFIXES.items() if name in known)
+                raise click.BadParameter(f"--output {file}: the suffix says no format; give --format, or {suffixes}")
+            forms[file] = left.pop(0) if left else kind("text")
+    if len(left) > 1:
+        raise click.BadParameter("standard output takes one report: give an --output for all formats but one")
+    if not files and not left:
+        left = [kind("text")]
+    return [*((forms[file], file) for file in files), *((form, None) for form in left)]
 
 
-def _of_file(file: Path, given: E | None, kind: type[E]) -> E:
-    own = _SUFFIXES.get(file.suffix.lower())
+def _by_suffix(file: Path, given: list[E], kind: type[E]) -> E | None:
+    """Return the format that the suffix says, which is taken from the given ones, or None if the suffix says none."""
+    name = _SUFFIXES.get(file.suffix.lower())
     known = [each.value for each in kind]
-    if own is None:
-        if given is None and file.suffix:
-            suffixes = ", ".join(suffix for suffix, name in _SUFFIXES.items() if name in known)
-            raise click.BadParameter(f"--output {file}: the suffix says no format; give --format, or {suffixes}")
-        return given or kind("text")
-    if own not in known:
-        raise click.BadParameter(f"--output {file}: the suffix says {own}; there are {', '.join(known)}")
-    if given is None:
-        return kind(own)
-    if given.value != own and not {given.value, own} <= {"text", "github"}:
-        raise click.BadParameter(f"--output {file}: the suffix says {own}, --format says {given.value}")
-    return given
+    if name is None:
+        return None
+    if name not in known:
+        raise click.BadParameter(f"--output {file}: the suffix says {name}; there are {', '.join(known)}")
+    names = ("text", "github") if name == "text" else (name,)
+    form = next((each for each in given if each.value in names), None)
+    if form is None:
+        return kind(name)
+    given.remove(form)
+    return form
 
 
 # Rows, which six formats of files and one for people hold.
@@ -116,15 +145,20 @@ class RowFormat(enum.Enum):
 
 MaxRows: TypeAlias = Annotated[
     str,
-    Option("--max-rows", metavar="N", help="Show so many rows as text, and count the others; all: all of them."),
+    Option("-n", "--max-rows", metavar="N", help="Show so many rows as text, and count the others; all: all of them."),
 ]
 
 
 def number_of_rows(text: str) -> int | None:
-    """The value of --max-rows; None: all, for which 0 stands too."""
+    """Return the value of --max-rows, or None for all rows."""
     if text != "all" and not text.isdecimal():
         raise click.BadParameter(f"--max-rows {text!r}: expected a number of rows, or all")
-    return None if text == "all" else int(text) or None
+    return None if text == "all" else int(text)
+
+
+RowsFormat: TypeAlias = Annotated[
+    RowFormat | None, Option("--format", help="Write rows in this format; as text by default.")
+]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -132,9 +166,7 @@ class Written(Placed):
     """Options for written rows."""
 
     formats = RowFormat
-    format_: Annotated[RowFormat | None, Option("--format", help="Write rows in this format; as text by default.")] = (
-        None
-    )
+    format_: RowsFormat = None
 
     @property
     def form(self) -> RowFormat:

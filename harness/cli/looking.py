@@ -127,26 +127,23 @@ def _counted(plan: ScanPlan) -> dict[str, str]:
 
 def head(
     location: Location,
-    number: Annotated[int | None, Argument(metavar="N", min=0, help="The number of rows, 10 by default.")] = None,
-    limit: Annotated[
-        int | None, Option("--limit", "-n", metavar="N", min=0, help="The number of rows, as an option.")
-    ] = None,
     columns: ColumnsOption = None,
     where: Where = None,
     at: AtOption = None,
     *,
     out: Written,
+    max_rows: Annotated[
+        str, Option("-n", "--max-rows", metavar="N", help="Read so many rows; all: all of them.")
+    ] = "10",
     opening: OpeningOptions,
 ) -> None:
     """Show the first rows of a table. No more files are opened than these need; which rows are the first is open.
 
     Examples:
         harness head warehouse/orders
-        harness head warehouse/orders -n 100 --columns id,total --where "total > 99" --output first.csv
+        harness head warehouse/orders -n 100 --columns id,total --where "total > 99" -o first.csv
     """
-    if number is not None and limit is not None:
-        raise click.BadParameter("the number of rows is given twice: as the argument N, and with --limit")
-    most = next((given for given in (number, limit) if given is not None), 10)
+    most = number_of_rows(max_rows)
     untrusted.end_apart([location], opening, out)
     from harness.cli.writers import QueryRows, write_rows
     from harness.engines.duckdb.failures import engine_error
@@ -155,7 +152,8 @@ def head(
 
     with terminal.progress("planning"):
         plan = replace(opening.snapshot(location, at)._planned(names(columns, "--columns"), where), enough=most)
-        rows = QueryRows(relation(plan, cursor()).limit(most), lambda error: engine_error(error, plan))
+        found = relation(plan, cursor())
+        rows = QueryRows(found if most is None else found.limit(most), lambda error: engine_error(error, plan))
     with results.destination(out.output) as stream, terminal.progress_until_written("reading", stream):
         write_rows(rows, out.form, stream, max_rows=None)
     terminal.finished("read the rows")
@@ -202,7 +200,7 @@ def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> No
 
     Examples:
         harness history warehouse/orders
-        harness history prod.sales.orders --output history.json
+        harness history prod.sales.orders -o history.json
     """
     untrusted.end_apart([location], opening, out)
     from harness.metadata.tables.history import MOST_BARS, drawn

@@ -56,17 +56,24 @@ StorageOption: TypeAlias = Annotated[
     ),
 ]
 Verbose: TypeAlias = Annotated[
-    bool, _opening("--verbose", help="Tell on standard error each request of a store, and each skipped file.")
+    bool,
+    _opening("-v", "--verbose", help="Print on standard error each request of a store, and each skipped file."),
 ]
-ColumnsOption: TypeAlias = Annotated[
-    str | None, Option(metavar="A,B", help="Read these columns only, with commas between.")
+ColumnsOption: TypeAlias = Annotated[str | None, Option(metavar="A,B", help="Read these columns only.")]
+NamedTables: TypeAlias = Annotated[
+    list[str] | None,
+    Option(
+        "--table",
+        metavar="[NAME=]TABLE",
+        help="Give a table a name in SQL; without NAME=, that of its directory. Repeatable.",
+    ),
 ]
 Where: TypeAlias = Annotated[str | None, Option(metavar="SQL", help="Read only rows for which this condition holds.")]
 Untrusted: TypeAlias = Annotated[
     bool,
     _opening(
         "--untrusted",
-        help="Read tables of strangers: in a process without a network, other files or secrets, within bounds.",
+        help="Read untrusted tables: in a process without a network, other files or secrets, within bounds.",
     ),
 ]
 
@@ -104,7 +111,7 @@ Set: TypeAlias = Annotated[
     _opening(
         "--set",
         metavar="NAME=VALUE",
-        help="Set a rare option of harness.open_table by its name in Python, such as allow_version_guess=true. "
+        help="Set a rare option of harness.open_table by its name in Python, such as outside=refuse. "
         f"Repeatable. Names: {', '.join(MEANINGS)}.",
     ),
 ]
@@ -124,8 +131,8 @@ SETTINGS = (
 )
 """Names for `--set`."""
 _SAME = (
-    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "sample_keys", "sample_rows", "untrusted",
-    "verbose", "where",
+    "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "sample_rows", "untrusted", "verbose",
+    "where",
 )  # fmt: skip
 OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in _SAME},

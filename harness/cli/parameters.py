@@ -12,7 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import click
 
@@ -152,8 +152,6 @@ def _settings(hint: Any, least: float | None, default: object) -> dict[str, Any]
 
 @functools.cache
 def _type(hint: Any, least: float | None) -> Any:
-    if get_origin(hint) is Literal:
-        return click.Choice(get_args(hint))
     if issubclass(hint, enum.Enum):
         return _Choice(hint)
     if issubclass(hint, Path):

@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 
 def sql(
     query: Annotated[str, Argument(metavar="SQL", help="The query; - reads it from standard input.")],
-    table: Annotated[
-        list[str] | None,
-        Option(
-            metavar="[NAME=]TABLE",
-            help="Name a table of the query. Without NAME it has that of its directory. Repeatable.",
-        ),
-    ] = None,
+    table: options.NamedTables = None,
     param: Annotated[
         list[str] | None,
         Option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 import fnmatch
 import re
@@ -15,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import click
 
 from harness.cli import DIFFERENT, formats, options, results, terminal, untrusted
-from harness.cli.diff_many import finish
-from harness.cli.diff_request import Report as BatchReport
+from harness.cli.diff_reports import Report as BatchReport
+from harness.cli.diff_reports import finish
 from harness.cli.document import Printed
 from harness.cli.options import Settings, names
 from harness.cli.parameters import Argument, Option
@@ -168,16 +169,23 @@ def keyword_filter(expression: str | None) -> Callable[[Iterable[str]], bool]:
             code.append(f"has[{len(words)}]")
             words.append(token.casefold())
 
-    def matches(texts: Iterable[str]) -> bool:
-        known = [text.casefold() for text in texts]
-        return bool(eval(compiled, {}, {"has": [any(word in text for text in known) for word in words]}))
-
     try:
-        compiled = compile(" ".join(code), "-k", "eval")
-        matches(())
-    except (SyntaxError, TypeError, RecursionError, MemoryError):
-        raise click.BadParameter(f"-k {expression!r}: expected words with and, or, not and parentheses") from None
+        tree = ast.parse(" ".join(code), "-k", "eval")
+    except (SyntaxError, RecursionError, MemoryError):
+        tree = None
+    if tree is None or not all(isinstance(node, _LOGIC) for node in ast.walk(tree)):
+        raise click.BadParameter(f"-k {expression!r}: expected words with and, or, not and parentheses")
+    compiled = compile(tree, "-k", "eval")
+
+    def matches(texts: Iterable[str]) -> bool:
+        folded = [text.casefold() for text in texts]
+        return bool(eval(compiled, {}, {"has": [any(word in text for text in folded) for word in words]}))
+
     return matches
+
+
+_LOGIC = (ast.Expression, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.Not, ast.Subscript, ast.Name, ast.Constant, ast.Load)
+"""The nodes of an expression of `-k`: words are items of a list `has`."""
 
 
 def _select_cases(directory: Path, globs: Sequence[str] | None, keywords: str | None) -> Cases:
@@ -219,22 +227,8 @@ Xfails: TypeAlias = Annotated[
     list[Path] | None,
     Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
 ]
-Formats: TypeAlias = Annotated[
-    list[Report] | None,
-    Option(
-        "--format",
-        metavar="FORMAT",
-        help="Write text, json, junit, github, html or markdown. Repeatable, each for the -o in its place.",
-    ),
-]
-Outputs: TypeAlias = Annotated[
-    list[Path] | None,
-    Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write the report here instead of standard output; the suffix says the format. Repeatable.",
-    ),
+Format: TypeAlias = Annotated[
+    Report | None, Option("--format", help="Write the report in this format; as text by default.")
 ]
 WriteXfails: TypeAlias = Annotated[
     Path | None,
@@ -275,8 +269,8 @@ def run(
     ] = None,
     xfails: Xfails = None,
     write_xfails: WriteXfails = None,
-    format_: Formats = None,
-    output: Outputs = None,
+    format_: Format = None,
+    output: formats.ReportFiles = None,
     python: Annotated[
         list[str] | None,
         Option("--python", metavar="NAME=PATH", help="Run an engine in this interpreter. Repeatable."),
@@ -311,7 +305,7 @@ def run(
 
     if opening := Settings.of(set_, untrusted=untrusted).opening:
         raise click.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
-    reports = formats.placed(format_, output, Report)
+    reports = formats.placed([format_] if format_ else None, output, Report)
     if is_for_worker(context):
         _run_untrusted(context, reports)
         return
@@ -389,7 +383,7 @@ def _run_untrusted(context: click.Context, reports: Sequence[tuple[Report, Path 
             "Cannot run scenarios with --untrusted and --keep, --python or --write-xfails: nothing of them is left"
         )
     if len(reports) > 1:
-        raise RequestError("Cannot write more than one report with --untrusted: give one --format")
+        raise RequestError("Cannot write more than one report with --untrusted: give one --output")
     engines = names(parameters["engines"], "--engines") or untrusted.ENGINES
     untrusted.refuse_engines(engines, "--engines")
     files = [*(parameters["skips"] or ()), *(parameters["xfails"] or ())]
@@ -400,7 +394,7 @@ def _run_untrusted(context: click.Context, reports: Sequence[tuple[Report, Path 
         [],
         [str(file) for file in (*files, *scenarios)],
         output=output,
-        instead={"engines": ",".join(engines), "format_": [form], "output": None},
+        instead={"engines": ",".join(engines), "format_": form, "output": None},
         calls=TABLES_BUILT,
     )
 
@@ -448,8 +442,8 @@ def score(
     ] = None,
     xfails: Xfails = None,
     write_xfails: WriteXfails = None,
-    format_: Formats = None,
-    output: Outputs = None,
+    format_: Format = None,
+    output: formats.ReportFiles = None,
     strict: StrictOption = False,
     exit_zero: ExitZero = False,
 ) -> None:
@@ -466,7 +460,7 @@ def score(
     from harness.suite.result_files import NOT_RUN, score_results
     from harness.suite.results import read_list
 
-    reports = formats.placed(format_, output, Report)
+    reports = formats.placed([format_] if format_ else None, output, Report)
     expected = [line for path in xfails or () for line in read_list(path)]
     with terminal.progress("scoring"):
         found = score_results(suite, folder, patterns=case or (), xfails=expected)
@@ -489,10 +483,9 @@ def reread(
         int, Option("-n", "--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
     ] = 20,
     format_: Annotated[
-        list[BatchReport] | None,
-        Option("--format", metavar="FORMAT", help="text, json, junit or html. Repeatable."),
+        BatchReport | None, Option("--format", help="Write the report in this format; as text by default.")
     ] = None,
-    output: Outputs = None,
+    output: formats.ReportFiles = None,
     *,
     opening: options.OpeningOptions,
 ) -> None:
@@ -508,7 +501,7 @@ def reread(
     from harness.engines.registry import start_engines
     from harness.suite.rereads.shapes import reread as reread_snapshot
 
-    reports = formats.placed(format_, output, BatchReport)
+    reports = formats.placed([format_] if format_ else None, output, BatchReport)
     with terminal.progress("reading"):
         snapshot = opening.snapshot(location, at)
         start_engines([engine])

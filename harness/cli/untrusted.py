@@ -123,10 +123,14 @@ def words(context: click.Context, values: Mapping[str, object]) -> list[str]:
         texts = [_text(each) for each in value] if isinstance(value, list | tuple) else [_text(value)]
         if parameter.param_type_name == "argument":
             arguments += texts
-        elif value is True:
-            given.append(parameter.opts[0])
+            continue
+        name = max(parameter.opts, key=len)
+        if value is True:
+            given.append(name)
+        elif name.startswith("--"):
+            given += [f"{name}={text}" for text in texts]
         else:
-            given += [f"{parameter.opts[0]}={text}" for text in texts]
+            given += [word for text in texts for word in (name, text)]
     return [*context.command_path.split()[1:], *given, "--", *arguments]
 
 

@@ -1,13 +1,15 @@
 """The difference of large sides: of hashes that the engines sum, then of the rows to show.
 
-`harness.diff.buckets` finds the differing hashes, `harness.diff.by_hashes` looks at the rows behind them, and
-`harness.diff.exact` compares the rows to show.
+Both sides sum their rows' hashes per bucket. Buckets whose sums agree hold the same rows. Hashes of the other buckets
+are fetched, some millions at a time, and counted: a hash that is left over on a side differs. So counts are exact, and
+memory does not depend on the number of rows. `harness.diff.exact` compares the rows to show.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,7 +18,6 @@ from typing import Any, TypeAlias, TypeVar
 import duckdb
 import pyarrow as pa
 
-from harness.diff.buckets import Groups, Hash, HashTally, Load, passes, total, turns
 from harness.diff.canonical import canonical_values
 from harness.diff.closeness import ColumnTolerances, Line, alike
 from harness.diff.exact import MOST_EXAMPLES, Difference, Rules, distance, distance_text, examples
@@ -36,8 +37,9 @@ from harness.diff.sides import (
     in_engine,
     recorded_rows,
 )
+from harness.diff.spread import Groups, Load
 from harness.errors import EngineError, HarnessError, RequestError
-from harness.storage.threads import phase
+from harness.storage.threads import phase, tracked
 
 LABELS = ("left", "right")
 HashedSides: TypeAlias = tuple[HashedSide, HashedSide]
@@ -92,19 +94,23 @@ class FoundRows:
     groups: int = 0
 
 
-def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
-    """The difference of sides of any size.
+def by_hashes(
+    given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, group_by: tuple[str, ...] = ()
+) -> FoundRows:
+    """The difference of sides of any size. group_by: columns to count differing rows by.
 
     Raises SideFailedError: a side fails; RequestError: several rows of a side have one key; UnsupportedError: values of
     a column are compared in small numbers only.
     """
     sides = both(given, "taking over the {} side", in_engine)
-    hashing = hashing_of(sides, columns, rules)
+    schemas = (sides[0].schema, sides[1].schema)
+    forms = (form(*(schema.field(name).type for schema in schemas)) for name in columns)
+    hashing = Hashing(columns=columns, forms=tuple(forms), keys=rules.keys)
     buckets = both(sides, "hashing the {} side", lambda side: side.buckets(hashing))
     if hashing.keys:
         _refuse_repeated(sides, hashing, buckets)
     tally = HashTally(rules.max_rows)
-    groups = Groups(rules.group_by, (sides[0].schema, sides[1].schema)) if rules.group_by else None
+    groups = Groups(group_by, schemas) if group_by else None
     review = Review(hashing, sides, buckets, rules.tolerances, groups)
     parts = list(passes(*buckets))
     with phase("differing buckets", len(parts), "parts") as advance:
@@ -128,21 +134,11 @@ def by_hashes(given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) 
         by_column = review.columns(fetched[0], fetched[1], rules)
         difference = replace(difference, by_column=by_column, allowed=review.allowed)
     rows = (total(buckets[0]), total(buckets[1]))
-    if groups is None:
-        return FoundRows(rows, difference, (left, right))
-    return FoundRows(rows, difference, (left, right), groups.found(), len(groups.counts))
+    return FoundRows(rows, difference, (left, right), *(() if groups is None else groups.found()))
 
 
 def _hashes_in(some: Sequence[int], hashing: Hashing, side: HashedSide) -> pa.Table:
     return side.hashes(hashing, some)
-
-
-def hashing_of(sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> Hashing:
-    """The hashes to make of rows of both sides."""
-    left, right = (side.schema for side in sides)
-    zeros = rules.signed_zeros
-    forms = tuple(form(left.field(c).type, right.field(c).type, signed_zeros=zeros) for c in columns)
-    return Hashing(columns=columns, forms=forms, keys=rules.keys)
 
 
 def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
@@ -225,42 +221,109 @@ def _counted(
     )
 
 
-# Samples of rows by the hashes of their keys: the same keys on both sides, and in every run.
-
-
-_BITS = 20
-_MARGIN = 1.3
-
-
-def sampled(
-    given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, number: int, resources: ExitStack
-) -> tuple[Side, Side]:
-    """The rows of at most `number` keys that either side has, in memory. Raises SideFailedError: a side fails."""
-    sides = both(given, "taking over the {} side", in_engine)
-    hashing = hashing_of(sides, columns, rules)
-    place = cheaper_first(sides)[0]
-    with asking(place, "hashing keys of the {} side", recorded_rows(sides[place])):
-        keys = replace(hashing, columns=hashing.keys, forms=tuple(map(hashing.form_of, hashing.keys)))
-        rows = total(sides[place].buckets(keys))
-    share = min(1.0, (_MARGIN * number + 100) / max(1, rows))
-    wanted, finer = Some(None, range(int(share * (1 << _BITS))), 0), replace(hashing, bits=_BITS)
-
-    def draw(side: HashedSide) -> pa.Table:
-        parts = list(side.matching(finer, wanted, hashing.columns))
-        return pa.concat_tables(parts) if parts else _empty(side, hashing, hashing.grouped_by)
-
-    drawn = both(sides, "fetching a sample of the {} side", draw)
-    chosen = set(sorted({key for rows in drawn for key in _hashes(rows, hashing)})[:number])
-    left, right = (_only(rows, hashing, chosen).select(list(hashing.columns)) for rows in drawn)
-    return (
-        ArrowSide(info=sides[0].info, whole=left, resources=resources),
-        ArrowSide(info=sides[1].info, whole=right, resources=resources),
-    )
-
-
 def _empty(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
     hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in names]
     return pa.schema([*(side.schema.field(name) for name in hashing.columns), *hashes]).empty_table()
+
+
+# The hashes of buckets whose sums differ, counted.
+
+
+MOST_AT_ONCE = 8_000_000
+"""Hashes of both sides that are looked at in one go."""
+MOST_KEYS = 4_000_000
+"""Keys that an engine groups in one go, and holds all of."""
+_MEMORY = "800MB"
+
+Hash: TypeAlias = tuple[int, int]
+"""Both lanes: of a row or, with keys, of its key."""
+
+
+def _shown() -> dict[str, dict[Hash, int]]:
+    return {"left": {}, "right": {}, "both": {}}
+
+
+@dataclass(slots=True)
+class HashTally:
+    """The differing rows so far by kind: `left` or `right`, only on this side, or `both`, of a key whose rows differ.
+
+    most: hashes of each kind to remember. kinds: the number of different rows. rows: the number of rows by kind, each
+    counted as often as it occurs. shown: by kind some hashes, with how many more such rows a side has.
+    """
+
+    most: int
+    kinds: int = 0
+    rows: Counter[str] = field(default_factory=Counter)
+    shown: dict[str, dict[Hash, int]] = field(default_factory=_shown)
+
+    def count(
+        self, left: pa.Table, right: pa.Table, review: Callable[[duckdb.DuckDBPyConnection], None] | None = None
+    ) -> None:
+        """Adds the differences of the hashes of some buckets, in which no other hashes lie.
+
+        review: looks at the table `d` of differing hashes (`kind`, the hash `a`, `b`, the count `n`), and may delete
+            from it.
+        """
+        with ExitStack() as resources:
+            folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="harness-compare-"))
+            connection = tracked(duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}))
+            resources.callback(connection.close)
+            connection.execute("SET preserve_insertion_order = false")
+            connection.register("l", left)
+            connection.register("r", right)
+            query = _KEYED if "k1" in left.column_names else _UNKEYED
+            connection.execute(f"CREATE TEMPORARY TABLE d AS {query}")
+            connection.unregister("l")
+            connection.unregister("r")
+            if review is not None:
+                review(connection)
+            totals = connection.sql("SELECT kind, count(*), sum(n)::BIGINT FROM d GROUP BY kind").fetchall()
+            for kind, different, rows in totals:
+                self.kinds += different
+                self.rows[kind] += rows
+                if (wanted := self.most - len(self.shown[kind])) > 0:
+                    query = f"SELECT a, b, n FROM d WHERE kind = '{kind}' ORDER BY a, b LIMIT {wanted}"
+                    self.shown[kind].update({(a, b): n for a, b, n in connection.sql(query).fetchall()})
+
+
+_UNKEYED = """
+    SELECT h1 AS a, h2 AS b, abs(sum(n))::BIGINT AS n, CASE WHEN sum(n) > 0 THEN 'left' ELSE 'right' END AS kind
+    FROM (SELECT h1, h2, 1 AS n FROM l UNION ALL SELECT h1, h2, -1 AS n FROM r)
+    GROUP BY h1, h2 HAVING sum(n) <> 0
+"""
+# A key occurs once on a side: that was asked before.
+_KEYED = """
+    SELECT coalesce(l.k1, r.k1) AS a, coalesce(l.k2, r.k2) AS b, 1::BIGINT AS n,
+        CASE WHEN r.k1 IS NULL THEN 'left' WHEN l.k1 IS NULL THEN 'right' ELSE 'both' END AS kind
+    FROM l FULL JOIN r ON l.k1 = r.k1 AND l.k2 = r.k2
+    WHERE l.k1 IS NULL OR r.k1 IS NULL OR l.h1 <> r.h1 OR l.h2 <> r.h2
+"""
+
+
+def passes(left: Buckets, right: Buckets, most: int = MOST_AT_ONCE) -> Iterator[tuple[int, ...]]:
+    """The buckets whose sums differ, in turns that hold at most `most` rows of both sides, or one bucket."""
+    differing = sorted(b for b in left.keys() | right.keys() if left.get(b) != right.get(b))
+    sizes = {b: sum(side[b].rows for side in (left, right) if b in side) for b in differing}
+    return turns(sizes.items(), most)
+
+
+def turns(sizes: Iterable[tuple[int, int]], most: int = MOST_KEYS) -> Iterator[tuple[int, ...]]:
+    """Buckets in turns that hold at most `most` rows, or one bucket. sizes: of each bucket, ascending."""
+    turn: list[int] = []
+    rows = 0
+    for bucket, size in sizes:
+        if turn and rows + size > most:
+            yield tuple(turn)
+            turn, rows = [], 0
+        turn.append(bucket)
+        rows += size
+    if turn:
+        yield tuple(turn)
+
+
+def total(buckets: Buckets) -> int:
+    """The number of a side's rows."""
+    return sum(sums.rows for sums in buckets.values())
 
 
 # The rows that differ by hash, judged in a database of their own: by column, by group, within tolerances. Rows of some

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,8 +31,6 @@ from harness.errors import UnsupportedError
 from harness.metadata.model.arrow_values import children_of, elements_of, entry_lists, is_list
 
 _T = TypeVar("_T")
-SignedZeros: TypeAlias = Literal["distinct", "equal"]
-"""Tells whether -0.0 differs from 0.0."""
 CanonicalRow: TypeAlias = tuple[Hashable, ...]
 
 NAN_TOKEN = "NaN"
@@ -40,24 +38,22 @@ NEGATIVE_ZERO = "-0.0"
 """Text, which no other canonical value is, so a token equals nothing but itself."""
 
 
-def canonical_rows(
-    table: pa.Table, columns: Sequence[str], *, signed_zeros: SignedZeros = "distinct"
-) -> list[CanonicalRow]:
+def canonical_rows(table: pa.Table, columns: Sequence[str]) -> list[CanonicalRow]:
     """The rows of a table, in its order, as tuples of canonical values in the order of `columns`.
 
     Raises UnsupportedError: a column holds a type that has no canonical form, such as a union.
     """
     if not columns:
         return [()] * table.num_rows
-    values = [canonical_values(table.column(name), signed_zeros=signed_zeros) for name in columns]
+    values = [canonical_values(table.column(name)) for name in columns]
     return list(zip(*values, strict=True))
 
 
-def canonical_values(array: pa.Array | pa.ChunkedArray, *, signed_zeros: SignedZeros = "distinct") -> list[Hashable]:
+def canonical_values(array: pa.Array | pa.ChunkedArray) -> list[Hashable]:
     """The canonical value of each entry. Raises UnsupportedError: as `canonical_rows`."""
     if isinstance(array, pa.ChunkedArray):
-        return [value for chunk in array.chunks for value in _values(chunk, signed_zeros)]
-    return _values(array, signed_zeros)
+        return [value for chunk in array.chunks for value in _values(chunk)]
+    return _values(array)
 
 
 def order_key(value: Hashable) -> tuple[object, ...]:
@@ -89,7 +85,7 @@ def unwrapped(array: pa.Array) -> pa.Array:
     return array.storage.cast(pa.bool_()) if is_bool8 else array
 
 
-def _values(array: pa.Array, zeros: SignedZeros) -> list[object]:
+def _values(array: pa.Array) -> list[object]:
     array = unwrapped(array)
     type_, kind = array.type, pa.types
     if is_hugeint(type_):
@@ -97,19 +93,19 @@ def _values(array: pa.Array, zeros: SignedZeros) -> list[object]:
         raw = array.storage.to_pylist()
         return [None if value is None else int.from_bytes(value, "little", signed=signed) for value in raw]
     if isinstance(type_, pa.BaseExtensionType):
-        return _values(array.storage, zeros)
+        return _values(array.storage)
     if kind.is_floating(type_):
-        return _floats(array, zeros)
+        return _floats(array)
     if kind.is_struct(type_):
         names = [field.name for field in type_]
         parts = children_of(array)
-        columns = [_values(parts[i], zeros) for i in sorted(range(len(names)), key=names.__getitem__)]
+        columns = [_values(parts[i]) for i in sorted(range(len(names)), key=names.__getitem__)]
         return _with_nulls(list(zip(*columns, strict=True)) if columns else [()] * len(array), array)
     if kind.is_map(type_):
-        entries = list(zip(*(_values(part, zeros) for part in children_of(array)), strict=True))
+        entries = list(zip(*(_values(part) for part in children_of(array)), strict=True))
         return [None if row is None else tuple(sorted(row, key=order_key)) for row in grouped(entries, array)]
     if is_list(type_):
-        elements = _values(elements_of(array), zeros)
+        elements = _values(elements_of(array))
         return [None if row is None else tuple(row) for row in grouped(elements, array)]
     return _single(array)
 
@@ -151,14 +147,14 @@ def _single(array: pa.Array) -> list[object]:
     return values
 
 
-def _floats(array: pa.Array, zeros: SignedZeros) -> list[object]:
+def _floats(array: pa.Array) -> list[object]:
     raw = pc.fill_null(array, pa.scalar(0, array.type)) if array.null_count else array
     numbers = raw.to_numpy(zero_copy_only=False).astype(np.float64)
     values: list[object] = numbers.tolist()
     for i in np.flatnonzero(np.isnan(numbers)).tolist():
         values[i] = NAN_TOKEN
     for i in np.flatnonzero((numbers == 0) & np.signbit(numbers)).tolist():
-        values[i] = NEGATIVE_ZERO if zeros == "distinct" else 0.0
+        values[i] = NEGATIVE_ZERO
     return _with_nulls(values, array)
 
 

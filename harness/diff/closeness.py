@@ -6,7 +6,7 @@ judged in doubles. Neither null, NaN nor an infinity is close to another value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
@@ -16,7 +16,6 @@ from typing import TypeAlias
 import duckdb
 import pyarrow as pa
 
-from harness.diff.canonical import SignedZeros
 from harness.diff.hashing import (
     DAYS,
     DuckDBValue,
@@ -32,8 +31,8 @@ from harness.diff.hashing import (
     hash_of,
 )
 from harness.diff.paths import ColumnPath
-from harness.diff.relaxations import Measure, Tolerance
 from harness.diff.schemas import is_ticks, nanos, normal_type, plain
+from harness.diff.tolerances import Measure, Tolerance
 from harness.errors import RequestError
 from harness.storage.threads import tracked
 
@@ -194,8 +193,6 @@ def close_pairs(
     right: pa.Table,
     pairs: Sequence[tuple[int, int]],
     tolerances: ColumnTolerances,
-    *,
-    signed_zeros: SignedZeros,
 ) -> dict[str, list[bool]]:
     """Return by column whether the values of each pair of rows are equal but for tolerances, which they are within."""
     if not tolerances or not pairs:
@@ -214,7 +211,7 @@ def close_pairs(
         stored, texts = connection.table("pairs").types, []
         for i, name in enumerate(names):
             types = [table.schema.field(name).type for table in (left, right)]
-            as_hashed = form(*types, signed_zeros=signed_zeros)
+            as_hashed = form(*types)
             values = [
                 DuckDBValue(f"{label}{i}", stored[place], plain(type_), as_hashed)
                 for label, place, type_ in zip("lr", (i, len(names) + i), types, strict=True)
@@ -251,3 +248,37 @@ def _decimal(amount: Decimal, scale: int) -> str:
 
 def _double(amount: Decimal) -> str:
     return f"CAST('{amount:e}' AS DOUBLE)"
+
+
+# Rows without keys whose columns may differ in their last bits are paired by all other columns, and rows that agree in
+# these in the order of the values. So each row finds the closest row, if there is a row for each.
+
+
+MOST_ROWS = 2_000_000
+"""The most rows of a side that are held in memory to be paired; larger sides are compared without allowances."""
+PLACE = "place among equal rows"
+
+
+def paired(
+    left: pa.Table, right: pa.Table, close: Collection[str]
+) -> tuple[tuple[pa.Table, pa.Table], tuple[str, ...]] | None:
+    """Both sides with a column more, and the columns that tell rows apart, none of them close; None: there are none."""
+    exact = [name for name in left.column_names if name not in close]
+    try:
+        sides = (_placed(left, exact, close), _placed(right, exact, close))
+    except duckdb.Error:  # such as of values that have no order
+        return None
+    return sides, (*exact, PLACE)
+
+
+def _placed(rows: pa.Table, exact: Sequence[str], close: Collection[str]) -> pa.Table:
+    """The rows with their places among those that agree in all exact columns, by the values of the close columns."""
+    texts = {name: f"c{i}" for i, name in enumerate(rows.column_names)}
+    partition = f"PARTITION BY {', '.join(texts[name] for name in exact)} " if exact else ""
+    order = ", ".join(texts[name] for name in rows.column_names if name in close)
+    with closing(tracked(duckdb.connect())) as connection:
+        held = carried(rows).append_column("row_number", pa.array(range(rows.num_rows), pa.int64()))
+        connection.register("rows", held)
+        numbered = f"row_number() OVER ({partition}ORDER BY {order})"
+        places = pa.table(connection.sql(f'SELECT {numbered} AS p FROM rows ORDER BY "row_number"'))
+    return rows.append_column(PLACE, places.column(0))

@@ -5,34 +5,32 @@
     harness.compare(connection.sql("..."), spark.sql("..."))
 
 Small sides are compared as they are, by `harness.diff.exact`. Engines sum hashes of large ones, which find the
-differing rows (`harness.diff.buckets`). Only rows to show are fetched, and compared in the same way.
+differing rows (`harness.diff.by_hashes`). Only rows to show are fetched, and compared in the same way.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from harness.diff.buckets import partition_columns, total
-from harness.diff.by_hashes import LABELS, FoundRows, SideFailedError, asking, both, by_hashes, cheaper_first, sampled
-from harness.diff.canonical import SignedZeros
-from harness.diff.exact import FINDINGS, Rules
+from harness.diff.by_hashes import LABELS, FoundRows, SideFailedError, asking, both, by_hashes, cheaper_first, total
+from harness.diff.closeness import MOST_ROWS, paired
+from harness.diff.exact import FINDINGS, Rules, TypesRule
 from harness.diff.hashing import form
 from harness.diff.opening import Query, SideOpening, opened
 from harness.diff.origins import with_origins
 from harness.diff.paths import ColumnPath, find, is_inside, narrowed, suggestion
-from harness.diff.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations, Tolerance, TypeRule
-from harness.diff.relaxed import MOST_ROWS, paired, reconciled, relaxed
 from harness.diff.result import ComparisonResult, SideInfo
 from harness.diff.schemas import compare_schemas
-from harness.diff.sides import ArrowSide, Hashing, Side, in_engine, narrowed_side, recorded_rows
+from harness.diff.sides import Hashing, Side, in_engine, narrowed_side, reconciled, recorded_rows
 from harness.diff.sources import usual_engines
-from harness.diff.spread import by_key
+from harness.diff.spread import by_columns, by_key, partition_columns
+from harness.diff.tolerances import Tolerance, parsed
 from harness.errors import RequestError, UnknownColumnError, UnsupportedError
 from harness.metadata.model.arguments import checked
 from harness.metadata.model.times import When
@@ -61,16 +59,13 @@ def compare(
     where: str | None = None,
     engines: Sequence[str] | str | None = None,
     spark: SparkSession | None = None,
+    tolerance: Mapping[str, Tolerance | str | float | Decimal] | None = None,
+    exclude: Sequence[str] = (),
+    types: TypesRule | None = None,
+    schema_only: bool = False,
     max_rows: int = 100,
     names: Sequence[str] | None = None,
-    signed_zeros: SignedZeros = "distinct",
     few: int = FEW,
-    relaxations: Relaxations = NOTHING,
-    group_by: Sequence[str] = (),
-    sample_keys: int | None = None,
-    schema_only: bool = False,
-    allowances: Mapping[str, Tolerance] | None = None,
-    **relaxed: Any,
 ) -> ComparisonResult:
     """All differences of two sides: of schemas, of rows as multisets, and of outcomes, where only one side fails.
 
@@ -96,46 +91,40 @@ def compare(
             both. None: DuckDB and Spark for a table that is compared with itself, DuckDB for two sides, which two
             moments of `at` are too.
         spark: the session for planned tables on Spark; None: `harness.spark_session()`.
+        tolerance: by column or part of a column, such as `s.x`, `l.element` or `m.value`, or for all `floats`, the
+            distance at which values pass as equal: a number, or a text such as `0.1%`, `4 ulps`, or `500 ms`, with
+            ` because REASON` behind it for reports. Without keys, rows are paired by all other columns, and among rows
+            that agree in these in the order of their values, if both sides have as many rows, at most 2 million. A
+            `Query` brings the tolerances that follow from its text.
+        exclude: columns, and fields of structs such as `s.x`, to leave out on both sides.
+        types: whether differences of types by which values can still be compared pass, `by_value`, or not, `exact`;
+            None: they pass beside a file, a table of another database, or rows of another project's reader.
+        schema_only: compare names and types of columns, and read no rows.
         max_rows: how many differing rows to show at most. All are counted.
         names: what to call the sides in reports.
-        signed_zeros: whether -0.0 is another value than 0.0, `distinct`, or not, `equal`.
         few: sides of at most so many rows are fetched and compared as they are; of larger ones, only rows that differ
             are, found by hashes of 128 bits that the engines compute.
-        relaxations: what is let pass; the result names all of it.
-        group_by: columns to count differing rows by; none: the partition columns of a table that is compared.
-        sample_keys: compare the rows of so many keys alone, which are chosen by their hashes: the same in every run.
-        schema_only: compare names and types of columns, and read no rows.
-        allowances: as tolerances, and without keys too: rows are then paired by all other columns, and among rows that
-            agree in these in the order of their values. A `Query` brings those that follow from its text. Sides of more
-            than 2 million rows without keys have none.
-        relaxed: fields of `Relaxations`, such as `tolerance={"floats": 1e-9}` or `ignore_name_case=True`.
 
     Raises:
         RequestError: a side is nothing that can be compared, a column is missing, several rows have one key, or an
             argument has no such value.
         UnsupportedError: a column has a type that cannot be compared.
     """
-    for name in relaxed.keys() - {each.name for each in fields(Relaxations)}:
-        known = [*inspect.signature(compare).parameters, *(each.name for each in fields(Relaxations))]
-        known.remove("relaxed")
-        raise RequestError(f"Unknown argument {name!r} of compare: {suggestion(name, [known])}", options=(name,))
-    relaxations = replace(relaxations, **relaxed)
     rules = Rules(
         keys=tuple(keys),
         max_rows=max_rows,
-        signed_zeros=signed_zeros,
         few=few,
-        relaxations=relaxations,
-        group_by=tuple(group_by),
-        sample_keys=sample_keys,
+        tolerance=parsed(tolerance or {}),
+        exclude=tuple(exclude),
+        types=types,
         schema_only=schema_only,
     )
     rules.check()
-    openings = _openings(left, right, at, columns, where, engines, spark, names, relaxations)
+    openings = _openings(left, right, at, columns, where, engines, spark, names, rules.exclude)
     for opening in openings:
         opening.check()
     with ExitStack() as resources:
-        return _Run(openings, rules, resources, columns, allowances or {}).comparison()
+        return _Run(openings, rules, resources, columns).comparison()
 
 
 @dataclass(slots=True)
@@ -146,24 +135,34 @@ class _Run:
     rules: Rules
     resources: ExitStack
     columns: Sequence[str] | None
-    allowances: Mapping[str, Tolerance] = field(default_factory=dict)
     _partitions: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """The partition columns of each side that is a planned table, as the left side calls them."""
+    """The partition columns of each side that is a planned table."""
     _names: dict[int, list[str]] = field(default_factory=lambda: {0: [], 1: []})
-    """The names of all columns of each side, as the side calls them."""
+    """The names of all columns of each side."""
 
     def comparison(self) -> ComparisonResult:
         sides = None
         try:
-            left, right = self._opened()
-            run = self._resolved(left.schema.names, right.schema.names)
-            relaxations = run.rules.relaxations
-            sides = run._narrowed(relaxed((left, right), relaxations, self.resources))
-            found = run._compared(*sides, run.rules)
-            if found.equal and not self.allowances:
+            sides = self._narrowed(self._opened())
+            schema, columns = compare_schemas(sides[0].schema, sides[1].schema, by_value=self._by_value)
+            _check_keys(self.rules.keys, columns, sides)
+            sides = reconciled(sides, columns)
+            close = self._close(sides, columns)
+            whole = ComparisonResult(
+                left=sides[0].info,
+                right=sides[1].info,
+                columns=columns,
+                keys=self.rules.keys,
+                schema=schema,
+                schema_only=self.rules.schema_only,
+            )
+            if self.rules.schema_only:
+                return self._described(whole, self.rules)
+            first = self.rules if self.rules.keys else replace(self.rules, tolerance={})
+            found = self._compared(whole, sides, first)
+            if found.equal or close.tolerance == first.tolerance:
                 return found
-            allowed = run._allowed(sides, found.columns)
-            return found if found.equal or not allowed else run._within(allowed, sides, found)
+            return self._compared(whole, sides, close) if close.keys else self._within(close, sides, found)
         except SideFailedError as failed:
             return self._outcome(failed, sides)
 
@@ -171,13 +170,8 @@ class _Run:
         """Both sides; one without types of its own is opened once the other's are known."""
         first = 1 if self.openings[1].has_types and not self.openings[0].has_types else 0
         typed = self._open(first)
-        relaxations = self.rules.relaxations
-        cast = set(map(relaxations.fold, relaxations.cast))
-        like = None
-        if self.openings[first].has_types:
-            shown = [relaxations.shown_name(name, first) for name in typed.schema.names]
-            known = zip(shown, typed.schema.types, strict=True)
-            like = {relaxations.own_name(n, 1 - first): t for n, t in known if relaxations.fold(n) not in cast}
+        schema = typed.schema
+        like = dict(zip(schema.names, schema.types, strict=True)) if self.openings[first].has_types else None
         other = self._open(1 - first, like)
         return (other, typed) if first else (typed, other)
 
@@ -188,43 +182,31 @@ class _Run:
             self._partitions[number] = partition_columns(side.plan)
         return side
 
-    def _resolved(self, left: Sequence[str], right: Sequence[str]) -> _Run:
-        """This comparison in the left side's own names of columns."""
-        rules = self.rules
-        relaxations = rules.relaxations.resolved(left, right)
-        own = {relaxations.fold(name): name for name in left}
-        keys, groups = (tuple(own.get(relaxations.fold(n), n) for n in names) for names in (rules.keys, rules.group_by))
-        shown = relaxations.shown_name
-        partitions = {side: tuple(shown(name, side) for name in names) for side, names in self._partitions.items()}
-        rules = replace(rules, relaxations=relaxations, keys=keys, group_by=groups)
-        return replace(self, rules=rules, _partitions=partitions)
-
     def _narrowed(self, sides: tuple[Side, Side]) -> tuple[Side, Side]:
         """Return the sides without the fields of structs that are excluded or, if some are chosen, not chosen.
 
         Raises:
             RequestError: neither side has an excluded column or field, or a side has not a chosen one.
         """
-        relaxations = self.rules.relaxations
-        fold, schemas = relaxations.fold, [side.schema for side in sides]
+        schemas = [side.schema for side in sides]
         chosen: list[list[ColumnPath]] = [[], []]
         for text in self.columns or ():
             for number, schema in enumerate(schemas):
-                path = find(text, schema, fold)
+                path = find(text, schema)
                 if path is not None:
                     chosen[number].append(path)
-                elif fold(text) not in map(fold, relaxations.exclude):
+                elif text not in self.rules.exclude:
                     raise UnknownColumnError(
                         f"Cannot compare {text!r}: the {LABELS[number]} side has no such column or field; "
                         f"{suggestion(text, [schema])}",
                         field=text,
                     )
-        names = {fold(name) for number in (0, 1) for name in self._names[number]}
+        names = {name for number in (0, 1) for name in self._names[number]}
         excluded: list[list[ColumnPath]] = [[], []]
-        for text in relaxations.exclude:
-            if fold(text) in names:
+        for text in self.rules.exclude:
+            if text in names:
                 continue
-            paths = [find(text, schema, fold) for schema in schemas]
+            paths = [find(text, schema) for schema in schemas]
             if paths == [None, None]:
                 raise UnknownColumnError(
                     f"Cannot leave out {text!r}: neither side has such a column or field to compare; "
@@ -240,144 +222,101 @@ class _Run:
         ]
         return found[0], found[1]
 
-    def _described(self, relaxations: Relaxations, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return a line for each relaxation, and for the columns of which only some fields are compared."""
-        known = set(map(relaxations.fold, columns))
+    def _described(self, found: ComparisonResult, rules: Rules) -> ComparisonResult:
+        """Add a line for each difference that passes, and for the columns of which only some fields are compared."""
+        columns = found.columns
         inside = [
             (column, text)
             for text in self.columns or ()
-            if relaxations.fold(text) not in known
+            if text not in columns
             for column in columns
-            if is_inside(text, column, relaxations.fold)
+            if is_inside(text, column)
         ]
         lines = [
             f"compared of {column}: {', '.join(text for name, text in inside if name == column)}"
             for column in dict.fromkeys(name for name, _ in inside)
         ]
-        return (*relaxations.described(columns), *lines)
+        return replace(found, relaxations=(*rules.described(columns), *lines))
 
-    def _compared(self, left: Side, right: Side, rules: Rules) -> ComparisonResult:
-        schema, columns = compare_schemas(left.schema, right.schema, self._type_rules())
-        _check_keys(rules.keys, columns, (left, right))
-        whole = ComparisonResult(
-            left=left.info,
-            right=right.info,
-            columns=columns,
-            keys=rules.keys,
-            schema=schema,
-            relaxations=self._described(rules.relaxations, columns),
-            schema_only=rules.schema_only,
-        )
-        sides = reconciled((left, right), columns)
+    def _compared(self, whole: ComparisonResult, sides: tuple[Side, Side], rules: Rules) -> ComparisonResult:
+        """Add the differences of rows to a comparison."""
+        columns = whole.columns
         rules = rules.resolved(columns, sides[0].schema, sides[1].schema)
-        if rules.schema_only:
-            return whole
-        if rules.sample_keys is not None:
-            sides = sampled(sides, columns, rules, rules.sample_keys, self.resources)
         partitions = self._partitions.get(0) or self._partitions.get(1, ())
-        grouped = replace(rules, group_by=rules.group_by or tuple(name for name in partitions if name in columns))
+        group_by = tuple(name for name in partitions if name in columns)
         small = self._small(sides, columns)
         if small is None:
-            found = by_hashes(sides, columns, grouped)
+            found = by_hashes(sides, columns, rules, group_by)
         else:
             with phase("comparing rows"):
-                found = FoundRows((small[0].num_rows, small[1].num_rows), rules.difference(*small, columns), small)
-            if grouped.group_by and found.difference.differing:
-                found = self._grouped(found, sides, columns, grouped)
+                difference = rules.difference(*small, columns)
+                groups = by_columns(difference, small, group_by)
+                found = FoundRows((small[0].num_rows, small[1].num_rows), difference, small, *groups)
         difference, shown, keys = found.difference, found.shown, rules.keys
         infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
         plans, rows, files = (sides[0].plan, sides[1].plan), difference.rows, None
         if rows and plans != (None, None):
-            zeros = rules.signed_zeros
             with phase("finding the files of differing rows"):
-                rows, files = with_origins(difference, shown, columns, plans, keys=keys, signed_zeros=zeros)
+                rows, files = with_origins(difference, shown, columns, plans, keys=keys)
         is_known = bool(keys and difference.differing)
-        return replace(
+        found_rows = replace(
             whole,
             left=infos[0],
             right=infos[1],
             rows=rows,
-            grouped_by=grouped.group_by if found.by_group else rules.group_by,
+            grouped_by=group_by if found.by_group else (),
             by_group=found.by_group,
             groups=found.groups,
             by_key=by_key(difference, shown, keys[0], is_whole=small is not None) if is_known else None,
             by_file=files,
-            sampled=rules.sample_keys,
             **{name: getattr(difference, name) for name in FINDINGS},
         )
+        return self._described(found_rows, rules)
 
-    def _grouped(self, found: FoundRows, sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules) -> FoundRows:
-        """The differences of rows in memory, and how many rows differ in each group."""
-        first, second = (
-            ArrowSide(info=side.info, whole=rows, resources=self.resources)
-            for side, rows in zip(sides, found.shown, strict=True)
-        )
-        try:
-            counted = by_hashes((first, second), columns, rules)
-        except UnsupportedError:
-            if self.rules.group_by:
-                raise
+    def _close(self, sides: tuple[Side, Side], columns: Sequence[str]) -> Rules:
+        """Return the rules with the tolerances that follow from queries, of columns without a tolerance.
+
+        Raises:
+            RequestError: a tolerance is of no compared column, or does not fit its values.
+        """
+        own = self.rules.resolved(columns, sides[0].schema, sides[1].schema).tolerances
+        taken = {*self.rules.keys, *(name for name, parts in own.items() if () in parts)}
+        floats = [n for n in columns if all(pa.types.is_floating(side.schema.field(n).type) for side in sides)]
+        queries = {name: each for opening in self.openings[::-1] for name, each in opening.allowances().items()}
+        allowed = {name: each for name, each in queries.items() if name in floats and name not in taken}
+        return replace(self.rules, tolerance={**self.rules.tolerance, **allowed})
+
+    def _within(self, close: Rules, sides: tuple[Side, Side], found: ComparisonResult) -> ComparisonResult:
+        """The comparison within tolerances without keys; the one that was found where rows cannot be paired.
+
+        Raises:
+            RequestError: a tolerance is given, and there are too many rows to pair them.
+        """
+        if found.left.rows != found.right.rows:
             return found
-        return replace(found, by_group=counted.by_group, groups=counted.groups)
-
-    def _allowed(self, sides: tuple[Side, Side], columns: Sequence[str]) -> dict[str, Tolerance]:
-        """The allowances by the left side's name of a column that has no tolerance and is no key."""
-        shown = self.rules.relaxations.shown_name
-        queries = {
-            shown(name, side): each for side in (1, 0) for name, each in self.openings[side].allowances().items()
-        }
-        floats = _floats(sides, columns)
-        found = {name: each for name, each in queries.items() if name in floats} | dict(self.allowances)
-        tolerances = self.rules.resolved(columns, sides[0].schema, sides[1].schema).tolerances
-        taken = {*self.rules.keys, *(name for name, parts in tolerances.items() if () in parts)}
-        allowed = {name: each for name, each in found.items() if name not in taken}
-        self._widened(allowed).resolved(columns, sides[0].schema, sides[1].schema)
-        return allowed
-
-    def _widened(self, allowed: Mapping[str, Tolerance]) -> Rules:
-        """Return the rules with allowances as tolerances."""
-        relaxations = self.rules.relaxations
-        return replace(self.rules, relaxations=replace(relaxations, tolerance={**relaxations.tolerance, **allowed}))
-
-    def _within(
-        self, allowed: Mapping[str, Tolerance], sides: tuple[Side, Side], found: ComparisonResult
-    ) -> ComparisonResult:
-        """The comparison within allowances; the one that was found where rows cannot be paired."""
-        rules = self.rules
-        widened = self._widened(allowed)
-        if rules.keys:
-            return self._compared(*sides, widened)
-        close = widened.resolved(found.columns, sides[0].schema, sides[1].schema).tolerances
-        if found.left.rows != found.right.rows or (found.left.rows or 0) > MOST_ROWS:
+        if (found.left.rows or 0) > MOST_ROWS:
+            if self.rules.tolerance:
+                raise RequestError(
+                    f"Cannot use a tolerance without keys for more than {MOST_ROWS:,} rows: give keys",
+                    options=("keys",),
+                )
             return found
+        resolved = close.resolved(found.columns, sides[0].schema, sides[1].schema)
         heads = both(sides, "fetching rows of the {} side", lambda side: side.head(found.columns, MOST_ROWS))
-        pairs = paired(*heads, close)
+        pairs = paired(*heads, resolved.tolerances)
         if pairs is None:
             return found
         (left, right), keys = pairs
-        second = compare(
-            left,
-            right,
-            keys=keys,
-            max_rows=rules.max_rows,
-            signed_zeros=rules.signed_zeros,
-            few=rules.few,
-            relaxations=Relaxations(tolerance=allowed, types=self._type_rules()),
-            group_by=rules.group_by,
-        )
-        return replace(
-            second,
-            left=found.left,
-            right=found.right,
-            schema=found.schema,
-            relaxations=self._described(widened.relaxations, found.columns),
-        )
+        second = compare(left, right, keys=keys, max_rows=close.max_rows, few=close.few, tolerance=close.tolerance)
+        second = replace(second, left=found.left, right=found.right, schema=found.schema)
+        return self._described(second, close)
 
-    def _type_rules(self) -> frozenset[TypeRule]:
-        """The rules asked for; else all of them beside rows of another project."""
-        if self.rules.relaxations.types is not None:
-            return self.rules.relaxations.types
-        return ALL_TYPE_RULES if any(each.is_foreign for each in self.openings) else frozenset()
+    @property
+    def _by_value(self) -> bool:
+        """Whether types may differ: as the rules say, or else beside rows of another project."""
+        if self.rules.types is None:
+            return any(each.is_foreign for each in self.openings)
+        return self.rules.types == "by_value"
 
     def _small(self, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[pa.Table, pa.Table] | None:
         """All rows of both sides, if these are few; the cheaper engine is asked first."""
@@ -415,7 +354,7 @@ def _openings(
     engines: Sequence[str] | str | None,
     spark: SparkSession | None,
     names: Sequence[str] | None,
-    relaxations: Relaxations,
+    exclude: Sequence[str],
 ) -> tuple[SideOpening, SideOpening]:
     chosen = None if columns is None else tuple(columns)
     if chosen is not None and len(set(chosen)) < len(chosen):
@@ -440,25 +379,15 @@ def _openings(
             label=LABELS[i],
             name=called[i] if query is None or called[i] is not None else query.name,
             engine=engine,
-            columns=None if chosen is None else tuple(_own_path(name, i, relaxations) for name in chosen),
+            columns=chosen,
             where=where,
             spark=spark,
-            exclude=frozenset(map(relaxations.fold, relaxations.exclude)),
-            fold=relaxations.fold,
+            exclude=frozenset(exclude),
             query=query,
         )
         for i, (data, engine, query) in enumerate(pairs)
     )
     return first, second
-
-
-def _own_path(text: str, side: int, relaxations: Relaxations) -> str:
-    """Return a side's name of a column, or of a part of one, that reports call `text`."""
-    own = relaxations.own_name(text, side)
-    if own != text or not side:
-        return own
-    renamed = relaxations.rename.items()
-    return next((f"{b}{text[len(a) :]}" for a, b in renamed if is_inside(text, a, relaxations.fold)), text)
 
 
 def _two(values: Sequence[_T], what: str) -> tuple[_T, _T]:
@@ -500,11 +429,6 @@ def _many(side: Side, few: int) -> bool:
     if side.plan.equality_deletes or side.plan.position_deletes:
         return False
     return (recorded_rows(side) or 0) > few
-
-
-def _floats(sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns that hold floats on both sides."""
-    return tuple(n for n in columns if all(pa.types.is_floating(side.schema.field(n).type) for side in sides))
 
 
 def _count(side: Side, few: int) -> int:

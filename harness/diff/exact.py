@@ -10,18 +10,18 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, localcontext
-from typing import Any, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
-from harness.diff.canonical import CanonicalRow, SignedZeros, canonical_rows, order_key
+from harness.diff.canonical import CanonicalRow, canonical_rows, order_key
 from harness.diff.closeness import ColumnTolerances, Line, LineKind, close_pairs, line_of
 from harness.diff.parts import differing_parts, is_nested
 from harness.diff.paths import ColumnPath, find, float_texts, is_in_key, suggestion, type_at
 from harness.diff.printing import show, show_pair
-from harness.diff.relaxations import FLOATS, NOTHING, Relaxations, Tolerance
 from harness.diff.result import ColumnDifference, PartDifference, RowDifference, RowKind
 from harness.diff.schemas import normal_type
+from harness.diff.tolerances import FLOATS, Tolerance, each_float
 from harness.errors import RequestError
 
 MOST_EXAMPLES = 3
@@ -145,7 +145,7 @@ def _paired(sides: _Sides) -> Difference:
     }
     pairs = list(unequal.values())
     if rules.tolerances:
-        close = close_pairs(sides.left, sides.right, pairs, rules.tolerances, signed_zeros=rules.signed_zeros)
+        close = close_pairs(sides.left, sides.right, pairs, rules.tolerances)
         never = [False] * len(pairs)
         passed = zip(*(close.get(name, never) for name in sides.columns), strict=True)
         sides = replace(sides, passed=dict(zip(pairs, passed, strict=True)))
@@ -292,14 +292,6 @@ class _Sides:
         return unequal if passed is None else tuple(u and not p for u, p in zip(unequal, passed, strict=True))
 
 
-def _uncompared(what: str, name: str, schemas: Sequence[pa.Schema]) -> RequestError:
-    return RequestError(
-        f"Cannot use {what} {name!r}: both sides must have it, in comparable types, among the compared columns; "
-        f"{suggestion(name, schemas)}",
-        field=name,
-    )
-
-
 def _leaves(row: Sequence[Hashable], types: Sequence[pa.DataType]) -> list[Hashable]:
     """Return the values of a row with the fields of structs in place of the structs."""
     return [leaf for value, type_ in zip(row, types, strict=True) for leaf in _fields(value, type_)]
@@ -316,7 +308,7 @@ def _fields(value: Any, type_: pa.DataType) -> list[Hashable]:
 
 def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
     """The index of each key's row. Raises RequestError: several rows have a key."""
-    rows = canonical_rows(table, rules.keys, signed_zeros=rules.signed_zeros)
+    rows = canonical_rows(table, rules.keys)
     places = {row: i for i, row in enumerate(rows)}
     if len(places) < len(rows):
         several = {row: count for row, count in Counter(rows).items() if count > 1}
@@ -347,57 +339,70 @@ def _shown_first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow
     return list(dict.fromkeys([*_first(rows, most), *rows]))
 
 
+TypesRule: TypeAlias = Literal["exact", "by_value"]
+"""Tells whether types by which values are compared by value may differ."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The rules of a comparison of rows; `harness.compare` explains each."""
+    """The rules of a comparison of rows; `harness.compare` explains each.
+
+    tolerances: those of the compared columns and their parts, once `resolved` has them.
+    """
 
     keys: tuple[str, ...]
     max_rows: int
-    signed_zeros: SignedZeros
     few: int
-    relaxations: Relaxations = NOTHING
-    group_by: tuple[str, ...] = ()
-    sample_keys: int | None = None
+    tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
+    exclude: tuple[str, ...] = ()
+    types: TypesRule | None = None
     schema_only: bool = False
     tolerances: ColumnTolerances = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuses rules that contradict each other: a negative number, or something that needs keys."""
+        """Refuses a negative number, a tolerance of a key, and a column that is excluded and used too."""
         if self.max_rows < 0 or self.few < 0:
             raise RequestError(f"Invalid max_rows {self.max_rows} or few {self.few}: expected no negative number")
-        if self.sample_keys is not None and (self.sample_keys < 1 or not self.keys):
-            raise RequestError(
-                f"Invalid sample_keys {self.sample_keys}: expected a positive number, and keys",
-                options=("sample_keys",),
-            )
-        if self.signed_zeros not in get_args(SignedZeros):
-            raise RequestError(
-                f"Invalid signed_zeros {self.signed_zeros!r}: expected {' or '.join(get_args(SignedZeros))}",
-                options=("signed_zeros",),
-            )
-        self.relaxations.check(self.keys)
+        if self.types not in (None, *get_args(TypesRule)):
+            expected = " or ".join(get_args(TypesRule))
+            raise RequestError(f"Invalid types {self.types!r}: expected {expected}", options=("types",))
+        for column in self.tolerance:
+            if column in self.keys:
+                raise RequestError(f"Cannot use a tolerance of {column!r}: it is a key, by which rows are paired")
+        for column in self.exclude:
+            if column in self.keys or column in self.tolerance:
+                raise RequestError(f"Cannot exclude {column!r}: it is a key, or has a tolerance")
+
+    def described(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """A line for each difference that passes, except for types, whose use depends on the sides.
+
+        columns: those that are compared.
+        """
+        names = {FLOATS: "all floats"} if FLOATS not in columns else {}
+        lines = [f"tolerance of {names.get(name, name)}: {each}" for name, each in self.tolerance.items()]
+        return (*lines, f"left out: {', '.join(self.exclude)}") if self.exclude else tuple(lines)
 
     def resolved(self, columns: Sequence[str], left: pa.Schema, right: pa.Schema) -> Rules:
         """Return these rules with the tolerances of each compared column and its parts.
 
         Raises:
-            RequestError: a tolerance or group is of a column or part that is not compared, or the tolerance does not
-                fit the values.
+            RequestError: a tolerance is of a column or part that is not compared, or does not fit the values.
         """
         schemas = [pa.schema([schema.field(name) for name in columns]) for schema in (left, right)]
-        for name in self.group_by:
-            if name not in columns:
-                raise _uncompared("groups by", name, schemas)
         found: dict[str, dict[ColumnPath, Tolerance]] = {}
-        given = self.relaxations.tolerances
+        given = self.tolerance
         if FLOATS not in columns:
             other = float_texts(schemas[1])
-            given = self.relaxations.each_float([text for text in float_texts(schemas[0], self.keys) if text in other])
+            given = each_float(given, [text for text in float_texts(schemas[0], self.keys) if text in other])
         for text, tolerance in given.items():
-            paths = {find(text, schema, self.relaxations.fold) for schema in schemas}
+            paths = {find(text, schema) for schema in schemas}
             path = paths.pop()
             if path is None or paths:
-                raise _uncompared("a tolerance of", text, schemas)
+                raise RequestError(
+                    f"Cannot use a tolerance of {text!r}: both sides must have it, in comparable types, among the "
+                    f"compared columns; {suggestion(text, schemas)}",
+                    field=text,
+                )
             if path[0] in self.keys or is_in_key(path, schemas[0]):
                 raise RequestError(f"Cannot use a tolerance of {text!r}: it is part of a key", field=text)
             line_of(text, type_at(path, schemas[0]), type_at(path, schemas[1]), tolerance)
@@ -413,7 +418,6 @@ class Rules:
             left.slice(i, 1).combine_chunks(),
             right.slice(j, 1).combine_chunks(),
             self.tolerances.get(column, {}),
-            signed_zeros=self.signed_zeros,
         )
 
     def difference(self, left: pa.Table, right: pa.Table, columns: Sequence[str]) -> Difference:
@@ -421,6 +425,6 @@ class Rules:
 
         Raises RequestError: several rows have one key; UnsupportedError: a column's type cannot be compared.
         """
-        lefts, rights = (canonical_rows(table, columns, signed_zeros=self.signed_zeros) for table in (left, right))
+        lefts, rights = (canonical_rows(table, columns) for table in (left, right))
         sides = _Sides(self, left, right, tuple(columns), lefts, rights)
         return _paired(sides) if self.keys else _counted(sides)

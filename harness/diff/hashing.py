@@ -11,12 +11,12 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache, partial
+from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 
 import pyarrow as pa
 
-from harness.diff.canonical import SignedZeros, unwrapped
+from harness.diff.canonical import unwrapped
 from harness.diff.schemas import is_binary, is_hugeint, is_text, is_ticks, nanos, normal_type, plain, remade
 from harness.engines.duckdb.instance import cursor
 from harness.errors import UnsupportedError
@@ -28,6 +28,7 @@ class Simple(Enum):
 
     NOTHING = "all values are null on both sides"
     WHOLE = "an integer or boolean, by its 64 bits"
+    FLOAT = "a float, by the bits of the double of the same value; all NaNs are equal"
     BYTES = "text, bytes or a UUID, by bytes"
 
 
@@ -60,13 +61,6 @@ class Ticks:
 
 
 @dataclass(frozen=True, slots=True)
-class Float:
-    """A float, by the bits of the double of the same value; all NaNs are equal."""
-
-    signed_zeros: SignedZeros
-
-
-@dataclass(frozen=True, slots=True)
 class StructFields:
     """A struct, by the names of its fields, sorted."""
 
@@ -88,14 +82,14 @@ class Entries:
     value: HashForm
 
 
-HashForm: TypeAlias = Simple | Number | Ticks | Float | StructFields | Items | Entries
+HashForm: TypeAlias = Simple | Number | Ticks | StructFields | Items | Entries
 
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 INCOMPARABLE = "IncomparableType"
 """The cause of errors that are no failure of the side that has such a column."""
 
 
-def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "distinct") -> HashForm:
+def form(left: pa.DataType, right: pa.DataType) -> HashForm:
     """The form of a column with these types, which `harness.diff.schemas` found comparable.
 
     Raises UnsupportedError: values of the type can be compared in small numbers only.
@@ -110,20 +104,19 @@ def form(left: pa.DataType, right: pa.DataType, *, signed_zeros: SignedZeros = "
     if kind.is_integer(a) or kind.is_decimal(a):
         return _number(a, b)
     if kind.is_floating(a):
-        return Float(signed_zeros)
+        return Simple.FLOAT
     if is_text(a) or is_binary(a):
         return Simple.BYTES
     if is_ticks(a):
         units = nanos(a), nanos(b)
         return Ticks(max(units), units[0] != units[1])
-    both = partial(form, signed_zeros=signed_zeros)
     if kind.is_struct(a):
         names = sorted(field.name for field in a)
-        return StructFields(tuple((name, both(a.field(name).type, b.field(name).type)) for name in names))
+        return StructFields(tuple((name, form(a.field(name).type, b.field(name).type)) for name in names))
     if kind.is_map(a):
-        return Entries(both(a.key_type, b.key_type), both(a.item_type, b.item_type))
+        return Entries(form(a.key_type, b.key_type), form(a.item_type, b.item_type))
     if kind.is_list(a):
-        return Items(both(a.value_type, b.value_type))
+        return Items(form(a.value_type, b.value_type))
     raise large(a)
 
 
@@ -329,10 +322,9 @@ def hash_of(value: DuckDBValue, lane: Lane) -> str:
             return f"hash({counts.get(value.stored.id, text)})"
         case Ticks(base=base):
             return _split_ticks(value, base, lane)
-        case Float(signed_zeros=zeros):
+        case Simple.FLOAT:
             number = f"CAST({text} AS DOUBLE)"
-            zero = f"WHEN {number} = 0 THEN 0 " if zeros == "equal" else ""
-            return f"hash(CASE WHEN isnan({number}) THEN {_NAN} {zero}ELSE CAST(CAST({number} AS BIT) AS BIGINT) END)"
+            return f"hash(CASE WHEN isnan({number}) THEN {_NAN} ELSE CAST(CAST({number} AS BIT) AS BIGINT) END)"
         case Simple.BYTES:
             return _bytes(value, lane)
         case StructFields() | Items() | Entries():

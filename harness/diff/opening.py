@@ -19,12 +19,12 @@ import pyarrow as pa
 
 import harness.queries.sql
 from harness.diff.paths import is_inside, suggestion
-from harness.diff.relaxations import Measure, Tolerance
 from harness.diff.result import SideInfo
 from harness.diff.sides import DuckDBSide, Side, logical, open_arrow
 from harness.diff.sides import failing as failing_duckdb
 from harness.diff.source_reading import check_there, rows_of
 from harness.diff.sources import RowSource
+from harness.diff.tolerances import Measure, Tolerance
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import registrar
@@ -81,7 +81,7 @@ class Query:
         except HarnessError as error:
             return error
 
-    def allowances(self, columns: list[str]) -> dict[str, Tolerance]:
+    def _allowances(self, columns: list[str]) -> dict[str, Tolerance]:
         """The tolerances of the last bits of the result's columns; names that two columns have, have none.
 
         columns: the result's names, in its order.
@@ -117,8 +117,8 @@ class SideOpening:
 
     data: the user's object. label: `left` or `right`, for messages. name: the user's. engine, where, spark: of a
     planned table: its reader, its filter, and the session on Spark. columns: paths to columns and their parts, whose
-    columns are read whole; None: all. exclude: folded names, of which those of columns are left out. fold: gives equal
-    names one form. query: `data` is its result, or its error.
+    columns are read whole; None: all. exclude: names, of which those of columns are left out. query: `data` is its
+    result, or its error.
     """
 
     data: object
@@ -129,7 +129,6 @@ class SideOpening:
     where: str | None
     spark: SparkSession | None
     exclude: frozenset[str] = frozenset()
-    fold: Callable[[str], str] = str
     query: Query | None = None
 
     def check(self) -> None:
@@ -213,7 +212,7 @@ class SideOpening:
         if isinstance(data, HarnessError):
             raise data
         if isinstance(data, RowSource):
-            data = rows_of(data, like, resources, self.fold)
+            data = rows_of(data, like, resources)
         if isinstance(data, Table | Snapshot | Changes):
             plan = self._plan(data, places)
             try:
@@ -245,7 +244,7 @@ class SideOpening:
         """The tolerances of the last bits of a query's columns."""
         if self.query is None or not (isinstance(self.data, duckdb.DuckDBPyRelation) or is_frame(self.data)):
             return {}
-        return self.query.allowances(list(self.data.columns))
+        return self.query._allowances(list(self.data.columns))
 
     def places(self, names: Sequence[str]) -> list[int]:
         """Return the places of the wanted columns among `names`.
@@ -253,14 +252,13 @@ class SideOpening:
         Raises:
             RequestError: a column is missing or there twice, or no column is left to compare.
         """
-        folded = list(map(self.fold, names))
         wanted: Iterable[int] = range(len(names))
         if self.columns is not None:
             by_name: dict[str, list[int]] = {}
-            for place, name in enumerate(folded):
+            for place, name in enumerate(names):
                 by_name.setdefault(name, []).append(place)
             wanted = dict.fromkeys(place for column in self.columns for place in self._places(column, names, by_name))
-        kept = [place for place in wanted if folded[place] not in self.exclude]
+        kept = [place for place in wanted if names[place] not in self.exclude]
         if names and not kept:
             raise RequestError(
                 f"Cannot compare: all columns of the {self.label} side are left out; "
@@ -271,12 +269,12 @@ class SideOpening:
 
     def _places(self, column: str, names: Sequence[str], by_name: Mapping[str, list[int]]) -> list[int]:
         """Return the place of the column of that name or, if there is none, of those that may have a part of it."""
-        places = by_name.get(self.fold(column), [])
+        places = by_name.get(column, [])
         if len(places) > 1:
             raise RequestError(
                 f"Cannot compare {column!r}: the {self.label} side has {len(places)} columns of that name", field=column
             )
-        found = places or [place for place, name in enumerate(names) if is_inside(column, name, self.fold)]
+        found = places or [place for place, name in enumerate(names) if is_inside(column, name)]
         if not found:
             raise UnknownColumnError(
                 f"Cannot compare {column!r}: the {self.label} side has no column of that name; "

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import duckdb
 import pyarrow as pa
 
-from harness.diff.canonical import CanonicalRow, SignedZeros, canonical_rows
+from harness.diff.canonical import CanonicalRow, canonical_rows
 from harness.diff.exact import Difference, DifferingRow
 from harness.diff.paths import narrow
 from harness.diff.result import Origin, RowDifference, Spread
@@ -65,7 +65,6 @@ def with_origins(
     plans: tuple[PlannedScan | None, PlannedScan | None],
     *,
     keys: Sequence[str] = (),
-    signed_zeros: SignedZeros = "distinct",
 ) -> tuple[tuple[RowDifference, ...], Spread | None]:
     """The rows of a difference, with origins for each side that is a planned table; and how many rows each file holds.
 
@@ -77,7 +76,7 @@ def with_origins(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HarnessWarning)  # the comparison has read the tables, and warned
-        lookup = _Lookup(tuple(columns), tuple(keys), signed_zeros, len(difference.rows))
+        lookup = _Lookup(tuple(columns), tuple(keys), len(difference.rows))
         counted = evenly(difference, min(_MOST_LOCATED, _MOST_VALUES // max(1, len(columns))))
         located = {i: difference.differing[i] for i in sorted({*range(len(difference.rows)), *counted})}
         lefts = lookup.origins(located, rows[0], {i: row.left for i, row in located.items()}, plans)
@@ -176,7 +175,6 @@ class _Lookup:
 
     columns: tuple[str, ...]
     keys: tuple[str, ...]
-    signed_zeros: SignedZeros
     shown: int
     """Rows with lower numbers are looked for in the deletes of the other side, which costs reads."""
 
@@ -243,7 +241,7 @@ class _Lookup:
         ]
 
     def _rows(self, table: pa.Table, columns: Sequence[str]) -> list[CanonicalRow]:
-        return canonical_rows(table, columns, signed_zeros=self.signed_zeros)
+        return canonical_rows(table, columns)
 
 
 def _matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:

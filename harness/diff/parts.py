@@ -12,12 +12,12 @@ from itertools import islice
 
 import pyarrow as pa
 
-from harness.diff.canonical import SignedZeros, canonical_values, unwrapped
+from harness.diff.canonical import canonical_values, unwrapped
 from harness.diff.closeness import close_pairs
 from harness.diff.paths import ELEMENT, VALUE, ColumnPath, child_names
 from harness.diff.printing import show, show_pair, show_values
-from harness.diff.relaxations import Tolerance
 from harness.diff.result import PartDifference
+from harness.diff.tolerances import Tolerance
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list
 
 MOST_PARTS = 20
@@ -50,8 +50,6 @@ def differing_parts(
     left: pa.Array,
     right: pa.Array,
     tolerances: Mapping[ColumnPath, Tolerance],
-    *,
-    signed_zeros: SignedZeros,
 ) -> tuple[tuple[PartDifference, ...], bool]:
     """Return the first parts in which two values of a column differ beyond tolerances, and whether there are more.
 
@@ -59,42 +57,42 @@ def differing_parts(
         left: an array of one value, as `right`.
         tolerances: by path inside the column.
     """
-    found = list(islice(_parts((), column, left, right, signed_zeros), _MOST_SEARCHED + 1))
-    kept = _beyond(found[:_MOST_SEARCHED], tolerances, signed_zeros) or [_Part((), column, left, right)]
+    found = list(islice(_parts((), column, left, right), _MOST_SEARCHED + 1))
+    kept = _beyond(found[:_MOST_SEARCHED], tolerances) or [_Part((), column, left, right)]
     shown = tuple(PartDifference(column, part.text, *_texts(part)) for part in kept[:MOST_PARTS])
     return shown, len(kept) > MOST_PARTS or len(found) > _MOST_SEARCHED
 
 
-def _parts(path: ColumnPath, text: str, left: pa.Array, right: pa.Array, zeros: SignedZeros) -> Iterator[_Part]:
+def _parts(path: ColumnPath, text: str, left: pa.Array, right: pa.Array) -> Iterator[_Part]:
     left, right = unwrapped(left), unwrapped(right)
-    if _values(left, zeros) == _values(right, zeros):
+    if canonical_values(left) == canonical_values(right):
         return
     kinds, both = (left.type, right.type), left.null_count + right.null_count == 0
     if both and all(map(pa.types.is_struct, kinds)):
         others = dict(zip(child_names(right.type), children_of(right), strict=True))
         for name, own in zip(child_names(left.type), children_of(left), strict=True):
-            yield from _parts((*path, name), f"{text}.{name}", own, others[name], zeros)
+            yield from _parts((*path, name), f"{text}.{name}", own, others[name])
         return
     if both and all(map(is_list, kinds)):
         elements = elements_of(left), elements_of(right)
         if len(elements[0]) == len(elements[1]):
-            pairs = zip(*(_values(each, zeros) for each in elements), strict=True)
+            pairs = zip(*(canonical_values(each) for each in elements), strict=True)
             for i in (i for i, (a, b) in enumerate(pairs) if a != b):
                 a, b = (each.slice(i, 1) for each in elements)
-                yield from _parts((*path, ELEMENT), f"{text}[{i + 1}]", a, b, zeros)
+                yield from _parts((*path, ELEMENT), f"{text}[{i + 1}]", a, b)
             return
     if both and all(map(pa.types.is_map, kinds)):
-        lefts, rights = _entries(left, zeros), _entries(right, zeros)
+        lefts, rights = _entries(left), _entries(right)
         if lefts is not None and rights is not None:
-            yield from _entry_parts((*path, VALUE), text, lefts, rights, zeros)
+            yield from _entry_parts((*path, VALUE), text, lefts, rights)
             return
     yield _Part(path, text, left, right)
 
 
-def _entries(map_: pa.Array, zeros: SignedZeros) -> dict[object, tuple[str, pa.Array]] | None:
+def _entries(map_: pa.Array) -> dict[object, tuple[str, pa.Array]] | None:
     """Return the printed key and the value of each entry by the key, or None if entries share a key."""
     keys, values = children_of(map_)
-    listed = zip(_values(keys, zeros), show_values(keys), (values.slice(i, 1) for i in range(len(keys))), strict=True)
+    listed = zip(canonical_values(keys), show_values(keys), (values.slice(i, 1) for i in range(len(keys))), strict=True)
     found = {key: (text, value) for key, text, value in listed}
     return found if len(found) == len(keys) else None
 
@@ -104,21 +102,16 @@ def _entry_parts(
     text: str,
     left: dict[object, tuple[str, pa.Array]],
     right: dict[object, tuple[str, pa.Array]],
-    zeros: SignedZeros,
 ) -> Iterator[_Part]:
     for key, (shown, _) in sorted({**right, **left}.items(), key=lambda entry: entry[1][0]):
         name = f"{text}[{shown}]"
         if key in left and key in right:
-            yield from _parts(path, name, left[key][1], right[key][1], zeros)
+            yield from _parts(path, name, left[key][1], right[key][1])
         else:
             yield _Part(path, name, *(side[key][1] if key in side else None for side in (left, right)))
 
 
-def _values(array: pa.Array, zeros: SignedZeros) -> list[object]:
-    return list(canonical_values(array, signed_zeros=zeros))
-
-
-def _beyond(parts: Sequence[_Part], tolerances: Mapping[ColumnPath, Tolerance], zeros: SignedZeros) -> list[_Part]:
+def _beyond(parts: Sequence[_Part], tolerances: Mapping[ColumnPath, Tolerance]) -> list[_Part]:
     """Return the parts whose values are not within the tolerance of their path."""
     passed = set()
     for path, tolerance in tolerances.items():
@@ -127,7 +120,7 @@ def _beyond(parts: Sequence[_Part], tolerances: Mapping[ColumnPath, Tolerance], 
         if pairs:
             left, right = (pa.table({"v": pa.concat_arrays([each[side] for each in pairs])}) for side in (1, 2))
             places = [(i, i) for i in range(len(pairs))]
-            close = close_pairs(left, right, places, {"v": {(): tolerance}}, signed_zeros=zeros)["v"]
+            close = close_pairs(left, right, places, {"v": {(): tolerance}})["v"]
             passed |= {part.text for (part, _, _), is_close in zip(pairs, close, strict=True) if is_close}
     return [part for part in parts if part.text not in passed]
 

@@ -7,7 +7,7 @@ A column whose whole name is the text comes first, so `s.x` is the column of thi
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias
 
@@ -49,22 +49,18 @@ def walk(type_: pa.DataType) -> Iterator[tuple[ColumnPath, pa.DataType]]:
             yield (name, *path), inner
 
 
-def find(text: str, schema: pa.Schema, fold: Callable[[str], str] = str) -> ColumnPath | None:
+def find(text: str, schema: pa.Schema) -> ColumnPath | None:
     """Return the path to the column or part that a text names, or None if the schema has none.
-
-    Args:
-        fold: gives names of the same column one form. Names of parts are compared as they are.
 
     Raises:
         RequestError: the text means several parts, because names contain dots.
     """
-    whole = next((name for name in schema.names if fold(name) == fold(text)), None)
-    if whole is not None:
-        return (whole,)
+    if text in schema.names:
+        return (text,)
     paths = [
         (field.name, *inner)
         for field in schema
-        if is_inside(text, field.name, fold)
+        if is_inside(text, field.name)
         for inner in _inside(text[len(field.name) + 1 :], normal_type(field.type))
     ]
     if len(paths) > 1:
@@ -72,9 +68,9 @@ def find(text: str, schema: pa.Schema, fold: Callable[[str], str] = str) -> Colu
     return paths[0] if paths else None
 
 
-def is_inside(text: str, column: str, fold: Callable[[str], str] = str) -> bool:
+def is_inside(text: str, column: str) -> bool:
     """Return whether a text may name a part of a column, whatever the column's type."""
-    return text[len(column) : len(column) + 1] == "." and fold(text[: len(column)]) == fold(column)
+    return text.startswith(f"{column}.")
 
 
 def _inside(text: str, type_: pa.DataType) -> Iterator[ColumnPath]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
+from harness.diff.closeness import MOST_ROWS
 from harness.diff.compare import compare
 from harness.diff.opening import Query, SideOpening, engine_version
-from harness.diff.paths import float_texts, is_inside
-from harness.diff.relaxations import ALL_TYPE_RULES, FLOATS, Tolerance
-from harness.diff.relaxed import MOST_ROWS
+from harness.diff.paths import is_inside
 from harness.diff.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, entry_of
+from harness.diff.tolerances import FLOATS
 from harness.engines.spark.transpile.parser import to_duckdb
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.snapshot import Snapshot
@@ -59,32 +59,39 @@ class QueryRun:
     def _compared(
         self, query: QueryFile, asked: Query, left: pa.Table | HarnessError, right: pa.Table | HarnessError
     ) -> tuple[ComparisonResult, str | None]:
-        """The comparison, and the allowances where it is equal because of them alone."""
-        own = query.relaxations
-        if self.dialect == "spark" and self.engines[0] != self.engines[1] and own.types is None:
-            own = replace(own, types=ALL_TYPE_RULES)  # each engine gives its own types, as the text is its own
-        exact = own if query.keys else replace(own, tolerance={})
-        allowances: dict[str, Tolerance] = {}
+        """The comparison, and the tolerances where it is equal because of them alone."""
+        has_two_texts = self.dialect == "spark" and self.engines[0] != self.engines[1]
+        tolerance = dict(query.tolerance)
         if isinstance(left, pa.Table) and isinstance(right, pa.Table):
             if self.dialect != "duckdb" and len(left.schema) == len(right.schema):
                 right = right.rename_columns(left.column_names)  # columns without a name are called otherwise
-            floats = [field.name for field in left.schema if pa.types.is_floating(field.type)]
-            given = own.each_float(float_texts(left.schema)) if FLOATS not in left.column_names else own.tolerances
-            allowed = asked.allowances(left.column_names)
-            allowances = {n: allowed[n] for n in floats if n in allowed} | ({} if query.keys else given)
+            if FLOATS not in tolerance or FLOATS in left.column_names:
+                untouched = {*tolerance, *query.keys, *query.exclude}
+                allowed = asked._allowances(left.column_names)
+                floats = _floats(left) & _floats(right) - untouched
+                tolerance |= {name: each for name, each in allowed.items() if name in floats}
         found = compare(
             left,
             right,
             keys=query.keys,
             engines=self.engines,
-            relaxations=exact,
+            tolerance=tolerance,
+            exclude=query.exclude,
+            types="by_value" if has_two_texts else None,  # each engine gives types of its own
             max_rows=self.max_rows,
             names=[f"{query.name} on {engine_version(engine)}" for engine in self.engines],
-            allowances=allowances,
         )
         columns = [each.column for each in found.by_column if each.allowed]
-        used = sorted(name for name in allowances if any(name == c or is_inside(name, c) for c in columns))
-        return found, "; ".join(f"{name} within {allowances[name]}" for name in used) if found.equal and used else None
+        used = sorted(
+            name for name in tolerance if name == FLOATS or any(name == c or is_inside(name, c) for c in columns)
+        )
+        if not (found.equal and columns):
+            return found, None
+        return found, "; ".join(f"{name} within {tolerance[name]}" for name in used)
+
+
+def _floats(rows: pa.Table) -> set[str]:
+    return {field.name for field in rows.schema if pa.types.is_floating(field.type)}
 
 
 def _rows(result: object) -> pa.Table | HarnessError:

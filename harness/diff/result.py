@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.diff.relaxations import NOTHING, Relaxations
+from harness.diff.tolerances import Tolerance
 from harness.errors import HarnessError, UnsupportedError, counted, visible
 
 
@@ -223,7 +223,7 @@ class ComparisonResult:
     keys of all pairs of rows, without of the alike ones in `rows`. grouped_by, by_group: the columns that differing
     rows are counted by, and the groups, those with most of them first, of `groups` in all. by_key: differing rows by
     ranges of the first of `keys`. by_file: by data file, where a side is a table. relaxations: a line each.
-    sampled: how many keys were compared; None: all. schema_only: no rows were read. made: None: not by a command.
+    schema_only: no rows were read. made: None: not by a command.
     """
 
     left: SideInfo
@@ -244,7 +244,6 @@ class ComparisonResult:
     by_key: Spread | None = None
     by_file: Spread | None = None
     relaxations: tuple[str, ...] = ()
-    sampled: int | None = None
     schema_only: bool = False
     made: Made | None = field(default=None, compare=False)
 
@@ -358,12 +357,17 @@ class ComparisonResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryFile:
-    """A query. name: for reports. text: in the dialect of the batch. keys: by which rows are paired; empty: by none."""
+    """A query, and how its results are compared.
+
+    name: for reports. text: in the dialect of the batch. keys: by which rows are paired; empty: by none. tolerance,
+    exclude: as for `harness.compare`.
+    """
 
     name: str
     text: str
     keys: tuple[str, ...] = ()
-    relaxations: Relaxations = NOTHING
+    tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
+    exclude: tuple[str, ...] = ()
 
 
 class BatchOutcome(enum.Enum):

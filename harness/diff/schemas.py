@@ -6,19 +6,33 @@ string, a decimal has no width, every list is a list, a time zone only says that
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from harness.diff.relaxations import TypeRule
 from harness.diff.result import SchemaDifference, SchemaKind
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.arrow_values import is_list
 
 _SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoarrow.wkt")
 """Extension types that other writers leave off; their values are those of the storage."""
+
+
+class TypeRule(enum.Enum):
+    """The differences of types by which values are still compared by value; the values are the names in reports."""
+
+    INTEGERS = "integer widths"
+    DECIMALS = "decimal scale"
+    FLOATS = "float widths"
+    ROUNDING = "nearest float"  # a number beside a float is the float nearest to it; of whole columns only
+    TRUTH = "truth as number"  # true and false beside an integer are 1 and 0; of whole columns only
+    ZONES = "timestamp zone"  # a time without a zone is one in UTC
+    UNITS = "timestamp unit"
+
+
 TypeRules: TypeAlias = frozenset[TypeRule]
 _UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 DAY = 86_400_000_000_000
@@ -28,25 +42,26 @@ _EXACT = (SchemaKind.TYPE, SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKin
 
 
 def compare_schemas(
-    left: pa.Schema, right: pa.Schema, rules: Collection[TypeRule] = ()
+    left: pa.Schema, right: pa.Schema, *, by_value: bool = False
 ) -> tuple[tuple[SchemaDifference, ...], tuple[str, ...]]:
     """The differences, and the columns in which rows can be compared, both in the left side's order.
 
     Columns are paired by name, case and all. A column is compared unless a part of it is only on one side, or
     incomparable. Parts are named by path: fields by name, `element` of a list, `key` and `value` of a map.
 
-    rules: differences of types that do not count; they are reported with the rule's name.
+    by_value: differences of types by which values can still be compared do not count, and are reported with a rule.
 
     Raises RequestError: two columns or fields have one name; UnsupportedError: a column holds a union.
     """
     for side, schema in (("left", left), ("right", right)):
         _check(side, "", [field.with_type(plain(field.type)) for field in schema])
+    rules = frozenset(TypeRule) if by_value else frozenset()
     differences: list[SchemaDifference] = []
     common = []
     fields = [{field.name: [field] for field in schema} for schema in (left, right)]
     for name in dict.fromkeys([*left.names, *right.names]):
         a, b = (own.get(name, ()) for own in fields)
-        found = list(_parts("", a, b, frozenset(rules)))
+        found = list(_parts("", a, b, rules))
         differences += found
         if all(difference.kind in _EXACT for difference in found):
             common.append(name)

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from harness.diff.hashing import DuckDBValue, HashForm, carried, child, incomparable, row_hashes, storage_type
 from harness.diff.paths import narrow
 from harness.diff.result import SideInfo
-from harness.diff.schemas import plain
+from harness.diff.schemas import converted, plain
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.errors import EngineError
@@ -57,7 +57,6 @@ class Hashing:
     columns: tuple[str, ...]
     forms: tuple[HashForm, ...]
     keys: tuple[str, ...] = ()
-    bits: int = BITS
 
     @cached_property
     def _form_by_column(self) -> Mapping[str, HashForm]:
@@ -81,7 +80,7 @@ class Hashing:
     @property
     def bucket(self) -> str:
         """The number of a row's bucket, in the SQL of either engine."""
-        return f"({self.grouped_by[0]} & {(1 << self.bits) - 1})"
+        return f"({self.grouped_by[0]} & {(1 << BITS) - 1})"
 
     def is_in(self, buckets: Sequence[int]) -> str:
         """The condition that a row's bucket is among these, which ascend, in the SQL of either engine."""
@@ -107,19 +106,19 @@ Buckets: TypeAlias = Mapping[int, Sums]
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """Rows to fetch. wanted: values of `Hashing.grouped_by[0]`; None: all. buckets: theirs, ascending.
+    """Rows to fetch. wanted: values of `Hashing.grouped_by[0]`. buckets: theirs, ascending.
 
     rows: the number of the side's rows in the buckets.
     """
 
-    wanted: pa.ChunkedArray | None
+    wanted: pa.ChunkedArray
     buckets: Sequence[int]
     rows: int
 
     @property
     def few(self) -> pa.ChunkedArray | None:
         """The wanted hashes; None: to fetch all of the buckets is at least as fast."""
-        return None if self.wanted is None or len(self.wanted) * 8 > self.rows else self.wanted
+        return None if len(self.wanted) * 8 > self.rows else self.wanted
 
 
 def with_hashes(rows: pa.Table, hashes: pa.Table) -> pa.Table:
@@ -435,3 +434,27 @@ def _put_aside(
 def _side(info: SideInfo, schema: pa.Schema, connection: duckdb.DuckDBPyConnection) -> DuckDBSide:
     with failing(info):
         return DuckDBSide(info=info, relation=connection.sql("SELECT * FROM rows"), schema=schema, keep=connection)
+
+
+# Conversions before a comparison. A number beside a float becomes the nearest float (`TypeRule.ROUNDING`), read from
+# the number's text, as all engines do alike; a direct cast of DuckDB's divides, and may be a float off. True and false
+# beside an integer become 1 and 0 (`TypeRule.TRUTH`).
+
+
+def reconciled(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side, Side]:
+    """Both sides, with the columns converted that need it."""
+    schemas, found = [side.schema for side in sides], []
+    for side, own, other in zip(sides, schemas, reversed(schemas), strict=True):
+        wanted = {own.get_field_index(n): converted(own.field(n).type, other.field(n).type) for n in columns}
+        types = {place: type_ for place, type_ in wanted.items() if type_ is not None}
+        casts = {place: _CASTS[type_].format for place, type_ in types.items()}
+        found.append(in_engine(side).with_columns(casts, types) if types else side)
+    return found[0], found[1]
+
+
+_CASTS = {
+    pa.float32(): "CAST(CAST({} AS STRING) AS FLOAT)",
+    pa.float64(): "CAST(CAST({} AS STRING) AS DOUBLE)",
+    pa.int32(): "CAST({} AS INT)",
+}
+"""Casts in the SQL of both engines."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 
 import duckdb
@@ -71,13 +71,11 @@ _PLAIN = {
 _EXTENSIONS = {SourceKind.SQLITE: "sqlite", SourceKind.POSTGRES: "postgres"}
 
 
-def rows_of(
-    source: RowSource, like: Mapping[str, pa.DataType] | None, resources: ExitStack, fold: Callable[[str], str] = str
-) -> object:
+def rows_of(source: RowSource, like: Mapping[str, pa.DataType] | None, resources: ExitStack) -> object:
     """The rows: a DuckDB relation, or a stream of Arrow batches.
 
-    like: types of the other side's columns by name, for a source of text. fold: gives equal names one form. resources:
-    closed after the comparison.
+    like: types of the other side's columns by name, as which text is read, after the query of a source of text.
+    resources: closed after the comparison.
 
     Raises RequestError: the database cannot be attached, has no such table, or the query is wrong; EngineError: the
     file is not of its name's kind.
@@ -93,11 +91,11 @@ def rows_of(
     connection = _connection(resources)
     try:
         relation = connection.sql(f"SELECT * FROM {_scan(source, connection)}")
-        if not source.has_types and like is not None:
-            relation = _typed(relation, {fold(name): type_ for name, type_ in like.items()}, fold)
     except duckdb.Error as error:
         raise EngineError(f"Cannot read {source.place} as a {source.kind.value}: {_line(error)}") from error
-    return relation if source.query is None else _query(connection, relation, source)
+    if source.query is not None:
+        relation = _query(connection, relation, source)
+    return relation if source.has_types or like is None else _typed(relation, like)
 
 
 def _connection(resources: ExitStack) -> duckdb.DuckDBPyConnection:
@@ -133,14 +131,12 @@ def _scan(source: RowSource, connection: duckdb.DuckDBPyConnection) -> str:
             return f"read_parquet({place})"
 
 
-def _typed(
-    relation: duckdb.DuckDBPyRelation, types: Mapping[str, pa.DataType], fold: Callable[[str], str]
-) -> duckdb.DuckDBPyRelation:
+def _typed(relation: duckdb.DuckDBPyRelation, types: Mapping[str, pa.DataType]) -> duckdb.DuckDBPyRelation:
     outputs = []
-    for name, type_ in zip(relation.columns, relation.types, strict=True):
-        text = sqltext.name(name)
-        known = types.get(fold(name)) if type_.id == "varchar" else None
-        outputs.append(f"{text if known is None else read_as(text, name, known)} AS {text}")
+    for place, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True), 1):
+        known = types.get(name) if type_.id == "varchar" else None
+        text = f"#{place}" if known is None else read_as(f"#{place}", name, known)
+        outputs.append(f"{text} AS {sqltext.name(name)}")
     return relation.project(", ".join(outputs))
 
 

@@ -72,7 +72,7 @@ class RowSource:
     @property
     def has_types(self) -> bool:
         """Tells whether its columns have types; else they are text, and read as the other side's types."""
-        return self.query is not None or self.kind not in (SourceKind.CSV, SourceKind.JSON)
+        return self.kind not in (SourceKind.CSV, SourceKind.JSON)
 
     @property
     def name(self) -> str:

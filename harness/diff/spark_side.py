@@ -22,6 +22,7 @@ from harness.diff.hashing import NULL, SEEDS, Lane, both_lanes, carried, incompa
 from harness.diff.result import SideInfo
 from harness.diff.schemas import nanos
 from harness.diff.sides import (
+    BITS,
     MOST_REPEATED,
     Buckets,
     DuckDBSide,
@@ -70,8 +71,8 @@ def _not_null(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
             return _call(gateway, "whole", value.column)
         case forms.Ticks(split=False), _ if _divisor(value.stored, value.logical) == 1:
             return _call(gateway, "whole", value.column)
-        case forms.Float(signed_zeros=zeros), _:
-            return _call(gateway, "real" if zeros == "distinct" else "realWithOneZero", value.column)
+        case forms.Simple.FLOAT, _:
+            return _call(gateway, "real", value.column)
         case forms.Simple.BYTES, spark.StringType() | spark.BinaryType() if not _is_uuid(value.logical):
             return _call(gateway, "secondOfBytes" if lane else "firstOfBytes", value.column)
         case forms.Number(scale=scale, digits=forms.Digits.NARROW), spark.DecimalType():
@@ -90,8 +91,8 @@ def _described(form: forms.HashForm, stored: spark.DataType, logical: pa.DataTyp
             return "N"
         case forms.Simple.WHOLE:
             return "W"
-        case forms.Float(signed_zeros=zeros):
-            return "F" if zeros == "distinct" else "Z"
+        case forms.Simple.FLOAT:
+            return "F"
         case forms.Number(scale=scale, digits=digits):
             return f"D{scale},{_DIGITS[digits]};"
         case forms.Ticks(base=base, split=split):
@@ -184,7 +185,7 @@ class SparkSide:
             if not has_gateway(session):
                 return _grouped(hashed.withColumn("b", functions.expr(hashing.bucket)))
             by = hashing.names.index(hashing.grouped_by[0])
-            found = Gateway.of(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=hashing.bits)
+            found = Gateway.of(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=BITS)
         words = np.frombuffer(found, ">u8").astype(object).reshape(-1, 5)
         return {
             bucket: Sums(rows, low1 + (high1 << 64), low2 + (high2 << 64))

@@ -1,4 +1,4 @@
-"""The places of differing rows: ranges of the first key, and data files.
+"""The places of differing rows: ranges of the first key, data files, and partitions.
 
 Numbers, dates and times have ranges of equal width. Other keys, such as texts, have ranges of equally many keys, in
 their order. Counts are of the rows that were looked at, which a `Spread` tells beside them.
@@ -10,19 +10,23 @@ import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+import duckdb
 import pyarrow as pa
 
-from harness.diff.canonical import NEGATIVE_ZERO, canonical_values, order_key
+from harness.diff.canonical import NEGATIVE_ZERO, CanonicalRow, canonical_rows, canonical_values, order_key
 from harness.diff.closeness import Line, LineKind
 from harness.diff.exact import Difference, DifferingRow
 from harness.diff.hashing import digits_of
 from harness.diff.printing import date_text, show, timestamp_text
 from harness.diff.result import GroupDifference, Origin, RowKind, Spread
+from harness.diff.schemas import plain
+from harness.metadata.plan.scan_plan import ScanPlan
 
 MOST_RANGES = 20
 """Ranges of a key."""
@@ -81,6 +85,82 @@ def by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key: str, 
     rows = sum(kinds.total() for kinds in counts.values())
     found = tuple(_place((label,), kinds) for label, kinds in places)
     return Spread(places=found, rows=rows, total=len(found), is_whole=is_whole)
+
+
+MOST_GROUPS = 20
+"""Groups that a report shows."""
+_MOST_COUNTED = 100_000
+"""Groups that are told apart; they could be as many as rows."""
+_KINDS = {"both": RowKind.CHANGED, "left": RowKind.ONLY_LEFT, "right": RowKind.ONLY_RIGHT}
+
+Load: TypeAlias = Callable[[str, int, pa.Table, Sequence[str]], None]
+
+
+def partition_columns(plan: ScanPlan) -> tuple[str, ...]:
+    """The columns of a planned table that are partition values themselves, not those of a bucket or a day."""
+    sources = {source for partition in plan.partitions for source in partition.constants}
+    return tuple(field.name for field in plan.columns if field.id in sources)
+
+
+@dataclass(slots=True)
+class Groups:
+    """Differing rows so far, by the printed values of some columns. schemas: of both sides."""
+
+    columns: tuple[str, ...]
+    schemas: tuple[pa.Schema, pa.Schema]
+    counts: defaultdict[tuple[str, ...], Counter[RowKind]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def count(self, connection: duckdb.DuckDBPyConnection, load: Load) -> None:
+        """Adds the rows of the table `d` of differing hashes. load: makes a table of rows that have wanted hashes."""
+        for number, label, kinds in ((0, "l", "'left', 'both'"), (1, "r", "'right'")):
+            wanted = pa.table(connection.sql(f"SELECT a, b FROM d WHERE kind IN ({kinds})"))
+            if not wanted.num_rows:
+                continue
+            load(label, number, wanted, self.columns)
+            names = [f"c{i}" for i in range(len(self.columns))]
+            listed = ", ".join(names)
+            once = f"SELECT DISTINCT ON (k1, k2) * FROM {label}"
+            grouped = (
+                f"SELECT {listed}, d.kind, sum(d.n)::BIGINT AS n FROM ({once}) x JOIN d ON d.a = x.k1 AND d.b = x.k2 "
+                f"WHERE d.kind IN ({kinds}) GROUP BY {listed}, d.kind ORDER BY n DESC LIMIT {_MOST_COUNTED}"
+            )
+            found = pa.table(connection.sql(grouped))
+            types = [plain(self.schemas[number].field(name).type) for name in self.columns]
+            shown = [found.column(i).cast(type_) for i, type_ in enumerate(types)]
+            counted = zip(found.column("kind").to_pylist(), found.column("n").to_pylist(), strict=True)
+            for place, (kind, rows) in enumerate(counted):
+                self.counts[tuple(show(column, place) for column in shown)][_KINDS[kind]] += rows
+
+    def found(self) -> tuple[tuple[GroupDifference, ...], int]:
+        """The groups with most differing rows, those first, and how many there are."""
+        return _ranked(self.counts)
+
+
+def _ranked(counts: Mapping[tuple[str, ...], Counter[RowKind]]) -> tuple[tuple[GroupDifference, ...], int]:
+    """The groups with most differing rows, those first, and how many there are. counts: by printed values."""
+    first = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))[:MOST_GROUPS]
+    return tuple(_place(values, kinds) for values, kinds in first), len(counts)
+
+
+def by_columns(
+    difference: Difference, tables: tuple[pa.Table, pa.Table], columns: Sequence[str]
+) -> tuple[tuple[GroupDifference, ...], int]:
+    """The differing rows by the values of some columns: the groups with most of them, and how many groups there are.
+
+    A changed row is in the group of its left side. tables: all rows of both sides.
+    """
+    if not columns or not difference.differing:
+        return (), 0
+    values = [canonical_rows(table, columns) for table in tables]
+    counts: defaultdict[tuple[str, ...], Counter[RowKind]] = defaultdict(Counter)
+    printed: dict[CanonicalRow, tuple[str, ...]] = {}
+    for row in difference.differing:
+        side, place = (1, row.right or 0) if row.left is None else (0, row.left)
+        group = values[side][place]
+        if group not in printed:
+            printed[group] = tuple(show(tables[side].column(name), place) for name in columns)
+        counts[printed[group]][row.kind] += row.count
+    return _ranked(counts)
 
 
 def by_file(

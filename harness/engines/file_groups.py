@@ -191,7 +191,7 @@ class Inspector:
         opened = self.looks.opened(files, numbers)
         self._check_counts(files, numbers, opened)
         parts = _alike(files, numbers, opened)
-        self._warn_of_strangers(files, numbers, opened)
+        self._warn_of_other_names(files, numbers, opened)
         groups = [
             self._group(files, numbers[part], opened.forms[opened.form[part[0]]], opened.rows[part], fields)
             for part in parts
@@ -248,7 +248,7 @@ class Inspector:
             f"[{in_format('iceberg 7.2', self.plan.format)}]"
         )
 
-    def _warn_of_strangers(self, files: ScanFiles, numbers: Places, opened: Opened) -> None:
+    def _warn_of_other_names(self, files: ScanFiles, numbers: Places, opened: Opened) -> None:
         """Tells of data files that have no column of the table: mostly names or ids went astray."""
         if not files.are_data:
             return
@@ -264,12 +264,12 @@ class Inspector:
         ]
         if all(shares):
             return
-        strangers = numbers[~np.array(shares, np.bool_)[opened.form] & (opened.rows != 0)]
-        if strangers.size:
-            others = f", and {strangers.size - 1} more files," if strangers.size > 1 else ""
+        unmatched = numbers[~np.array(shares, np.bool_)[opened.form] & (opened.rows != 0)]
+        if unmatched.size:
+            others = f", and {unmatched.size - 1} more files," if unmatched.size > 1 else ""
             rule = in_format("iceberg 5.2", self.plan.format)
             self._doubt(
-                f"Data file {files.name(int(strangers[0]))}{others} of table {self.plan.table} has no column of the "
+                f"Data file {files.name(int(unmatched[0]))}{others} of table {self.plan.table} has no column of the "
                 "table's schema, so all its values are null, a default or a partition value; unless its columns were "
                 f"all dropped since, compare its names and field ids with the schema [{rule}]"
             )

@@ -26,8 +26,7 @@ from harness.engines.duckdb.instance import (
     said,
 )
 from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
-from harness.metadata.files.parquet import ELEMENT_COLUMNS, physical_schema, physical_schemas
-from harness.metadata.files.parquet_elements import parse_elements
+from harness.metadata.files.parquet import ELEMENT_COLUMNS, parse_elements, physical_schema, physical_schemas
 from harness.metadata.files.parquet_footer import (
     BROTLI,
     TAIL_BYTES,

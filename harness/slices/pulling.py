@@ -2,7 +2,7 @@
 
     harness.open_table("s3://bucket/orders").pull("slice", where="day >= DATE '2024-06-01'")
 
-The law: under the filter, the slice gives the rows that the source gives. Whole files are taken, so without the filter
+Under the filter, the slice and its source return the same rows. Whole files are taken, so without the filter
 it may give more, unless it is to be exact.
 """
 

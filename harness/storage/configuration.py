@@ -1,6 +1,6 @@
 """The files in which a user configures harness: a project's `pyproject.toml`, and `~/.config/harness/config.toml`.
 
-A project may be a stranger's, so what it says is trusted less than what is in the user's own file.
+A project may be untrusted, so what it says is trusted less than what is in the user's own file.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _configured(kind: StoreKind, name: str, said: Mapping[str, object], file: Co
             file,
             f"{name}.{led[0]}",
             "a project that says where requests go must say the credentials for them too, or anonymous = true, as it "
-            "may be a stranger's; else say it in ~/.config/harness/config.toml",
+            "may be untrusted; else say it in ~/.config/harness/config.toml",
         )
     return options
 

@@ -1,6 +1,6 @@
 """Output files: written beside their place, and renamed into it when they are whole.
 
-Only a regular file is ever replaced or appended to: no link is followed, and no device, pipe or directory is touched.
+Only a regular file is ever replaced: no link is followed, and no device, pipe or directory is touched.
 All files that harness writes at a place that its user named are written by this module.
 """
 
@@ -73,15 +73,6 @@ def write_file(path: Path, text: str) -> None:
     """Write a text as UTF-8. What UTF-8 cannot hold becomes a backslash escape. Raises as `new_file`."""
     with new_file(path) as file, named(OUTPUT_FILE, path):
         file.write(text.encode("utf-8", "backslashreplace"))
-
-
-def append_to_file(path: Path, text: str) -> None:
-    """Append a text to a file, which is made if it is missing. Raises as `new_file`."""
-    with named(OUTPUT_FILE, path):
-        _regular(path)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        with os.fdopen(os.open(path, flags, 0o666), "wb") as file:
-            file.write(text.encode())
 
 
 def place_below(directory: Path, name: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import time
@@ -419,20 +418,6 @@ class Storage:
         client = self.client(local)
         with _failing(path, self.options):
             return client.version(local)
-
-    def fingerprint(self, path: PhysicalPath) -> str:
-        """Return a text that is another one after the file was replaced, even by a file with the same bytes.
-
-        It is made of the bytes and of the version that the storage knows the file by. Raises as `read`.
-        """
-        local = local_path(path)
-        digest = hashlib.sha256(self.read(path)).hexdigest()
-        if is_local(local):
-            with _failing(path):
-                version: FileVersion | None = _local_version(os.stat(self._followed(local)))
-        else:
-            version = self.version(path)
-        return digest if version is None else f"{digest} {version.token}"
 
     def fault(self, path: PhysicalPath) -> str | None:
         """Why nothing can be read at `path`, as far as that shows without a request; None: it does not.

@@ -33,7 +33,7 @@ from harness.table import open_table
 _DAT, _WORKLOADS = "test_case_info.json", "specs"
 _SNAPSHOTS = ("snapshot", "snapshotConstruction", "snapshot_construction")
 _KNOWN = {"type", "name", "description", "version", "timestamp", "predicate", "columns", "expected", "error"}
-_SHOWN = ("fileCount", "filesSkipped")
+_FILE_NUMBERS = ("fileCount", "filesSkipped")
 """Numbers of files, which bind no reader."""
 _BATCH_ROWS = 1024
 """Rows of Parquet that are decoded before their size is checked: a long text may be the value of each."""
@@ -86,7 +86,7 @@ def _facts(known: Mapping[str, object]) -> pa.Table:
     return pa.table({"name": list(known), "value": values}, pa.schema([("name", pa.string()), ("value", pa.string())]))
 
 
-class _NotKnown(Exception):
+class _UnknownKind(Exception):
     """The kind of a case that is not run."""
 
 
@@ -105,7 +105,7 @@ def load_cases(directory: Path) -> Cases:
     for file, load in _files(directory):
         try:
             found |= {case.scenario.name: case for case in load(file, directory)}
-        except _NotKnown as kind:
+        except _UnknownKind as kind:
             not_run[str(kind)] += 1
         except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
             raise RequestError(f"Cannot read the case: {type(error).__name__}: {error}", file=str(file)) from error
@@ -113,8 +113,12 @@ def load_cases(directory: Path) -> Cases:
         raise RequestError(
             f"No cases: expected {INDEX}, folders with {_DAT}, or folders {_WORKLOADS}", file=str(directory)
         )
-    told = {kind: f"{counted(number, 'case')} of a kind that is not known" for kind, number in sorted(not_run.items())}
-    return Cases(directory=directory, cases=tuple(found[name] for name in sorted(found)), not_run=told, features={})
+    unknown_kinds = {
+        kind: f"{counted(number, 'case')} of a kind that is not known" for kind, number in sorted(not_run.items())
+    }
+    return Cases(
+        directory=directory, cases=tuple(found[name] for name in sorted(found)), not_run=unknown_kinds, features={}
+    )
 
 
 def _files(directory: Path) -> Iterator[tuple[Path, Any]]:
@@ -126,7 +130,7 @@ def _files(directory: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def _case(name: str, title: str, table: Path, reads: list[ResolvedExpectation]) -> TableCase:
-    told = Scenario(
+    scenario = Scenario(
         name=name,
         path=None,
         title=title,
@@ -137,7 +141,7 @@ def _case(name: str, title: str, table: Path, reads: list[ResolvedExpectation]) 
         history=(),
         expectations=(),
     )
-    return TableCase(scenario=told, location=table, metadata_path=None, expectations=tuple(reads))
+    return TableCase(scenario=scenario, location=table, metadata_path=None, expectations=tuple(reads))
 
 
 def _object(path: Path, directory: Path) -> dict[str, Any]:
@@ -158,18 +162,18 @@ def _dat(file: Path, directory: Path) -> Iterator[TableCase]:
     facts: list[ResolvedExpectation] = []
     for reading in sorted(path for path in (folder / "expected").iterdir() if path.is_dir()):
         if reading.name != "latest" and not (reading.name[0] == "v" and reading.name[1:].isdigit()):
-            raise _NotKnown(f"DAT reading {reading.name}")
+            raise _UnknownKind(f"DAT reading {reading.name}")
         version = None if reading.name == "latest" else int(reading.name[1:])
         at, number = ResolvedSelector(version=version), len(rows) + 1
         rows.append(ResolvedExpectation(number=number, at=at, expected=_rows(reading / "table_content", directory)))
-        told = _object(reading / "table_version_metadata.json", directory)
-        said = {
-            "version": told["version"],
-            "minReaderVersion": told["min_reader_version"],
-            "minWriterVersion": told["min_writer_version"],
-            "configuration": told["properties"],
+        metadata = _object(reading / "table_version_metadata.json", directory)
+        stated = {
+            "version": metadata["version"],
+            "minReaderVersion": metadata["min_reader_version"],
+            "minWriterVersion": metadata["min_writer_version"],
+            "configuration": metadata["properties"],
         }
-        facts.append(MetadataRead(number=number, at=at, expected=_facts(said)))
+        facts.append(MetadataRead(number=number, at=at, expected=_facts(stated)))
     title = str(info.get("description") or info.get("name") or name)
     table = path_below(directory, str((folder / "delta").relative_to(directory)))
     yield _case(name, title, table, rows)
@@ -179,10 +183,10 @@ def _dat(file: Path, directory: Path) -> Iterator[TableCase]:
 def _rows(folder: Path, directory: Path) -> pa.Table:
     """The rows of a folder of Parquet files, below the directory of the cases."""
     parts = [path.relative_to(folder).parts for path in folder.rglob("*.parquet")]
-    kept = [folder.joinpath(*each) for each in sorted(parts) if not any(part[0] in "._" for part in each)]
-    if not kept:
-        raise _NotKnown("read without a file of expected rows")
-    return pa.concat_tables([_file_rows(path, directory) for path in kept], promote_options="permissive")
+    files = [folder.joinpath(*each) for each in sorted(parts) if not any(part[0] in "._" for part in each)]
+    if not files:
+        raise _UnknownKind("read without a file of expected rows")
+    return pa.concat_tables([_file_rows(path, directory) for path in files], promote_options="permissive")
 
 
 def _file_rows(path: Path, directory: Path) -> pa.Table:
@@ -229,28 +233,30 @@ def _workload(file: Path, directory: Path) -> Iterator[TableCase]:
     name = file.stem if folder == directory else f"{folder.relative_to(directory).as_posix()}/{file.stem}"
     kind, expected = str(spec.get("type")), spec.get("expected") or {}
     if kind not in ("read", *_SNAPSHOTS):
-        raise _NotKnown(kind)
+        raise _UnknownKind(kind)
     if unknown := sorted(spec.keys() - _KNOWN):
-        raise _NotKnown(f"{kind} with {unknown[0]}")
+        raise _UnknownKind(f"{kind} with {unknown[0]}")
     at = _moment(spec)
     columns, where = spec.get("columns"), _condition(spec.get("predicate"))
-    shown = [f"{key} {expected[key]}" for key in _SHOWN if key in expected]
-    title = str(spec.get("description") or spec.get("name") or file.stem) + (f" ({', '.join(shown)})" if shown else "")
-    asked: dict[str, Any] = {"number": 1, "at": at, "where": where}
-    asked["columns"] = None if columns is None else tuple(columns)
+    numbers = [f"{key} {expected[key]}" for key in _FILE_NUMBERS if key in expected]
+    title = str(spec.get("description") or spec.get("name") or file.stem) + (
+        f" ({', '.join(numbers)})" if numbers else ""
+    )
+    arguments: dict[str, Any] = {"number": 1, "at": at, "where": where}
+    arguments["columns"] = None if columns is None else tuple(columns)
     refusal = _refusal(spec)
     if refusal is not None:
         # A version that cannot be had has no rows either, so any reader can be asked.
-        read = ResolvedExpectation(**asked, expected=refusal)
+        read = ResolvedExpectation(**arguments, expected=refusal)
     elif "expected" not in spec:
-        raise _NotKnown(f"{kind} without an expectation")
+        raise _UnknownKind(f"{kind} without an expectation")
     elif kind == "read":
         rows = _rows(folder / "expected" / file.stem / "expected_data", directory)
         if rows.num_rows != expected.get("rowCount", rows.num_rows):
-            raise _NotKnown("read whose rowCount is not that of its expected rows")
-        read = ResolvedExpectation(**asked, expected=rows)
+            raise _UnknownKind("read whose rowCount is not that of its expected rows")
+        read = ResolvedExpectation(**arguments, expected=rows)
     else:
-        read = MetadataRead(**asked, expected=_facts(_told(expected)))
+        read = MetadataRead(**arguments, expected=_facts(_stated_facts(expected)))
     yield _case(name, title, path_below(directory, str((folder / "delta").relative_to(directory))), [read])
 
 
@@ -272,7 +278,7 @@ def _moment(spec: Mapping[str, Any]) -> ResolvedSelector:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise _NotKnown("timestamp in another form than ISO 8601") from None
+        raise _UnknownKind("timestamp in another form than ISO 8601") from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return ResolvedSelector(timestamp_ms=round(moment.timestamp() * 1000))
 
@@ -284,10 +290,10 @@ def _condition(predicate: str | None) -> str | None:
     try:
         return sqlglot.transpile(predicate, read="spark", write="duckdb")[0]
     except sqlglot.errors.SqlglotError:
-        raise _NotKnown("predicate that cannot be parsed") from None
+        raise _UnknownKind("predicate that cannot be parsed") from None
 
 
-def _told(expected: Mapping[str, Any]) -> dict[str, Any]:
+def _stated_facts(expected: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of a snapshot that a case says. The time of creation is none: a copy has another."""
     protocol, metadata = expected.get("protocol") or {}, expected.get("metadata") or {}
     facts = {
@@ -300,5 +306,5 @@ def _told(expected: Mapping[str, Any]) -> dict[str, Any]:
     if "schemaString" in metadata:
         facts["schemaString"] = json.loads(metadata["schemaString"])
     if unknown := sorted(facts.keys() - _FACTS.keys()):
-        raise _NotKnown(f"snapshot with {unknown[0]}")
+        raise _UnknownKind(f"snapshot with {unknown[0]}")
     return facts

@@ -55,13 +55,13 @@ def json_value(scalar: pa.Scalar) -> object:
     return value
 
 
-def read_rows(folder: Path, name: str, wanted: pa.Schema | None = None, *, is_json: bool = False) -> pa.Table:
+def read_rows(folder: Path, name: str, schema: pa.Schema | None = None, *, is_json: bool = False) -> pa.Table:
     """Return the rows of an Arrow IPC file or stream, or of JSON lines, that another program wrote below a folder.
 
     Args:
         folder: The folder.
         name: The path of the file from the folder on.
-        wanted: The types of JSON, see `json_lines_table`.
+        schema: The types of JSON, see `json_lines_table`.
         is_json: Whether the rows are JSON lines.
 
     Raises:
@@ -69,43 +69,43 @@ def read_rows(folder: Path, name: str, wanted: pa.Schema | None = None, *, is_js
     """
     try:
         if is_json:
-            return json_lines_table(read_json_text(folder, name, "the rows"), wanted)
+            return json_lines_table(read_json_text(folder, name, "the rows"), schema)
         data = read_below(folder, name, "the rows")
         return read_stream(data, most_bytes=MOST_BYTES, most_rows=MOST_ROWS, foreign=True)
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.ArrowException) as error:
         raise RequestError(f"Cannot read the rows: {error}", file=str(folder / name)) from error
 
 
-def json_lines_table(text: str, wanted: pa.Schema | None) -> pa.Table:
+def json_lines_table(text: str, schema: pa.Schema | None) -> pa.Table:
     """The table of rows that are JSON objects, one a line, with values as `json_lines_of` writes them.
 
-    wanted: the types of the columns, by name. A column without one is JSON text.
+    schema: the types of the columns, by name. A column without one is JSON text.
 
     Raises ValueError, TypeError, ArithmeticError, pyarrow.ArrowException: a line is no object, or a value does not fit
     its type.
     """
     rows = [json.loads(line) for line in text.split("\n") if line.strip()]
     if wrong := [row for row in rows if not isinstance(row, dict)]:
-        raise ValueError(f"a row is {shown(wrong[0])}, not an object by the names of columns")
-    known = [] if wanted is None else wanted.names
-    names = list(dict.fromkeys([*(rows[0] if rows else known), *(name for row in rows for name in row)]))
+        raise ValueError(f"a row is {excerpt(wrong[0])}, not an object by the names of columns")
+    typed = [] if schema is None else schema.names
+    names = list(dict.fromkeys([*(rows[0] if rows else typed), *(name for row in rows for name in row)]))
     columns = {}
     for name in names:
         values = [row[name] if name in row else _absent(name, row) for row in rows]
-        type_ = wanted.field(name).type if wanted is not None and name in known else None
+        type_ = schema.field(name).type if schema is not None and name in typed else None
         columns[name] = pa.array(map(json.dumps, values)) if type_ is None else _array(values, type_)
     return pa.table(columns) if columns else pa.table({"": pa.nulls(len(rows))}).select([])
 
 
 def _absent(name: str, row: Mapping[str, object]) -> object:
-    raise ValueError(f"the row {shown(row)} has no {name!r}, which another row has; null is written as null")
+    raise ValueError(f"the row {excerpt(row)} has no {name!r}, which another row has; null is written as null")
 
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
-    found = [None if value is None else _value(value, type_) for value in values]
+    converted = [None if value is None else _value(value, type_) for value in values]
     if isinstance(type_, pa.UuidType):
-        return pa.ExtensionArray.from_storage(type_, pa.array(found, type_.storage_type))
-    return pa.array(found, type_)
+        return pa.ExtensionArray.from_storage(type_, pa.array(converted, type_.storage_type))
+    return pa.array(converted, type_)
 
 
 def _value(value: Any, type_: pa.DataType) -> object:
@@ -128,6 +128,6 @@ def _value(value: Any, type_: pa.DataType) -> object:
     return float(value) if kind.is_floating(type_) else value
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """The start of a value as JSON, for messages."""
     return json.dumps(value)[:60]

@@ -1,7 +1,7 @@
-"""The oracle as an engine: what harness asks becomes plain values, and the oracle's rows are the answer.
+"""The oracle as an engine: requests of harness become plain values, and the oracle returns the rows.
 
 The oracle (`harness.suite.oracle`) imports nothing of harness but the errors. `read_apart` hands over a location and
-what is asked, and the oracle reads metadata and data for itself. `to_arrow` hands over a plan of harness's, for
+a request, and the oracle reads metadata and data for itself. `to_arrow` hands over a plan of harness's, for
 slices, comparisons and plans of tests: files, positions and the scope of deletes are then the plan's.
 """
 
@@ -175,12 +175,12 @@ def _scan(plan: PlannedScan) -> oracle.Scan:
         table=plan.table,
         format=plan.format,
         snapshot=plan.snapshot,
-        columns=_own(plan.columns),
+        columns=_oracle_value(plan.columns),
         filter=_filter(plan),
         data=tuple(data),
         files=_Stored(plan.storage),
         lookup=plan.lookup.value,
-        name_mapping=None if plan.name_mapping is None else _own(plan.name_mapping.fields),
+        name_mapping=None if plan.name_mapping is None else _oracle_value(plan.name_mapping.fields),
         materialized=plan.materialized,
     )
 
@@ -206,14 +206,14 @@ def _equality_delete(delete: EqualityDelete, plan: PlannedScan) -> oracle.Equali
         first_row_id=None,
     )
     return oracle.EqualityDelete(
-        file, _own(delete.keys), tuple(tuple(f.id for f in key_fields(key)) for key in delete.keys)
+        file, _oracle_value(delete.keys), tuple(tuple(f.id for f in key_fields(key)) for key in delete.keys)
     )
 
 
 def _filter(plan: PlannedScan) -> oracle.Filter | None:
     if plan.filter is None:
         return None
-    return oracle.Filter(_own(plan.filter.columns), partial(_matches, plan.filter.sql))
+    return oracle.Filter(_oracle_value(plan.filter.columns), partial(_matches, plan.filter.sql))
 
 
 def _condition(where: str) -> oracle.Condition:
@@ -253,13 +253,13 @@ def _matches(where: str, rows: pa.Table) -> list[int]:
         raise EngineError(f"Cannot evaluate the filter: {instance.said(error)}") from error
 
 
-def _own(value: Any) -> Any:
+def _oracle_value(value: Any) -> Any:
     """Types, fields and name mappings of harness as the oracle's, which have the same names and parts."""
     if isinstance(value, tuple):
-        return tuple(map(_own, value))
+        return tuple(map(_oracle_value, value))
     if not dataclasses.is_dataclass(value):
         return value
     kind = getattr(types, type(value).__name__, None)
     if kind is None:  # a type without parameters, or of a geometry
         return (types.GeoType if "(" in str(value) else types.SimpleType)(str(value))
-    return kind(**{part.name: _own(getattr(value, part.name)) for part in dataclasses.fields(kind)})
+    return kind(**{part.name: _oracle_value(getattr(value, part.name)) for part in dataclasses.fields(kind)})

@@ -2,7 +2,7 @@
 
 This script imports nothing of harness, and of the engines only the named one: their packages clash with harness's and
 with each other's. Each reader asks its engine for the rows as its documentation shows, without work-arounds and with
-the engine's default settings. A person who wants another setting names it. `docs/suite/readers.md` lists what is set
+the engine's default settings. Another setting is given by name. `docs/suite/readers.md` lists what is set
 all the same, with reasons.
 """
 
@@ -346,7 +346,7 @@ _CLICKHOUSE = {
     "delta": ("deltaLakeLocal", {"version": "delta_lake_snapshot_version"}),
 }
 """ClickHouse's table functions, and its settings for a point of history by kind."""
-_CLICKHOUSE_OWN = {"iceberg": {"_file"}, "delta": {"_file", "_row_id"}}
+_CLICKHOUSE_COLUMNS = {"iceberg": {"_file"}, "delta": {"_file", "_row_id"}}
 """Virtual columns of ClickHouse that are no metadata columns of the format: a file's name, row ids of Iceberg alone."""
 _CLICKHOUSE_SETTINGS = {"threads": "max_threads", "batch_rows": "max_block_size"}
 
@@ -368,11 +368,11 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
 
     chosen = {name: _text(value) for name, value in settings.items()}
 
-    def asked_with(text: str, values: Mapping[str, object]) -> object:
-        written = ", ".join(f"{name} = {value}" for name, value in values.items())
-        return chdb.query(f"{text} SETTINGS {written}" if written else text, "ArrowTable")
+    def run_query(text: str, values: Mapping[str, object]) -> object:
+        settings_text = ", ".join(f"{name} = {value}" for name, value in values.items())
+        return chdb.query(f"{text} SETTINGS {settings_text}" if settings_text else text, "ArrowTable")
 
-    asked_with("SELECT 1", chosen)  # wrong settings show at once
+    run_query("SELECT 1", chosen)  # wrong settings show at once
 
     def named(table: SimpleNamespace) -> str:
         inside = ""
@@ -382,18 +382,18 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
 
     def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> object:
         set_: dict[str, object] = {**chosen, **{_CLICKHOUSE_SETTINGS[name]: n for name, n in options.items()}}
-        asked = select(["t"] * len(tables))
+        text = select(["t"] * len(tables))
         for table in tables:
             function, points = _CLICKHOUSE[table.format]
-            if own := set(re.findall(r"\w+", asked)) & _CLICKHOUSE_OWN[table.format]:
-                raise Unsupported(f"{function} has columns of its own by the names {', '.join(sorted(own))}")
+            if reserved := set(re.findall(r"\w+", text)) & _CLICKHOUSE_COLUMNS[table.format]:
+                raise Unsupported(f"{function} has columns of its own by the names {', '.join(sorted(reserved))}")
             if table.at is None:
                 continue
             if table.at.kind not in points or len(tables) > 1:  # the settings are those of the whole query
                 raise Unsupported(f"{function} does not read by {table.at.kind}")
             set_[points[table.at.kind]] = int(table.at.value)
         text = _MOMENT.sub(_clickhouse_moment, select(list(map(named, tables))))
-        return asked_with(text, set_)
+        return run_query(text, set_)
 
     return str(chdb.__version__), *_by_sql(query), ("limit", "union", *_CLICKHOUSE_SETTINGS)
 
@@ -504,14 +504,14 @@ class SparkReference:
         for name, text in set_.items():
             self._session.conf.set(name, text)
         try:
-            return _told(rows)
+            return _run(rows)
         finally:
             for name in set_:
                 self._session.conf.unset(name)
 
     def count(self, table: SimpleNamespace, *, where: str | None) -> int:
         """The number of rows."""
-        return int(_told(lambda: self._frame(table, None, where, {}).count()))
+        return int(_run(lambda: self._frame(table, None, where, {}).count()))
 
     def _frame(
         self, table: SimpleNamespace, columns: tuple[str, ...] | None, where: str | None, settings: Mapping[str, int]
@@ -536,7 +536,7 @@ class SparkReference:
         return self._given or _started(self._format, tuple(self._settings.items()))
 
 
-def _told(action: Callable[[], object]) -> Any:
+def _run(action: Callable[[], object]) -> Any:
     """The result of an action of Spark, or the exception of Java that began its failure."""
     from py4j.protocol import Py4JJavaError
 
@@ -640,8 +640,8 @@ def _opened(name: str, *pairs: str) -> _ReaderCalls:
 
 
 if __name__ == "harness_worker":
-    _said, read, count, OPTIONS = _opened(*sys.argv[1:])
+    _version, read, count, OPTIONS = _opened(*sys.argv[1:])
 
     def version() -> str:
         """The engine's version."""
-        return _said
+        return _version

@@ -23,7 +23,7 @@ from harness import errors
 from harness.errors import HarnessError
 from harness.metadata.model import schema as dt
 from harness.metadata.model.schema import Schema
-from harness.suite.json_rows import shown
+from harness.suite.json_rows import excerpt
 from harness.suite.scenarios.values import stored_value
 
 PROTOCOL = 1
@@ -69,11 +69,11 @@ def _fault(value: object, rule: Mapping[str, Any], known: Mapping[str, Any], pla
         return None if None in faults else " or ".join(dict.fromkeys(filter(None, faults)))
     if "enum" in rule:
         allowed = [json.dumps(each) for each in rule["enum"]]
-        return None if json.dumps(value) in allowed else f"{place} is {shown(value)}, not {' or '.join(allowed)}"
+        return None if json.dumps(value) in allowed else f"{place} is {excerpt(value)}, not {' or '.join(allowed)}"
     types = [rule["type"]] if isinstance(rule["type"], str) else rule["type"]
     classes = [each for name in types for each in _TYPES[name]]
     if type(value) not in classes:
-        return f"{place} is {shown(value)}, not {' or '.join(types)}"
+        return f"{place} is {excerpt(value)}, not {' or '.join(types)}"
     if isinstance(value, list) and "items" in rule:
         found = (_fault(item, rule["items"], known, f"{place}, item {i},") for i, item in enumerate(value, 1))
         return next(filter(None, found), None)

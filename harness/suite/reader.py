@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -98,28 +98,14 @@ class Reader(Protocol):
             columns: names of top-level columns, in the order wanted; None: all.
             where: a boolean SQL expression in DuckDB's dialect, over all columns; None: every row.
 
-        A reader with an attribute `options`, names of `docs/suite/reader-protocol.md`, gets these by keyword too.
+        A reader with an attribute `options`, names of `docs/suite/reader-protocol.md`, gets these by keyword too. A
+        reader may also have `count(table, *, where)`, the number of rows, and
+        `changes(table, first, last, *, columns)`, the changes of Delta's versions `first` to `last`.
 
         Raises:
             Unsupported, NotImplementedError: the engine does not do this. UNSUPPORTED, with the message.
             Any other Exception: the engine refuses to read: right if the table is broken, else ERROR.
         """
-
-
-@runtime_checkable
-class Counting(Protocol):
-    """A reader that counts rows too. The suite asks it for the count of each read of all columns."""
-
-    def count(self, table: TableAt, *, where: str | None) -> int:
-        """The number of rows. Arguments and errors as of `Reader.read`."""
-
-
-@runtime_checkable
-class ChangeReader(Protocol):
-    """A reader of Delta's change data feed."""
-
-    def changes(self, table: TableAt, first: int, last: int, *, columns: tuple[str, ...] | None) -> ArrowStream:
-        """The changes of versions `first` to `last`, both included. Columns and errors as of `Reader.read`."""
 
 
 ORACLE = "oracle"
@@ -151,5 +137,5 @@ class HarnessReader:
             plan = plan_read(address, expectation, allowed_roots=roots, outside=outside.value)
             return find_engine(self.name).to_arrow(plan)
         gate = None if self.within is None else outside
-        asked = {**asdict(expectation.at), **expectation.plan_arguments(), **expectation.opening}
-        return read_apart(address, **asked, allowed_roots=roots, outside=gate)
+        arguments = {**asdict(expectation.at), **expectation.plan_arguments(), **expectation.opening}
+        return read_apart(address, **arguments, allowed_roots=roots, outside=gate)

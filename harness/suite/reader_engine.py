@@ -80,14 +80,14 @@ class ReaderEngine:
     def read(self, plan: PlannedScan, options: Mapping[str, Any]) -> pa.Table:
         """The rows, under options of the protocol; `union` holds plans. Raises as `to_arrow`."""
         columns = tuple(field.name for field in plan.columns)
-        wanted = pa.schema([arrow_field(field) for field in plan.columns])
+        schema = pa.schema([arrow_field(field) for field in plan.columns])
         given = dict(options)
         if "union" in given:
             given["union"] = [self._part(each) for each in given["union"]]
         rows = self.worker.read(
-            self._table(plan), columns=columns, where=_plain(plan.filter), wanted=wanted, options=given
+            self._table(plan), columns=columns, where=_plain(plan.filter), schema=schema, options=given
         )
-        return convert_types(rows, wanted)[0]
+        return convert_types(rows, schema)[0]
 
     def _part(self, plan: PlannedScan) -> dict[str, Any]:
         at, where = self._table(plan).at, _plain(plan.filter)

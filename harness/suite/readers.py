@@ -116,16 +116,16 @@ def interpreter_of(reader: OtherReader, pythons: Mapping[str, str]) -> str:
         RequestError: there is none; of cause `NOT_INSTALLED`.
     """
     variable = "HARNESS_PYTHON_" + reader.name.upper().replace("-", "_")
-    given = pythons.get(reader.name) or os.environ.get(variable)
-    if given:
-        return given
+    python = pythons.get(reader.name) or os.environ.get(variable)
+    if python:
+        return python
     folder = os.environ.get("HARNESS_READERS")
-    if folder and (made := _python(Path(folder) / reader.name)).is_file():
-        return str(made)
-    lacking = [name for name in reader.modules if importlib.util.find_spec(name) is None]
-    if lacking:
+    if folder and (installed := _python(Path(folder) / reader.name)).is_file():
+        return str(installed)
+    missing = [name for name in reader.modules if importlib.util.find_spec(name) is None]
+    if missing:
         raise RequestError(
-            f"Cannot use the engine {reader.name}: {', '.join(lacking)} is not installed; name an interpreter that has "
+            f"Cannot use the engine {reader.name}: {', '.join(missing)} is not installed; name an interpreter that has "
             f"it by {variable}, or make one: python -m {__name__} DIR {reader.name}, and set HARNESS_READERS=DIR",
             cause=NOT_INSTALLED,
         )
@@ -216,9 +216,9 @@ def open_engine(name: str, places: EnginePlaces, resources: ExitStack) -> Reader
             all; or, of cause `NOT_INSTALLED`, it, or what it needs, is not installed.
         EngineError: its worker crashes at once, or does not get ready in time.
     """
-    asked, (name, settings) = name, split_settings(name)
+    argument, (name, settings) = name, split_settings(name)
     if settings and name not in READERS:
-        raise RequestError(f"Cannot use the engine {asked}: {name} takes no settings")
+        raise RequestError(f"Cannot use the engine {argument}: {name} takes no settings")
     if name in engine_names():
         try:
             start_engines([name])
@@ -243,9 +243,9 @@ def open_engine(name: str, places: EnginePlaces, resources: ExitStack) -> Reader
         command = [places.pythons.get(name, sys.executable), str(SERVER), target]
         # The worker finds what this process finds, and what lies in the working directory.
         environment["PYTHONPATH"] = os.pathsep.join([each or os.getcwd() for each in sys.path] + [os.getcwd()])
-    shown, limit = asked if settings else name, places.time_limit_s
+    label, limit = argument if settings else name, places.time_limit_s
     try:
-        worker = Worker(shown, command, time_limit_s=limit, environment=environment, apart=apart)
+        worker = Worker(label, command, time_limit_s=limit, environment=environment, apart=apart)
     except RequestError as error:
         if settings:  # which are wrong, so that the engine may be there
             raise RequestError(error.message) from error
@@ -268,5 +268,5 @@ def _unknown(name: str) -> RequestError:
 
 if __name__ == "__main__":
     _directory, *_names = sys.argv[1:]
-    _made = interpreters(Path(_directory), {name: READERS[name] for name in _names or READERS})
-    print(*(f"{name}={path}" for name, path in _made.items()), sep="\n")
+    _found_pythons = interpreters(Path(_directory), {name: READERS[name] for name in _names or READERS})
+    print(*(f"{name}={path}" for name, path in _found_pythons.items()), sep="\n")

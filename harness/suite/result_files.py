@@ -111,9 +111,9 @@ def _checks(case: SuiteCase, results: Path, engine: str) -> Iterator[Check]:
 
 def _score(case: SuiteCase, expectation: ResolvedExpectation, results: Path, engine: str) -> Check:
     """The check of a read by its result, without a look at the twin."""
-    wanted = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
+    schema = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
     try:
-        result, count = _result(results, f"{case.scenario.name}/{expectation.number}", wanted)
+        result, count = _result(results, f"{case.scenario.name}/{expectation.number}", schema)
     except RequestError as error:
         result, count = EngineError(str(error), cause=NONSENSE), None
     if result is None and count is None:
@@ -128,7 +128,7 @@ def _score(case: SuiteCase, expectation: ResolvedExpectation, results: Path, eng
     return score_count(check, expectation, count, engine)
 
 
-def _result(results: Path, read: str, wanted: pa.Schema | None) -> tuple[pa.Table | HarnessError | None, int | None]:
+def _result(results: Path, read: str, schema: pa.Schema | None) -> tuple[pa.Table | HarnessError | None, int | None]:
     """The rows or the refusal of a read, and the count; what was not given is None. Raises RequestError: unreadable."""
     suffixes = [suffix for suffix in ("arrow", "jsonl", "json") if os.path.lexists(results / f"{read}.{suffix}")]
     answer: dict[str, Any] = json_object(results, f"{read}.json", "result") if "json" in suffixes else {}
@@ -136,7 +136,7 @@ def _result(results: Path, read: str, wanted: pa.Schema | None) -> tuple[pa.Tabl
     if len(rows) > 1 or (rows and answer and "count" not in answer):
         raise RequestError(f"A read has one result, not {' and '.join(suffixes)}", file=str(results / read))
     if rows:
-        return read_rows(results, f"{read}.{rows[0]}", wanted, is_json=rows[0] == "jsonl"), answer.get("count")
+        return read_rows(results, f"{read}.{rows[0]}", schema, is_json=rows[0] == "jsonl"), answer.get("count")
     match answer:
         case {"unsupported": why} | {"error": "unsupported-feature", "message": why}:
             return UnsupportedError(why), None

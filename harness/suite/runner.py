@@ -94,7 +94,7 @@ def run(
         RequestError: two engines have one name, or a table that was kept is in the way.
     """
     started = time.monotonic()
-    known = Lists() if lists is None else lists
+    lists = Lists() if lists is None else lists
     run_engines: list[_RunEngine] = []
     for given in engines:
         reader = given.reader
@@ -124,7 +124,7 @@ def run(
                     "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
                 )
             with phase(about.name):
-                found_here = list(_cases(scenario, about, known, place, run_engines))
+                found_here = list(_cases(scenario, about, lists, place, run_engines))
             infos |= {each.scenario.name: each.scenario for each in found_here}  # the last one knows the table
             cases += found_here
             if keep is None:
@@ -137,7 +137,7 @@ def run(
         scenarios=tuple(infos.values()),
         cases=found,
         missing={**(missing or {}), **not_run},
-        unused=unused((*known.skips, *known.xfails), found),
+        unused=unused((*lists.skips, *lists.xfails), found),
         environment=environment(),
         meanings={name: meanings[name] for info in infos.values() for name in info.features},
         seconds=time.monotonic() - started,
@@ -300,14 +300,14 @@ def _rows(reader: Reader | HarnessReader, built: TableCase, expectation: Resolve
     if unknown := expectation.plan_arguments().keys() - {"columns", "where"} | expectation.opening.keys():
         raise UnsupportedError(f"reads by {', '.join(sorted(unknown))} are asked of harness's own engines only")
     table, columns, where = table_at(built, expectation), expectation.columns, expectation.where
-    wanted = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
+    schema = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
     if expectation.at.changes is not None:
         if not isinstance(reader, Worker) or where is not None:
             raise UnsupportedError("filtered reads of change data are asked of harness's own engines only")
-        changes: ArrowStream = reader.changes(table, *expectation.at.changes, columns=columns, wanted=wanted)
+        changes: ArrowStream = reader.changes(table, *expectation.at.changes, columns=columns, schema=schema)
         return changes
     if isinstance(reader, Worker):
-        rows: ArrowStream = reader.read(table, columns=columns, where=where, wanted=wanted)
+        rows: ArrowStream = reader.read(table, columns=columns, where=where, schema=schema)
         return rows
     return reader.read(table, columns=columns, where=where)
 

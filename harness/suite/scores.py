@@ -30,8 +30,8 @@ from harness.suite.scenarios.verifying import agrees
 from harness.suite.workers import BROKEN
 
 
-def convert_types(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
-    """The table of another engine in the wanted types, and a note for each changed column.
+def convert_types(table: pa.Table, target: pa.Schema) -> tuple[pa.Table, tuple[str, ...]]:
+    """The table of another engine in the target types, and a note for each changed column.
 
     A UUID may be text, in any case, and bytes may be called text, also in maps, lists and structs; a map may be a list
     of structs of a key and a value, and a variant its two binaries. Anything else is left as it is: `harness.diff`
@@ -39,62 +39,62 @@ def convert_types(table: pa.Table, wanted: pa.Schema) -> tuple[pa.Table, tuple[s
     """
     notes = []
     for number, field in enumerate(table.schema):
-        if wanted.get_field_index(field.name) < 0 or table.schema.get_field_index(field.name) < 0:
+        if target.get_field_index(field.name) < 0 or table.schema.get_field_index(field.name) < 0:
             continue
         column = table.column(number)
         chunks = column.chunks or [pa.array([], column.type)]
-        changed = pa.chunked_array([_array(chunk, wanted.field(field.name).type) for chunk in chunks])
+        changed = pa.chunked_array([_array(chunk, target.field(field.name).type) for chunk in chunks])
         if not changed.type.equals(column.type):
             notes.append(f"{field.name} is {column.type}, read as {changed.type}")
             table = table.set_column(number, field.with_type(changed.type), changed)
     return table, tuple(notes)
 
 
-def _array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _array(array: pa.Array, target: pa.DataType) -> pa.Array:
     kind, type_ = pa.types, array.type
-    if isinstance(wanted, pa.UuidType) and kind.is_string(normal_type(type_)):
-        return _uuids(array, wanted)
-    if kind.is_binary(wanted) and kind.is_string(normal_type(type_)):
+    if isinstance(target, pa.UuidType) and kind.is_string(normal_type(type_)):
+        return _uuids(array, target)
+    if kind.is_binary(target) and kind.is_string(normal_type(type_)):
         return array.cast(pa.binary())  # an engine may have one type for both
     holds_pairs = is_list(type_) and kind.is_struct(type_.value_type) and type_.value_type.num_fields == 2
-    if kind.is_map(wanted) and (kind.is_map(type_) or holds_pairs):
-        return _map(array, wanted)
-    if kind.is_struct(wanted) and kind.is_struct(type_):
-        return _struct(array, wanted)
-    if kind.is_string(wanted) and kind.is_struct(type_) and {each.name for each in type_} == {"metadata", "value"}:
+    if kind.is_map(target) and (kind.is_map(type_) or holds_pairs):
+        return _map(array, target)
+    if kind.is_struct(target) and kind.is_struct(type_):
+        return _struct(array, target)
+    if kind.is_string(target) and kind.is_struct(type_) and {each.name for each in type_} == {"metadata", "value"}:
         values = array.to_pylist()
         texts = [None if each is None else value_text(each["metadata"], each["value"]) for each in values]
         return pa.array(texts, pa.string())
-    if is_list(wanted) and is_list(type_):
-        elements = _array(plain(elements_of(array)), wanted.value_type)
+    if is_list(target) and is_list(type_):
+        elements = _array(plain(elements_of(array)), target.value_type)
         return with_children(array, [elements], pa.list_(elements.type))
     return array
 
 
-def _uuids(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _uuids(array: pa.Array, target: pa.DataType) -> pa.Array:
     texts = array.to_pylist()
     try:
         values = [None if text is None else uuid.UUID(text).bytes for text in texts]
     except ValueError:
         return array  # not the text of a UUID: the comparison will show it
-    return pa.ExtensionArray.from_storage(wanted, pa.array(values, pa.binary(16)))
+    return pa.ExtensionArray.from_storage(target, pa.array(values, pa.binary(16)))
 
 
-def _map(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _map(array: pa.Array, target: pa.DataType) -> pa.Array:
     parts = children_of(array)
     keys, items = map(plain, parts if pa.types.is_map(array.type) else children_of(*parts))
     if keys.null_count:
         return array  # no map has such a key
-    changed = [_array(keys, wanted.key_type), _array(items, wanted.item_type)]
+    changed = [_array(keys, target.key_type), _array(items, target.item_type)]
     if pa.types.is_map(array.type) and [part.type for part in changed] == [keys.type, items.type]:
         return array
     return with_children(array, changed, pa.map_(*[part.type for part in changed]))
 
 
-def _struct(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    places = [wanted.get_field_index(field.name) for field in array.type]
+def _struct(array: pa.Array, target: pa.DataType) -> pa.Array:
+    places = [target.get_field_index(field.name) for field in array.type]
     parts = [
-        part if place < 0 else _array(part, wanted.field(place).type)
+        part if place < 0 else _array(part, target.field(place).type)
         for part, place in zip(children_of(array), places, strict=True)
     ]
     return with_children(array, parts, nested_type(array.type, [part.type for part in parts]))
@@ -275,9 +275,9 @@ def _refused(expected: ExpectedError, error: Exception, measure: Strictness) -> 
         return _found(Outcome.ERROR, error_text(error))
     if _declines(error, measure) and error_class(expected.kind) != UNSUPPORTED:
         return _found(Outcome.UNSUPPORTED, error_text(error))
-    wanted = error_class(expected.kind, expected.cause)
-    is_other = isinstance(error, EngineError) and error.cause in ERROR_CLASSES and error.cause != wanted
-    return _found(Outcome.PASS, notes=(f"refused: {error_text(error)}", *([f"expected {wanted}"] if is_other else [])))
+    target = error_class(expected.kind, expected.cause)
+    is_other = isinstance(error, EngineError) and error.cause in ERROR_CLASSES and error.cause != target
+    return _found(Outcome.PASS, notes=(f"refused: {error_text(error)}", *([f"expected {target}"] if is_other else [])))
 
 
 def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: str) -> Check:

@@ -59,12 +59,12 @@ def script(scenario: Scenario) -> str:
     text = visible_lines(story).replace("\\", "\\\\").replace('"""', r"\"\"\"")
     lines = "\n".join(archive[i : i + _ARCHIVE_WIDTH] for i in range(0, len(archive), _ARCHIVE_WIDTH))
     ending = f'TABLE = """\n{lines}\n"""\n\nif __name__ == "__main__":\n    main({name!r}, __doc__, TABLE)\n'
-    written = f'#!/usr/bin/env python3\n"""{text}"""\n\n{code.strip()}\n\n\n{ending}'
-    if (size := len(written.encode())) > MOST_BYTES:
+    program = f'#!/usr/bin/env python3\n"""{text}"""\n\n{code.strip()}\n\n\n{ending}'
+    if (size := len(program.encode())) > MOST_BYTES:
         raise RequestError(
             f"Cannot write a script of {size:,} bytes for {scenario.name}: {MOST_BYTES:,} are allowed; shrink the table"
         )
-    return written
+    return program
 
 
 def _write_rows(built: Built, roots: Sequence[Path]) -> None:

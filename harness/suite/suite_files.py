@@ -196,8 +196,8 @@ def _write_rows(rows: pa.Table, columns: Sequence[Field], directory: Path, numbe
     with pa.ipc.new_file(directory / f"{name}.arrow", schema) as file:
         file.write_table(pa.Table.from_arrays(rows.columns, schema=schema))
     (directory / f"{name}.jsonl").write_text(json_lines_of(rows), "utf-8")
-    told = [{"name": f.name, "type": str(f.type), "required": f.required} for f in columns]
-    return {"count": rows.num_rows, "columns": told, "arrow": f"{name}.arrow", "jsonl": f"{name}.jsonl"}
+    types = [{"name": f.name, "type": str(f.type), "required": f.required} for f in columns]
+    return {"count": rows.num_rows, "columns": types, "arrow": f"{name}.arrow", "jsonl": f"{name}.jsonl"}
 
 
 def _plain(value: object) -> object:

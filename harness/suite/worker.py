@@ -113,7 +113,7 @@ def _answer(engine: dict[str, Any], request: dict[str, Any]) -> dict[str, object
             if "union" in options:
                 options["union"] = [_with_point({**request["table"], **part}) for part in options["union"]]
             rows = engine["read"](table, columns=columns, where=request["where"], **options)
-        return {"rows": _written(rows, request["output"])}
+        return {"rows": _write_rows(rows, request["output"])}
     except Exception as error:
         if _DECLINES.intersection(kind.__name__ for kind in type(error).__mro__):
             return {"unsupported": _message(error)}
@@ -131,7 +131,7 @@ def _message(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _written(rows: Any, output: str) -> str:
+def _write_rows(rows: Any, output: str) -> str:
     if isinstance(rows, (str, os.PathLike)):
         if not os.path.isfile(rows):
             raise ValueError("the path of the rows is not that of a regular file: " + repr(os.fspath(rows)))

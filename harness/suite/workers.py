@@ -74,7 +74,7 @@ class WorkerProcess:
             if left <= 0:
                 return _Silence.TIME_LIMIT
             # The output may stay open after the end of the child, in a process that the child started.
-            is_silent = not self._takes(min(left, _LOOK_S)) and self._child.process.poll() is not None
+            is_silent = not self._receive(min(left, _LOOK_S)) and self._child.process.poll() is not None
             if is_silent or not self._child.is_open("output"):
                 return _Silence.ENDED
         answer = self._output[:end]
@@ -92,7 +92,7 @@ class WorkerProcess:
             how = f"crashed with {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
             if code > _SHELL_SIGNALS:
                 how += f" ({_signal(code - _SHELL_SIGNALS)})"
-        words = self.cause() or " | ".join(self._written()[-_TAIL_LINES:])
+        words = self.cause() or " | ".join(self._error_lines()[-_TAIL_LINES:])
         return f"{how}: {words}" if words else how
 
     def cause(self) -> str:
@@ -101,11 +101,11 @@ class WorkerProcess:
         The child gets no more requests.
         """
         self._finish()
-        lines = self._written()
+        lines = self._error_lines()
         causes = [place for place, line in enumerate(lines) if _CAUSE.search(line)]
         return " | ".join(lines[causes[-1] :][:_TAIL_LINES]) if causes else ""
 
-    def _written(self) -> list[str]:
+    def _error_lines(self) -> list[str]:
         text = self._errors.decode("utf-8", "replace")
         return [line.strip() for line in text.splitlines() if line.strip()]
 
@@ -117,15 +117,15 @@ class WorkerProcess:
         """Let the child read the end of its requests, and take its last words."""
         self._child.send_end()
         until = time.monotonic() + _GRACE_S
-        while self._child.is_open() and time.monotonic() < until and self._takes(_LOOK_S):
+        while self._child.is_open() and time.monotonic() < until and self._receive(_LOOK_S):
             pass
 
-    def _takes(self, limit_s: float) -> bool:
+    def _receive(self, limit_s: float) -> bool:
         """Take the next bytes that the child writes; False: there are none within the limit."""
-        written = self._child.receive(limit_s)
-        if written is None:
+        chunk = self._child.receive(limit_s)
+        if chunk is None:
             return False
-        stream, data = written
+        stream, data = chunk
         if stream == "output":
             self._output += data[: 2 * DOCUMENT_BYTES - len(self._output)]
         else:
@@ -149,7 +149,7 @@ START_LIMIT_S = 60.0
 """Seconds in which a worker must have imported its engine, unless a read may take even longer."""
 
 
-def _own_name(name: str) -> str:
+def _checked_name(name: str) -> str:
     """Return the name of a reader. Raises RequestError: it would be taken for an engine, or cannot be shown."""
     if name.casefold() in engine_names():
         raise RequestError(
@@ -200,7 +200,7 @@ class Worker:
         self._process: WorkerProcess | None = None
         try:
             self._hello = self._start()
-            self.name = _own_name(str(self._hello.get("name") or name))
+            self.name = _checked_name(str(self._hello.get("name") or name))
         except BaseException:
             self.close()
             raise
@@ -233,33 +233,33 @@ class Worker:
         *,
         columns: tuple[str, ...] | None,
         where: str | None,
-        wanted: pa.Schema | None = None,
+        schema: pa.Schema | None = None,
         options: Mapping[str, object] | None = None,
     ) -> pa.Table:
-        """The rows. wanted: the types of columns, for rows that come as JSON. options: of the protocol's names.
+        """The rows. schema: the types of columns, for rows that come as JSON. options: of the protocol's names.
 
         Raises:
             UnsupportedError: the engine declines, or did not say that it takes an option.
             EngineError: it refuses, `cause` being the class of what it raised; or as `BROKEN` says.
         """
-        asked = {"table": dataclasses.asdict(table), "columns": columns, **self._filter(where)}
+        arguments = {"table": dataclasses.asdict(table), "columns": columns, **self._filter(where)}
         if options:
             if unknown := sorted(options.keys() - self.options()):
                 raise UnsupportedError(f"{self.name} takes no option {unknown[0]}")
-            asked["options"] = dict(options)
-        return self._rows({"op": "read", **asked}, wanted)
+            arguments["options"] = dict(options)
+        return self._rows({"op": "read", **arguments}, schema)
 
     def count(self, table: TableAt, *, where: str | None) -> int:
         """The number of rows, as the engine counts them. Raises as `read`."""
-        answer = self._asked({"op": "count", "table": dataclasses.asdict(table), **self._filter(where)})
+        answer = self._answer_to({"op": "count", "table": dataclasses.asdict(table), **self._filter(where)})
         return int(answer["count"])
 
     def changes(
-        self, table: TableAt, first: int, last: int, *, columns: tuple[str, ...] | None, wanted: pa.Schema | None = None
+        self, table: TableAt, first: int, last: int, *, columns: tuple[str, ...] | None, schema: pa.Schema | None = None
     ) -> pa.Table:
         """The changes of Delta's versions `first` to `last`, both included. Raises as `read`."""
-        asked = {"table": dataclasses.asdict(table), "from": first, "to": last, "columns": columns}
-        return self._rows({"op": "changes", **asked}, wanted)
+        arguments = {"table": dataclasses.asdict(table), "from": first, "to": last, "columns": columns}
+        return self._rows({"op": "changes", **arguments}, schema)
 
     def close(self) -> None:
         """End the process and remove what it wrote."""
@@ -288,7 +288,7 @@ class Worker:
             )
         return answer
 
-    def _asked(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _answer_to(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to a request, unless the engine declines or refuses."""
         if not self.offers(operation := request["op"]):
             raise UnsupportedError(f"{self.name} does not offer {operation}")
@@ -343,9 +343,9 @@ class Worker:
         wrong = wrong or f"the answer has the id {answer['id']}, the request {request['id']}"
         raise EngineError(f"{self.name} breaks the protocol: {wrong}", cause=NONSENSE)
 
-    def _rows(self, request: Mapping[str, object], wanted: pa.Schema | None) -> pa.Table:
+    def _rows(self, request: Mapping[str, object], schema: pa.Schema | None) -> pa.Table:
         folder = Path(self._directory.name)
-        answer = str(self._asked({**request, "output": str(folder / "rows")})["rows"])
+        answer = str(self._answer_to({**request, "output": str(folder / "rows")})["rows"])
         # Only a file of harness's own folder is read and removed: an answer may name a file of the table.
         name = answer.removeprefix(f"{folder}{os.sep}")
         try:
@@ -355,7 +355,7 @@ class Worker:
                 raise RequestError("Cannot read the rows: links are not followed", file=str(folder))
             path = path_below(folder, name, "the rows")
             try:
-                return read_rows(folder, name, wanted, is_json=self._hello.get("rows") == "jsonl")
+                return read_rows(folder, name, schema, is_json=self._hello.get("rows") == "jsonl")
             finally:
                 with contextlib.suppress(OSError):
                     path.unlink()

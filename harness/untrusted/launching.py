@@ -303,7 +303,7 @@ def run(
 
 @contextlib.contextmanager
 def _worker(scratch: str) -> Iterator[Child]:
-    # Not the working directory: in a checkout of a stranger's, modules lie there.
+    # Not the working directory: in a checkout of untrusted code, modules lie there.
     child = Child.start([sys.executable, "-P", "-m", "harness.untrusted.worker"], _environment(scratch))
     try:
         yield child
@@ -316,7 +316,7 @@ def _environment(scratch: str) -> dict[str, str]:
     root = str(Path(harness.__file__).parents[1])
     # Address space that libraries would take for each thread, in advance.
     sparing = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "4"}
-    # Entries that are relative lead into the working directory, which may be a checkout of a stranger's.
+    # Entries that are relative lead into the working directory, which may be a checkout of untrusted code.
     path = [root, *filter(os.path.isabs, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     own = {"HOME": scratch, "TMPDIR": scratch, "PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"}
     return {**passed, **sparing, **own}

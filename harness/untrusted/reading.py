@@ -1,4 +1,4 @@
-"""`harness.read_untrusted`: the rows of a table of a stranger's, read in a worker."""
+"""`harness.read_untrusted`: the rows of an untrusted table, read in a worker."""
 
 from __future__ import annotations
 

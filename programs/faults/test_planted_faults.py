@@ -1,4 +1,4 @@
-"""Seeded faults: each is planted in a copy of harness, and a scenario, or else a property, must turn red there.
+"""Planted faults: each is planted in a copy of harness, and a scenario, or else a property, must turn red there.
 
 A fault of queries, which no scenario asks, names the file of tests that must turn red.
 """

@@ -73,7 +73,7 @@ class Bench:
         return _or_neighbour(verdict, original, lambda: by_duckdb(self.subject.address, read))
 
     def _untrusted(self, read: Read) -> Verdict | None:
-        """The verdict on the table as a stranger's: filters skip by what is recorded, deletes by nothing of it."""
+        """The verdict on the table as untrusted: filters skip by what is recorded, deletes by nothing of it."""
         if read.where is None:
             return None
         reads = [by_duckdb(self.subject.address, read, prune, untrusted=True) for prune in ("files", "off")]

@@ -1,4 +1,4 @@
-"""Messages of the worker that reads a stranger's table: whatever it says, its parent gives its rows or an error.
+"""Messages of the worker that reads an untrusted table: whatever it says, its parent gives its rows or an error.
 
 The bytes come out of pipes, so that all of the parent's side is what users run; only the process is none.
 A worker that was taken over may tell of any rows. So rows are fine if pyarrow decodes the same ones.

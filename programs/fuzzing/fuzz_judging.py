@@ -101,7 +101,7 @@ def without_rows(outcome: Refused | Leaked) -> Verdict:
 
 
 def judged_untrusted(skipping: Outcome, careful: Outcome) -> Verdict | None:
-    """The verdict on two reads of a stranger's table, with and without skipping; None: they agree, or one refuses."""
+    """The verdict on two reads of an untrusted table, with and without skipping; None: they agree, or one refuses."""
     if isinstance(skipping, Rows) and isinstance(careful, Rows) and skipping != careful:
         told = f"skipping: {skipping}; without: {careful}; {_differing(skipping, careful)}"
         return Verdict(Kind.UNTRUSTED, told, "untrusted")

@@ -1,4 +1,4 @@
-"""Messages of the worker for a stranger's table: a line that names a descriptor, then an Arrow stream or an error."""
+"""Messages of the worker for an untrusted table: a line that names a descriptor, then an Arrow stream or an error."""
 
 import json
 import struct

@@ -173,7 +173,7 @@ def test_any_of_several_places_that_say_the_same_may_be_believed():
     assert judged(rows(4), rows(1), lambda: opinions, lambda: [rows(4)]).kind is Kind.WRONG
 
 
-def test_a_strangers_table_that_loses_rows_by_skipping_is_a_finding():
+def test_an_untrusted_table_that_loses_rows_by_skipping_is_a_finding():
     assert judged_untrusted(rows(1, 2), rows(1, 2)) is None
     assert judged_untrusted(Refused("x"), rows(1, 2)) is None
     assert judged_untrusted(rows(1), rows(1, 2)).kind is Kind.UNTRUSTED

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from harness.diff.compare import compare
-from harness.diff.relaxations import Measure, Tolerance
+from harness.diff.tolerances import Measure, Tolerance
 from harness.queries.allowances import Allowance
 
 
@@ -28,7 +28,7 @@ def judge(rows: pa.Table, right: pa.Table, allowed: Mapping[int, Allowance]) -> 
         for place, each in allowed.items()
         if pa.types.is_floating(rows.schema.types[place])
     }
-    found = compare(rows, right, max_rows=1, allowances=allowances)
+    found = compare(rows, right, max_rows=1, tolerance=allowances)
     if found.only_left + found.only_right + found.changed:
         return Verdict("different", f"{rows.num_rows} rows, expected {right.num_rows}: {found.rows}")
     used = ", ".join(f"column {each.column} within {allowances[each.column]}" for each in found.by_column)

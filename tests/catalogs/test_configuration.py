@@ -80,7 +80,7 @@ PROD = "[tool.harness.catalogs.prod]\n"
         (f"{PROD}type = 'unity'\nuri = 'x'\ntoken = 'x'\n", "no text for a file; set HARNESS_CATALOG__PROD__TOKEN"),
         (
             f"{PROD}type = 'unity'\nuri = 'x'\ntoken-variable = 'PATH'\n",
-            "since a project may be a stranger's; set HARNESS_CATALOG__PROD__TOKEN",
+            "since a project may be untrusted; set HARNESS_CATALOG__PROD__TOKEN",
         ),
     ],
 )

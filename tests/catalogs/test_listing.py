@@ -157,6 +157,6 @@ def test_a_query_by_names_that_cannot_be_is_an_error_of_one_line(capfd, query, m
         (["sql", "SELECT 1", "--table", "t=prod.sales.orders"], "Cannot read an untrusted table by name"),
     ],
 )
-def test_a_strangers_table_has_no_name(capfd, arguments, said):
+def test_an_untrusted_table_has_no_name(capfd, arguments, said):
     assert main([*arguments, "--untrusted"]) == 2
     assert said in capfd.readouterr().err

@@ -53,7 +53,7 @@ def test_the_location_of_the_catalog_and_what_the_user_allows_are_read(orders):
 
 
 @pytest.mark.parametrize("metadata", [False, True], ids=["the directory", "a metadata file"])
-@pytest.mark.parametrize("more", [{"outside": "refuse"}, {"untrusted": True}], ids=["refused", "a stranger's"])
+@pytest.mark.parametrize("more", [{"outside": "refuse"}, {"untrusted": True}], ids=["refused", "untrusted"])
 def test_all_else_is_not(orders, more, metadata):
     """Nor is the location that goes with a metadata file: the catalog may name any."""
     answer = {"location": str(orders)}

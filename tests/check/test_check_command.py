@@ -129,8 +129,8 @@ def test_a_sample_is_the_same_in_every_check(sound):
 
 def test_all_forms_of_a_report(lying, tmp_path):
     names = {"json": "r.json", "junit": "r.xml", "html": "r.html", "sarif": "r.sarif", "github": "r.github"}
-    words = [word for form, name in names.items() for word in ("--format", form, "--output", str(tmp_path / name))]
-    assert main(["check", str(lying), "--level", "data", *words]) == 1
+    words = [word for name in names.values() for word in ("-o", str(tmp_path / name))]
+    assert main(["check", str(lying), "--level", "data", "--format", "github", *words]) == 1
     texts = {form: (tmp_path / name).read_text("utf-8") for form, name in names.items()}
     suite = ElementTree.fromstring(texts["junit"])
     assert [case.get("name").split()[0] for case in suite.iter("testcase") if len(case)] == ["DEL-402", "DEL-503"]
@@ -140,6 +140,25 @@ def test_all_forms_of_a_report(lying, tmp_path):
     assert all(found["message"]["text"] and found["level"] == "error" for found in run["results"])
     assert texts["github"].count("::error title=DEL-") == 2
     assert "recorded 70 to 103, actual 70 to 133" in texts["html"]
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        (["-o", "r.sarif", "--format", "github"], "::error title=DEL-402"),
+        (["-o", "r.sarif", "--format", "sarif"], ""),
+        (["-o", "r.sarif"], ""),
+        (["-o", "r.txt", "--format", "github"], ""),
+        (["-o", "r", "--format", "github"], ""),
+    ],
+    ids=" ".join,
+)
+def test_a_format_that_no_file_has_is_that_of_standard_output(lying, tmp_path, monkeypatch, capsys, words, printed):
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", str(lying), *words]) == 1
+    out = capsys.readouterr().out
+    assert (out.startswith(printed), bool(out)) == (True, bool(printed))
+    assert (tmp_path / words[1]).read_text("utf-8").startswith("{" if words[1] == "r.sarif" else "::error")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no file has such a name there")

@@ -281,10 +281,9 @@ def test_what_ends_a_command_is_told(capfd, monkeypatch, raised, code, start, en
         (["diff", "t", "--output", "o.parquet"], "the suffix says parquet; there are text, json, junit, html"),
         (["diff", "t", "--tolerance", "a"], "--tolerance 'a': expected two parts with = between them"),
         (["diff", "t", "--tolerance", "a=much"], "--tolerance 'a=much': Invalid tolerance 'much'"),
-        (["diff", "t", "--rename", "a="], "--rename 'a='"),
-        (["diff", "t", "--sample-keys", "0"], "sample-keys"),
-        (["diff", "t", "--strict", "rules"], "rules"),
         (["diff", "t", *["--sql", "SELECT 1"] * 3], "--sql is given 3 times"),
+        (["diff", "t", "--tolerance", "a=1", "--tolerance", "a=2"], "--tolerance is given twice for 'a'"),
+        (["diff", "t", "--table", "a=b"], "--table, --dialect and more than two arguments are for --sql-file"),
         (["diff", "rows.csv"], "'rows.csv' is compared with nothing"),
         (["diff", "rows.csv", "t", "--at", "1", "--at", "2"], "--at is for tables: rows.csv has no snapshots"),
         (["rule"], "Missing argument"),
@@ -401,7 +400,7 @@ def run_with_locale(words: list[str], encoding: str, given: bytes = b"") -> tupl
 
 
 def test_a_locale_without_the_characters_of_a_path(tmp_path):
-    _, err = run_with_locale(["demo", "--directory", str(tmp_path / "d")], "ascii")
+    _, err = run_with_locale(["demo", str(tmp_path / "d")], "ascii")
     assert err == "error: Cannot use '\\xe3' in a path, whose encoding is ascii: set PYTHONUTF8=1\n"
 
 

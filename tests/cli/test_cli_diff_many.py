@@ -1,14 +1,11 @@
 """`harness diff` of many: query files, and all tables of two directories."""
 
-import json
-import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from harness.cli import main
-from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
 ROWS = [{"k": 1, "v": 0.1}, {"k": 1, "v": 0.2}, {"k": 1, "v": 0.3}, {"k": 2, "v": 1.0}]
@@ -78,8 +75,6 @@ FIRSTS = "SELECT k, list(v)[1] AS v FROM t GROUP BY k"  # 0.1 and 0.3 for k = 1
     [
         ("", LISTS, 1),
         ("-- harness: --exclude l", LISTS, 0),
-        ("-- harness: --ignore-name-case --exclude L", LISTS, 0),
-        ("-- harness: --cast 'v=INTEGER'", FIRSTS, 0),
         ("-- harness: --tolerance floats=1", FIRSTS, 0),
         ("-- harness: --keys k --tolerance v=1", FIRSTS, 0),
         ("-- harness: --tolerance v=1", FIRSTS, 0),
@@ -101,7 +96,8 @@ def test_a_comment_says_how_a_query_is_compared(comment: str, query: str, code: 
         ({"q.sql": "SELECT 1"}, ["--table", "a-b"], "--table 'a-b': 'a-b' is no identifier"),
         ({"q.sql": "SELECT 1"}, ["--table", "t=left/a"], "--table t is given 3 times"),
         ({"q.sql": "SELECT 1"}, ["--sql", "SELECT 1"], "--sql-file excludes --sql"),
-        ({"q.sql": "SELECT 1"}, ["--resume", "r"], "--sql-file excludes --resume"),
+        ({"q.sql": "SELECT 1"}, ["--schema-only"], "--sql-file excludes --sql, --columns, --where, --at and"),
+        ({"q.sql": "-- harness: --trim\nSELECT 1"}, [], "is none of --keys, --exclude, --tolerance"),
     ],
 )
 def test_what_cannot_be_asked_of_queries_is_one_line(capfd, texts, more, sentence) -> None:
@@ -123,91 +119,26 @@ def test_all_tables_of_two_directories(here: Path, capfd) -> None:
     for side in ("left", "right"):
         table(here / side / "sales" / "b", ROWS[:2] if side == "left" else ROWS[:3])
     table(here / "left" / "c", ROWS)
-    given = ["diff", "left", "right", "--engines", "duckdb", "--resume", "done.jsonl"]
+    given = ["diff", "left", "right", "--engines", "duckdb"]
     assert main(given) == 1
-    first = capfd.readouterr().out
-    assert first.splitlines()[2:5] == [
+    assert capfd.readouterr().out.splitlines()[2:5] == [
         "≠ c        different: right has no such table",
         "≠ sales.b  different: 1 row only on the right",
         "= a        no difference in 4 rows",
     ]
-    done = Path("done.jsonl").read_text()
-    assert [json.loads(line)["name"] for line in done.splitlines()] == ["a", "sales.b"]
-    Path("done.jsonl").write_text(done + '{"name": "half')
-    assert main(given) == 1
-    assert capfd.readouterr().out == first
-    assert Path("done.jsonl").read_text() == done  # nothing was compared anew
-    assert main([*given, "--exclude", "v"]) == 1  # another question is
-    assert len(Path("done.jsonl").read_text().splitlines()) == 4
     assert main([*given, "--output", "r.html"]) == 1
     assert ", s</th>" not in Path("r.html").read_text("utf-8")  # no side's seconds were measured
-
-
-RESUMED = ["diff", "left", "right", "--engines", "duckdb", "--resume", "done.jsonl"]
-
-
-def delta_table(place: Path, rows: list[dict]) -> str:
-    built = DeltaTable.create(place, {"k": "long", "v": "double"})
-    built.append(built.write_data(rows))
-    return str(place)
-
-
-@pytest.mark.parametrize("make", [table, delta_table], ids=["iceberg", "delta"])
-def test_a_table_made_anew_at_the_same_place_and_version_is_compared_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd, make
-) -> None:
-    """The builders write the same ids, times, and sizes each time, so only the files tell the tables apart."""
-    monkeypatch.chdir(tmp_path)
-    make(Path("left/a"), [{"k": 1, "v": 0.5}])
-    make(Path("right/a"), [{"k": 1, "v": 0.5}])
-    assert main(RESUMED) == 0
-    shutil.rmtree("right/a")
-    make(Path("right/a"), [{"k": 1, "v": 0.25}])
-    assert main(RESUMED) == 1
-    assert "≠ a" in capfd.readouterr().out
+    assert main([*given, "--keys", "nothing"]) == 1
+    assert "? a        refused: Cannot pair rows by 'nothing'" in capfd.readouterr().out
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize(
-    "more",
-    [["--engines", "oracle"], ["--engines", "duckdb,oracle"], ["--where", "k = 1"], ["--set", "prune=off"]],
-    ids=lambda more: more[1],
-)
-def test_another_question_is_asked_again(more: list[str]) -> None:
-    assert main(RESUMED) == 0
-    assert main([*RESUMED, *more]) == 0
-    assert len(Path("done.jsonl").read_text().splitlines()) == 2
-
-
-KEPT = '{"name": "a", "state": "s", "entry": {"name": "a", "outcome": "equal", "message": "m", "asked": []}}'
-
-
-@pytest.mark.usefixtures("here")
-@pytest.mark.parametrize(
-    "text",
-    [
-        "k,v\n1,2\n",
-        "notes",
-        "{}\n",
-        "[]\n",
-        '{"name": "a\n',
-        "\0\n",
-        "[" * 100_000 + "\n",
-        "\udcff\n",
-        "\n",
-        *(KEPT.replace(old, new) + "\n" for old, new in (('"equal"', '"same"'), ('"m"', "1"), ('"asked"', '"asks"'))),
-        *(KEPT.replace(old, new) + "\n" for old, new in (('"state"', '"stat"'), ("[]}", '[], "report": 1}'))),
-    ],
-)
-def test_a_file_that_cannot_be_resumed_is_a_line_and_stays(text: str, capfd) -> None:
-    content = text.encode("utf-8", "surrogateescape")
-    Path("done.jsonl").write_bytes(content)
-    assert main(RESUMED) == 2
-    assert capfd.readouterr().err.count("\n") == 1
-    assert Path("done.jsonl").read_bytes() == content
+def test_all_tables_have_no_common_snapshot(capfd) -> None:
+    assert main(["diff", "left", "right", "--engines", "duckdb", "--at", "1"]) == 2
+    assert "--at is for one table on each side" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("here")
 def test_one_table_is_no_namespace() -> None:
     assert main(["diff", "left/a", "right/a", "--engines", "duckdb"]) == 0
-    assert main(["diff", "left/a", "right/a", "--engines", "duckdb", "--resume", "r"]) == 2
+    assert main(["diff", "left/a", "right/a", "--engines", "duckdb", "--at", "main"]) == 0

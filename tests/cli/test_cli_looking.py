@@ -36,15 +36,19 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("words", "printed"),
     [
-        ("head dlt 2", '    id  at\nbigint  struct\n------  --------\n     2  {"x":20}\n     3  {"x":30}\n'),
-        ("head ice 1 --columns id,_pos --at old", "    id    _pos\nbigint  bigint\n------  ------\n     1       0\n"),
+        ("head dlt -n 2", '    id  at\nbigint  struct\n------  --------\n     2  {"x":20}\n     3  {"x":30}\n'),
+        (
+            "head ice -n 1 --columns id,_pos --at old",
+            "    id    _pos\nbigint  bigint\n------  ------\n     1       0\n",
+        ),
         ("head ice --where id>3 --columns id --format csv", "id\n4\n"),
-        ("head ice 0 --columns id", "    id\nbigint\n------\n"),
+        ("head ice --max-rows 0 --columns id", "    id\nbigint\n------\n"),
         ("count ice", "3\n"),
         ("count ice --at old", "4\n"),
         ("count dlt --where id<3 --at 1", "2\n"),
         ("head ice -n 1 --columns id --at old", "    id\nbigint\n------\n     1\n"),
-        ("head ice --limit 0 --columns id --format csv", "id\n"),
+        ("head ice -n 0 --columns id --format csv", "id\n"),
+        ("head ice -n all --columns id --at old --format csv", "id\n1\n2\n3\n4\n"),
         ("schema ice", "id   long    required\nat   struct  nullable\n  x  int     nullable\nu    uuid    nullable\n"),
     ],
 )
@@ -52,11 +56,6 @@ def test_text(words: str, printed: str, places: dict[str, str], capfd: pytest.Ca
     command, name, *more = words.split()
     assert main([command, places[name], *more]) == 0
     assert capfd.readouterr() == (printed, "")
-
-
-def test_a_number_of_rows_is_given_once(places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["head", places["ice"], "1", "-n", "2"]) == 2
-    assert "--limit" in capfd.readouterr().err
 
 
 def test_info_is_short_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -112,7 +112,7 @@ def test_help_and_completion_import_the_module_of_no_other_command(arguments, en
 def test_the_help_of_each_command_has_the_options_for_opening_tables_in_a_section(capfd):
     assert main(["plan", "-h"]) == 0
     opening = capfd.readouterr().out.partition("\nOpening tables:\n")[2]
-    assert re.findall(r"^  --([\w-]+)", opening, re.MULTILINE) == [
+    assert re.findall(r"^  (?:-\w, )?--([\w-]+)", opening, re.MULTILINE) == [
         "catalog",
         "storage-option",
         "allow-root",

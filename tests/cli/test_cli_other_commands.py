@@ -195,16 +195,40 @@ def test_build_wants_scenarios_or_all(tmp_path, capsys):
     assert capsys.readouterr().err.count("--all") == 2
 
 
-def test_scenarios_are_listed_by_name_and_feature(capfd):
+def names_of(capfd, *arguments):
+    assert main(["scenarios", "list", *arguments, "--format", "json"]) == DONE
+    return {each["name"]: each["features"] for each in json.loads(capfd.readouterr().out)["scenarios"]}
+
+
+def test_scenarios_are_listed_in_the_order_of_their_names(capfd):
     assert main(["scenarios", "list", "iceberg/deletes/*", "-k", "deletion-vector"]) == DONE
     lines = capfd.readouterr().out.splitlines()
     assert lines == sorted(lines)
     assert all(line.startswith("iceberg/deletes/") and "  " in line for line in lines)
-    assert main(["scenarios", "list", "-k", "deletion-vector", "--format", "json"]) == DONE
-    found = json.loads(capfd.readouterr().out)["scenarios"]
-    assert {each["format"] for each in found} == {"iceberg", "delta"}
-    assert all("deletion-vector" in each["features"] for each in found)
-    assert {line.split()[0] for line in lines} < {each["name"] for each in found}
+
+
+@pytest.mark.parametrize(
+    ("expression", "holds"),
+    [
+        ("Deletion-Vector", lambda texts: any("deletion-vector" in text for text in texts)),
+        ("delta and equality-delete", lambda texts: False),
+        ("v3 and not upgraded", lambda texts: "v3" in str(texts) and "upgraded" not in str(texts)),
+        ("(null-keys or moved) and iceberg", lambda texts: any(w in str(texts) for w in ("null-keys", "moved"))),
+    ],
+)
+def test_keywords_match_names_and_features(capfd, expression, holds):
+    every = names_of(capfd, "iceberg/deletes/*")
+    expected = {name for name, features in every.items() if holds((name, *features))}
+    if expected:
+        assert names_of(capfd, "iceberg/deletes/*", "-k", expression).keys() == expected
+    else:
+        assert main(["scenarios", "list", "iceberg/deletes/*", "-k", expression]) == FAILED
+
+
+@pytest.mark.parametrize("expression", ["a b", "(a", "a and", "a (b)", "a and (b)(c)", "not", "()", ""])
+def test_a_keyword_expression_that_is_none_is_refused(capfd, expression):
+    assert main(["scenarios", "list", "-k", expression]) == FAILED
+    assert "expected words with and, or, not and parentheses" in capfd.readouterr().err
 
 
 def test_demo_is_a_page_of_commands_that_run(capfd, tmp_path, monkeypatch):
@@ -230,7 +254,7 @@ def test_demo_runs_again_on_the_tables_that_it_made(capfd, tmp_path, monkeypatch
     assert main(["demo"]) == 0
     first = capfd.readouterr()
     kept = {path: path.stat().st_mtime_ns for path in Path("demo-tables").rglob("*")}
-    assert main(["demo", "--directory", "demo-tables"]) == 0
+    assert main(["demo", "demo-tables"]) == 0
     assert capfd.readouterr() == first
     assert {path: path.stat().st_mtime_ns for path in Path("demo-tables").rglob("*")} == kept
 
@@ -241,8 +265,8 @@ def test_demo_changes_nothing_in_a_place_that_holds_something_else(capfd, tmp_pa
     file = place if inside is None else place / inside
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
-    assert main(["demo", "--directory", str(place)]) == 2
-    assert "--directory" in capfd.readouterr().err
+    assert main(["demo", str(place)]) == 2
+    assert "give another directory" in capfd.readouterr().err
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]
 
 

@@ -91,7 +91,7 @@ ERRORS = [
     ("scenarios", "run", "--engines", EVIL),
     ("scenarios", "run", "--skips", "{}"),
     ("scenarios", "build", EVIL, "x"),
-    ("demo", "--directory", "{}"),
+    ("demo", "--", "{}"),
 ]
 
 

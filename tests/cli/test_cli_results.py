@@ -69,10 +69,9 @@ def test_a_file_is_replaced_under_its_permissions(tmp_path, mode):
         ("", "it is a directory"),
     ],
 )
-@pytest.mark.parametrize("command", ["sql", "diff", "run", "resume"])
+@pytest.mark.parametrize("command", ["sql", "diff", "run"])
 def test_only_regular_files_are_replaced(tmp_path, capfd, monkeypatch, table, command, kind, said):
     monkeypatch.chdir(tmp_path)
-    tables = str(Path(table).parent)
     (tmp_path / "target").write_text("old")
     (tmp_path / "link").symlink_to("target")
     (tmp_path / "dangling").symlink_to("nothing")
@@ -83,7 +82,6 @@ def test_only_regular_files_are_replaced(tmp_path, capfd, monkeypatch, table, co
         "sql": [*QUERY, "--output", kind],
         "diff": ["diff", table, "--engines", "oracle", "--output", kind],
         "run": ["scenarios", "run", "delta/paths/odd-root", "--engines", "oracle", "--output", kind],
-        "resume": ["diff", tables, tables, "--resume", kind],
     }
     assert said in refused(capfd, arguments[command])
     assert (tmp_path / "target").read_text() == "old"
@@ -160,20 +158,18 @@ def test_closed_streams(closed, code):
 def test_a_directory_that_cannot_be_made_is_one_line(capfd):
     for arguments in (
         ["scenarios", "build", "delta/paths/odd-root", "/dev/null/x"],
-        ["demo", "--directory", "/dev/null/x"],
+        ["demo", "/dev/null/x"],
     ):
         assert "/dev/null/x" in refused(capfd, arguments)
 
 
 @pytest.mark.parametrize(
     "command",
-    [["demo", "--directory"], ["scenarios", "build", "delta/paths/odd-root"], ["diff", "a", "b", "--resume"]],
+    [["demo"], ["scenarios", "build", "delta/paths/odd-root"]],
     ids=lambda command: command[0],
 )
 def test_a_name_that_is_too_long_is_one_line(tmp_path, capfd, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
-    for name in "ab":
-        DeltaTable.create(tmp_path / name / "t", {"id": "long"})
     assert "File name too long" in refused(capfd, [*command, "x" * 300])
 
 
@@ -243,8 +239,8 @@ def test_no_description_is_written_as_text_into_another_kind_of_file(table, tmp_
         ([*ONE, "--output", "o.csv", "--format", "json"], "the suffix says csv, --format says json"),
         ([*ONE, "--output", "o.xlsx"], "the suffix says no format; give --format, or .txt, .csv, .json"),
         (["scenarios", "run", "--output", "o.parquet"], "says parquet; there are text, json, junit, github, html"),
-        (["scenarios", "run", "--output", "o.json", "--output", "o.json"], "--output names a file twice"),
-        (["scenarios", "run", "--format", "text", "--format", "json"], "standard output takes one report"),
+        (["check", "t", "--output", "o.json", "--output", "o.json"], "--output names a file twice"),
+        (["diff", "t", "--format", "text", "--format", "json"], "standard output takes one report"),
         (["metadata", "t", "files", "--output", "o.csv", "--format", "arrow"], "--format says arrow"),
         (["history", "t", "--format", "jsn"], "'--format': 'jsn' is not one of 'text', 'json', 'html'"),
     ],

@@ -63,13 +63,8 @@ TAIL = "--untrusted --"
         ),
         (
             "diff --untrusted {t} {t}/o --engines duckdb --at 1 --at 2 --max-rows 0",
-            f"diff --at=1 --at=2 --engines=duckdb --format=text --max-rows=0 --dialect=duckdb {TAIL} {{t}} {{t}}/o",
+            f"diff --at=1 --at=2 --dialect=duckdb --engines=duckdb --max-rows=0 --format=text {TAIL} {{t}} {{t}}/o",
             ["{t}", "{t}/o"],
-        ),
-        (
-            "diff --untrusted {t} --against-itself",
-            f"diff --format=text --against-itself --max-rows=100 --dialect=duckdb {TAIL} {{t}}",
-            ["{t}"],
         ),
         (
             "sql --untrusted --table a={t} --allow-root {t}/r -- --x",
@@ -130,9 +125,11 @@ def test_bounds(worker):
         ("diff {t} --untrusted", "error: Cannot run spark with --untrusted: .* take duckdb or oracle by --engines"),
         ("scenarios run --engines spark --untrusted", "Cannot run spark with --untrusted: .* by --engines"),
         ("diff {t} --engines duckdb,acme --untrusted", "error: Cannot run acme with --untrusted: acme is not known to"),
-        ("diff {t} --against-itself --engines acme --untrusted", "error: Cannot run acme with --untrusted"),
+        ("diff --sql-file {t}/q.sql --untrusted", "no side may be a query, file or database"),
+        ("diff {t} rows.csv --untrusted", "no side may be a query, file or database"),
+        ("diff {t} --engines duckdb --output a.txt --output b.txt --untrusted", "--untrusted takes one report"),
         ("scenarios run --keep d --untrusted", "with --untrusted and --keep, --python or --write-xfails"),
-        ("scenarios run --format text --format json --output x --untrusted", "error: Cannot write more than one"),
+        ("scenarios run -o x.json -o x.html --untrusted", "error: Cannot write more than one"),
         ("info {t} --set bounds.memory_bytes=5", "--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted"),
         ("info {t} --untrusted --set bounds.speed=5", "speed: there is no such name; there are bounds.memory_bytes"),
         ("info {t} --untrusted --set waived=speed", "error: Cannot waive 'speed'"),

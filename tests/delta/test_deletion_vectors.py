@@ -9,7 +9,7 @@ import pytest
 from harness.errors import CorruptDeleteError
 from harness.metadata.deletes.delta_vectors import decode_inline, decode_stored, decode_z85, read_vectors
 from harness.metadata.delta.paths import TableRoot
-from harness.metadata.delta.vectors import vector_path
+from harness.metadata.delta.scan import vector_path
 from harness.metadata.plan.deletes import InlineVector, StoredVector
 from harness.storage.stores import Storage
 from harness.writing.delta.files import bitmap_bytes, vector_file_bytes

@@ -154,7 +154,7 @@ def test_what_else_it_depends_on_tells_it_apart(held, read, tmp_path, options):
     assert (ids(tmp_path, **options), len(read)) == ([2, 1], 2)
 
 
-def test_a_checkpoint_of_a_strangers_is_read_each_time(held, read, tmp_path):
+def test_a_checkpoint_of_an_untrusted_table_is_read_each_time(held, read, tmp_path):
     held.checkpoint()
     for expected in (1, 2):
         assert (ids(tmp_path, untrusted=True), len(read), DECODED.size) == ([3, 0], expected, 0)  # none skipped

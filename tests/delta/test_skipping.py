@@ -14,7 +14,7 @@ from harness.metadata.delta import statistics
 from harness.metadata.delta.actions import FILES_STATE
 from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.partition_values import partition_tuples
-from harness.metadata.delta.skipping import skip_files
+from harness.metadata.delta.scan import skip_files
 from harness.metadata.delta.statistics import FileStats, Leaf, StatisticsBounds, leaves, read_statistics, record_counts
 from harness.metadata.filters import predicate as pred
 from harness.metadata.filters.parse import parse_filter

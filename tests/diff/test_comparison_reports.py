@@ -177,7 +177,6 @@ def test_json() -> None:
         "allowed": 0,
         "relaxations": [],
         "schema_only": False,
-        "sampled": None,
         "by_column": [],
         "grouped_by": [],
         "groups": 0,

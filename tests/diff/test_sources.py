@@ -17,7 +17,6 @@ from harness.diff import source_reading
 from harness.diff.compare import compare
 from harness.diff.opening import Query
 from harness.diff.query_batch import QueryRun
-from harness.diff.relaxations import Relaxations, Tolerance
 from harness.diff.result import BatchOutcome, QueryFile
 from harness.diff.sources import RowSource, SourceKind
 from harness.errors import EngineError, MissingFileError, RequestError, TableNotFoundError
@@ -85,8 +84,7 @@ NAMES = ["o.csv", "o.tsv", "o.ndjson", "o.parquet", "o.feather", "o.arrows", "du
 @pytest.mark.parametrize(("name", "few"), [*((name, 50_000) for name in NAMES), ("o.csv", 0)])
 def test_a_source_is_compared_by_value(name: str, few: int) -> None:
     made(name)
-    relaxed = Relaxations(tolerance={"share": Tolerance.parse("1e-7 relative")})
-    found = compare(ROWS, name, keys=["id"], few=few, relaxations=relaxed)
+    found = compare(ROWS, name, keys=["id"], few=few, tolerance={"share": "1e-7 relative"})
     assert found.equal, found.to_text()
 
 
@@ -112,8 +110,8 @@ def test_digits_beyond_the_other_sides_scale_are_a_difference() -> None:
     Path("o.csv").write_text("id,total\n1,1.504\n2,2\n")
     found = compare(ROWS, "o.csv", keys=["id"], columns=["id", "total"])
     assert (found.changed, found.by_column[0].largest) == (1, "0.004000000000")
-    relaxed = Relaxations(tolerance={"total": Tolerance.parse("0.004")})  # exactly, not as doubles
-    assert compare(ROWS, "o.csv", keys=["id"], columns=["id", "total"], relaxations=relaxed).equal
+    exactly = {"total": "0.004"}  # not as doubles
+    assert compare(ROWS, "o.csv", keys=["id"], columns=["id", "total"], tolerance=exactly).equal
 
 
 @pytest.mark.usefixtures("here")
@@ -124,6 +122,22 @@ def test_queries_stand_for_tables() -> None:
     source = RowSource.parse(made("o.csv"))
     assert source is not None
     assert compare(source.asking("SELECT max(note) AS n FROM t"), pa.table({"n": ["007"]})).equal
+
+
+@pytest.mark.usefixtures("here")
+def test_what_a_query_gives_of_text_is_read_as_the_other_sides_types() -> None:
+    Path("o.csv").write_text("number,total,day,note\n1, 1.50 ,-,007\n2,-,2024-01-02,x\n")
+    source = RowSource.parse("o.csv")
+    assert source is not None
+    query = "SELECT number AS id, nullif(total, '-') AS total, nullif(day, '-') AS day, upper(note) AS note FROM t"
+    types = pa.schema([("id", pa.int32()), ("total", pa.decimal128(9, 2)), ("day", pa.date32()), ("note", pa.string())])
+    rows = [(1, Decimal("1.5"), None, "007"), (2, None, date(2024, 1, 2), "X")]
+    right = pa.Table.from_pylist([dict(zip(types.names, row, strict=True)) for row in rows], types)
+    assert compare(source.asking(query), right, keys=["id"]).equal
+    failed = compare(source.asking("SELECT note AS id FROM t"), right, columns=["id"]).left.error
+    assert "column id has a text that is no INTEGER: x" in str(failed)
+    with pytest.raises(RequestError, match="2 times a column called 'a'"):
+        compare(source.asking("SELECT note AS a, note AS a FROM t"), pa.table({"a": ["x"]}))
 
 
 PARSED = {

@@ -11,5 +11,5 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the demo tables, made once: the examples of no page change them."""
     directory = tmp_path_factory.mktemp("examples")
     with contextlib.chdir(directory):
-        assert main(["demo", "--directory", "demo-tables"]) == 0
+        assert main(["demo", "demo-tables"]) == 0
     return directory

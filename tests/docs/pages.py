@@ -99,7 +99,7 @@ def answer(command: str, typed: str = "") -> tuple[str, int]:
         changed.enter_context(mock.patch.object(logging.root, "handlers", []))  # those of pytest would have the lines
         code = main(shlex.split(command))
     printed = "".join(stream.buffer.getvalue().decode("utf-8") for stream in dict.fromkeys((out, err)))
-    return printed.replace(f"duckdb {duckdb.__version__},", "duckdb 2.0.0,"), code
+    return printed.replace(f"duckdb {duckdb.__version__}", "duckdb 2.0.0"), code
 
 
 def run(page: Path, *, with_pyiceberg: bool = False) -> Iterator[tuple[tuple[str, str], str, str, int]]:

@@ -18,7 +18,7 @@ def refresh() -> None:
     known = importlib.util.find_spec("pyiceberg") is not None
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)
-        assert main(["demo", "--directory", "demo-tables"]) == 0
+        assert main(["demo", "demo-tables"]) == 0
         for page in pages.marked():
             answers = {asked: printed for asked, _, printed, _ in pages.run(page, with_pyiceberg=known)}
             text = pages.rewritten(page.read_text("utf-8"), answers.__getitem__, with_pyiceberg=known)

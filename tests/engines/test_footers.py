@@ -250,12 +250,12 @@ def test_delta_files_of_other_names_are_warned_of(engine, tmp_path, request):
     """delta T7, T10: what column mapping would find is not found without it, and one warning says so."""
     t = DeltaTable.create(tmp_path / "t", {"id": "long", "s": "string"})
     names = {"id": "col-1", "s": "col-2"}
-    strangers = [t.write_data([{"id": i, "s": "x"}], names=names) for i in (1, 2)]
-    t.append(t.write_data([{"id": 0}]), *strangers)
+    unlike = [t.write_data([{"id": i, "s": "x"}], names=names) for i in (1, 2)]
+    t.append(t.write_data([{"id": 0}]), *unlike)
     rows, said = read(t.directory, engine, request)
     assert rows == [(0, None), (None, None), (None, None)]
     assert len(said) == 1
-    assert f"{strangers[0].path} (" in said[0]
+    assert f"{unlike[0].path} (" in said[0]
     assert ", and 1 more files, of table" in said[0]
     assert said[0].endswith("[delta T7]")  # the rule by which the values are null, as iceberg 5.2 is
     assert in_format("iceberg 5.2", "delta") == "delta T7"

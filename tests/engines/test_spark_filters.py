@@ -1,4 +1,4 @@
-"""Filters on Spark. DuckDB is the judge of what a filter means."""
+"""Filters on Spark. DuckDB decides what a filter means."""
 
 import itertools
 import math

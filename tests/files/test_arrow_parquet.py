@@ -10,9 +10,9 @@ import pytest
 
 import harness
 from harness.errors import CorruptFileError
-from harness.metadata.deletes.matching import FILE_PATH_ID
 from harness.metadata.deletes.position_files import POSITION_ID
 from harness.metadata.files.parquet import whole
+from harness.metadata.plan.deletes import FILE_PATH_ID
 from harness.writing.iceberg.builder import IcebergTable
 
 RUNS = b"\x01\x10\x00\x10\x01"

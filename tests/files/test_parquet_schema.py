@@ -8,8 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import CorruptFileError
-from harness.metadata.files.parquet import ELEMENT_COLUMNS, ParquetElement, physical_schema, physical_schemas
-from harness.metadata.files.parquet_elements import parse_elements
+from harness.metadata.files.parquet import (
+    ELEMENT_COLUMNS,
+    ParquetElement,
+    parse_elements,
+    physical_schema,
+    physical_schemas,
+)
 from harness.metadata.files.parquet_footer import claims_too_much, parse_tail
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import STORED_LIST, STORED_STRUCT, PhysicalField

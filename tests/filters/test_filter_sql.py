@@ -1,4 +1,4 @@
-"""Filters from SQL text. DuckDB is the judge of what a filter means; planning must never conclude more."""
+"""Filters from SQL text. DuckDB decides what a filter means; planning must never conclude more."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -12,7 +12,7 @@ import pytest
 
 import harness
 from harness.errors import AmbiguousTableError, CorruptFileError
-from harness.metadata.iceberg.file_list import physical_paths
+from harness.metadata.iceberg.scan import physical_paths
 from harness.metadata.iceberg.table import IcebergTable as OpenedTable
 from harness.metadata.iceberg.table import load
 from harness.metadata.plan.read_options import ReadOptions

@@ -11,8 +11,8 @@ import pytest
 
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, IsAViewError
 from harness.metadata.iceberg.metadata import parse_metadata
-from harness.metadata.iceberg.model import TableMetadata, parse_header_spec
-from harness.metadata.iceberg.name_mapping import parse_name_mapping
+from harness.metadata.iceberg.model import TableMetadata
+from harness.metadata.iceberg.types import parse_name_mapping
 
 FILE = "v3.metadata.json"
 SCHEMA_0 = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
@@ -237,13 +237,6 @@ def test_broken_metadata_is_refused(document: dict[str, Any], cause: str | None,
     assert (caught.value.rule, caught.value.file) == (f"iceberg {rule}", FILE)
 
 
-@pytest.mark.parametrize("id_", [2**63 - 1, 2**63, 2**64 - 1, -(2**63) + 1, 0])
-def test_snapshot_ids_are_exact_64_bit_patterns_1_16(id_: int) -> None:
-    snapshot = {"snapshot-id": id_, "timestamp-ms": 2, "manifest-list": "a.avro"}
-    metadata = parsed(edited(V1, snapshots=[snapshot], current_snapshot_id=id_))
-    assert metadata.current_snapshot_id == id_
-
-
 @pytest.mark.parametrize(
     ("changes", "warning"),
     [
@@ -262,13 +255,6 @@ def test_snapshot_ids_are_exact_64_bit_patterns_1_16(id_: int) -> None:
 )
 def test_what_reading_does_not_use_is_a_warning(changes: dict[str, Any], warning: str) -> None:
     assert parsed(edited(V3, **changes)).warnings == (warning,)
-
-
-@pytest.mark.parametrize("text", ["", "{}", "5", "[1]", '[{"name": "p"}]'])
-def test_parse_header_spec_refuses_other_text_2_22(text: str) -> None:
-    with pytest.raises(CorruptFileError) as caught:
-        parse_header_spec(text, 7, file="m.avro")
-    assert (caught.value.cause, caught.value.file, caught.value.rule) == ("CorruptManifest", "m.avro", "iceberg 2.22")
 
 
 def test_any_value_of_the_wrong_kind_gives_metadata_or_a_named_error() -> None:

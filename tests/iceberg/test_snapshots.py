@@ -70,26 +70,6 @@ def log(after_ms: int, id_: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("entries", "expected"),
-    [
-        pytest.param([log(1000, 10), log(1000, 20)], 20, id="equal times: the last"),
-        pytest.param([log(1000, 20), log(1000, 10)], 10, id="equal times: by position, not id"),
-        pytest.param([log(1500, 20), log(1000, 10)], 20, id="out of order: by time, not position"),
-    ],
-)
-def test_select_by_time_in_an_odd_log_1_34(entries: Any, expected: int) -> None:
-    selection = select(table(**{"snapshot-log": entries}), f"timestamp={T0 + 1500}")
-    assert selection.snapshot is not None
-    assert selection.snapshot.id == expected
-
-
-@pytest.mark.parametrize("at", [None, "main"])
-def test_table_without_snapshot_is_empty_under_the_current_schema_1_24(at: Any) -> None:
-    selection = select(table(**{"current-snapshot-id": -1, "refs": None}), at)
-    assert (selection.snapshot, selection.schema.names()) == (None, ("c",))
-
-
-@pytest.mark.parametrize(
     ("metadata", "at", "message"),
     [
         pytest.param(

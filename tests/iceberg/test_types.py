@@ -4,44 +4,12 @@ import pytest
 
 from harness.errors import InvalidTableError
 from harness.metadata.files.documents import Json
-from harness.metadata.iceberg.types import parse_default, parse_schema, parse_type
+from harness.metadata.iceberg.types import parse_default, parse_schema
 from harness.metadata.model import schema as dt
 
 
 def column(id_: int, type_: Any = "int", **more: Any) -> dict[str, Any]:
     return {"id": id_, "name": f"c{id_}", "required": False, "type": type_, **more}
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("unknown", dt.UnknownType()),
-        ("STRING", dt.StringType()),
-        ("TimestampTZ", dt.TimestampType(utc=True)),
-        ("decimal(9, 2)", dt.DecimalType(9, 2)),
-        ("Decimal( 38 , 38 )", dt.DecimalType(38, 38)),
-        ("fixed[ 16 ]", dt.FixedType(16)),
-        ("geometry", dt.GeometryType("OGC:CRS84")),
-        ("geometry(EPSG:4326)", dt.GeometryType("EPSG:4326")),
-        ("GEOMETRY( srid:0 )", dt.GeometryType("srid:0")),
-        ("geography", dt.GeographyType("OGC:CRS84", "spherical")),
-        ("geography(OGC:CRS84)", dt.GeographyType("OGC:CRS84", "spherical")),
-        ("geography(EPSG:4326, Karney)", dt.GeographyType("EPSG:4326", "karney")),
-        ("interval", dt.OpaqueType("interval")),
-        ("decimal(39, 0)", dt.OpaqueType("decimal(39, 0)")),
-        ("decimal(0, 0)", dt.OpaqueType("decimal(0, 0)")),
-        ("decimal(2, 3)", dt.OpaqueType("decimal(2, 3)")),
-        ("decimal(9, -2)", dt.OpaqueType("decimal(9, -2)")),
-        ("decimal(9)", dt.OpaqueType("decimal(9)")),
-        ("fixed[0]", dt.OpaqueType("fixed[0]")),
-        ("geography(EPSG:4326, flat)", dt.OpaqueType("geography(EPSG:4326, flat)")),
-        ("geometry()", dt.OpaqueType("geometry()")),
-        ({"type": "union", "of": []}, dt.OpaqueType("{type: union}")),
-    ],
-    ids=str,
-)
-def test_parse_type_reads_names_in_any_case_with_inner_blanks_1_22(text: Any, expected: Any) -> None:
-    assert parse_type(text) == expected
 
 
 LIST_OF_1 = {"type": "list", "element-id": 1, "element": "int", "element-required": False}

@@ -1,4 +1,4 @@
-"""The law of slices, on drawn histories and filters: under the filter, a slice gives the rows of its source."""
+"""Under its filter, a slice returns the rows of its source, on drawn histories and filters."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Three tables of a shop, with nested columns, nulls and deleted rows: what a stranger's queries are tried on."""
+"""Three tables of a shop, with nested columns, nulls and deleted rows: what queries of other people are tried on."""
 
 from pathlib import Path
 from typing import Any

@@ -115,7 +115,7 @@ def test_a_file_that_changed_just_now_is_not_remembered(table, monkeypatch):
     assert DECODED.size == 0
 
 
-def test_a_table_of_a_strangers_is_not_remembered(table):
+def test_an_untrusted_table_is_not_remembered(table):
     harness.open_table(str(table), untrusted=True).snapshot().plan()
     assert DECODED.size == 0
 

@@ -10,6 +10,7 @@ from harness.suite.results import (
     EngineInfo,
     Expected,
     Outcome,
+    ReadInfo,
     Run,
     ScenarioInfo,
     of_checks,
@@ -36,6 +37,11 @@ BROKEN = ScenarioInfo(
     features=("broken",),
     file=None,
     reads=1,
+    story="title: <b>broken</b>\nformat: delta\n",
+    expected=(
+        ReadInfo(number=1, read="all columns", demand="open", why="nobody knows", error="CorruptFileError"),
+        ReadInfo(number=2, read="column a < b", demand="must", columns=("<i>",), rows=(("1 & 2",),), count=21),
+    ),
 )
 ROWS = pa.table({"id": [1, 2], "note": ["<img src=x>", "b"]})
 LISTED = Expected("bad::delta/*", "reported as bug 7", "xfails.txt", 3)

@@ -195,6 +195,10 @@ def test_html():
     for shown in ("✗ FAIL", "! ERROR", '<span class="aside"> 1 FAIL</span>', "a file is damaged &amp; gone"):
         assert shown in text
     assert f"again: <code>{html.escape(AGAIN)}" in text
+    for text_of_scenario in ("title: <b>broken</b>\nformat: delta", "all columns", "nobody knows", "CorruptFileError"):
+        assert html.escape(text_of_scenario) in text
+    for text_of_read in ("column a < b", "<i>", "1 & 2", "1 of 21 rows"):
+        assert html.escape(text_of_read) in text
     fine = to_html(FINE)
     assert '<header class="equal">' in fine
     assert "What is not PASS" not in fine

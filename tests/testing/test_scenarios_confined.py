@@ -1,4 +1,4 @@
-"""A scenario file of a stranger: it writes only where it is built, and what is wrong with it is one line."""
+"""An untrusted scenario file: it writes only where it is built, and what is wrong with it is one line."""
 
 import pytest
 

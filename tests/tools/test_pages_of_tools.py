@@ -19,7 +19,7 @@ def test_the_examples_of_a_page_are_true(tool, package, tmp_path, monkeypatch):
     pytest.importorskip(package, reason=f"{tool} is not installed: nox -s tests-external brings it")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
-    assert main(["demo", "--directory", "demo-tables"]) == 0
+    assert main(["demo", "demo-tables"]) == 0
     namespace: dict[str, object] = {}
     page = (PAGES / f"{tool}.md").read_text("utf-8")
     assert "<!-- examples are run by nox -s tests-external -->" in page

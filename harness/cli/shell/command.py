@@ -9,7 +9,7 @@ import click
 
 import harness
 from harness.cli import FAILED, options, terminal
-from harness.cli.formats import MAX_ROWS, RowFormat, number_of_rows
+from harness.cli.formats import MAX_ROWS, MaxRows, RowFormat, RowsFormat, number_of_rows
 from harness.cli.parameters import Argument, Option
 
 
@@ -22,21 +22,12 @@ def shell(
             "catalogs.",
         ),
     ] = None,
-    table: Annotated[
-        list[str] | None,
-        Option(
-            metavar="[NAME=]TABLE",
-            help="A table by a name of its own. Without NAME it has that of its directory. Repeatable.",
-        ),
-    ] = None,
-    format_: Annotated[RowFormat, Option("--format", help="How rows are written.")] = RowFormat.TEXT,
-    max_rows: Annotated[
-        str,
-        Option(metavar="N", help="How many rows are shown as text; the others are counted. all: all of them."),
-    ] = str(MAX_ROWS),
+    table: options.NamedTables = None,
+    format_: RowsFormat = None,
+    max_rows: MaxRows = str(MAX_ROWS),
     command: Annotated[
         list[str] | None,
-        Option("--command", "-c", metavar="TEXT", help="Run these statements, or a command, and end. Repeatable."),
+        Option("-c", "--command", metavar="TEXT", help="Run these statements, or a command, and end. Repeatable."),
     ] = None,
     *,
     opening: options.OpeningOptions,
@@ -51,8 +42,9 @@ def shell(
         raise click.BadParameter("a shell cannot be --untrusted: run each query with harness sql --untrusted")
     if source is not None and opening.catalog is not None:
         raise click.BadParameter("say the catalog once: as the argument, or with --catalog")
-    if format_.is_binary():
-        raise click.BadParameter(f"--format {format_.value} is binary: harness sql writes it, one result a file")
+    row_format = format_ or RowFormat.TEXT
+    if row_format.is_binary():
+        raise click.BadParameter(f"--format {row_format.value} is binary: harness sql writes it, one result a file")
     from harness.cli.shell.session import Session
 
     rows = number_of_rows(max_rows)
@@ -62,7 +54,7 @@ def shell(
     for name, location in locations.items():
         connection.register(name, location)
     with connection:
-        session = Session(connection, row_format=format_, max_rows=rows)
+        session = Session(connection, row_format=row_format, max_rows=rows)
         if command is not None:
             for text in command:
                 if not session.is_over:

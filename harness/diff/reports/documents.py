@@ -43,7 +43,6 @@ def to_json(comparison: ComparisonResult) -> str:
         "truncated": comparison.truncated,
         "allowed": comparison.allowed,
         "relaxations": comparison.relaxations,
-        "sampled": comparison.sampled,
         "schema_only": comparison.schema_only,
         "by_column": [asdict(column) for column in comparison.by_column],
         "grouped_by": comparison.grouped_by,

@@ -29,7 +29,7 @@ from harness.diff.result import (
     RowKind,
 )
 from harness.errors import counted, visible
-from harness.metadata.model.text_tables import Column, aligned, cell_width, cut, table_lines
+from harness.metadata.model.text_tables import Column, aligned, cell_width, shortened, table_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +112,6 @@ def relaxation_lines(comparison: ComparisonResult) -> tuple[str, ...]:
         lines.append(f"{counted(comparison.allowed, 'row')} within tolerances, which is no difference")
     if comparison.schema_only:
         lines.append("rows, which were not compared")
-    if comparison.sampled is not None:
-        lines.append(f"compared the rows of {counted(comparison.sampled, 'key')} at most, chosen by their hashes")
     return tuple(lines)
 
 
@@ -211,7 +209,7 @@ def _totals(table: ReportTable | None, width: int) -> Iterator[str]:
         yield visible(table.title)
         columns = [Column(name, to_right=i in table.numbers) for i, name in enumerate(table.names)]
         widest = max(_NARROWEST, width - _WIDEST_LINE + _WIDEST_CELL)
-        short = [[cut(visible(cell), widest) for cell in line] for line in table.lines]
+        short = [[shortened(visible(cell), widest) for cell in line] for line in table.lines]
         yield from (f"   {line}" for line in table_lines(columns, [short], width=max(width, _WIDEST_CELL) - 3))
 
 

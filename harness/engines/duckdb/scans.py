@@ -91,7 +91,7 @@ class Scanner:
         if not schema:
             relation = counted(rows.tolist(), self.register)
             return RelationScan(rows=rows, relation=relation, parquet=False, shown=())
-        # Of a stranger's delete file DuckDB would believe the footer's statistics, and miss keys (1.5, 2.0).
+        # Of an untrusted delete file DuckDB would believe the footer's statistics, and miss keys (1.5, 2.0).
         doubted = self.plan.storage.untrusted and not files.are_data
         parquet = form.format == "parquet" and not doubted and not _needs_arrow(group, fields)
         if parquet:

@@ -51,8 +51,7 @@ from harness.engines.spark.gateway import DiskFile, PlannedReads, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
 from harness.errors import HarnessError, RequestError, StorageError
 from harness.metadata.files.orc import OrcTraits, orc_traits, schema_of_orc
-from harness.metadata.files.parquet import physical_schema
-from harness.metadata.files.parquet_elements import parse_elements
+from harness.metadata.files.parquet import parse_elements, physical_schema
 from harness.metadata.files.parquet_footer import BROTLI, CheckedFooter, parse_footer, parse_tail
 from harness.metadata.model.arrow_values import Places
 from harness.metadata.model.file_schema import PhysicalSchema

@@ -30,7 +30,7 @@ from harness.storage.threads import cached_property
 #
 # The lines stand in the `pyproject.toml` of the working directory or one above it, or for all projects in
 # `~/.config/harness/config.toml`; the project's own go first. The variable `HARNESS_CATALOG__PROD__TOKEN` holds the
-# token. Only the user's own file may name another variable: a stranger's project could send any variable anywhere.
+# token. Only the user's own file may name another variable: an untrusted project could send any variable anywhere.
 
 
 _KEYS: Mapping[str, Mapping[str, type]] = {
@@ -61,7 +61,7 @@ def configured() -> dict[str, Configured]:
     for file in files():
         for text, said in file.section("catalogs", cause=_CAUSE).items():
             name, catalog = text.lower(), _catalog(text.lower(), said, file.path, is_own=file.is_own)
-            if name in found and "unity" in (catalog.kind, found[name].kind):  # or a stranger's server gets the token
+            if name in found and "unity" in (catalog.kind, found[name].kind):  # or an untrusted server gets the token
                 raise RequestError(_TWICE.format(name, "your own configuration and the project's"), cause=_CAUSE)
             found[name] = catalog
     from harness.metadata.catalogs import pyiceberg as of
@@ -94,7 +94,7 @@ def _catalog(name: str, said: Any, file: Path, *, is_own: bool) -> Configured:
         raise _invalid(
             file,
             f"{where}.token-variable",
-            f"only ~/.config/harness/config.toml may, since a project may be a stranger's; set {_variable(name)}",
+            f"only ~/.config/harness/config.toml may, since a project may be untrusted; set {_variable(name)}",
         )
     location = said.get("location")
     if location is not None and is_local(local_path(location)):  # relative to the file that says it

@@ -12,9 +12,17 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, HarnessError
-from harness.metadata.deletes.matching import Spellings, authorities, partition_mismatch
 from harness.metadata.model.arrow_values import array_of
-from harness.metadata.plan.deletes import ChangedRows, PositionDeleteFile, PositionFiles, StoredVector, Vector
+from harness.metadata.plan.deletes import (
+    ChangedRows,
+    PositionDeleteFile,
+    PositionFiles,
+    Spellings,
+    StoredVector,
+    Vector,
+    authorities,
+    partition_mismatch,
+)
 from harness.metadata.plan.scan_plan import IcebergRules, ScanPlan
 from harness.storage.paths import PhysicalPath, RecordedPath, both_paths
 from harness.storage.records import dataclass

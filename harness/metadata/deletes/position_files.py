@@ -23,11 +23,11 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
-from harness.metadata.deletes.matching import FILE_PATH_ID
 from harness.metadata.files import roaring
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet, row_count, whole
 from harness.metadata.model.arrow_values import to_numpy
+from harness.metadata.plan.deletes import FILE_PATH_ID
 from harness.storage.limits import Limits, contained
 from harness.storage.paths import PhysicalPath, both_paths
 from harness.storage.stores import Storage

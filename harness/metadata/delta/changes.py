@@ -24,9 +24,9 @@ from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.partition_values import partition_tuples
 from harness.metadata.delta.protocol import check_protocol
 from harness.metadata.delta.replay import load_state
+from harness.metadata.delta.scan import vector_of
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.types import DeltaSchema, table_schema
-from harness.metadata.delta.vectors import vector_of
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema

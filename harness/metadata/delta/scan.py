@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,21 +14,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
-from harness.metadata.delta.actions import State
+from harness.metadata.deletes.delta_vectors import FIRST_OFFSET, bad_vector, decode_z85
+from harness.metadata.delta.actions import DeletionVectorDescriptor, State
 from harness.metadata.delta.checkpoint_statistics import COLUMNS, FilesStatistics
 from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.partition_values import PartitionTuples, partition_tuples
+from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import feature_warnings, is_enabled
-from harness.metadata.delta.statistics import leaves
+from harness.metadata.delta.statistics import FileStats, leaves
 from harness.metadata.delta.types import DeltaSchema, materialized_columns
-from harness.metadata.filters.predicate import Filter, filter_for, opposite
-from harness.metadata.filters.skipping import ColumnBounds
+from harness.metadata.filters.predicate import Filter, Predicate, fields_of, filter_for, opposite
+from harness.metadata.filters.skipping import ColumnBounds, exact_facts, may_match
 from harness.metadata.filters.sqltext import bind_columns
-from harness.metadata.model.arrow_values import from_numpy, scalar_of, to_numpy
-from harness.metadata.model.schema import METADATA, Field, StructType, UnknownType
-from harness.metadata.plan.deletes import PositionDeletes
+from harness.metadata.model.arrow_values import Places, array_of, combined, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
+from harness.metadata.plan.deletes import VECTORS, InlineVector, PositionDeletes, StoredVector, Vector
 from harness.metadata.plan.read_options import Prune
 from harness.metadata.plan.scan_plan import (
+    BY_PARTITION,
+    BY_STATISTICS,
     FILES,
     KEPT,
     Counts,
@@ -37,6 +43,7 @@ from harness.metadata.plan.scan_plan import (
     trusted_of_files,
 )
 from harness.metadata.planned_scan import PlannedScan, within_roots
+from harness.storage.paths import RecordedPath, join
 from harness.storage.records import dataclass
 from harness.storage.threads import cached_property
 
@@ -222,8 +229,6 @@ class _Scan:
         """
         if condition is None or self.source.options.prune is Prune.OFF:
             return np.zeros(statistics.files.num_rows, dtype=np.int8)
-        from harness.metadata.delta.skipping import skip_files
-
         by_statistics = self.source.options.prune.by_statistics
         schema = self.snapshot.columns.schema
         return skip_files(statistics, partitions, schema, condition.predicate, by_statistics=by_statistics)
@@ -265,8 +270,6 @@ class _Scan:
         with_vector = files.column("dv_storage_type").is_valid()
         if not pc.any(with_vector, min_count=0).as_py():
             return PositionDeletes()
-        from harness.metadata.delta.vectors import vectors_of
-
         return PositionDeletes(vectors=vectors_of(files.filter(with_vector), self.source.locator))
 
 
@@ -295,3 +298,127 @@ class _Statistics:
             return replace(self.statistics, strict=True).bounds(wanted, self.kept)
         except HarnessError:
             return {}
+
+
+# Files that a filter skips (delta F1 to F13, V12).
+
+
+def skip_files(
+    files: FilesStatistics,
+    partitions: PartitionTuples,
+    schema: Schema,
+    predicate: Predicate,
+    *,
+    by_statistics: bool = True,
+) -> Verdicts:
+    """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS. partitions: the partition tuples of these files."""
+    tuples, indexes = partitions.tuples, partitions.indexes
+    ids = frozenset(tuples[0]) if tuples else frozenset[int]()
+    facts = exact_facts(tuples)
+
+    def of_tuples(column: Field) -> ColumnBounds | None:
+        return facts(column) if column.id in ids else None
+
+    kept = may_match(predicate, of_tuples, len(tuples))
+    verdicts: Verdicts = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
+    certain = may_match(predicate, of_tuples, len(tuples), undecided=False)
+    places = np.flatnonzero((kept & ~certain)[indexes])
+    wanted = leaves(schema, fields_of(predicate) - ids)
+    if not wanted or not by_statistics or not len(places):
+        return verdicts
+    for found, statistics in files.read(wanted, places):
+        of_files = _facts_of_files(statistics, of_tuples, indexes[found].astype(np.int64))
+        verdicts[found[~may_match(predicate, of_files, len(found))]] = BY_STATISTICS
+    return verdicts
+
+
+def _facts_of_files(
+    statistics: FileStats, of_tuples: Callable[[Field], ColumnBounds | None], indexes: Places
+) -> Callable[[Field], ColumnBounds | None]:
+    """Return the facts of a column by its partition values, else by its statistics."""
+
+    @cache
+    def facts(column: Field) -> ColumnBounds | None:
+        exact = of_tuples(column)
+        return statistics.bounds(column) if exact is None else exact.take(indexes)
+
+    return facts
+
+
+# Deletion vectors of the live files.
+
+_UUID_CHARACTERS = 20
+
+
+def vector_path(storage_type: str, text: str, root: TableRoot) -> RecordedPath | None:
+    """Return the path of the file that holds a deletion vector; None for an inline one (delta D2, D3).
+
+    Args:
+        storage_type: `u` (relative file), `p` (absolute file), or `i` (inline).
+        text: The path or the inline vector, as the descriptor has it.
+        root: The table's.
+
+    Raises:
+        CorruptDeleteError: the storage type is unknown, or the path cannot be decoded.
+        InvalidTableError, UnsupportedError: as for `TableRoot.canonical`.
+    """
+    match storage_type:
+        case "i":
+            return None
+        case "u":
+            if len(text) < _UUID_CHARACTERS:
+                raise bad_vector(f"its path {text!r} is shorter than {_UUID_CHARACTERS} characters", "delta D2")
+            prefix, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]  # the prefix is a random folder
+            try:
+                name = f"deletion_vector_{uuid.UUID(bytes=decode_z85(encoded))}.bin"
+            except ValueError as error:
+                raise bad_vector(f"its path {text!r} has {error}", "delta D2") from None
+            return RecordedPath(join(root.path, prefix, name) if prefix else join(root.path, name))
+        case "p":
+            if not text.startswith("/") and ":" not in text.split("/", 1)[0]:
+                raise bad_vector(f"its path {text!r} is relative, expected an absolute URI", "delta D3")
+            return root.canonical(text)
+        case other:
+            raise bad_vector(f"its storage type is {other!r}, expected u, p or i", "delta D1")
+
+
+def vector_of(descriptor: DeletionVectorDescriptor, locator: Locator) -> Vector:
+    """Return the vector of a descriptor. Raises as `vector_path`."""
+    path = vector_path(descriptor.storage_type, descriptor.path_or_inline, locator.root)
+    length, record_count = descriptor.size, descriptor.cardinality
+    if path is None:
+        return InlineVector(text=descriptor.path_or_inline, length=length, record_count=record_count)
+    return StoredVector(
+        path=path,
+        physical=locator.path_map.physical(path),
+        format="bin",
+        offset=descriptor.offset or FIRST_OFFSET,
+        length=length,
+        record_count=record_count,
+    )
+
+
+def vectors_of(files: pa.Table, locator: Locator) -> pa.Table:
+    """Return `VECTORS` of files, each of which has a vector; `files` has the columns of `DELETION_VECTOR`.
+
+    A path is resolved once for all vectors of its file. Raises as `vector_path`.
+    """
+    types, texts = (combined(files.column(name)) for name in ("dv_storage_type", "dv_path_or_inline"))
+    is_inline = pc.equal(types, scalar_of("i", pa.string()))
+    pairs = pc.binary_join_element_wise(types, texts, scalar_of("\n", pa.string())).dictionary_encode()
+    named = [tuple(pair.split("\n", 1)) for pair in pairs.dictionary.to_pylist()]
+    paths = [vector_path(storage_type, text, locator.root) for storage_type, text in named]
+    physical = [None if path is None else locator.path_map.physical(path) for path in paths]
+    known = [text if path is None else path for path, (_, text) in zip(paths, named, strict=True)]
+    first, none = scalar_of(FIRST_OFFSET, pa.int64()), scalar_of(None, pa.int64())
+    offsets = pc.fill_null(combined(files.column("dv_offset")), first)
+    offsets = pc.if_else(pc.equal(offsets, scalar_of(0, pa.int64())), first, offsets)
+    columns = {
+        "format": pc.if_else(is_inline, scalar_of("inline", pa.string()), scalar_of("bin", pa.string())),
+        "path": array_of(known, pa.string()).take(pairs.indices),
+        "physical": array_of(physical, pa.string()).take(pairs.indices),
+        "offset": pc.if_else(is_inline, none, offsets),
+        "length": files.column("dv_size"),
+        "record_count": files.column("dv_cardinality"),
+    }
+    return pa.table([columns[name] for name in VECTORS.names], schema=VECTORS)

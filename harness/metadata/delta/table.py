@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +12,7 @@ from harness.errors import HarnessError, InvalidTableError, MissingFileError, Re
 from harness.metadata.delta.actions import State
 from harness.metadata.delta.commit_times import ENABLED, CommitHistory, check_retention, in_commit_timestamps
 from harness.metadata.delta.commits import CommitReader, Locator
-from harness.metadata.delta.log_files import LogFile, LogListing, list_log, read_hint
+from harness.metadata.delta.log_files import LogListing, list_log, read_hint
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import (
     check_catalog,
@@ -162,22 +161,6 @@ class DeltaTable:
         """
         newest = list_log(self.storage, self.root.path).latest
         return newest if self.log.ceiling is None else max(newest, self.log.ceiling)
-
-    def fingerprint(self, selection: DeltaSelection) -> tuple[str, ...]:
-        """Return the table's id, the version, and the fingerprint of its commit.
-
-        If the commit is gone, the fingerprints of the checkpoints and compactions of the version take its place.
-        """
-        version, id_ = selection.snapshot.id, selection.snapshot.state.metadata.id
-        commit = self.log.commits.get(version)
-        if commit is not None and commit.content is not None:
-            return id_, str(version), hashlib.sha256(commit.content).hexdigest()
-        files = [commit] if commit is not None else self._files_instead_of(version)
-        return (id_, str(version), *(self.storage.fingerprint(file.path) for file in files))
-
-    def _files_instead_of(self, version: int) -> list[LogFile]:
-        bases = (file for base in self.log.checkpoints if base.version == version for file in base.files)
-        return [*bases, *(each.file for each in self.log.compactions if each.last == version)]
 
     def plan(
         self, selection: DeltaSelection, columns: tuple[str, ...] | None, where: str | Filter | None

@@ -33,10 +33,9 @@ from itertools import accumulate
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from harness.errors import CorruptDeleteError, CorruptFileError, InvalidTableError, UnsupportedError
-from harness.metadata.deletes.matching import FILE_PATH_ID, partition_mismatch
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, Status
 from harness.metadata.iceberg.model import PartitionSpec
-from harness.metadata.plan.deletes import StoredVector
+from harness.metadata.plan.deletes import FILE_PATH_ID, StoredVector, partition_mismatch
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 

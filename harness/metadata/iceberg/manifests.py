@@ -55,7 +55,6 @@ class ManifestFile:
     is_deletes: whether its entries are delete files.
     counts: None is unknown and must be taken as "some".
     partitions: one summary per field of the spec, in order; None: unknown.
-    key_metadata: None or non-empty; a manifest with it is encrypted.
     first_row_id: None: the files have no row ids.
     """
 
@@ -73,7 +72,6 @@ class ManifestFile:
     existing_rows_count: int | None = None
     deleted_rows_count: int | None = None
     partitions: tuple[FieldSummary, ...] | None = None
-    key_metadata: bytes | None = None
     first_row_id: int | None = None
 
 
@@ -194,7 +192,6 @@ class DataFile:
     nan_value_counts: Mapping[int, int] | None = field(default=None, hash=False)
     lower_bounds: Mapping[int, bytes] | None = field(default=None, hash=False)
     upper_bounds: Mapping[int, bytes] | None = field(default=None, hash=False)
-    key_metadata: bytes | None = None
     split_offsets: tuple[int, ...] | None = None
     equality_ids: tuple[int, ...] | None = None
     sort_order_id: int | None = None
@@ -271,8 +268,6 @@ def open_manifest(
         InvalidTableError: neither table nor header has the spec; cause `MissingSpec`.
         UnsupportedError: an unknown codec. LimitError: the header asks for more than `limits` allow.
     """
-    if manifest.key_metadata:
-        raise encrypted(manifest.path, manifest.path)
     container = open_container(data, file=manifest.path, limits=limits)
     spec = _spec(container, manifest, specs)
     return ManifestReader(manifest, container, spec, _partition_converter(container, spec, schemas))

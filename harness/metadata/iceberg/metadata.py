@@ -18,7 +18,6 @@ from typing import TypeVar
 import pyarrow as pa
 
 from harness.errors import CorruptFileError, InvalidTableError, IsAViewError, TableNotFoundError, UnsupportedError
-from harness.metadata.deletes.matching import directory_of
 from harness.metadata.files.documents import Json, TooLongError, all_streams, check_document, pointer, unzstd
 from harness.metadata.iceberg.model import (
     BlobMetadata,
@@ -39,6 +38,7 @@ from harness.metadata.iceberg.model import (
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.types import parse_schema
 from harness.metadata.model.schema import Schema, check_nesting
+from harness.metadata.plan.deletes import directory_of
 from harness.storage.limits import DEFAULT, Limits, refusal
 from harness.storage.paths import PhysicalPath, RecordedPath, is_local, join, local_path, slashed
 from harness.storage.stores import Storage

@@ -261,12 +261,6 @@ class IcebergTable:
         newest = load(self.location, self.storage, ReadOptions(allow_version_guess=True)).current
         return None if newest is None else newest.id
 
-    def fingerprint(self, selection: IcebergSelection) -> tuple[str, ...]:
-        """Return the table's UUID, the metadata file with its fingerprint, and the snapshot and schema in it."""
-        chosen = "" if selection.snapshot is None else str(selection.snapshot.id)
-        metadata_file = self.storage.fingerprint(self.metadata_path)
-        return (self.metadata.uuid or "", self.metadata_path, metadata_file, chosen, str(selection.schema.id))
-
     def plan(
         self, selection: IcebergSelection, columns: tuple[str, ...] | None, where: str | Filter | None
     ) -> PlannedScan:

@@ -7,14 +7,17 @@ projects, filters or equality-deletes by such a column raises.
 from __future__ import annotations
 
 import binascii
+import json
 import math
 import re
 import struct
 from decimal import Decimal
 from typing import Any, TypeVar
 
+from harness.errors import InvalidTableError
 from harness.metadata.files.documents import Json, show
 from harness.metadata.model import schema as dt
+from harness.metadata.model.file_schema import MappedName, NameMapping
 
 # Single values in Iceberg's JSON form (a field's `initial-default`) to internal values (iceberg 5.14, 5.15). Texts are
 # checked to the letter: Python's own parsers for numbers, hex and dates take more than the format allows.
@@ -314,3 +317,45 @@ def _check_ids(document: Json, fields: tuple[dt.Field, ...]) -> None:
             message = f"Invalid schema: field '{name}' has the reserved id {field.id}, expected at most {MAX_FIELD_ID}"
             raise document.error(message, cause="ReservedFieldId")
         seen[field.id] = name
+
+
+# Name mappings: field ids for data files that carry none (iceberg 1.30, 5.7).
+
+NAME_MAPPING = "schema.name-mapping.default"
+"""The table property that holds the mapping, as JSON text."""
+
+
+def parse_name_mapping(text: str, *, file: str | None = None) -> NameMapping:
+    """The name mapping that a table property says. `file` is for messages.
+
+    A dot in a name is part of it, names are case-sensitive, 0 is an id like any other, and an entry without a field id
+    hides its columns.
+
+    Raises InvalidTableError: the text is no such JSON, one level has a name twice, or the whole has a field id twice.
+    """
+    try:
+        return NameMapping(_level(Json(json.loads(text), file, (NAME_MAPPING,), "iceberg 5.7"), set()))
+    except (ValueError, RecursionError) as error:
+        message = f"Cannot parse name mapping: got {show(text)}, expected a JSON list"
+        raise InvalidTableError(message, file=file, field=NAME_MAPPING, rule="iceberg 5.7") from error
+
+
+def _level(items: Json, ids: set[int]) -> tuple[MappedName, ...]:
+    """ids: those of the whole mapping so far; a column has one place in a file."""
+    seen: set[str] = set()
+    entries = []
+    for item in items.items():
+        names = item.texts("names")
+        for name in names:
+            if name in seen:
+                raise item.error(f"Invalid name mapping: the name {show(name)} occurs twice at one level", key="names")
+            seen.add(name)
+        field_id = item.optional_integer("field-id", bits=32)
+        if field_id is not None and field_id in ids:
+            raise item.error(f"Invalid name mapping: field id {field_id} occurs twice, expected unique ids")
+        if field_id is not None:
+            ids.add(field_id)
+        fields = item.optional("fields")
+        nested = () if fields is None else _level(fields, ids)
+        entries.append(MappedName(names=names, field_id=field_id, fields=nested))
+    return tuple(entries)

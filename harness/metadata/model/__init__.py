@@ -1,4 +1,4 @@
-"""Types and values of tables: fields with ids, values as Arrow holds them, statistics, times.
+"""Types and values of tables: fields with ids, values as Arrow holds them, times.
 
 `schema` comes first: its types are those of both formats, and its internal values travel through all of harness.
 """

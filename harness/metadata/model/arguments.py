@@ -8,7 +8,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sized
-from decimal import Decimal
 from typing import ParamSpec, TypeVar
 
 from harness.errors import RequestError
@@ -88,30 +87,25 @@ _NAMES = ("a list of names", _are(_is_text))
 _MAPPING = ("a mapping with keys of text", _is_mapping)
 _PATH = ("a path", _is_path)
 _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
-    **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "null_as", "outside", "prune"), _TEXT),
+    **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "outside", "prune", "types"), _TEXT),
     **dict.fromkeys(("name", "token", "uri"), _TEXT),
     **dict.fromkeys(("query", "text"), ("text", _is_text)),  # the parser names the place of half a character
     **dict.fromkeys(("allow_checkpoint_only", "allow_duplicate_files", "allow_out_of_range"), _FLAG),
-    **dict.fromkeys(("allow_version_guess", "enforce_retention", "exact", "ignore_case"), _FLAG),
-    **dict.fromkeys(
-        ("ignore_name_case", "lenient_delete_partition", "published_only", "schema_only", "trim", "untrusted"), _FLAG
-    ),
-    **dict.fromkeys(("few", "last", "max_rows", "max_version", "sample_keys", "sample_rows"), _NUMBER),
-    **dict.fromkeys(("columns", "exclude", "group_by", "keys", "waived"), _NAMES),
+    **dict.fromkeys(("allow_version_guess", "enforce_retention", "exact"), _FLAG),
+    **dict.fromkeys(("lenient_delete_partition", "published_only", "schema_only", "untrusted"), _FLAG),
+    **dict.fromkeys(("few", "last", "max_rows", "max_version", "sample_rows"), _NUMBER),
+    **dict.fromkeys(("columns", "exclude", "keys", "waived"), _NAMES),
     **dict.fromkeys(("directory", "warehouse"), _PATH),
-    **dict.fromkeys(("cast", "rename", "storage_options", "tables", "tolerance"), _MAPPING),
+    **dict.fromkeys(("storage_options", "tables", "tolerance"), _MAPPING),
     "engines": ("an engine's name, or two", lambda value: _is_text(value) or _are(_is_text)(value)),
     "allowed_roots": ("a list of directories", _are(_is_path)),
     "path_map": ("a mapping of paths to paths", _is_path_map),
-    "types": ("a set of TypeRule", _are(_is_a("harness.diff.relaxations.TypeRule"))),
-    "amount": ("a Decimal; Tolerance.parse takes text", lambda value: isinstance(value, Decimal)),
     "where": ("a condition as SQL text, such as \"region = 'eu'\"", _is_condition),
     "connection": ("a connection of DuckDB", _is_connection),
     "ratified": ("a list of staged commits", lambda value: isinstance(value, Iterable)),
     "names": ("a list of names", _are(lambda value: value is None or _is_text(value))),
     "limits": ("harness.Limits(…)", _is_a("harness.storage.limits.Limits")),
     "bounds": ("harness.Bounds(…)", _is_a("harness.untrusted.bounds.Bounds")),
-    "relaxations": ("harness.Relaxations(…)", _is_a("harness.diff.relaxations.Relaxations")),
 }
 """By name of the argument, which means the same in every function: words for its values, and their test."""
 

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from harness.errors import html_text, visible
-from harness.metadata.model.text_tables import cell_width, start_of
+from harness.metadata.model.text_tables import cell_width, cut, padded
 from harness.storage.records import dataclass
 
 
@@ -79,15 +79,6 @@ class Drawing:
         return tuple(kind for kind in Kind if kind in used)
 
 
-def cut(text: str, width: int, sign: str = "…", *, tail: int = 0) -> str:
-    """`text` on one line of printable characters, in at most `width` cells, the last `tail` of them from its end."""
-    text = visible(text)
-    if cell_width(text) <= width:
-        return text
-    end = sign + text[len(text) - tail :]
-    return start_of(text, width - cell_width(end)) + end
-
-
 # As text.
 
 
@@ -115,7 +106,7 @@ def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator
     left = width - own[0] - own[1] - length - 3 * len(_GAP)
     for bar, label, value, remark in zip(drawing.bars, labels, values, remarks, strict=True):
         drawn = strip(bar, drawing.scale, length, in_ascii=in_ascii)
-        parts = (_padded(label, own[0]), drawn.ljust(length), " " * (own[1] - cell_width(value)) + value)
+        parts = (padded(label, own[0]), drawn.ljust(length), " " * (own[1] - cell_width(value)) + value)
         yield _GAP.join((*parts, cut(remark, left, sign) if left > len(sign) else "")).rstrip()
     yield legend_text(drawing.legend(), in_ascii=in_ascii)
 
@@ -139,10 +130,6 @@ def section(drawing: Drawing, width: int | None, *, in_ascii: bool = False) -> l
     heading = textwrap.wrap(visible(f"{drawing.title}: {drawing.note}"), width, subsequent_indent=_GAP)
     heading = [cut(line, width) for line in heading]  # of wide characters
     return [*heading, *(_GAP + line for line in as_text(drawing, width - len(_GAP), in_ascii=in_ascii))]
-
-
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - cell_width(text))
 
 
 def _lengths(bar: Bar, scale: int, length: int, *, least: int) -> list[tuple[Kind, int]]:
@@ -238,9 +225,9 @@ def _text_row(drawing: Drawing, width: int) -> Iterator[str]:
         sizes = [dict(bar.parts).get(kind, 0) for bar in drawing.bars]
         levels = [_LEVELS[-(-len(_LEVELS) * size // drawing.scale) - 1] if size else _NOTHING for size in sizes]
         drawn = "".join(level * _WIDE for level in levels)
-        yield cut(_GAP.join((_padded(kind.word, own), drawn, f"{sum(sizes):,}")), width)
+        yield cut(_GAP.join((padded(kind.word, own), drawn, f"{sum(sizes):,}")), width)
     first, last = (cut(drawing.bars[place].label, shown // 2 - 1) for place in (0, -1))
-    yield cut(_GAP.join((" " * own, _padded(first, shown - cell_width(last)) + last)), width)
+    yield cut(_GAP.join((" " * own, padded(first, shown - cell_width(last)) + last)), width)
 
 
 def _svg_row(drawing: Drawing) -> str:

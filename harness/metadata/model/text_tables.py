@@ -83,12 +83,19 @@ def start_of(text: str, width: int) -> str:
     return text
 
 
-def cut(text: str, width: int) -> str:
-    """At most so many cells of a text: its start, or the end of a path."""
+def cut(text: str, width: int, sign: str = _CUT, *, tail: int = 0) -> str:
+    """`text` on one line of printable characters, in at most `width` cells, the last `tail` of them from its end."""
+    text = visible(text)
     if cell_width(text) <= width:
         return text
-    step = -1 if "/" in text and " " not in text else 1
-    return (start_of(text[::step], width - 1) + _CUT)[::step]
+    end = sign + text[len(text) - tail :]
+    return start_of(text, width - cell_width(end)) + end
+
+
+def shortened(text: str, width: int) -> str:
+    """At most so many cells of a text: its start, or the end of a path."""
+    is_path = "/" in text and " " not in text
+    return cut(text[::-1], width)[::-1] if is_path else cut(text, width)
 
 
 def folded(text: str, width: int) -> str:
@@ -107,10 +114,11 @@ def aligned(lines: Iterable[Sequence[str]], to_right: Sequence[bool] = ()) -> It
     cells = [[visible(cell) for cell in line] for line in lines]
     widths = [max(map(cell_width, column)) for column in zip(*cells, strict=True)]
     sides = [*to_right, *(False for _ in widths[len(to_right) :])]
-    return (_GAP.join(map(_padded, line, widths, sides)).rstrip() for line in cells)
+    return (_GAP.join(map(padded, line, widths, sides)).rstrip() for line in cells)
 
 
-def _padded(text: str, width: int, to_right: bool) -> str:
+def padded(text: str, width: int, to_right: bool = False) -> str:
+    """A text with spaces, in `width` cells."""
     padding = " " * (width - cell_width(text))
     return padding + text if to_right else text + padding
 
@@ -170,7 +178,7 @@ class _Layout:
             if self.directories[place]:
                 self.notes.append(cut(f"({visible(columns[place].name)}: below {self.directories[place]})", width))
         names = [
-            visible(column.name) + (f" = {cut(cells[place][0], _NARROWEST * 2)}" if place in same else "")
+            visible(column.name) + (f" = {shortened(cells[place][0], _NARROWEST * 2)}" if place in same else "")
             for place, column in enumerate(columns)
             if place not in self.shown
         ]
@@ -188,8 +196,8 @@ class _Layout:
             text, directory, column = _cell(row[place]), self.directories[place], self.columns[place]
             if directory and text.startswith(directory):
                 text = _CUT + text.removeprefix(directory)
-            text = text if column.is_whole else cut(text, self.widths[place])
-            text = _padded(text, self.widths[place], column.to_right)
+            text = text if column.is_whole else shortened(text, self.widths[place])
+            text = padded(text, self.widths[place], column.to_right)
             parts.append(style(text, "dim") if row[place] is None else text)
         return _GAP.join(parts).rstrip()
 

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from harness.errors import HarnessError
-from harness.metadata.deletes.matching import FILE_PATH_ID
 from harness.metadata.deletes.position_files import POSITION_ID, read_positions
 from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
 from harness.metadata.files.roaring import to_positions
@@ -36,6 +35,7 @@ from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.values import Partitions, all_partition_fields, decode_bound, read_schema_first
 from harness.metadata.model.arrow_values import Mask, array_of, from_numpy, to_numpy
 from harness.metadata.model.schema import Field, Schema, StructType, Type, children
+from harness.metadata.plan.deletes import FILE_PATH_ID
 from harness.metadata.tables.reading import (
     INT,
     LONG,

@@ -109,7 +109,7 @@ def texts_of(relation: duckdb.DuckDBPyRelation) -> tuple[list[Column], list[tupl
 
 def rows_html(columns: Sequence[Column], rows: Iterable[Sequence[str | None]]) -> str:
     """Rows as a table of HTML, in which values of many fields are cut."""
-    from harness.metadata.model.drawing import cut
+    from harness.metadata.model.text_tables import cut
 
     most = [_LONG if column.type in ("map", "struct") else sys.maxsize for column in columns]
     return html_table(

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.delta.actions import DELETION_VECTOR, Commit, DeletionVectorDescriptor, Metadata, State
 from harness.metadata.delta.replay import load_state
+from harness.metadata.delta.scan import vector_path
 from harness.metadata.delta.segment import choose_segment
 from harness.metadata.delta.table import DeltaSelection, DeltaTable
 from harness.metadata.delta.types import materialized_columns
-from harness.metadata.delta.vectors import vector_path
 from harness.metadata.model.schema import Field
 from harness.metadata.planned_scan import PlannedScan
 from harness.slices.anonymising.delta import DeltaMasking, commit_info

@@ -187,7 +187,7 @@ def _legend(run: Run) -> Iterator[str]:
         if counts[outcome]:
             sign = f'<b class="{outcome.value}">{SIGNS[outcome]} {outcome.value}</b>'
             yield f"<li>{sign} {MEANINGS[outcome]}</li>"
-    yield "<li>numbers are scenarios; a cell has the colour of its worst</li></ul>"
+    yield "<li>numbers are scenarios; a cell has the color of its worst outcome</li></ul>"
 
 
 def _scenario(scenario: ScenarioInfo) -> Iterator[str]:

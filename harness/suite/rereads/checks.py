@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.diff.compare import compare
-from harness.diff.relaxations import ALL_TYPE_RULES, NOTHING, Relaxations
+from harness.diff.exact import TypesRule
 from harness.diff.result import BatchEntry, BatchOutcome, entry_of
 from harness.errors import HarnessError, UnsupportedError, counted, visible
 from harness.metadata.filters.sqltext import quoted, text
@@ -28,8 +28,6 @@ from harness.suite.rereads.reads import Copies, ReadRequest, SnapshotReads
 MOST_COLUMNS = 12
 """Columns that are read alone, and whose values make filters: the first ones of a table."""
 _LONGEST = 40  # characters of a text in a filter
-_TYPES = Relaxations(types=ALL_TYPE_RULES)
-"""Readers of other projects may give one column in two types, whose values are the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +161,10 @@ class Rereads:
             message = f"counted {found:,}, read {counted(expected.num_rows, 'row')}"
             entry = BatchEntry(name=check.name, outcome=outcome, message=message, report=message)
         else:
-            relaxed = _TYPES if self.reads.engine.read is not None else NOTHING
+            # Readers of other projects may give one column in two types, whose values are the same.
+            types: TypesRule | None = None if self.reads.engine.read is None else "by_value"
             names = check.left, check.name
-            compared = compare(expected, found, names=names, max_rows=self.max_rows, relaxations=relaxed)
+            compared = compare(expected, found, names=names, max_rows=self.max_rows, types=types)
             entry = entry_of(check.name, compared)
             if check.limit is not None:
                 wanted = min(check.limit, expected.num_rows)

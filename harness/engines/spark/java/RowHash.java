@@ -27,7 +27,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  *     N                    nothing: always null
  *     W                    a number of 64 bits: boolean, byte, short, int or long
  *     T divisor,per;       a count of time: divided by `divisor` first, then split by `per` unless that is 0
- *     F, Z                 a float; Z where -0.0 equals 0.0
+ *     F                    a float
  *     S, B, U              text, bytes, a UUID as text
  *     D scale,digits;      a decimal or whole number, unscaled at `scale`, in 64 bits (0), 128 bits (1) or split (2)
  *     [ element            a list
@@ -79,14 +79,6 @@ public final class RowHash {
 
     public static long real(double value) {
         return mix(Double.doubleToLongBits(value));
-    }
-
-    public static long realWithOneZero(float value) {
-        return realWithOneZero((double) value);
-    }
-
-    public static long realWithOneZero(double value) {
-        return mix(value == 0.0 ? 0L : Double.doubleToLongBits(value));
     }
 
     /** The unscaled value at a scale, where it has at most 18 digits. */
@@ -220,8 +212,6 @@ public final class RowHash {
                     return ticks(integer(value), lane);
                 case 'F':
                     return real(((Number) value).doubleValue());
-                case 'Z':
-                    return realWithOneZero(((Number) value).doubleValue());
                 case 'S':
                     return lane == 0 ? firstOfBytes((UTF8String) value) : secondOfBytes((UTF8String) value);
                 case 'B':

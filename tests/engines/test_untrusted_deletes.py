@@ -1,4 +1,4 @@
-"""What a stranger's table says of files beside their rows skips no delete: neither with `prune="off"` nor without."""
+"""What an untrusted table says of files beside their rows skips no delete: neither with `prune="off"` nor without."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ from footer_edits import edit
 
 import harness
 from harness.errors import CorruptDeleteError
-from harness.metadata.deletes.matching import FILE_PATH_ID
+from harness.metadata.plan.deletes import FILE_PATH_ID
 from harness.writing.iceberg.builder import IcebergTable
 from harness.writing.iceberg.files import IcebergFile
 

@@ -2,15 +2,15 @@
 
 from datetime import date, datetime
 from decimal import Decimal
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from harness.diff.compare import compare
-from harness.diff.relaxations import ALL_TYPE_RULES, Measure, Relaxations, Tolerance, TypeRule
 from harness.diff.result import ColumnDifference, ComparisonResult, SchemaKind
+from harness.diff.tolerances import Measure, Tolerance
 from harness.errors import RequestError
 
 
@@ -72,7 +72,7 @@ def test_what_is_within_a_tolerance() -> None:
         pa.table({"k": [1], **{name: pa.array([case[i]], case[0]) for name, case in CLOSE.items()}}) for i in (1, 2)
     )
     tolerances = {name: Tolerance.parse(text) for name, (*_, text, _) in CLOSE.items()}
-    found = both_ways(left, right, keys=["k"], relaxations=Relaxations(tolerance=tolerances))
+    found = both_ways(left, right, keys=["k"], tolerance=tolerances)
     assert {each.column: each.rows == 0 for each in found.by_column} == {n: case[-1] for n, case in CLOSE.items()}
     assert found.relaxations[0] == "tolerance of decimals-on-the-border: 0.01"
 
@@ -80,31 +80,13 @@ def test_what_is_within_a_tolerance() -> None:
 def test_a_tolerance_hides_no_difference_of_another_column() -> None:
     left = pa.table({"k": [1, 2, 3], "v": [1.0, 1.0, 1.0], "w": ["a", "b", None]})
     right = pa.table({"k": [1, 2, 3], "v": [1.5, 1.5, 9.0], "w": ["a", "x", "c"]})
-    found = both_ways(left, right, keys=["k"], relaxations=Relaxations(tolerance={"v": Tolerance(Decimal("0.5"))}))
+    found = both_ways(left, right, keys=["k"], tolerance={"v": Tolerance(Decimal("0.5"))})
     assert (found.changed, found.allowed) == (2, 1)
     assert found.by_column == (
         ColumnDifference(column="v", rows=1, allowed=2, largest="8.0", examples=(("1.0", "9.0"),)),
         ColumnDifference(column="w", rows=2, left_nulls=1, examples=found.by_column[1].examples),
     )
     assert set(found.by_column[1].examples) == {("'b'", "'x'"), ("NULL", "'c'")}
-
-
-TEXTS = ["Ab", "ΑΣ", " x ", "", "\tx", None]
-FORMS = {
-    "case": (Relaxations(ignore_case=True), ["aB", "ας", " X ", "", "\tX", None]),
-    "trim": (Relaxations(trim=True), ["Ab ", "ΑΣ", "x", "  ", "\tx", None]),
-    "null": (Relaxations(null_as=""), ["Ab", "ΑΣ", " x ", None, "\tx", ""]),
-    "trimmed-to-null": (Relaxations(trim=True, null_as="x"), ["Ab", "ΑΣ", None, "", "\tx", "x "]),
-}
-
-
-@pytest.mark.parametrize(("relaxed", "other"), FORMS.values(), ids=FORMS)
-def test_text_in_another_form(relaxed: Relaxations, other: list) -> None:
-    left, right = (pa.table({"k": range(6), "t": pa.array(texts, pa.string())}) for texts in (TEXTS, other))
-    found = both_ways(left, duckdb.connect().from_arrow(right), keys=["k"], relaxations=relaxed)
-    assert found.equal
-    assert found.relaxations
-    assert not both_ways(left, right).equal
 
 
 def test_differences_of_types_pass_by_rules_that_are_named() -> None:
@@ -116,16 +98,13 @@ def test_differences_of_types_pass_by_rules_that_are_named() -> None:
         "t": pa.array([5], pa.timestamp("us")),
         "s": pa.array([1]),
     }
-    found = both_ways(pa.table(left), pa.table(right), relaxations=Relaxations(types=ALL_TYPE_RULES))
+    found = both_ways(pa.table(left), pa.table(right), types="by_value")
     rules = {each.column: each.rule for each in found.schema if each.kind is SchemaKind.RECONCILED}
     assert rules == {"i": "integer widths", "d": "decimal scale", "t": "timestamp zone"}
     assert [(each.column, each.kind) for each in found.schema if each.counts] == [("s", SchemaKind.INCOMPARABLE)]
     assert (found.only_left, found.only_right) == (0, 0)
-    forbidden = Relaxations(types=ALL_TYPE_RULES - {TypeRule.ZONES})
-    assert [each.column for each in compare(pa.table(left), pa.table(right), relaxations=forbidden).schema][-2:] == [
-        "t",
-        "s",
-    ]
+    exact = both_ways(pa.table(left), pa.table(right), types="exact")
+    assert [each.column for each in exact.schema if each.counts] == ["i", "d", "t", "s"]
 
 
 TENTH_AS_FLOAT = 0.100000001490116119384765625
@@ -154,7 +133,7 @@ ROUNDED = {
 def test_values_are_converted_beside_others(case: tuple, is_turned: bool) -> None:
     type_, number, other, float_, equal = case
     sides = (pa.table({"v": pa.array([number], type_)}), pa.table({"v": pa.array([float_], other)}))
-    found = both_ways(*(sides[::-1] if is_turned else sides), relaxations=Relaxations(types=ALL_TYPE_RULES))
+    found = both_ways(*(sides[::-1] if is_turned else sides), types="by_value")
     assert found.equal is equal
     assert [each.rule for each in found.schema] == ["truth as number" if type_ == pa.bool_() else "nearest float"]
     assert not both_ways(*sides).equal
@@ -163,49 +142,27 @@ def test_values_are_converted_beside_others(case: tuple, is_turned: bool) -> Non
 @pytest.mark.parametrize(("left", "right"), [(1, 1.0), (True, 1)])
 def test_values_within_lists_are_not_converted(left: object, right: object) -> None:
     sides = (pa.table({"l": [[value]]}) for value in (left, right))
-    found = compare(*sides, relaxations=Relaxations(types=ALL_TYPE_RULES))
+    found = compare(*sides, types="by_value")
     assert [each.kind for each in found.schema] == [SchemaKind.INCOMPARABLE]
-
-
-def test_the_same_keys_are_sampled_on_both_sides() -> None:
-    left = pa.table({"k": range(5000), "v": range(5000)})
-    right = pa.table({"k": range(5000), "v": [-1] * 5000})
-    found = compare(left, duckdb.connect().from_arrow(right), keys=["k"], sample_keys=40)
-    assert (found.left.rows, found.right.rows, found.sampled) == (40, 40, 40)
-    assert (found.changed, found.only_left, found.only_right) == (40, 0, 0)
-    assert [row.left for row in found.rows] == [
-        row.left for row in compare(left, right, keys=["k"], sample_keys=40).rows
-    ]
 
 
 ROWS = pa.table({"k": [1], "v": [1.0], "t": ["a"], "l": [[1.0]]})
 WRONG = {
-    "tolerance-without-keys": ({"tolerance": {"v": Tolerance(Decimal(1))}}, {}, "without keys"),
-    "tolerance-of-a-key": ({"tolerance": {"k": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "it is a key"),
-    "tolerance-of-nothing": ({"tolerance": {"x": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "a tolerance of 'x'"),
-    "tolerance-of-text": ({"tolerance": {"t": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "no numbers or times"),
-    "tolerance-of-a-list": ({"tolerance": {"l": Tolerance(Decimal(1))}}, {"keys": ["k"]}, "no numbers or times"),
-    "seconds-of-a-float": ({"tolerance": {"v": Tolerance.parse("1 s")}}, {"keys": ["k"]}, "expected an amount"),
-    "excluded-key": ({"exclude": ("k",)}, {"keys": ["k"]}, "Cannot exclude 'k'"),
-    "renamed-nothing": ({"rename": {"x": "k"}}, {}, "the left side has no such column"),
-    "renamed-to-nothing": ({"rename": {"k": "x"}}, {}, "the right side has no such column"),
-    "renamed-onto-another": ({"rename": {"t": "k"}}, {}, "has a column 't' too"),
-    "sample-without-keys": ({}, {"sample_keys": 5}, "and keys"),
-    "cast-of-nothing": ({"cast": {"x": "INT"}}, {}, "Cannot cast 'x': the left side has no such column"),
-    "cast-to-nothing": ({"cast": {"v": "INTS"}}, {}, "Cannot cast 'v' to 'INTS': DuckDB has no such type"),
-    "cast-to-a-misspelled-type": ({"cast": {"v": "strng"}}, {}, "did you mean 'STRING'"),
-    "cast-of-a-list": ({"cast": {"l": "VARCHAR"}}, {}, "Cannot cast the left side's column 'l', of type list"),
-    "excluded-cast": ({"cast": {"v": "INT"}, "exclude": ["V"], "ignore_name_case": True}, {}, "Cannot exclude 'V'"),
-    "unknown-word": ({}, {"tolerances": {}}, "Unknown argument 'tolerances' of compare"),
-    "keys-of-nothing": ({}, {"keys": ["x"]}, "Cannot pair rows by 'x': the left side has no such column"),
-    "groups-by-nothing": ({}, {"group_by": ["x"]}, "groups by 'x'"),
+    "tolerance-of-a-key": ({"tolerance": {"k": Tolerance(Decimal(1))}, "keys": ["k"]}, "it is a key"),
+    "tolerance-of-nothing": ({"tolerance": {"x": Tolerance(Decimal(1))}, "keys": ["k"]}, "a tolerance of 'x'"),
+    "tolerance-of-text": ({"tolerance": {"t": Tolerance(Decimal(1))}, "keys": ["k"]}, "no numbers or times"),
+    "tolerance-of-a-list": ({"tolerance": {"l": Tolerance(Decimal(1))}, "keys": ["k"]}, "no numbers or times"),
+    "seconds-of-a-float": ({"tolerance": {"v": Tolerance.parse("1 s")}, "keys": ["k"]}, "expected an amount"),
+    "excluded-key": ({"exclude": ("k",), "keys": ["k"]}, "Cannot exclude 'k'"),
+    "keys-of-nothing": ({"keys": ["x"]}, "Cannot pair rows by 'x': the left side has no such column"),
+    "types": ({"types": "nearly"}, "Invalid types 'nearly': expected exact or by_value"),
 }
 
 
-@pytest.mark.parametrize(("relaxed", "how", "sentence"), WRONG.values(), ids=WRONG)
-def test_what_cannot_be_meant_is_refused(relaxed: dict, how: dict, sentence: str) -> None:
+@pytest.mark.parametrize(("how", "sentence"), WRONG.values(), ids=WRONG)
+def test_what_cannot_be_meant_is_refused(how: dict, sentence: str) -> None:
     with pytest.raises(RequestError, match=sentence):
-        compare(ROWS, ROWS.slice(0, 0), relaxations=Relaxations(**relaxed), **how)
+        compare(ROWS, ROWS.slice(0, 0), **how)
 
 
 def test_a_tolerance_of_floats_is_for_all_of_them_but_named_ones() -> None:
@@ -221,68 +178,38 @@ def test_a_tolerance_of_floats_is_for_all_of_them_but_named_ones() -> None:
     assert found.relaxations == ("tolerance of all floats: 0.5", "tolerance of c: 0.1")
 
 
+@pytest.mark.parametrize("floats", [{"v": 0.5}, {"floats": 0.5}], ids=["column", "floats"])
+def test_rows_without_keys_are_paired_by_their_other_columns(floats: dict) -> None:
+    left = pa.table({"g": ["a", "a", "b"], "v": [1.0, 2.0, 3.0]})
+    right = pa.table({"g": ["b", "a", "a"], "v": [3.25, 2.25, 1.25]})
+    found = both_ways(left, right, tolerance=floats)
+    assert (found.equal, found.allowed, found.keys) == (True, 3, ("g", "place among equal rows"))
+    assert len(found.relaxations) == 1
+    assert both_ways(left, left, tolerance=floats).relaxations == ()
+    assert both_ways(left, pa.table({"g": ["a", "a", "b"], "v": [1.0, 2.0, 4.0]}), tolerance=floats).changed == 1
+    fewer = both_ways(left, right.slice(1), tolerance=floats)
+    assert (fewer.only_left, fewer.only_right, fewer.relaxations) == (3, 2, ())
+
+
+def test_many_rows_are_paired_by_keys_alone() -> None:
+    numbers = pa.array(range(2_000_001), pa.float64())
+    left, right = pa.table({"v": numbers}), pa.table({"v": pc.add(numbers, 0.25)})
+    with pytest.raises(RequestError, match="without keys for more than 2,000,000 rows: give keys"):
+        compare(left, right, tolerance={"v": 0.5}, max_rows=0)
+
+
+def test_a_tolerance_of_a_converted_column_is_one_of_floats() -> None:
+    left, right = pa.table({"k": [1, 2], "v": [10, 20]}), pa.table({"k": [1, 2], "v": [10.25, 21.0]})
+    for how in ({"keys": ["k"]}, {}):
+        found = both_ways(left, right, types="by_value", tolerance={"v": "0.5"}, **how)
+        assert (found.changed, found.allowed) == (1, 1)
+
+
 def test_a_column_called_floats_has_its_own_tolerance() -> None:
     left, right = (pa.table({"k": [1], "floats": [value], "other": [value]}) for value in (1.0, 1.25))
-    found = both_ways(left, right, keys=["k"], relaxations=Relaxations(tolerance={"floats": 1}))
+    found = both_ways(left, right, keys=["k"], tolerance={"floats": 1})
     assert [(each.column, each.rows) for each in found.by_column] == [("floats", 0), ("other", 1)]
     assert found.relaxations == ("tolerance of floats: 1",)
-
-
-def test_columns_are_paired_without_the_case_of_their_names(tmp_path: Path) -> None:
-    left = pa.table({"Id": [1, 2], "Name": ["a", "b"], "Old": [1.0, 2.0], "x": [0, 0]})
-    right = pa.table({"ID": [2, 1], "NAME": ["b", "c"], "new": [2.0, 1.5], "X": [1, 1]})
-    relaxed = Relaxations(ignore_name_case=True, rename={"old": "NEW"}, exclude=["x"], tolerance={"OLD": 0.5})
-    (tmp_path / "right.csv").write_text("ID,NAME,new,X\n2,b,2.0,1\n1,c,1.5,1\n")
-    for side in (right, duckdb.connect().from_arrow(right), str(tmp_path / "right.csv")):
-        found = both_ways(left, side, keys=["id"], relaxations=relaxed)
-        assert (found.columns, found.keys, found.changed, found.allowed) == (("Id", "Name", "Old"), ("Id",), 1, 0)
-        assert [(each.column, each.rows, each.allowed) for each in found.by_column] == [("Name", 1, 0), ("Old", 0, 1)]
-        turned = both_ways(side, left, columns=["iD", "nAME"], relaxations=Relaxations(ignore_name_case=True))
-        assert (turned.columns, turned.only_left) == (("ID", "NAME"), 1)
-    assert "renamed: old" not in " ".join(found.relaxations)
-    assert compare(left, right, keys=["Id"], columns=["Id"], ignore_name_case=True).equal
-
-
-def test_names_that_differ_by_case_alone_are_refused() -> None:
-    both = pa.table([[1], [2]], names=["a", "A"])
-    with pytest.raises(RequestError, match="Cannot ignore the case of names: the right side has 'a' and 'A'"):
-        compare(pa.table({"a": [1]}), both, ignore_name_case=True)
-
-
-CASTS = {
-    "text-to-integer": (pa.string(), ["1", " 2", None], "BIGINT", pa.int64(), [1, 2, None]),
-    "integer-to-text": (pa.int32(), [1, None], "VARCHAR", pa.string(), ["1", None]),
-    "double-to-decimal": (pa.float64(), [0.125, 2.0], "DECIMAL(9, 2)", pa.decimal128(9, 2), ["0.13", "2.00"]),
-    "micros-to-text": (pa.timestamp("us"), [1], "VARCHAR", pa.string(), ["1970-01-01 00:00:00.000001"]),
-    "zone-to-text": (pa.timestamp("ms", "Asia/Tokyo"), [1], "VARCHAR", pa.string(), ["1970-01-01 00:00:00.001"]),
-    "nanos-to-micros": (pa.timestamp("ns"), [1000], "TIMESTAMP", pa.timestamp("us"), [1]),
-    "time-to-text": (pa.time64("us"), [3_600_000_000], "VARCHAR", pa.string(), ["01:00:00"]),
-    "seconds-of-a-day": (pa.time32("s"), [61], "VARCHAR", pa.string(), ["00:01:01"]),
-    "date-to-zone": (pa.date32(), [1], "TIMESTAMPTZ", pa.timestamp("us", "UTC"), [86_400_000_000]),
-    "zone-to-date": (pa.timestamp("us", "UTC"), [-1], "DATE", pa.date32(), [-1]),
-}
-
-
-@pytest.mark.parametrize(("type_", "values", "wanted", "cast", "expected"), CASTS.values(), ids=CASTS)
-def test_columns_are_cast_before_they_are_compared(type_, values, wanted, cast, expected) -> None:
-    left = pa.table({"k": range(len(values)), "V": pa.array(values, type_)})
-    as_cast = [Decimal(each) for each in expected] if pa.types.is_decimal(cast) else expected
-    right = pa.table({"k": range(len(values)), "V": pa.array(as_cast, cast)})
-    found = both_ways(left, right, keys=["k"], relaxations=Relaxations(cast={"V": wanted}))
-    assert found.equal
-    assert found.schema == ()
-    assert found.relaxations == (f"cast: V is {wanted} on both sides",)
-    if not pa.types.is_temporal(type_) or pa.types.is_date32(type_):
-        assert compare(duckdb.connect().from_arrow(left), right, cast={"V": wanted}).equal
-
-
-def test_a_value_that_cannot_be_cast_is_said_with_its_column() -> None:
-    left, right = pa.table({"v": ["1", "x"]}), pa.table({"v": [1, 2]})
-    found = compare(left, right, cast={"v": "INTEGER"})
-    assert found.outcomes_differ
-    assert compare(left, pa.table({"v": ["y"]}), cast={"v": "INTEGER"}).failed
-    assert "the left side's column 'v' has a value that is no INTEGER: x" in str(found.left.error)
-    assert "no UUID: 1" in str(compare(right, right, cast={"v": "UUID"}).left.error)
 
 
 def test_schemas_alone_are_compared() -> None:

@@ -1,0 +1,99 @@
+"""The tolerances of a comparison: plain values, made from a user's words. `harness.diff.closeness` applies them."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from harness.errors import RequestError
+
+
+class Measure(enum.Enum):
+    """The unit of a tolerance's amount."""
+
+    ABSOLUTE = "absolute"
+    RELATIVE = "relative"  # of the larger of both values, without their signs
+    ULPS = "ulps"  # floats that lie between
+    SECONDS = "seconds"  # of times
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """The distance at which values of a column still pass as equal; only where rows are paired by keys.
+
+    A null is close to a null alone, an infinity or NaN to itself. amount: the largest distance. reason: for reports.
+    """
+
+    amount: Decimal
+    measure: Measure = Measure.ABSOLUTE
+    reason: str | None = None
+
+    @staticmethod
+    def parse(text: str) -> Tolerance:
+        """The tolerance of `0.01`, `0.1%`, `1e-9 relative`, `4 ulps` or `500 ms`, and ` because REASON` behind it.
+
+        Raises RequestError: the text is none of these, or negative.
+        """
+        amount, _, reason = text.partition(" because ")
+        found = _AMOUNT.fullmatch(amount.strip())
+        measure, factor = _UNITS.get(found["unit"].strip().lower(), (None, "0")) if found else (None, "0")
+        if found is None or measure is None:
+            raise RequestError(
+                f"Invalid tolerance {text!r}: expected an amount such as 0.01, 0.1%, 1e-9 relative, 4 ulps or 500 ms, "
+                "and behind it, if you like, because REASON"
+            )
+        try:
+            number = Decimal(found["number"]) * Decimal(factor)
+        except InvalidOperation:
+            raise RequestError(f"Invalid tolerance {text!r}: its amount has too many digits") from None
+        return Tolerance(number, measure, reason.strip() or None)
+
+    def __str__(self) -> str:
+        amount = format(self.amount.normalize(), "f" if abs(self.amount.adjusted()) < _PLAIN_DIGITS else "e")
+        units = {Measure.RELATIVE: " of the value", Measure.ULPS: " ulps", Measure.SECONDS: " s"}
+        words = amount + units.get(self.measure, "")
+        return f"{words}, because {self.reason}" if self.reason else words
+
+
+_PLAIN_DIGITS = 6
+_AMOUNT = re.compile(r"(?P<number>(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?)(?P<unit>\s*[A-Za-z%]*)")
+_UNITS: Mapping[str, tuple[Measure, str]] = {
+    "": (Measure.ABSOLUTE, "1"),
+    "%": (Measure.RELATIVE, "0.01"),
+    "rel": (Measure.RELATIVE, "1"),
+    "relative": (Measure.RELATIVE, "1"),
+    "ulp": (Measure.ULPS, "1"),
+    "ulps": (Measure.ULPS, "1"),
+    "ns": (Measure.SECONDS, "1e-9"),
+    "us": (Measure.SECONDS, "1e-6"),
+    "ms": (Measure.SECONDS, "1e-3"),
+    "s": (Measure.SECONDS, "1"),
+    "min": (Measure.SECONDS, "60"),
+    "h": (Measure.SECONDS, "3600"),
+}
+
+
+FLOATS = "floats"
+"""All floats that have no tolerance of their own, in place of a column's name."""
+
+
+def parsed(tolerance: Mapping[str, Tolerance | str | float | Decimal]) -> dict[str, Tolerance]:
+    """Return the tolerances by column. Raises RequestError: a text is no tolerance."""
+    return {
+        column: amount if isinstance(amount, Tolerance) else Tolerance.parse(str(amount))
+        for column, amount in tolerance.items()
+    }
+
+
+def each_float(tolerances: Mapping[str, Tolerance], floats: Sequence[str]) -> dict[str, Tolerance]:
+    """Return the tolerances, with that of all `floats` given to each float without a tolerance of its own.
+
+    Args:
+        floats: the paths to all floats.
+    """
+    own = dict(tolerances)
+    general = own.pop(FLOATS, None)
+    return own if general is None else {**dict.fromkeys(floats, general), **own}

@@ -1,0 +1,105 @@
+"""The rules of options that docs/reference/cli.md states, held over the parameters of every command."""
+
+from collections import defaultdict
+from types import SimpleNamespace
+
+import pytest
+
+from harness.cli.app import COMMANDS, imported
+
+SHORT = {"-c": "--command", "-k": "-k", "-n": "--max-rows", "-o": "--output", "-v": "--verbose"}
+"""Short options, and the option that each stands for in every command that has it."""
+LISTS = {"--columns", "--engines", "--exclude", "--ignore", "--keys", "--select"}
+METAVARS = {"--at": "WHEN", "--engine": "NAME", "--max-rows": "N", "--output": "FILE", "--table": "[NAME=]TABLE"}
+METAVARS |= dict.fromkeys(LISTS, "A,B")
+MAY_HOLD_COMMAS = {"DIR", "FILE", "SQL", "TEXT"}
+"""Values that a comma cannot separate, because they may hold one; so may those with a name, NAME=VALUE."""
+ONE_FOR_EACH = {("diff", "--at"): "side", ("diff", "--format"): "report", ("diff", "--strict"): "kind"}
+"""Other options that may be repeated, and the thing that each value is for."""
+WITHOUT_SHORT = {"diff"}
+"""Commands whose options have no short ones yet."""
+OWN_TEXT = {
+    "--format": "names the formats of the command",
+    "--output": "of a report, it may be repeated",
+    **dict.fromkeys(("--at", "--table", "--dialect", "--engines", "--shapes"), "diff has two sides"),
+    "--engine": "scenarios reread takes readers of other projects too",
+    "--max-rows": "head reads so many rows; diff counts differences",
+    "--strict": "diff's is about types",
+}
+"""Options of one meaning whose texts differ by command, and why."""
+OPENING = ["--catalog", "--storage-option", "--allow-root", "--verbose", "--untrusted", "--set"]
+MOST = {"pull": 18}
+"""The most options that a command has."""
+
+
+def options(name: str) -> list[SimpleNamespace]:
+    """Return the options of a command, each with its longest name, its short names, and what its help shows."""
+    return [
+        SimpleNamespace(
+            name=max(each.opts, key=len),
+            short=[text for text in each.opts if not text.startswith("--")],
+            metavar=each.metavar,
+            repeated=each.multiple,
+            text=each.help,
+        )
+        for each in imported(name).params
+        if each.param_type_name == "option"
+    ]
+
+
+EVERY = {name: options(name) for name in COMMANDS}
+
+RULES = {
+    "a short option stands for one option": lambda command, option: all(
+        SHORT.get(short) == option.name for short in option.short
+    ),
+    "an option has its short option everywhere": lambda command, option: (
+        option.name not in SHORT.values() or len(option.short) == 1 or command in WITHOUT_SHORT
+    ),
+    "an option is written alike": lambda command, option: METAVARS.get(option.name, option.metavar) == option.metavar,
+    "a list is separated by commas": lambda command, option: (
+        not option.repeated
+        or "=" in option.metavar
+        or option.metavar in MAY_HOLD_COMMAS
+        or (command, option.name) in ONE_FOR_EACH
+    ),
+    "an option has a text": lambda command, option: bool(option.text),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_follow_the_rule(command, rule):
+    assert [option.name for option in EVERY[command] if not RULES[rule](command, option)] == []
+
+
+def test_an_option_of_several_commands_has_one_text():
+    texts = defaultdict(set)
+    for command in COMMANDS:
+        for option in EVERY[command]:
+            texts[option.name].add(option.text)
+    assert {name for name, found in texts.items() if len(found) > 1} <= OWN_TEXT.keys()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_one_engine_or_several_is_one_question(command):
+    assert len({option.name for option in EVERY[command]} & {"--engine", "--engines"}) <= 1
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "shell"])
+def test_a_format_has_a_place(command):
+    """Whatever has a format may go to a file; the shell alone writes many results."""
+    names = {option.name for option in EVERY[command]}
+    assert "--format" not in names or "--output" in names
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_tables_are_opened_by_the_same_options(command):
+    names = [option.name for option in EVERY[command] if option.name in OPENING]
+    assert names == OPENING or "--allow-root" not in names
+
+
+@pytest.mark.parametrize(("command", "most"), MOST.items())
+def test_a_command_has_few_options(command, most):
+    help_itself = 1
+    assert len(EVERY[command]) + help_itself <= most
