@@ -79,10 +79,11 @@ assert harness.sql("SELECT id FROM t WHERE id > 1", {"t": table}).fetchall() == 
 walk["filter"] = seen()
 sys.modules["pyspark"] = None  # as if it were not installed
 from harness import *
-try:
-    spark_session()
-except RequestError as error:
-    assert "pip install" in str(error), error
+for start in (spark_session, lambda: table.snapshot().to_spark()):
+    try:
+        start()
+    except RequestError as error:
+        assert "pip install" in str(error), error
 walk["every name"] = seen()
 print(json.dumps(walk))
 """

@@ -83,8 +83,3 @@ def test_dumped_scenarios_read_back_equal():
     for scenario in SCENARIOS:
         again = parse(dump(scenario), scenario.name, path=scenario.path)
         assert repr(again) == repr(scenario)  # by text, so that NaN equals itself
-
-
-def test_titles_are_unique():
-    titles = [scenario.title for scenario in SCENARIOS]
-    assert sorted(titles) == sorted(set(titles))
