@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DiffSide: TypeAlias = "Snapshot | RowSource"
 
 
-def diff(*, asked: DiffOptions, reports: Reports, opening: options.OpeningOptions) -> None:
+def diff(*, comparison: DiffOptions, reports: Reports, opening: options.OpeningOptions) -> None:
     """Compare the rows of two tables, files, snapshots or engines.
 
     Examples:
@@ -34,7 +34,7 @@ def diff(*, asked: DiffOptions, reports: Reports, opening: options.OpeningOption
 
     Exits with 0 (no difference), 1 (a difference) or 2 (nothing compared).
     """
-    request = asked.request()
+    request = comparison.request()
     if untrusted.is_for_worker(opening.context):
         _compare_in_worker(request, reports, opening)
     else:

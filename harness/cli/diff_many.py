@@ -33,8 +33,6 @@ def compare_files(request: DiffRequest, opening: options.OpeningOptions) -> Batc
     """Compare the results of query files on both sides."""
     from harness.diff.query_batch import QueryRun
 
-    if opening.untrusted:
-        raise click.BadParameter("--sql-file excludes --untrusted")
     paths = [Path(path) for pattern in request.files for path in (sorted(glob.glob(pattern)) or [pattern])]
     queries = [_read(path, request) for path in dict.fromkeys(paths)]
     with terminal.progress("reading metadata"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -76,6 +77,8 @@ class Tables:
         """
         if is_table(value):
             value = open_table(value, **self.options)
+        elif isinstance(value, os.PathLike):
+            value = os.fspath(value)
         if not isinstance(value, Table | Snapshot | str):
             raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
         self.given[parse_name(name)] = value

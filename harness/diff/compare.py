@@ -399,14 +399,13 @@ def _two(values: Sequence[_T], what: str) -> tuple[_T, _T]:
 def _with_engine(side: object, engine: str, spark: SparkSession | None, at: When) -> tuple[object, str, Query | None]:
     """The data to read, its engine, and the query whose result it is, if any."""
     match side:
-        case (Query() as query, str(own)):
-            return _with_engine(query, own, spark, at)
         case Query() if at is None:
             return side.run(engine, spark), engine, side
         case (data, str(own)):
-            return opened(data, at), own, None
+            return _with_engine(data, own, spark, at)
         case _:
-            return opened(side, at), engine, None
+            data = opened(side, at)
+            return data.snapshot() if isinstance(data, Table) else data, engine, None
 
 
 def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, Side]) -> None:

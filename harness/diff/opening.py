@@ -57,7 +57,7 @@ class Query:
     """
 
     text: str
-    tables: Mapping[str, Table | Snapshot | str] = field(default_factory=dict)
+    tables: Mapping[str, Table | Snapshot | str | os.PathLike[str]] = field(default_factory=dict)
     dialect: str = "duckdb"
 
     def __post_init__(self) -> None:
@@ -90,10 +90,9 @@ def last_bit_tolerances(query: Query, columns: list[str]) -> dict[str, Tolerance
         columns: The result's names in their order.
     """
     from harness.queries.allowances import allowances
+    from harness.queries.inputs import schema_of
 
-    tables = {name: open_table(each) if isinstance(each, str) else each for name, each in query.tables.items()}
-    snapshots = {name: each.snapshot() if isinstance(each, Table) else each for name, each in tables.items()}
-    schemas = {name: each.schema for name, each in snapshots.items()}
+    schemas = {name: schema_of(name, each) for name, each in query.tables.items()}
     counts = Counter(columns)
     return {
         columns[place]: Tolerance(Decimal(each.ulps), Measure.ULPS, each.reason)
@@ -118,10 +117,10 @@ _ACCEPTED = (
 class SideOpening:
     """The data of a side, and how it is read.
 
-    data: the user's object. label: `left` or `right`, for messages. name: the user's. engine, where, spark: of a
-    planned table: its reader, its filter, and the session on Spark. columns: paths to columns and their parts, whose
-    columns are read whole; None: all. exclude: names, of which those of columns are left out. query: `data` is its
-    result, or its error.
+    data: the user's object, or a snapshot of the user's table. label: `left` or `right`, for messages. name: the
+    user's. engine, where, spark: of a planned table: its reader, its filter, and the session on Spark. columns: paths
+    to columns and their parts, whose columns are read whole; None: all. exclude: names, of which those of columns are
+    left out. query: `data` is its result, or its error.
     """
 
     data: object
@@ -136,9 +135,9 @@ class SideOpening:
 
     def check(self) -> None:
         """Refuses objects that no side can be made of, and files that are not there."""
-        is_planned = isinstance(self.data, Table | Snapshot | Changes)
+        is_planned = isinstance(self.data, Snapshot | Changes)
         find_engine(self.engine)
-        if self.where is not None and not isinstance(self.data, Table | Snapshot):
+        if self.where is not None and not isinstance(self.data, Snapshot):
             message = f"Cannot filter the {self.label} side: where= is for tables and snapshots"
             raise RequestError(message, options=("where",))
         if isinstance(self.data, RowSource):
@@ -156,7 +155,7 @@ class SideOpening:
     @property
     def is_foreign(self) -> bool:
         """Tells whether another project gives the rows, in types of its own: a file, a database, or a reader."""
-        planned = isinstance(self.data, Table | Snapshot | Changes)
+        planned = isinstance(self.data, Snapshot | Changes)
         return isinstance(self.data, RowSource) or (planned and self.engine not in engine_names())
 
     @property
@@ -166,9 +165,8 @@ class SideOpening:
         format_: str
         if isinstance(data, Changes):
             table, snapshot, own, format_ = data.plan.table, data.plan.snapshot, None, data.plan.format
-        elif isinstance(data, Table | Snapshot):
-            read = data.snapshot() if isinstance(data, Table) else data
-            table, snapshot, own, format_ = read._source.location, read.id, data.name, read._source.format
+        elif isinstance(data, Snapshot):
+            table, snapshot, own, format_ = data._source.location, data.id, data.name, data._source.format
         else:
             name, engine = self._unplanned() or ("", "")
             return SideInfo(name=self.name or name, engine=engine)
@@ -216,7 +214,7 @@ class SideOpening:
             raise data
         if isinstance(data, RowSource):
             data = rows_of(data, like, resources)
-        if isinstance(data, Table | Snapshot | Changes):
+        if isinstance(data, Snapshot | Changes):
             plan = self._plan(data, places)
             try:
                 if self.engine == "duckdb":
@@ -286,17 +284,16 @@ class SideOpening:
             )
         return found
 
-    def _plan(self, data: Table | Snapshot | Changes, places: Callable[[Sequence[str]], list[int]]) -> PlannedScan:
+    def _plan(self, data: Snapshot | Changes, places: Callable[[Sequence[str]], list[int]]) -> PlannedScan:
         if isinstance(data, Changes):
             if self.columns is None and not self.exclude:
                 return data._plan
             message = "Cannot choose columns of changes here: pass columns= to Table.changes"
             raise RequestError(message, options=("columns",))
-        snapshot = data.snapshot() if isinstance(data, Table) else data
-        names = [field.name for field in snapshot.schema.fields]
+        names = [field.name for field in data.schema.fields]
         names += [name for name in METADATA if name in (self.columns or ()) and name not in names]
         columns = tuple(names[place] for place in places(names))
-        return snapshot._planned(None if self.columns is None and not self.exclude else columns, self.where)
+        return data._planned(None if self.columns is None and not self.exclude else columns, self.where)
 
     def _relation(
         self, relation: duckdb.DuckDBPyRelation, info: SideInfo, places: Callable[[Sequence[str]], list[int]]

@@ -22,7 +22,7 @@ class Measure(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """The distance at which values of a column still pass as equal; only where rows are paired by keys.
+    """The distance at which values of a column still pass as equal, in rows that are paired.
 
     A null is close to a null alone, an infinity or NaN to itself. amount: the largest distance. reason: for reports.
     """
@@ -33,7 +33,7 @@ class Tolerance:
 
     @staticmethod
     def parse(text: str) -> Tolerance:
-        """The tolerance of `0.01`, `0.1%`, `1e-9 relative`, `4 ulps` or `500 ms`, and ` because REASON` behind it.
+        """Return the tolerance of `0.1%`, `1e-9 relative`, `4 ulps` or `500 ms`, and ` because REASON` behind it.
 
         Raises RequestError: the text is none of these, or negative.
         """

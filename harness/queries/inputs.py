@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.schema import Field, OpaqueType, Schema
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def _frame(name: str, value: object) -> pa.Table | None:
     """The rows of a frame; None: a table, a snapshot or a location. Raises RequestError: none of these."""
-    if isinstance(value, Snapshot | Table | str):
+    if isinstance(value, Snapshot | Table | str | os.PathLike):
         return None
     import pyarrow as pa
 
@@ -53,17 +53,25 @@ def _opaque(names: Iterable[str]) -> Schema:
     return Schema(fields=tuple(Field(id=i, name=n, type=OpaqueType("unknown")) for i, n in enumerate(names)))
 
 
-def snapshot_of(value: Table | Snapshot | str, *, storage_options: Mapping[str, Any] | None = None) -> Snapshot:
+def snapshot_of(
+    value: Table | Snapshot | str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
+) -> Snapshot:
     """The snapshot that stands for a table; a location is opened."""
     match value:
         case Snapshot():
             return value
         case Table():
             return value.snapshot()
-        case str():
+        case str() | os.PathLike():
             return open_table(value, storage_options=storage_options).snapshot()
         case of_catalog:
             return open_table(of_catalog).snapshot()
+
+
+def schema_of(name: str, value: object) -> Schema:
+    """Return the columns of what a name stands for, without types if it is a frame. Raises as the query would."""
+    frame = _frame(name, value)
+    return snapshot_of(cast("Table", value)).schema if frame is None else _opaque(frame.column_names)
 
 
 _T = TypeVar("_T")

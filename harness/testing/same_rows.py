@@ -102,8 +102,8 @@ def assert_same_rows(
 
     Args:
         keys: columns that tell rows apart; rows of one key are paired and show as changed.
-        how: further arguments of `harness.compare`, such as `tolerance={"price": 0.01, "share": "0.1%"}`, which needs
-            `keys`. With `columns`, a list of rows has these columns, in this order.
+        how: further arguments of `harness.compare`, such as `tolerance={"price": 0.01, "share": "0.1%"}`. With
+            `columns`, a list of rows has these columns, in this order.
 
     Raises:
         AssertionError: they differ; the message is the report of the comparison.
@@ -219,6 +219,7 @@ def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
 def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
     """Names and types of the columns of a side; of some, in that order. Reads metadata only."""
     data = opened(side[0] if isinstance(side, tuple) else side)
+    data = data.snapshot() if isinstance(data, Table) else data
     names = None if columns is None else tuple(columns)
     opening = SideOpening(data=data, label="other", name=None, engine="duckdb", columns=names, where=None, spark=None)
     opening.check()

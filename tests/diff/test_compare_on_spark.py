@@ -19,7 +19,7 @@ from harness.diff import spark_side
 from harness.diff.compare import compare
 from harness.diff.hashing import form
 from harness.diff.opening import SideOpening
-from harness.diff.sides import Hashing
+from harness.diff.sides import BITS, Hashing
 from harness.diff.spark_side import SparkSide, hashed_by_duckdb
 from harness.engines.spark.types import ARROW_METADATA
 
@@ -98,7 +98,7 @@ def test_duckdb_on_the_executors_hashes_as_java_does(spark) -> None:
         side = side_of(frame)
         forms = tuple(form(type_, type_) for type_ in side.schema.types)
         hashing = Hashing(columns=tuple(side.schema.names), forms=forms, keys=tuple(side.schema.names[:2]))
-        java = side.hashes(hashing, range(1 << hashing.bits))
+        java = side.hashes(hashing, range(1 << BITS))
         workers = hashed_by_duckdb(side.frame, side.schema, hashing, keep=True).select(*hashing.names).toArrow()
         signed = [column.cast(pa.uint64(), safe=False).to_pylist() for column in workers.columns]
         assert sorted(zip(*signed, strict=True)) == sorted(zip(*(c.to_pylist() for c in java.columns), strict=True))
@@ -110,7 +110,7 @@ def test_sums_in_arrays_are_those_of_spark_and_duckdb(spark, monkeypatch, keys: 
     rows = pa.concat_tables([rows] * 30)  # sums of more than 64 bits, in several partitions
     names = tuple(SHARED)
     forms = tuple(form(type_, type_) for type_ in rows.schema.types)
-    hashing = Hashing(columns=names, forms=forms, keys=keys, bits=3)
+    hashing = Hashing(columns=names, forms=forms, keys=keys)
     arrays = side_of(frame_of(spark, rows).repartition(3)).buckets(hashing)
     assert sum(sums.rows for sums in arrays.values()) == rows.num_rows
     assert max(sums.first for sums in arrays.values()) >= 1 << 64

@@ -244,6 +244,22 @@ def test_allowances(table, query: str, first: float, equal: bool, keys: tuple[st
         assert "tolerance of v: 16 ulps, because an average" in found.to_text()
 
 
+@pytest.mark.parametrize("form", [str, Path, harness.open_table, lambda place: harness.open_table(place).snapshot()])
+def test_a_side_and_the_table_of_a_query_are_what_open_table_takes_and_gives(table, form) -> None:
+    given = form(table.location)
+    query = harness.Query("SELECT g, avg(x) AS v FROM t GROUP BY g", {"t": given})
+    assert harness.compare(given, table).equal
+    assert harness.compare(query, groups(moved(1.5, 16), 5.0), keys=["g"]).allowed == 1
+    with harness.connect({"t": given}) as connection:
+        assert connection.sql("SELECT count(*) FROM t").fetchall() == [(table.count(),)]
+
+
+def test_a_query_over_a_frame_has_differences() -> None:
+    queries = [harness.Query(f"SELECT avg(x) + {n} AS v FROM f", {"f": pa.table({"x": [0.5]})}) for n in (0, 1)]
+    assert harness.compare(queries[0], queries[0]).equal
+    assert harness.compare(*queries).differing == 1
+
+
 def test_a_location_and_an_engine_of_its_own(table) -> None:
     query = harness.Query("SELECT count(*) AS n FROM t", {"t": table.location})
     assert harness.compare((query, "duckdb"), query).equal
