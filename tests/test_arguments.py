@@ -1,5 +1,6 @@
 """Arguments of a wrong type: an error of harness that names the argument, never a raw error of Python."""
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import harness
 from harness.errors import RequestError
+from harness.types import OpenOptions, TableOptions
 from harness.writing.delta.builder import DeltaTable
 
 
@@ -97,3 +99,16 @@ def test_values_that_mean_the_same_are_taken(lake: Path, tmp_path: Path) -> None
     assert snapshot.to_arrow(columns=np.array(["id"])).to_pylist() == [{"id": 1}]
     assert snapshot.plan(columns=(name for name in ["id"])).columns[0].name == "id"
     assert harness.open_warehouse(lake).tables() == (("t",),)
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        (harness.open_table, OpenOptions),
+        (harness.connect, OpenOptions),
+        (harness.read_untrusted, TableOptions),
+    ],
+)
+def test_each_option_of_opening_is_an_argument_in_the_signature(function: Any, options: Any) -> None:
+    assert options.__annotations__.keys() <= inspect.signature(function).parameters.keys()
+    assert TableOptions.__annotations__.keys() <= options.__annotations__.keys()

@@ -3,6 +3,7 @@
 import datetime
 import json
 
+import pyarrow as pa
 import pytest
 
 import harness
@@ -57,6 +58,7 @@ def test_every_table_is_the_same_in_python_and_in_sql(iceberg, delta):
         for name in NAMES[table.format]:
             found = table.metadata(name).to_arrow()
             found.validate(full=True)
+            assert pa.table(table.metadata(name)) == found
             assert harness.sql(f"SELECT * FROM t.{name}", {"t": table}).columns == found.schema.names
             assert answer(table, f"SELECT count(*) FROM t.{name}") == [(found.num_rows,)]
             assert found.num_rows > 0

@@ -168,4 +168,4 @@ def test_a_connection_in_another_zone_has_the_rows_of_its_moment(tmp_path: Path)
         for column, since in (("day", "current_date - 14"), ("moment", "now() - INTERVAL 14 DAY")):
             rows = harness.sql(f"SELECT 1 FROM t WHERE {column} > {since}", {"t": found}, connection=connection)
             assert len(rows.fetchall()) == 3
-        harness.release(connection)
+        harness.detach(connection)

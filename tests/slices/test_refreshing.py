@@ -126,3 +126,13 @@ def test_a_refresh_writes_through_no_link_of_the_slice(link, tmp_path):
         harness.open_table(tmp_path / "source").pull(slice_, refresh=True)
     assert [path.name for path in aside.iterdir()] == ["file"]
     assert (aside / "file").read_text() == ""
+
+
+@pytest.mark.parametrize("options", [{"where": "id > 1"}, {"at": "main"}, {"exact": True}, {"last": 2}], ids=str)
+def test_a_slice_is_refreshed_as_it_was_pulled(tmp_path, options):
+    table = IcebergTable.create(tmp_path / "source", {"id": "long"})
+    table.append(table.write_data([{"id": 1}]))
+    source = harness.open_table(table.location)
+    source.pull(tmp_path / "slice")
+    with pytest.raises(harness.RequestError, match="Cannot refresh a slice with other options"):
+        source.pull(tmp_path / "slice", refresh=True, **options)

@@ -360,7 +360,7 @@ class JobTables:
                     f"Cannot DESCRIBE {statement.upper()} {name.rpartition('.')[0]}: it is an Iceberg table; read its "
                     "metadata tables, such as history and snapshots"
                 )
-            return _arrow_rows(name, _detail(table) if statement == "detail" else point.metadata("history").to_arrow())
+            return _arrow_rows(name, _detail(table) if statement == "detail" else point.metadata("versions").to_arrow())
         return self._rows(name, table, point)
 
     def _rows(self, name: str, table: Table, snapshot: Snapshot) -> JobTable:

@@ -23,7 +23,7 @@ public abstract class PathSource implements TableProvider, CreatableRelationProv
         scala.Option found = SparkSession.active().conf().getOption("spark.sql.catalog." + shortName() + ".harness");
         if (found.isEmpty()) {
             throw Answers.failure(
-                "harness reads no " + shortName() + " tables in this session: call harness.register(spark) first");
+                "harness reads no " + shortName() + " tables in this session: call harness.testing.SparkJob.on(spark) first");
         }
         return (String) found.get();
     }

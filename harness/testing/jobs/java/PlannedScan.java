@@ -69,7 +69,7 @@ public final class PlannedScan implements ScanBuilder, Scan, SupportsPushDownV2F
 
     public Batch toBatch() {
         throw new UnsupportedOperationException(
-            "This session has lost harness's rule: read the tables in the session that harness.register was given");
+            "This session has lost harness's rule: read the tables in the session that SparkJob.on was given");
     }
 
     /** The rows, planned by Python: a frame with just the columns of `readSchema`. */
