@@ -261,7 +261,7 @@ _TOOLS = {
 def tests_external(session: nox.Session) -> None:
     """Tests that need servers, processes or packages, by part. Run a part if its subject changes.
 
-    browser: HTML reports and the site in a Chromium or Chrome without a network.
+    browser: HTML reports and pages in a Chromium or Chrome without a network.
     stores: tables in servers of S3 (moto), Azure (azurite-blob) and Google Cloud (fake-gcs-server). The latter two are
     on the PATH, or HARNESS_AZURITE and HARNESS_FAKE_GCS name them. With HARNESS_S3A=1 Spark reads too.
     catalogs: tables by name on servers of PyIceberg's catalogs. `-- catalogs --histories 500 --seed 7` draws others,
@@ -290,8 +290,8 @@ def tests_external(session: nox.Session) -> None:
 
 
 def _browser(session: nox.Session, rest: Sequence[str]) -> None:
-    session.install("--group", "docs", "axe-core-python==0.1.0", "-c", "constraints.txt")
-    folders = ("tests/cli", "tests/diff", "tests/suite", "tests/docs")
+    session.install("axe-core-python==0.1.0", "-c", "constraints.txt")
+    folders = ("tests/cli", "tests/diff", "tests/suite")
     _pytest(session, *_ONE, "-m", "browser", *folders, posargs=rest)
 
 

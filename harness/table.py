@@ -84,30 +84,29 @@ _FORMAT_OF_OPTION = {
 
 
 class OpenOptions(TableOptions, total=False):
-    """Keyword arguments of `open_table`, `connect` and `attach`, beside those of `TableOptions`.
-
-    Attributes:
-        catalog: Finds the table by its name: the name of a catalog that is configured for PyIceberg, the location of a
-            warehouse directory, or a catalog, such as `harness.open_warehouse("warehouse")`. What you state here about
-            the table's store goes before what the catalog states.
-        storage_options: For locations that are not local: for the scheme, host and bucket of the location or, if that
-            is local, of the targets of `path_map`. Those of another store are under its name,
-            `{"s3://other": {"key": …}}`. Options of S3, Azure and Google Cloud have any of the names in
-            `docs/how-to/object-stores.md`; those of other file systems are fsspec's.
-        outside: What becomes of an absolute path elsewhere in the store of the location. `warn`, the default, reads the
-            file, with one warning for each read that names the directories. `refuse` is an error. A path that leaves
-            the table by `..`, or is in another store, is always refused.
-        untrusted: Whether somebody else wrote the table. If so, `outside` is `refuse`, and irregularities that harness
-            tolerates in trusted tables are errors: recorded counts that are wrong, files without a column of the table,
-            columns that are taken by position, a checksum that differs. Nothing that the table records skips a file or
-            a delete (`prune="off"`). It reads in this process; `harness.read_untrusted` reads in a process that has
-            limits and no network.
-    """
+    """Keyword arguments of `open_table`, `connect` and `attach`, beside those of `TableOptions`."""
 
     catalog: Catalog | str | None
+    """Finds the table by its name: the name of a catalog that is configured for PyIceberg, the location of a warehouse
+    directory, or a catalog, such as `harness.open_warehouse("warehouse")`. What you state here about the table's store
+    goes before what the catalog states.
+    """
     storage_options: Mapping[str, Any] | None
+    """For locations that are not local: for the scheme, host and bucket of the location or, if that is local, of the
+    targets of `path_map`. Those of another store are under its name, `{"s3://other": {"key": …}}`. Options of S3, Azure
+    and Google Cloud have any of the names in `docs/how-to/object-stores.md`; those of other file systems are fsspec's.
+    """
     outside: str
+    """What becomes of an absolute path elsewhere in the store of the location. `warn`, the default, reads the file,
+    with one warning for each read that names the directories. `refuse` is an error. A path that leaves the table by
+    `..`, or is in another store, is always refused.
+    """
     untrusted: bool
+    """Whether somebody else wrote the table. If so, `outside` is `refuse`, and irregularities that harness tolerates in
+    trusted tables are errors: recorded counts that are wrong, files without a column of the table, columns that are
+    taken by position, a checksum that differs. Nothing that the table records skips a file or a delete (`prune="off"`).
+    It reads in this process; `harness.read_untrusted` reads in a process that has limits and no network.
+    """
 
 
 @checked

@@ -24,7 +24,6 @@ from harness.diff.result import (
     SideInfo,
     Spread,
 )
-from harness.diff.tolerances import Measure
 from harness.engines.registry import Batches
 from harness.metadata.catalogs.catalog import Endpoint
 from harness.metadata.filters.predicate import (
@@ -127,7 +126,6 @@ __all__ = [
     "Made",
     "MapType",
     "MappedName",
-    "Measure",
     "MetadataTable",
     "NameMapping",
     "Op",

@@ -62,7 +62,7 @@ import harness
 walk = {"import": seen()}
 table = harness.open_table(location)
 walk["open"] = seen()
-assert harness.sql("SELECT count(*) n, sum(id)::bigint FROM t x", t=table).fetchall() == [(2, 3)]
+assert harness.sql("SELECT count(*) n, sum(id)::bigint FROM t x", {"t": table}).fetchall() == [(2, 3)]
 walk["sql"] = seen()
 walk["compiled at import"] = sorted({
     c.__name__ for m in list(sys.modules.values()) if m.__name__.startswith("harness") for c in vars(m).values()
@@ -75,11 +75,11 @@ from harness.cli import main
 assert main(["info", location]) == 0
 assert main(["sql", "SELECT count(*) FROM t", "--table", f"t={location}", "--format", "csv"]) == 0
 walk["commands"] = seen()
-assert harness.sql("SELECT id FROM t WHERE id > 1", t=table).fetchall() == [(2,)]
+assert harness.sql("SELECT id FROM t WHERE id > 1", {"t": table}).fetchall() == [(2,)]
 walk["filter"] = seen()
 sys.modules["pyspark"] = None  # as if it were not installed
 from harness import *
-for start in (spark_session, lambda: register(None)):
+for start in (spark_session, lambda: table.snapshot().to_spark()):
     try:
         start()
     except RequestError as error:

@@ -88,30 +88,6 @@ def test_a_wrong_count_of_a_delta_file_cites_delta(delta) -> None:
 # The names of options.
 
 
-@pytest.mark.parametrize(
-    ("message", "names", "expected"),
-    [
-        ("or give allow_version_guess", ["allow_version_guess"], "or give --set allow_version_guess=true"),
-        (
-            "by path with allow_duplicate_files=True",
-            ["allow_duplicate_files"],
-            "by path with --set allow_duplicate_files=true",
-        ),
-        ("raise the option limits.items", ["limits"], "raise the option --set limits.items"),
-        ("Say format_hint='delta' or so", ["format_hint"], "Say --set format_hint=delta or so"),
-        ("choose one with columns=, or", ["columns"], "choose one with --columns, or"),
-        ("my_path_map, a.path_map", ["path_map"], "my_path_map, a.path_map"),
-        ("map it with path_map", ["path_map"], "map it with --set path_map.OLD=NEW"),
-        ("outside='refuse' is set", ["outside"], "--set outside=refuse is set"),
-        ("say engine='spark'", ["engine"], "say --engine spark"),
-        ("say from_version=3", ["from_version"], "say from_version=3"),
-        ("a path_map of yours", [], "a path_map of yours"),
-    ],
-)
-def test_the_command_spells_the_options_of_an_error(message, names, expected) -> None:
-    assert HarnessError(message, options=names).respelled(options.spelled).message == expected
-
-
 def test_every_option_of_opening_and_reading_has_its_spelling() -> None:
     """Each argument of `open_table` and `read_untrusted` is an option of its own, or a name for `--set`."""
     arguments = inspect.signature(harness.open_table).parameters | inspect.signature(harness.read_untrusted).parameters

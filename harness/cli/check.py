@@ -73,7 +73,7 @@ def check(
 
     Exits with 0 (no finding), 1 (findings) or 2 (not checked, or only in part).
     """
-    placed = formats.placed([format_] if format_ else None, output, Report)
+    placed = formats.placed(format_, output, Report)
     if untrusted.is_for_worker(opening.context):
         if len(placed) > 1:
             raise click.BadParameter("--untrusted takes one report: give one --output")

@@ -58,7 +58,7 @@ def _compare_in_worker(request: DiffRequest, reports: Reports, opening: options.
     if len(reports.placed) > 1:
         raise click.BadParameter("--untrusted takes one report: give one --output")
     ((report, path),) = reports.placed
-    instead = {"output": None, "format_": [report]}
+    instead = {"output": None, "format_": report}
     untrusted.run(opening.context, request.locations, opening.roots(), output=path, instead=instead)
 
 

@@ -40,18 +40,9 @@ PlacedReport: TypeAlias = tuple[Report, Path | None]
 class Reports:
     """Options for the reports of a comparison."""
 
-    output: Annotated[
-        list[Path] | None,
-        Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write a report here: .txt, .json, .xml (JUnit) or .html. Repeatable.",
-        ),
-    ] = None
+    output: formats.ReportFiles = None
     format_: Annotated[
-        list[Report] | None,
-        Option("--format", metavar="FORMAT", help="text, json, junit or html. Repeatable."),
+        Report | None, Option("--format", help="Write the report in this format; as text by default.")
     ] = None
 
     def __post_init__(self) -> None:

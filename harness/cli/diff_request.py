@@ -144,7 +144,7 @@ class DiffOptions:
     ] = None
     schema_only: Annotated[bool, Option("--schema-only", help="Compare names and types of columns alone.")] = False
     max_rows: Annotated[
-        int, Option("--max-rows", "-n", metavar="N", min=0, help="Show so many differing rows; all are counted.")
+        int, Option("-n", "--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
     ] = 100
 
     def request(self) -> DiffRequest:

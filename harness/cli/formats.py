@@ -56,8 +56,7 @@ class Placed:
     @property
     def form(self) -> enum.Enum:
         """The format. Raises as `placed`, and if the suffix of the file contradicts `--format`."""
-        given, files = [self.format_] if self.format_ else None, [self.output] if self.output else None
-        (form, _), *more = placed(given, files, self.formats)
+        (form, _), *more = placed(self.format_, [self.output] if self.output else None, self.formats)
         if more:
             raise click.BadParameter(
                 f"--output {self.output}: the suffix says {form.value}, --format says {more[0][0].value}"
@@ -76,48 +75,38 @@ ReportFiles: TypeAlias = Annotated[
 ]
 
 
-def placed(given: Sequence[E] | None, outputs: Sequence[Path] | None, kind: type[E]) -> list[tuple[E, Path | None]]:
+def placed(given: E | None, outputs: Sequence[Path] | None, kind: type[E]) -> list[tuple[E, Path | None]]:
     """Return each format and its file, or None for standard output.
 
-    The suffix of a file says its format. Files whose suffix says none have the given formats in their order, and are
-    text if none is left. A given format that no file has is that of standard output.
+    The suffix of a file says its format. A file whose suffix says none has the given format, or is text if it has no
+    suffix. A given format that no file has is that of standard output.
 
     Raises:
-        click.BadParameter: No suffix or option says the format of a file, the command has no such format, or a file or
-            standard output is named twice.
+        click.BadParameter: No suffix or option says the format of a file, the command has no such format, or a file is
+            named twice.
     """
-    left, files = list(given or ()), list(outputs or ())
+    files = list(outputs or ())
     if len(set(files)) < len(files):
         raise click.BadParameter("--output names a file twice")
-    forms = {file: form for file in files if (form := _by_suffix(file, left, kind)) is not None}
-    for file in files:
-        if file not in forms:
-            if not left and file.suffix:
-                known = [each.value for each in kind]
-                suffixes = ", ".join(suffix for suffix, name in _SUFFIXES.items() if name in known)
-                raise click.BadParameter(f"--output {file}: the suffix says no format; give --format, or {suffixes}")
-            forms[file] = left.pop(0) if left else kind("text")
-    if len(left) > 1:
-        raise click.BadParameter("standard output takes one report: give an --output for all formats but one")
-    if not files and not left:
-        left = [kind("text")]
-    return [*((forms[file], file) for file in files), *((form, None) for form in left)]
+    found: list[tuple[E, Path | None]] = [(_of_file(file, given, kind), file) for file in files]
+    if not files or (given is not None and given not in [form for form, _ in found]):
+        found.append((given or kind("text"), None))
+    return found
 
 
-def _by_suffix(file: Path, given: list[E], kind: type[E]) -> E | None:
-    """Return the format that the suffix says, which is taken from the given ones, or None if the suffix says none."""
+def _of_file(file: Path, given: E | None, kind: type[E]) -> E:
     name = _SUFFIXES.get(file.suffix.lower())
     known = [each.value for each in kind]
     if name is None:
-        return None
+        if given is None and file.suffix:
+            suffixes = ", ".join(suffix for suffix, form in _SUFFIXES.items() if form in known)
+            raise click.BadParameter(f"--output {file}: the suffix says no format; give --format, or {suffixes}")
+        return given or kind("text")
     if name not in known:
         raise click.BadParameter(f"--output {file}: the suffix says {name}; there are {', '.join(known)}")
-    names = ("text", "github") if name == "text" else (name,)
-    form = next((each for each in given if each.value in names), None)
-    if form is None:
-        return kind(name)
-    given.remove(form)
-    return form
+    if given is not None and (name, given.value) == ("text", "github"):
+        return given
+    return kind(name)
 
 
 # Rows, which six formats of files and one for people hold.

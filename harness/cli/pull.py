@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 _KEY = "HARNESS_ANONYMISE_KEY"
 """Names the key in the environment."""
-_OF_A_SLICE = ("where", "at", "last", "columns", "exact", "sample_rows", "anonymise", "key_file")
-"""Options that the note of a slice holds."""
 
 
 def pull(
@@ -74,40 +72,29 @@ def pull(
     A slice is a table of the same format, for any reader. Under the filter it gives the rows of the source. An
     interrupted pull leaves no table, and the same command goes on where it ended.
     """
-    from harness.slices.pulling import make
-    from harness.slices.pulling import refresh as refresh_slice
-    from harness.slices.request import SliceRequest
-    from harness.snapshot import reading
-
     if opening.untrusted:
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
-    for name in _OF_A_SLICE if refresh else ():
-        given = opening.context.get_parameter_source(name)
-        if given is not None and given.name == "COMMANDLINE":
-            raise click.BadParameter(f"--refresh excludes --{name.replace('_', '-')}: the slice is as it was pulled")
     if key_file is not None and not anonymise:
         raise click.BadParameter("--key-file is for --anonymise, which is not asked for")
-    request = SliceRequest(
-        where=where,
-        last=last,
-        columns=tuple(names(columns, "--columns") or ()) or None,
-        exact=exact,
-        sample_rows=sample_rows,
-        anonymise=_key(key_file) if anonymise else None,
-    )
     with terminal.progress("planning"):
-        snapshot = opening.snapshot(location, at)
+        table = opening.open(location)
     with terminal.progress("copying"):
-        if refresh:
-            pulled = refresh_slice(snapshot, Path(directory))
-        else:
-            with reading(snapshot._source, snapshot._selection.snapshot):
-                pulled = make(snapshot, Path(directory), request)
+        pulled = table.pull(
+            directory,
+            at=at,
+            where=where,
+            last=last,
+            columns=names(columns, "--columns"),
+            exact=exact,
+            sample_rows=sample_rows,
+            anonymise=_key(key_file) if anonymise else None,
+            refresh=refresh,
+        )
     words = _in_words(pulled)
     out.show("pull", asdict(pulled), lambda: text_document(words, results.width_for(out.output)))
     if where is not None and not exact and sample_rows is None:
         with terminal.progress("planning"):
-            planned = snapshot.plan(columns=(), where=where)
+            planned = table.snapshot(at).plan(columns=(), where=where)
         number = planned.files.num_rows
         if number and not (planned.skipped or planned.counts.manifests_skipped):
             terminal.message(f"the filter skipped 0 of {number:,} files, so the slice has all rows; --exact drops rows")

@@ -305,7 +305,7 @@ def run(
 
     if opening := Settings.of(set_, untrusted=untrusted).opening:
         raise click.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
-    reports = formats.placed([format_] if format_ else None, output, Report)
+    reports = formats.placed(format_, output, Report)
     if is_for_worker(context):
         _run_untrusted(context, reports)
         return
@@ -460,7 +460,7 @@ def score(
     from harness.suite.result_files import NOT_RUN, score_results
     from harness.suite.results import read_list
 
-    reports = formats.placed([format_] if format_ else None, output, Report)
+    reports = formats.placed(format_, output, Report)
     expected = [line for path in xfails or () for line in read_list(path)]
     with terminal.progress("scoring"):
         found = score_results(suite, folder, patterns=case or (), xfails=expected)
@@ -501,7 +501,15 @@ def reread(
     from harness.engines.registry import start_engines
     from harness.suite.rereads.shapes import reread as reread_snapshot
 
-    reports = formats.placed([format_] if format_ else None, output, BatchReport)
+    reports = formats.placed(format_, output, BatchReport)
+    if is_for_worker(opening.context):
+        if len(reports) > 1:
+            raise RequestError("Cannot write more than one report with --untrusted: give one --output")
+        untrusted.refuse_engines([engine], "--engine")
+        ((form, path),) = reports
+        instead = {"output": None, "format_": form}
+        untrusted.run(opening.context, [location], opening.roots(), output=path, instead=instead)
+        return
     with terminal.progress("reading"):
         snapshot = opening.snapshot(location, at)
         start_engines([engine])

@@ -81,21 +81,24 @@ class Query:
         except HarnessError as error:
             return error
 
-    def allowances(self, columns: list[str]) -> dict[str, Tolerance]:
-        """The tolerances of the last bits of the result's columns; names that two columns have, have none.
 
-        columns: the result's names, in its order.
-        """
-        from harness.queries.allowances import allowances
-        from harness.queries.inputs import schema_of
+def last_bit_tolerances(query: Query, columns: list[str]) -> dict[str, Tolerance]:
+    """Return the tolerances of the last bits of a result's columns. Columns that share a name have no tolerance.
 
-        schemas = {name: schema_of(name, each) for name, each in self.tables.items()}
-        counts = Counter(columns)
-        return {
-            columns[place]: Tolerance(Decimal(each.ulps), Measure.ULPS, each.reason)
-            for place, each in allowances(self.text, schemas, self.dialect).items()
-            if place < len(columns) and counts[columns[place]] == 1
-        }
+    Args:
+        query: The query.
+        columns: The result's names in their order.
+    """
+    from harness.queries.allowances import allowances
+    from harness.queries.inputs import schema_of
+
+    schemas = {name: schema_of(name, each) for name, each in query.tables.items()}
+    counts = Counter(columns)
+    return {
+        columns[place]: Tolerance(Decimal(each.ulps), Measure.ULPS, each.reason)
+        for place, each in allowances(query.text, schemas, query.dialect).items()
+        if place < len(columns) and counts[columns[place]] == 1
+    }
 
 
 def engine_version(engine: str) -> str:
@@ -242,7 +245,7 @@ class SideOpening:
         """The tolerances of the last bits of a query's columns."""
         if self.query is None or not (isinstance(self.data, duckdb.DuckDBPyRelation) or is_frame(self.data)):
             return {}
-        return self.query.allowances(list(self.data.columns))
+        return last_bit_tolerances(self.query, list(self.data.columns))
 
     def places(self, names: Sequence[str]) -> list[int]:
         """Return the places of the wanted columns among `names`.

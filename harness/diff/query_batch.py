@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from harness.diff.closeness import MOST_ROWS
 from harness.diff.compare import compare
-from harness.diff.opening import Query, SideOpening, engine_version
+from harness.diff.opening import Query, SideOpening, engine_version, last_bit_tolerances
 from harness.diff.paths import is_inside
 from harness.diff.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, entry_of
 from harness.diff.tolerances import FLOATS
@@ -67,7 +67,7 @@ class QueryRun:
                 right = right.rename_columns(left.column_names)  # columns without a name are called otherwise
             if FLOATS not in tolerance or FLOATS in left.column_names:
                 untouched = {*tolerance, *query.keys, *query.exclude}
-                allowed = asked.allowances(left.column_names)
+                allowed = last_bit_tolerances(asked, left.column_names)
                 floats = _floats(left) & _floats(right) - untouched
                 tolerance |= {name: each for name, each in allowed.items() if name in floats}
         found = compare(

@@ -104,8 +104,6 @@ class SliceRequest:
             "exact": self.exact or None,
             "sample_rows": self.sample_rows,
             "anonymised": self.anonymise is not None or None,
-            "statistics": None if self.statistics else False,
-            "reverse": self.reverse or None,
         }
         return {name: value for name, value in asked.items() if value is not None}
 

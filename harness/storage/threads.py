@@ -15,7 +15,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -26,6 +25,9 @@ __all__ = [
     "percent", "phase", "phases", "read_ahead", "tracked", "whole_module",
 ]  # fmt: skip
 
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property
@@ -98,6 +100,8 @@ def read_ahead(read: Callable[[T], R], items: Sequence[T]) -> Iterator[Callable[
     if len(items) < 2:
         yield read
         return
+    from concurrent.futures import ThreadPoolExecutor  # 2 ms, which a table of one manifest need not pay
+
     rest = iter(items)
     ahead: deque[tuple[T, Future[R]]] = deque()
     pool = ThreadPoolExecutor(min(_AT_ONCE, len(items)))
@@ -124,6 +128,8 @@ def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Calla
     if not waits:
         yield lambda: read(item)
         return
+    from concurrent.futures import Future
+
     future: Future[R] = Future()
 
     def run() -> None:

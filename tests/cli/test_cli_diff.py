@@ -134,13 +134,13 @@ def test_exit_codes(calls, capfd, found, code, error, report):
 def test_reports_of_one_comparison_go_to_their_files(calls, capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     calls.found = DIFFERENT
-    files = ["--output", "r.xml", "--output", "r.htm", "--output", "r"]
-    assert main(["diff", "t", *files, *[f"--format={each}" for each in ("junit", "html", "json", "text")]]) == 1
+    files = ["--output", "r.xml", "--output", "r.htm", "--output", "r.json"]
+    assert main(["diff", "t", *files, "--format", "text"]) == 1
     assert len(calls.compared) == 1
     assert capfd.readouterr().out.startswith("different: 1 row only on the left\n")
     assert ElementTree.parse("r.xml").find("testsuite").get("failures") == "1"
     assert (tmp_path / "r.htm").read_text("utf-8").startswith("<!DOCTYPE html>")
-    assert json.loads((tmp_path / "r").read_text("utf-8"))["only_left"] == 1
+    assert json.loads((tmp_path / "r.json").read_text("utf-8"))["only_left"] == 1
     assert main(["diff", "t", "--output", "S.JSON", "--output", "s"]) == 1
     assert json.loads((tmp_path / "S.JSON").read_text("utf-8"))["only_left"] == 1
     assert (tmp_path / "s").read_text("utf-8").startswith("different: ")

@@ -240,7 +240,6 @@ def test_no_description_is_written_as_text_into_another_kind_of_file(table, tmp_
         ([*ONE, "--output", "o.xlsx"], "the suffix says no format; give --format, or .txt, .csv, .json"),
         (["scenarios", "run", "--output", "o.parquet"], "says parquet; there are text, json, junit, github, html"),
         (["check", "t", "--output", "o.json", "--output", "o.json"], "--output names a file twice"),
-        (["diff", "t", "--format", "text", "--format", "json"], "standard output takes one report"),
         (["metadata", "t", "files", "--output", "o.csv", "--format", "arrow"], "--format says arrow"),
         (["history", "t", "--format", "jsn"], "'--format': 'jsn' is not one of 'text', 'json', 'html'"),
     ],

@@ -73,6 +73,11 @@ TAIL = "--untrusted --"
             ["{t}", "{t}/r"],
         ),
         (
+            "scenarios reread --untrusted {t} --shapes counts --at 1 --format json",
+            f"scenarios reread --engine=duckdb --at=1 --shapes=counts --max-rows=20 --format=json {TAIL} {{t}}",
+            ["{t}"],
+        ),
+        (
             "scenarios run --untrusted {t}/s.yaml --skips {t}/skips --strict",
             "scenarios run --engines=duckdb,oracle --skips={t}/skips --format=text --time-limit=60.0 --strict "
             "--untrusted -- {t}/s.yaml",
@@ -125,6 +130,8 @@ def test_bounds(worker):
         ("diff {t} --untrusted", "error: Cannot run spark with --untrusted: .* take duckdb or oracle by --engines"),
         ("scenarios run --engines spark --untrusted", "Cannot run spark with --untrusted: .* by --engines"),
         ("diff {t} --engines duckdb,acme --untrusted", "error: Cannot run acme with --untrusted: acme is not known to"),
+        ("scenarios reread {t} --engine acme --untrusted", "Cannot run acme with --untrusted: .* oracle by --engine"),
+        ("scenarios reread {t} --untrusted -o a.json -o b.json", "Cannot write more than one"),
         ("diff --sql-file {t}/q.sql --untrusted", "no side may be a query, file or database"),
         ("diff {t} rows.csv --untrusted", "no side may be a query, file or database"),
         ("diff {t} --engines duckdb --output a.txt --output b.txt --untrusted", "--untrusted takes one report"),

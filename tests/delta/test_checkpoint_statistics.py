@@ -39,24 +39,6 @@ def read(parts: list[CheckpointPart], rows: list[int], structs: list[tuple[str, 
     return [found[place] for place in range(len(rows))]
 
 
-def test_statistics_are_those_of_the_rows_asked_for_in_that_order():
-    parts = [part(0, [add("a"), None, add("c"), add("d"), add("e")]), part(5, [None, add("g")])]
-    assert read(parts, [6, 0, 3, 4], []) == [("g", None), ("a", None), ("d", None), ("e", None)]
-
-
-@pytest.mark.parametrize("texts", [True, False])
-def test_structs_are_read_where_a_row_has_no_text_and_only_what_is_asked_for(texts):
-    parts = [part(0, [None, add(None, 1), add("c" if texts else None, 2), add(None, 3)], texts=texts)]
-    (_, second), (_, fourth) = read(parts, [1, 3], [("numRecords",), ("minValues", "id")])
-    assert second == {"numRecords": 1, "minValues": {"id": 2}}
-    assert fourth == {"numRecords": 3, "minValues": {"id": 4}}
-
-
-def test_a_name_with_a_dot_is_no_path():
-    ((_, found),) = read([part(0, [add(None, 1)])], [0], [("numRecords",), ("minValues", "a.b")])
-    assert found["minValues"]["a.b"] == 3
-
-
 @pytest.mark.parametrize("stats_json", [False, True], ids=["structs", "structs beside one text"])
 def test_bounds_in_int96_beyond_the_range_of_nanos_lose_no_row(tmp_path, stats_json):
     """F10. Databricks writes them so; in nanos 2960 would be 1791."""

@@ -3,13 +3,12 @@ from collections.abc import Mapping
 import pytest
 
 from harness.errors import InvalidTableError, SnapshotNotFoundError, UnsupportedError
-from harness.metadata.delta.commit_times import CommitHistory, InCommitTimestamps, in_commit_timestamps, retention_ms
+from harness.metadata.delta.commit_times import CommitHistory, InCommitTimestamps, in_commit_timestamps
 from harness.metadata.delta.log_files import LogListing, arrange
 from harness.metadata.delta.segment import readable_ranges
 from harness.metadata.model.times import show_ms
 from harness.storage.stores import Entry
 
-DAY = 24 * 3_600_000
 GONE = "it may be of versions that are no longer in the log ({})"
 TOGETHER = (
     "Invalid table properties: delta.inCommitTimestampEnablement{} is set and delta.inCommitTimestampEnablement{} is "
@@ -129,18 +128,3 @@ def test_invalid_configurations(configuration: dict[str, str], message: str) -> 
     with pytest.raises(InvalidTableError) as raised:
         in_commit_timestamps(configuration)
     assert raised.value.message == message
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param(None, 7 * DAY, id="default"),
-        pytest.param("interval 1 week", 7 * DAY, id="week"),
-        pytest.param("INTERVAL 30 DAYS", 30 * DAY, id="case"),
-        pytest.param("2 days 3 hours", 2 * DAY + 3 * 3_600_000, id="two terms"),
-        pytest.param("interval 1 minute 2 seconds 3 milliseconds 4000 microseconds", 62_007, id="small units"),
-        pytest.param("interval 0 hours", 0, id="nothing"),
-    ],
-)
-def test_retention(text: str | None, expected: int) -> None:
-    assert retention_ms({} if text is None else {"delta.deletedFileRetentionDuration": text}) == expected

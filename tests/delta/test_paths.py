@@ -43,21 +43,6 @@ def test_canonical_path_in_local_table(recorded, expected):
     assert canonical(["fine", recorded], LOCAL) == [LOCAL.path + "/fine", expected]
 
 
-@pytest.mark.parametrize(
-    ("recorded", "expected"),
-    [
-        ("a%20b/c", "s3://bucket/tables/t/a b/c"),
-        ("/other/x", "s3://bucket/other/x"),
-        ("../x", "s3://bucket/tables/x"),
-        ("file:///p/x", "/p/x"),
-        ("s3://elsewhere/x", "s3://elsewhere/x"),
-    ],
-)
-def test_canonical_path_in_remote_table(recorded, expected):
-    assert REMOTE.canonical(recorded) == expected
-    assert canonical([recorded], REMOTE) == [expected]
-
-
 @pytest.mark.parametrize("recorded", ["a%zz", "a%2", "%", "a%FFb", "a%00b", "a\x00b", ""])
 def test_bad_path_is_refused(recorded):
     with pytest.raises(InvalidTableError):

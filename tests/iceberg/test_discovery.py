@@ -7,12 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import harness
 from harness.errors import AmbiguousTableError, CorruptFileError
-from harness.metadata.iceberg.scan import physical_paths
 from harness.metadata.iceberg.table import IcebergTable as OpenedTable
 from harness.metadata.iceberg.table import load
 from harness.metadata.plan.read_options import ReadOptions
@@ -169,30 +167,6 @@ def snapshots(manifest_list: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
-    ("location", "recorded", "expected"),
-    [
-        pytest.param(LOCATION, f"{LOCATION}/data/a.parquet", "{root}/data/a.parquet", id="below the location"),
-        (LOCATION + "/", f"{LOCATION}/metadata/m.avro", "{root}/metadata/m.avro"),
-        pytest.param("data/db/t", "data/db/t/data/x/data/a", "{root}/data/x/data/a", id="relative location"),
-        pytest.param("./data/db/t", "data/db/t/data/a", "{root}/data/a", id="location from here"),
-        pytest.param("data/db/t", ".//./data/db/t/data/a", "{root}/data/a", id="file from here"),
-        pytest.param("file:./data/db/t", "./data/db/t/./a", "{root}/./a", id="both from here"),
-        pytest.param("file:/w/t", "/w/t/data/a", "{root}/data/a", id="file scheme"),
-        pytest.param("/w/t", "file:///w/t/data/a", "{root}/data/a", id="file scheme of the file"),
-        pytest.param(LOCATION, "s3://bucket/db/t2/data/a", "s3://bucket/db/t2/data/a", id="not at a boundary"),
-        pytest.param(LOCATION, "s3a://bucket/db/t/data/a", "s3a://bucket/db/t/data/a", id="1.14 other scheme"),
-        pytest.param(LOCATION, "s3://other/x.parquet", "s3://other/x.parquet", id="outside"),
-        pytest.param(LOCATION, f"{LOCATION}/data/a%20b=%2F", "{root}/data/a%20b=%2F", id="1.14 no decoding"),
-    ],
-)
-def test_moved_table_maps_its_location_1_12(tmp_path: Path, location: str, recorded: str, expected: str) -> None:
-    write(tmp_path / "copy" / "metadata", "v1.metadata.json", location=location)
-    for given in ("copy", "copy/metadata", "copy/metadata/v1.metadata.json"):
-        physical = find(tmp_path / given).path_map.physical(recorded)
-        assert physical == expected.format(root=tmp_path / "copy")
-
-
 @pytest.mark.parametrize("beside", [True, False], ids=["manifest list beside it", "lone metadata file"])
 def test_metadata_directory_under_another_name_1_12(tmp_path: Path, beside: bool) -> None:
     directory = tmp_path / "renamed"
@@ -203,39 +177,7 @@ def test_metadata_directory_under_another_name_1_12(tmp_path: Path, beside: bool
     assert find(directory / "v1.metadata.json").path_map == PathMap(expected)
 
 
-RECORDED = (
-    "s3://b/t/data/a",
-    "s3://b/t",
-    "s3://b/tx/a",
-    "/lake/t/a",
-    "/lake/t",
-    "/lake/tt",
-    "s3a://b/t/a",
-    "\U0001f600://x",
-)
 ODD = ("file:///lake/t/a", "FILE:/lake/t/b", "data/c", "./d", "./", "d/file:/e", "")
-
-
-@pytest.mark.parametrize(
-    "recorded", [RECORDED[:-1], RECORDED, (*RECORDED, *ODD), ()], ids=["plain", "text", "odd", "none"]
-)
-@pytest.mark.parametrize(
-    "prefixes",
-    [
-        (),
-        (("s3://b/t", "/here"),),
-        (("s3://b/t/", "/here/"), ("s3://b", "/other")),
-        (("s3://b", "/other"), ("s3://b/t", "/never"), ("/lake/t", "s3://c/t")),
-        (("/lake", "relative/place"), ("file:///lake/t", "/never")),
-        (("/", "/root"), ("", "/nothing"), ("s3://b/t", "/")),
-        (("././d", "/here"), ("./data", "s3://b")),
-    ],
-    ids=["none", "one", "slashes", "first-wins", "relative", "root", "dots"],
-)
-def test_many_paths_are_mapped_as_each_of_them(prefixes, recorded):
-    path_map = PathMap(prefixes, base="/start")
-    found = physical_paths(path_map, pa.chunked_array([pa.array(recorded, pa.string())]))
-    assert found.to_pylist() == [path_map.physical(path) for path in recorded]
 
 
 @pytest.mark.parametrize("location", ["/old/\ud800", "\udcff", "s3://b/\ud800/t", "hdfs://\ud800/t"], ids=ascii)

@@ -102,26 +102,6 @@ def test_a_filter_that_skips_no_file_is_told(make, tmp_path, capsys, options, to
     assert ("the filter skipped 0 of 2 files" in capsys.readouterr().err) is told
 
 
-def test_a_pull_as_text_has_no_counts_of_nothing(tmp_path, capsys):
-    delta(tmp_path / "source")
-    command = ["pull", str(tmp_path / "source"), str(tmp_path / "slice")]
-    for options, last in (
-        ([], "slice: complete"),
-        (["--refresh"], "slice: it has the newest snapshot"),
-    ):
-        assert main([*command, *options]) == 0
-        lines = capsys.readouterr().out.splitlines()
-        assert [line.partition(":")[0] for line in lines] == [
-            "directory",
-            "format",
-            "snapshots",
-            "files",
-            "bytes",
-            "slice",
-        ]
-        assert lines[-1] == last
-
-
 def test_a_directory_that_holds_something_is_refused(tmp_path, capsys):
     delta(tmp_path / "source")
     (tmp_path / "slice").mkdir()

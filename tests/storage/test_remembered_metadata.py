@@ -5,13 +5,12 @@ from pathlib import Path
 
 import fastavro
 import fsspec
-import pyarrow as pa
 import pytest
 
 import harness
 from harness.metadata.iceberg.columns import entries
 from harness.metadata.iceberg.columns import raw as manifests
-from harness.storage.decoded import DECODED, KeptEntry, Memory
+from harness.storage.decoded import DECODED
 from harness.storage.stores import Storage
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -118,24 +117,3 @@ def test_a_file_that_changed_just_now_is_not_remembered(table, monkeypatch):
 def test_an_untrusted_table_is_not_remembered(table):
     harness.open_table(str(table), untrusted=True).snapshot().plan()
     assert DECODED.size == 0
-
-
-def test_memory_forgets_what_was_not_used_for_longest():
-    class Sized:
-        size = 40
-
-    memory, names = Memory(100), ["first", "second", "third"]
-    for name in names[:2]:
-        memory.put(name, Sized())
-    memory.get("first", Sized)
-    memory.put("third", Sized())
-    assert [memory.get(name, Sized) is not None for name in names] == [True, False, True]
-    assert memory.size == 80
-
-
-def test_an_entry_gives_back_its_columns_and_what_stands_beside():
-    table = pa.table({"id": pa.array([1, None, 3], pa.int64()), "path": pa.array(["a", "b", ""], pa.string())})
-    entry = KeptEntry.of(table, {b"header": b"\x00\xff"})
-    assert entry.columns(table.schema).equals(table)
-    assert entry.columns(pa.schema([table.schema.field("path")])).to_pydict() == {"path": ["a", "b", ""]}
-    assert entry.about == {b"header": b"\x00\xff"}

@@ -1,7 +1,6 @@
 """Requests that are made again, until they end; credentials that are renewed in time; and what is logged of them."""
 
 import logging
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -203,37 +202,6 @@ def test_what_cannot_be_renewed_is_used_to_its_end(clock):
     clock[0] = 100_000
     with pytest.raises(StorageError, match="reach catalog prod"):
         lending.current()
-
-
-@pytest.fixture
-def told(caplog) -> list[str]:
-    """What was logged, without times."""
-    caplog.set_level(logging.DEBUG, "harness")
-
-    class Lines(list):
-        def __iter__(self):
-            return iter([re.sub(r", \d+ ms$", "", f"{r.name}: {r.getMessage()}") for r in caplog.records])
-
-    return Lines()
-
-
-def test_requests_say_what_came(told, monkeypatch):
-    monkeypatch.setattr("harness.storage.clients.TRAFFIC", Traffic(clock=lambda: 0.0))
-    fsspec.filesystem("memory").pipe("/logged/d/f", b"12345")
-    storage = Storage()
-    storage.read("memory://logged/d/f")
-    storage.read("memory://logged/d/f", offset=3, length=9)
-    storage.exists("memory://logged/d/g")
-    storage.names("memory://logged/d")
-    with pytest.raises(MissingFileError):
-        storage.read("memory://logged/d/g")
-    assert list(told) == [
-        "harness.storage: read all of memory://logged/d/f: 5 bytes",
-        "harness.storage: read from byte 3 of memory://logged/d/f: 2 bytes",
-        "harness.storage: look for file memory://logged/d/g: not there",
-        "harness.storage: list files of memory://logged/d: 1 files",
-        "harness.storage: read all of memory://logged/d/g: FileNotFoundError",
-    ]
 
 
 def test_verbose_says_it_on_stderr(tmp_path, capfd, monkeypatch):

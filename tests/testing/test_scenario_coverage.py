@@ -51,13 +51,3 @@ def test_exceptions_are_rules_that_nothing_shows(cited):
 def test_cited_numbers_are_rules(cited):
     numbered = {clause for clause in cited if re.fullmatch(r"(iceberg|delta|frontier) (trap )?\S*\d\S*", clause)}
     assert sorted(numbered - RULES) == []
-
-
-def test_scenarios_cite_rules_of_their_own_format(cited):
-    strange = {
-        (c, n)
-        for c, names in cited.items()
-        for n in names
-        if re.match(r"iceberg |delta ", c) and not n.startswith(c.split()[0])
-    }
-    assert sorted(strange) == []

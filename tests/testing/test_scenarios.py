@@ -49,7 +49,7 @@ def made(request, tmp_path_factory):
     ],
 )
 def test_scenario(engine, made, request, monkeypatch):
-    if line := first_match(EXPECTED_FAILURES, engine, made._built.scenario.name):
+    if line := first_match(EXPECTED_FAILURES, engine, made.built.scenario.name):
         request.applymarker(pytest.mark.xfail(reason=line.reason, raises=AssertionError))
     assert disagreements(engine, made) == []
     if engine != "oracle" and any(plan.equality_deletes for plan in made.plans):
@@ -59,7 +59,7 @@ def test_scenario(engine, made, request, monkeypatch):
 
 
 def disagreements(engine, made):
-    faults = {e.number: verify(asked(e, engine), partial(read, made, engine)) for e in made._built.expectations}
+    faults = {e.number: verify(asked(e, engine), partial(read, made, engine)) for e in made.built.expectations}
     return [f"expectation {number}: {fault}" for number, fault in faults.items() if fault is not None]
 
 
@@ -76,15 +76,10 @@ def read(made, engine, expectation):
     if engine != "oracle":
         return find_engine(engine).to_arrow(made.plan_of(expectation.number))
     shown = {"columns": expectation.columns, "where": expectation.where}
-    return read_apart(made._built.address, **asdict(expectation.at), **shown, **expectation.opening)
+    return read_apart(made.built.address, **asdict(expectation.at), **shown, **expectation.opening)
 
 
 def test_dumped_scenarios_read_back_equal():
     for scenario in SCENARIOS:
         again = parse(dump(scenario), scenario.name, path=scenario.path)
         assert repr(again) == repr(scenario)  # by text, so that NaN equals itself
-
-
-def test_titles_are_unique():
-    titles = [scenario.title for scenario in SCENARIOS]
-    assert sorted(titles) == sorted(set(titles))

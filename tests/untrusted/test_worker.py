@@ -16,7 +16,6 @@ import pytest
 from harness.errors import EngineError, LimitError, RequestError
 from harness.storage.limits import parse_numbers
 from harness.untrusted import confining, launching, seccomp
-from harness.untrusted import launching as refusals
 from harness.untrusted.bounds import Bounds, check_waived
 from harness.untrusted.confining import before_imports
 from harness.untrusted.launching import run
@@ -135,13 +134,6 @@ def test_a_worker_that_ends_otherwise(work, request_, cause, said):
     assert told.value.cause == cause
     assert "\n" not in str(told.value)
     assert "\x1b" not in str(told.value)
-
-
-def test_where_nobody_hears_of_refused_calls_they_fail(monkeypatch):
-    """As in containers whose own filter keeps the descriptor from the parent: nothing waits, and no name is told."""
-    monkeypatch.setattr(refusals, "_taken", lambda process, descriptor: None)
-    with pytest.raises(EngineError, match=r"exit code 4; .* option bounds.memory_bytes: .* Function not implemented"):
-        run("works:unlisted", None, bounds=Bounds())
 
 
 def test_what_a_worker_says_and_gives_back():

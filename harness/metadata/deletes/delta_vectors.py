@@ -15,7 +15,6 @@ from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError, CorruptFileError, HarnessError
@@ -95,6 +94,8 @@ def decode_stored(frame: bytes, vector: StoredVector, *, limits: Limits = DEFAUL
 
 def footer_rows(path: str, physical: PhysicalPath, storage: Storage) -> int:
     """The rows of a Parquet file by its footer; path: as recorded. Raises CorruptFileError, MissingFileError."""
+    import pyarrow.parquet as pq  # only a change feed asks for rows of footers
+
     try:
         size = storage.size(physical)
         tail = storage.read(physical, offset=max(0, size - _PARQUET_TAIL), length=_PARQUET_TAIL)

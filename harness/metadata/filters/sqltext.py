@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import difflib
 import math
 import os
 import re
@@ -186,6 +185,8 @@ class Names:
         return found[0] if found else None
 
     def _unknown(self, names: tuple[str, ...]) -> UnknownColumnError:
+        import difflib  # only a name that is not found needs it
+
         wanted = ".".join(names)
         known = {".".join(path): None for path, _ in dt.walk(self.schema.fields)} | dict.fromkeys(dt.METADATA)
         folded = {name.casefold(): name for name in known}

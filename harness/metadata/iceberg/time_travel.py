@@ -7,7 +7,6 @@ branches. `harness.metadata.model.times` says what a user may write for a moment
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from harness.errors import EncryptedTableError, InvalidTableError, SnapshotNotFoundError
@@ -66,6 +65,8 @@ def select(metadata: TableMetadata, at: When) -> IcebergSelection:
 def _by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
     snapshot = metadata.snapshots.get(snapshot_id)
     if snapshot is None:
+        import difflib  # only a name that is not found needs it
+
         known = [str(known_id) for known_id in metadata.snapshots]
         near = difflib.get_close_matches(str(snapshot_id), known, n=_SHOWN, cutoff=0.8)
         newest = sorted(metadata.snapshots.values(), key=lambda s: (s.timestamp_ms, s.sequence_number), reverse=True)
@@ -108,6 +109,8 @@ def _by_ref(metadata: TableMetadata, name: str) -> IcebergSelection:
     if ref is None:
         if name == MAIN:
             return IcebergSelection(None, metadata.current_schema)
+        import difflib
+
         near = difflib.get_close_matches(name, metadata.refs, n=_SHOWN) or sorted(metadata.refs)[:_SHOWN]
         hint = f"the table has {', '.join(near) or 'none'}"
         raise _not_found(metadata, f"Cannot find branch or tag '{name}': {hint}", None, rule="iceberg 1.37")

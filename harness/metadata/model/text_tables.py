@@ -94,8 +94,9 @@ def cut(text: str, width: int, sign: str = _CUT, *, tail: int = 0) -> str:
 
 def shortened(text: str, width: int) -> str:
     """At most so many cells of a text: its start, or the end of a path."""
-    is_path = "/" in text and " " not in text
-    return cut(text[::-1], width)[::-1] if is_path else cut(text, width)
+    if "/" in text and " " not in text and cell_width(text) > width:
+        return (start_of(text[::-1], width - 1) + _CUT)[::-1]
+    return cut(text, width)
 
 
 def folded(text: str, width: int) -> str:

@@ -145,52 +145,57 @@ def _invalid(reason: str) -> RequestError:
 
 
 class TableOptions(TypedDict, total=False):
-    """Keyword arguments of everything that opens a table. None of them is required.
-
-    Attributes:
-        path_map: Recorded path prefixes and where they are now, for tables that were moved in parts. A table that was
-            moved as a whole needs none. Relative paths start where those of the table's location do.
-        allow_version_guess: Whether to take the metadata file with the highest number if no version hint names the
-            current one (iceberg 1.5). By default that is an error.
-        lenient_delete_partition: Whether to apply position delete files and deletion vectors to data files of other
-            partitions by path (iceberg 4.3, 4.4). False by default.
-        allow_duplicate_files: Whether to read a data file twice that is listed twice (iceberg 2.13). By default that is
-            an error.
-        allow_checkpoint_only: Whether to read a Delta table whose newest checkpoint has no commit of its version (delta
-            L23). By default that is an error.
-        enforce_retention: Whether to refuse snapshots of a Delta table, but the latest, that are older than the table
-            keeps deleted files, as Spark does (delta L37). By default they are read as long as their files are there.
-            Changes are not held against it.
-        max_version: The latest version of a Delta table as the catalog says that manages it. Nothing above it is read
-            (frontier F4.4).
-        ratified: The commits that the catalog still holds, with `max_version`: names of files in
-            `_delta_log/_staged_commits`, or a version with such a name, or a version with the bytes of a commit that
-            only the catalog has. They are read in place of published ones. None, or no commits: all are published.
-        published_only: Whether to read a Delta table that a catalog manages without asking the catalog: the versions
-            that are published without a gap, each exactly, with a warning that names the last of them (frontier F4.3).
-        prune: What planning skips. `all`, the default, skips data files by partition and statistics, and Iceberg's
-            manifests by their summaries, as far as these are trusted (iceberg 3.9). `files` skips no manifest.
-            `partition` skips data files by partition alone. `off` reads all files. The last two hold no delete back by
-            statistics.
-        format_hint: `iceberg` or `delta`. None: Delta if there is a `_delta_log`, else Iceberg.
-        allowed_roots: Directories, local paths or URIs, that the table may be read from beside its own location and the
-            targets of `path_map`. Relative ones start where the table's location does.
-        limits: How much memory and how many items the table's metadata may ask for. None: `harness.Limits()`.
-    """
+    """Keyword arguments of everything that opens a table. None of them is required."""
 
     path_map: Mapping[str, str] | None
+    """Recorded path prefixes and where they are now, for tables that were moved in parts. A table that was moved as a
+    whole needs none. Relative paths start where those of the table's location do.
+    """
     allow_version_guess: bool
+    """Whether to take the metadata file with the highest number if no version hint names the current one (iceberg 1.5).
+    By default that is an error.
+    """
     lenient_delete_partition: bool
+    """Whether to apply position delete files and deletion vectors to data files of other partitions by path (iceberg
+    4.3, 4.4). False by default.
+    """
     allow_duplicate_files: bool
+    """Whether to read a data file twice that is listed twice (iceberg 2.13). By default that is an error."""
     allow_checkpoint_only: bool
+    """Whether to read a Delta table whose newest checkpoint has no commit of its version (delta L23). By default that
+    is an error.
+    """
     enforce_retention: bool
+    """Whether to refuse snapshots of a Delta table, but the latest, that are older than the table keeps deleted files,
+    as Spark does (delta L37). By default they are read as long as their files are there. Changes are not held against
+    it.
+    """
     max_version: int | None
+    """The latest version of a Delta table as the catalog says that manages it. Nothing above it is read (frontier
+    F4.4).
+    """
     ratified: Iterable[Ratified] | None
+    """The commits that the catalog still holds, with `max_version`: names of files in `_delta_log/_staged_commits`, or
+    a version with such a name, or a version with the bytes of a commit that only the catalog has. They are read in
+    place of published ones. None, or no commits: all are published.
+    """
     published_only: bool
+    """Whether to read a Delta table that a catalog manages without asking the catalog: the versions that are published
+    without a gap, each exactly, with a warning that names the last of them (frontier F4.3).
+    """
     prune: str
+    """What planning skips. `all`, the default, skips data files by partition and statistics, and Iceberg's manifests by
+    their summaries, as far as these are trusted (iceberg 3.9). `files` skips no manifest. `partition` skips data files
+    by partition alone. `off` reads all files. The last two hold no delete back by statistics.
+    """
     format_hint: str | None
+    """`iceberg` or `delta`. None: Delta if there is a `_delta_log`, else Iceberg."""
     allowed_roots: Sequence[str]
+    """Directories, local paths or URIs, that the table may be read from beside its own location and the targets of
+    `path_map`. Relative ones start where the table's location does.
+    """
     limits: Limits | None
+    """How much memory and how many items the table's metadata may ask for. None: `harness.Limits()`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -343,22 +343,6 @@ def with_file(**changes):
     return ENTRY | {"data_file": ENTRY["data_file"] | changes}
 
 
-def test_values_of_one_file(in_step):
-    manifest = listed(0, first_row_id=100)
-    rows = [ENTRY, ENTRY | {"status": 2}, with_file(file_path="b", record_count=5), with_file(file_path="c")]
-    files = read([manifest], {manifest.path: write(schema_of(0), rows)}).files
-    rows = files.table.to_pylist()
-    assert [row["path"] for row in rows] == ["s3://bucket/data/00001.parquet", "b", "c"]
-    assert [row["first_row_id"] for row in rows] == [100, 110, 115]
-    assert [row["sequence_number"] for row in rows] == [9, 9, 9]
-    first = rows[0]
-    assert (first["format"], first["record_count"], first["size"], first["spec_id"]) == ("parquet", 10, 1000, 3)
-    assert (first["value_counts.1"], first["value_counts.2"], first["value_counts.7"]) == (10, 10, None)
-    assert first["null_value_counts.1"] is None, "a count that is given twice is unknown"
-    assert (first["lower_bounds.1"], first["lower_bounds.2"], first["upper_bounds.1"]) == (bytes(8), b"a", None)
-    assert files.tuples == [{1000: 4, 1001: "x"}]
-
-
 @pytest.mark.parametrize("id_", [103.5, float("inf"), "103", "x", -1, [103]])
 @pytest.mark.parametrize(("name", "number"), [("record_count", 103), ("key", 119)])
 def test_field_ids_that_are_no_integers(in_step, id_, name, number):
