@@ -48,24 +48,24 @@ for (const code of document.querySelectorAll("pre > code")) {
   if (code.scrollWidth > code.clientWidth) code.tabIndex = 0;
 }
 
-// A cell of the matrix has the colour of the worst that it counts; its sign says the same without colour.
+// A cell of the table of readers has the colour of the worst that it counts; its sign says the same without colour.
 const KINDS = { "✗": "wrong", "!": "error", "–": "unsupported", "?": "open", "✓": "right" };
-for (const cell of document.querySelectorAll(".matrix td:not(:first-child)")) {
+for (const cell of document.querySelectorAll(".readers td:not(:first-child)")) {
   const kind = Object.keys(KINDS).find((sign) => cell.textContent.includes(`${sign} `));
   if (kind) cell.classList.add(KINDS[kind]);
 }
 // Bundled scripts wrap tables when the page is ready; the box then scrolls by keys too.
-for (const table of document.querySelectorAll(".matrix table")) {
+for (const table of document.querySelectorAll(".readers table")) {
   new MutationObserver((_, observer) => {
     const box = table.closest(".md-typeset__scrollwrap");
     if (!box) return;
     observer.disconnect();
     box.tabIndex = 0;
     box.setAttribute("role", "region");
-    box.setAttribute("aria-label", "The matrix");
-  }).observe(document.querySelector(".matrix"), { childList: true, subtree: true });
+    box.setAttribute("aria-label", "Readers and features");
+  }).observe(document.querySelector(".readers"), { childList: true, subtree: true });
 }
-for (const text of document.querySelectorAll(".matrix > p")) {
+for (const text of document.querySelectorAll(".readers > p")) {
   if (!text.textContent.startsWith("✓")) continue;
   text.classList.add("legend");
   text.replaceChildren(

@@ -472,6 +472,7 @@ class Table:
         with reading(self._source, snapshot._selection.snapshot):
             return pulling.make(snapshot, place, request)
 
+    @checked
     def check(
         self,
         at: When = None,

@@ -108,6 +108,22 @@ def test_a_recorded_count_that_deletes_make_wrong_is_not_given(tmp_path: Path) -
     assert harness.open_table(table.location).count() == 2
 
 
+@BOTH
+@pytest.mark.parametrize(("where", "count"), [("true", 12), ("1 < 2", 12), ("1 > 2", 0), ("NULL", 0)])
+def test_a_filter_without_columns_keeps_all_rows_or_none(write, where: str, count: int, tmp_path: Path) -> None:
+    table = harness.open_table(write(tmp_path)[0])
+    assert table.count(where=where) == count
+    assert table.to_arrow(columns=[], where=where).num_rows == count
+    assert table.to_arrow(columns=["id"], where=where).num_rows == count
+
+
+@pytest.mark.parametrize("at", ["1" * 20, "1" * 5_000, "snapshot=" + "1" * 5_000, "timestamp=" + "1" * 5_000])
+def test_a_number_of_more_than_64_bits_is_no_moment(at: str, tmp_path: Path) -> None:
+    table = harness.open_table(delta(tmp_path)[0])
+    with pytest.raises(RequestError, match="Invalid"):
+        table.count(at=at)
+
+
 def test_at_is_an_id_a_time_or_a_name(tmp_path: Path) -> None:
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     first, second = (

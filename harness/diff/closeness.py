@@ -226,7 +226,9 @@ def line_of(column: str, left: pa.DataType, right: pa.DataType, tolerance: Toler
     line = Line.of(left, right)
     if line is None:
         raise RequestError(
-            f"Cannot use a tolerance of {column!r}: its types {left} and {right} are no numbers or times", field=column
+            f"Cannot use a tolerance of {column!r}: its types {left} and {right} are no numbers or times. "
+            "Compare queries that cast it",
+            field=column,
         )
     if tolerance.measure not in _FITS[line.kind]:
         raise RequestError(

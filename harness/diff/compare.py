@@ -293,7 +293,7 @@ class _Run:
             RequestError: a tolerance is given, and there are too many rows to pair them.
         """
         if found.left.rows != found.right.rows:
-            return found
+            return self._without_tolerance(found)
         if (found.left.rows or 0) > MOST_ROWS:
             if self.rules.tolerance:
                 raise RequestError(
@@ -305,11 +305,18 @@ class _Run:
         heads = both(sides, "fetching rows of the {} side", lambda side: side.head(found.columns, MOST_ROWS))
         pairs = paired(*heads, resolved.tolerances)
         if pairs is None:
-            return found
+            return self._without_tolerance(found)
         (left, right), keys = pairs
         second = compare(left, right, keys=keys, max_rows=close.max_rows, few=close.few, tolerance=close.tolerance)
         second = replace(second, left=found.left, right=found.right, schema=found.schema)
         return self._described(second, close)
+
+    def _without_tolerance(self, found: ComparisonResult) -> ComparisonResult:
+        """Return the result, with a line that names a tolerance that could not be applied."""
+        if not self.rules.tolerance:
+            return found
+        line = "the tolerance is not applied: without keys, the rows of both sides cannot be paired"
+        return replace(found, relaxations=(*found.relaxations, line))
 
     @property
     def _by_value(self) -> bool:

@@ -165,7 +165,7 @@ def labelled(lowered: LoweredQuery, plan: PlannedScan, labels: Sequence[str]) ->
     inner = [f"c{i} AS {sqltext.name(f'{prefix}{i}')}" for i in range(len(lowered.columns))]
     inner += [f"c{places[f.id]} AS {sqltext.name(f.name)}" for f in plan.filter.columns]
     outer = [f"{sqltext.name(f'{prefix}{places[f.id]}')} AS {x}" for f, x in zip(plan.columns, labels, strict=True)]
-    rows = f"SELECT {', '.join(inner)} FROM ({lowered.sql})"
+    rows = f"SELECT {', '.join(inner) or 'NULL'} FROM ({lowered.sql})"
     return f"SELECT {', '.join(outer) or 'NULL'} FROM ({rows}) WHERE {plan.filter.sql}"
 
 

@@ -54,6 +54,10 @@ ParsedMoment: TypeAlias = tuple[Literal["snapshot", "timestamp", "ref"], int | s
 """What a `When` selects: a snapshot id or version, a time for `timestamp_ms`, or the name of a branch or tag."""
 
 
+_DIGITS = 19
+"""The most digits of a 64-bit number."""
+
+
 def parse_moment(at: When, name: str = "at") -> ParsedMoment | None:
     """Return what `at` selects, or None if it is None.
 
@@ -82,11 +86,11 @@ def parse_moment(at: When, name: str = "at") -> ParsedMoment | None:
         kind, value = ("snapshot" if at.isdecimal() else "timestamp" if is_time else "ref"), at
     match kind:
         case "snapshot":
-            if not value.isdecimal():
-                raise RequestError(f"Invalid {name}={at!r}: a snapshot is a number", options=(name,))
+            if not value.isdecimal() or len(value) > _DIGITS:
+                raise RequestError(f"Invalid {name}={at[:40]!r}: a snapshot is a 64-bit number", options=(name,))
             return "snapshot", int(value)
         case "timestamp":
-            time = int(value) if value.removeprefix("-").isdecimal() else value
+            time = int(value) if value.removeprefix("-").isdecimal() and len(value) <= _DIGITS + 1 else value
             timestamp_ms(time)
             return "timestamp", time
         case _:
