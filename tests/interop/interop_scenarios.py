@@ -17,7 +17,7 @@ from harness.suite.results import Check, Outcome
 from harness.suite.runner import table_at
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
-from harness.suite.scores import Strictness, described, judge
+from harness.suite.scores import Strictness, read_text, score_read
 
 
 def differences(format: str) -> dict[str, str]:
@@ -66,7 +66,7 @@ class Reference:
     def _asked(self, scenario: Scenario, place: Path, passed_over: Set[Outcome]) -> list[Check]:
         """The outcomes of the reads, none of which may be a surprise."""
         built = build(scenario, place)
-        checks = [self._judged(built, each) for each in built.expectations]
+        checks = [self._scored(built, each) for each in built.expectations]
         asked = [check for check in checks if check.outcome not in passed_over]
         wrong = [text for check in asked if (text := self._surprise(scenario.name, check)) is not None]
         assert not wrong, "\n".join(wrong)
@@ -79,9 +79,9 @@ class Reference:
             return None if known is None else f"{read}: agrees; take it off the list, which says: {known}"
         return None if known is not None else f"{read}: {check.outcome.value}, {check.message}"
 
-    def _judged(self, built: Built, expectation: ResolvedExpectation) -> Check:
+    def _scored(self, built: Built, expectation: ResolvedExpectation) -> Check:
         """Held against what harness says, also where the specification leaves it open."""
-        skipped = Check(number=expectation.number, read=described(expectation), outcome=Outcome.SKIP)
+        skipped = Check(number=expectation.number, read=read_text(expectation), outcome=Outcome.SKIP)
         words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
         if words & self.not_asked or expectation.opening:  # it has a catalog's answer from a client alone
             return skipped
@@ -94,7 +94,7 @@ class Reference:
             result = error
         if isinstance(result, Exception) and isinstance(expectation.expected, ExpectedError):
             return dataclasses.replace(skipped, outcome=Outcome.PASS)
-        return judge(dataclasses.replace(expectation, open=None), result, Strictness.FOREIGN, self.name)
+        return score_read(dataclasses.replace(expectation, open=None), result, Strictness.FOREIGN, self.name)
 
     def _rows(self, built: Built, expectation: ResolvedExpectation) -> pa.Table:
         if (changes := expectation.at.changes) is not None:
