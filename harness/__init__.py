@@ -7,7 +7,7 @@
     harness.sql("SELECT count(*) FROM orders", {"orders": orders})  # a DuckDB relation
     harness.compare(orders, orders, engines=("duckdb", "spark"))  # what the engines disagree on
 
-The data's way, one direction, no way back:
+Data flows in one direction:
 
     location ─ storage ─▶ format (iceberg | delta) ─▶ Snapshot ─ plan(columns, where) ─▶ ScanPlan ─▶ engine ─▶ rows
                                                                                               rows, rows ─▶ compare
@@ -27,10 +27,10 @@ Where to look:
     diff/             rows of two sides → the differences, and reports of them; `diff.compare` is `harness.compare`
     check/            a table's metadata, files and rows, held against the specification
     slices/           small copies of tables, for tests
-    untrusted/        reads of tables that nobody vouches for, in a process of their own
+    untrusted/        reads of untrusted tables in a worker process
     writing/          builders of small tables, written from the specifications
     rules             the numbered rules that errors cite
-    suite/            scenarios, the oracle, and the runner that judges readers by them
+    suite/            scenarios, the oracle, and the runner that tests readers with them
     testing/          the pytest plug-in, lake fixtures, Spark jobs under test
     cli/              the `harness` command
 
