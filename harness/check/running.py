@@ -304,7 +304,7 @@ class _Run:
             return
         raise RequestError(
             f"Cannot check: no selected rule is about {self.format} tables and part of level={self._level.value!r}; "
-            "select other rules, or give level='data'",
+            "select other rules, or another level",
             table=self._location,
             options=("level",),
         )

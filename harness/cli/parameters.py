@@ -136,6 +136,15 @@ class _Choice(click.Choice[enum.Enum]):
         return str(choice.value if isinstance(choice, enum.Enum) else choice)
 
 
+class _File(click.Path):
+    """A path. A dash does not mean standard output, and an empty text is not the current directory."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value in ("", "-"):
+            self.fail(f"{value!r} is no path. Without a path, results go to standard output.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def _without_none(hint: Any) -> Any:
     left = [each for each in get_args(hint) if each is not type(None)]
     return left[0] if type(None) in get_args(hint) else hint
@@ -155,7 +164,7 @@ def _type(hint: Any, least: float | None) -> Any:
     if issubclass(hint, enum.Enum):
         return _Choice(hint)
     if issubclass(hint, Path):
-        return click.Path(path_type=hint)
+        return _File(path_type=hint)
     if least is None:
         return hint
     return click.IntRange(min=int(least)) if hint is int else click.FloatRange(min=least)

@@ -17,6 +17,8 @@ from harness.cli.parameters import Argument, Option
 from harness.errors import RequestError, size_text
 
 if TYPE_CHECKING:
+    if not directory:
+        raise click.BadParameter("DIR is empty: name a new or empty directory")
     from harness.slices.pulling import Pulled
 
 _KEY = "HARNESS_ANONYMISE_KEY"

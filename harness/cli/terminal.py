@@ -11,6 +11,7 @@ import errno
 import io
 import logging
 import os
+import re
 import stat
 import sys
 import traceback
@@ -58,7 +59,7 @@ def failure(problem: Exception) -> None:
     elif _is_usage_error(problem):
         text = io.StringIO()
         problem.show(text)  # type: ignore[attr-defined]
-        write_lines(text.getvalue().replace("\n\t", " ").replace("\nError: ", "\nerror: "))
+        write_lines(re.sub(r"^Error: ", "error: ", text.getvalue().replace("\n\t", " "), flags=re.MULTILINE))
     elif isinstance(problem, UnicodeEncodeError) and problem.encoding == sys.getfilesystemencoding():
         remedy = "give paths in UTF-8" if problem.encoding == "utf-8" else "set PYTHONUTF8=1"
         error(f"Cannot use {problem.object[problem.start]!r} in a path, whose encoding is {problem.encoding}: {remedy}")

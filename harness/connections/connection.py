@@ -435,8 +435,14 @@ def detach(connection: duckdb.DuckDBPyConnection) -> None:
     that you pass, because a relation is lazy: it, and whatever you derive from it, looks them up each time that it
     runs. Detach when you have the rows; relations that were made before can then not be run any more. Views that you
     named, or made of such relations, stay with all that they need.
+
+    Raises:
+        EngineError: The connection is closed.
     """
-    release(connection)
+    try:
+        release(connection)
+    except duckdb.ConnectionException as error:
+        raise EngineError(f"Cannot detach from the connection: {error}") from error
 
 
 def view_plans(

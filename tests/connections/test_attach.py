@@ -9,7 +9,7 @@ import pytest
 import harness
 from harness.connections.connection import view_plans
 from harness.engines.duckdb.engine import attach
-from harness.errors import AmbiguousTableError, RequestError, TableNotFoundError
+from harness.errors import AmbiguousTableError, EngineError, RequestError, TableNotFoundError
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -54,7 +54,7 @@ def test_every_namespace_is_a_schema_and_deletes_are_applied(con, lake):
     assert con.execute("SELECT schema_name FROM duckdb_schemas() WHERE NOT internal").fetchall() in ([("main",)], [])
 
 
-def test_release_leaves_what_is_the_users(con, lake):
+def test_detach_leaves_what_is_the_users(con, lake):
     con.execute("CREATE SCHEMA eu; CREATE SCHEMA sales; CREATE VIEW sales.mine AS SELECT 1 AS one")
     harness.attach(con, str(lake), tables=["sales.orders"])
     assert con.execute(VIEWS).fetchall() == [("sales", "mine"), ("sales", "orders")]
@@ -62,6 +62,9 @@ def test_release_leaves_what_is_the_users(con, lake):
     assert con.execute("FROM sales.mine").fetchall() == [(1,)]
     assert con.execute(VIEWS).fetchall() == [("sales", "mine")]
     harness.detach(con)
+    con.close()
+    with pytest.raises(EngineError, match="Cannot detach"):
+        harness.detach(con)
 
 
 @pytest.mark.parametrize("made", ["CREATE TABLE orders (id INT)", "CREATE VIEW ORDERS AS SELECT 1 AS id"])
