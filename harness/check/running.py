@@ -302,9 +302,10 @@ class _Run:
         """Raise RequestError if no selected rule can be asked of the table, which would then pass unread."""
         if self._asked[self.format]:
             return
+        remedy = "" if self._level is Level.DATA else ", or give level='data'"
         raise RequestError(
             f"Cannot check: no selected rule is about {self.format} tables and part of level={self._level.value!r}; "
-            "select other rules, or another level",
+            f"select other rules{remedy}",
             table=self._location,
             options=("level",),
         )

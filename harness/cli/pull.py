@@ -17,8 +17,6 @@ from harness.cli.parameters import Argument, Option
 from harness.errors import RequestError, size_text
 
 if TYPE_CHECKING:
-    if not directory:
-        raise click.BadParameter("DIR is empty: name a new or empty directory")
     from harness.slices.pulling import Pulled
 
 _KEY = "HARNESS_ANONYMISE_KEY"
@@ -74,6 +72,8 @@ def pull(
     A slice is a table of the same format, for any reader. Under the filter it gives the rows of the source. An
     interrupted pull leaves no table, and the same command goes on where it ended.
     """
+    if not directory:
+        raise click.BadParameter("DIR is empty: name a new or empty directory")
     if opening.untrusted:
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
     if key_file is not None and not anonymise:

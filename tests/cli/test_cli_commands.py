@@ -275,7 +275,7 @@ def test_what_ends_a_command_is_told(capfd, monkeypatch, raised, code, start, en
         (["diff", "t", "--engines", "a,b,c"], "--engines 'a,b,c': expected one name, or two with a comma between"),
         (["diff", "t", "--engines", ""], "--engines ''"),
         (["diff", "t", "--at", "1", "--at", "2", "--at", "3"], "--at is given 3 times"),
-        (["diff", "t", "--at", "snapshot=x"], "Invalid --at snapshot=x: a snapshot is a number"),
+        (["diff", "t", "--at", "snapshot=x"], "Invalid --at snapshot=x: a snapshot is a 64-bit number"),
         (["diff", "t", "--keys", "a,,b"], "--keys 'a,,b' holds an empty name"),
         (["diff", "t", "--sql", "SELECT 1", "--where", "a"], "--sql excludes --columns and --where"),
         (["diff", "t", "--output", "o.parquet"], "the suffix says parquet; there are text, json, junit, html"),
