@@ -28,7 +28,6 @@ from harness.errors import (
     RequestError,
     UnsupportedError,
 )
-from harness.metadata.files import orc
 from harness.metadata.files.avro import read_avro
 from harness.metadata.files.avro_container import Wanted, decompress, open_container
 from harness.metadata.files.documents import TooLongError, all_streams, unsnappy, unzstd
@@ -214,11 +213,6 @@ def test_many_streams_are_read_once(codec: str) -> None:
             unpack(damaged)
     if codec == "gzip":
         assert unpack(pack(b"a") + bytes(2000) + pack(b"b") + bytes(9)) == b"ab"
-
-
-def test_a_number_of_an_orc_footer_ends() -> None:
-    with pytest.raises(ValueError, match="ten bytes"):
-        orc._message(b"\x80" * 11 + b"\1")
 
 
 @pytest.mark.parametrize("decode", [decode_portable, decode_native])

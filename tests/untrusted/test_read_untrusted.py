@@ -289,12 +289,6 @@ def test_an_error_that_is_told_at_length(table, monkeypatch):
         harness.read_untrusted(table)
 
 
-def test_warnings_are_told_up_to_the_length_of_a_text():
-    assert reading._shortened(["a", "b"]) == ["a", "b"]
-    *kept, last = reading._shortened(["a" * 60_000] * 3)
-    assert (len(kept), last) == (1, "There are 2 more warnings, which are too long to be told")
-
-
 def test_what_a_worker_says_is_shown_and_not_obeyed(table, monkeypatch):
     said = {"kind": "OutsideTableError", "message": "\x1b]0;m", "cause": "c\n", "file": "\u202e", "options": ["\x1b"]}
     monkeypatch.setattr(reading, "run", lambda *_, **__: Finished(2, json.dumps(said).encode(), ""))
