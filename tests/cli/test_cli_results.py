@@ -66,7 +66,6 @@ def test_a_file_is_replaced_under_its_permissions(tmp_path, mode):
         ("/dev/stdout", "it is a "),
         ("none/f", "No such file or directory"),
         ("x" * 300, "File name too long"),
-        ("", "it is a directory"),
     ],
 )
 @pytest.mark.parametrize("command", ["sql", "diff", "run"])

@@ -1,4 +1,4 @@
-"""None"""
+"""Iceberg table metadata files: what is read, and what is refused."""
 
 import copy
 import gzip

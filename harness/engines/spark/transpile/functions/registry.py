@@ -1,6 +1,6 @@
 """The shape of the table of functions: an entry has DuckDB's names of a function, and how a call is written for Spark.
 
-Calls of each entry, for tests, are in tests/properties/drawn/functions.py.
+Calls of each entry, for tests, are in tests/properties/drawn/functions.txt.
 """
 
 from __future__ import annotations
