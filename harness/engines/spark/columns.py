@@ -204,7 +204,11 @@ class ColumnTranslation:
                         column = F.when(access.isNotNull(), self.expression(part))
                     built.append(column.alias(f.name))
                 return F.when(access.isNotNull(), F.struct(*built))
-            case dt.ListType():
+            case dt.ListType(element=element):
+                if not dt.children(element.type):
+                    # Spark 4.3's transform takes a value of the file's dictionary before it looks whether the element
+                    # is null, and fails if all elements of the file are null. A copy has no dictionary.
+                    access = F.concat(access, F.array())
                 return F.transform(access, lambda item: self._item(parts[0], item))
             case dt.MapType(key=key, value=item):
                 return self._map(key, item, value, access)
