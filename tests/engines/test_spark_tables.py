@@ -37,6 +37,26 @@ def small(folder: Path, **how: Any) -> tuple[IcebergTable, Any]:
     return table, handle
 
 
+@pytest.mark.parametrize(
+    ("type_", "path", "value"),
+    [
+        ("list<float>", "a.element", [None]),
+        ("list<int>", "a.element", [None, None]),
+        ("list<list<float>>", "a.element.element", [[None], None]),
+        ("list<struct<x: float>>", "a.element.x", [{"x": None}, None]),
+        ("map<string, float>", "a.value", [("k", None)]),
+    ],
+)
+def test_widened_values_may_all_be_null(tmp_path, spark, type_, path, value):
+    """A column chunk of nulls alone has a dictionary without values."""
+    table = IcebergTable.create(tmp_path / "t", {"a": type_})
+    written = dict(value) if type_.startswith("map") else value
+    table.append(table.write_data([{"a": written}, {"a": None}]))
+    table.widen_column(path, "long" if "int" in type_ else "double")
+    rows = agreed(harness.open_table(str(tmp_path / "t")).snapshot(), spark)
+    assert rows.to_pylist() == [{"a": value}, {"a": None}]
+
+
 def test_a_filter_never_uses_the_dictionary_of_a_column_of_the_same_dotted_path(tmp_path, spark):
     table = IcebergTable.create(tmp_path / "t", {"a.b": "int", "a": "struct<b: int>"})
     table.append(table.write_data([{"a.b": 1, "a": {"b": 2}}, {"a.b": 3, "a": None}]))
