@@ -37,7 +37,7 @@ class Contained:
 
     def __init__(self, subject: Subject) -> None:
         self._address = subject.address
-        rows, error = (_served(self._address, **at) for at in ({}, {"version": -7}))
+        rows, error = (_served(self._address, **at) for at in ({}, {"at": -7}))
         plain = error.output.replace(str(subject.directory).encode(), LOCATION.encode())
         self.image: Image = {ERROR: _BEGUN + plain, END: json.dumps({"code": DONE, "said": "a word\n"}).encode()}
         if rows.code == 0:
