@@ -11,13 +11,12 @@ import errno
 import io
 import logging
 import os
-import re
 import stat
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from harness.cli import interruption
 from harness.cli.results import ByteStream, forget, style_of
@@ -29,6 +28,7 @@ from harness.storage.records import dataclass
 from harness.storage.threads import Phase
 
 if TYPE_CHECKING:
+    import click
     from rich.console import Console, ConsoleOptions
     from rich.control import Control
     from rich.text import Text
@@ -57,9 +57,7 @@ def failure(problem: Exception) -> None:
             problem.rule = f"{problem.rule} ({place})" if (place := address(problem.rule)) else problem.rule
         error(str(problem.respelled(options.spelled)), problem.excerpt)
     elif _is_usage_error(problem):
-        text = io.StringIO()
-        problem.show(text)  # type: ignore[attr-defined]
-        write_lines(re.sub(r"^Error: ", "error: ", text.getvalue().replace("\n\t", " "), flags=re.MULTILINE))
+        _print_usage_error(cast("click.ClickException", problem))
     elif isinstance(problem, UnicodeEncodeError) and problem.encoding == sys.getfilesystemencoding():
         remedy = "give paths in UTF-8" if problem.encoding == "utf-8" else "set PYTHONUTF8=1"
         error(f"Cannot use {problem.object[problem.start]!r} in a path, whose encoding is {problem.encoding}: {remedy}")
@@ -69,6 +67,13 @@ def failure(problem: Exception) -> None:
     else:
         write_lines("".join(traceback.format_exception(problem)))
         error(f"internal error, please report it: {type(problem).__name__}: {problem}")
+
+
+def _print_usage_error(problem: click.ClickException) -> None:
+    """Print the usage of the command and why its arguments are refused. Click's own text depends on its version."""
+    context = getattr(problem, "ctx", None)
+    usage = "" if context is None else f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n\n"
+    write_lines(f"{usage}error: {problem.format_message()}\n".replace("\n\t", " "))
 
 
 def _is_usage_error(problem: Exception) -> bool:
