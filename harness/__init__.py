@@ -184,11 +184,16 @@ def __getattr__(name: str) -> object:
         return importlib.import_module(f"harness.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _imported(_LAZY[name], name)
+
+
+def _imported(module: str, name: str) -> object:
+    """Return a name of a module of this package. The error of a damaged installation says what overwrote it."""
     # Not kept in globals(): the import system may set names of this package too, and would win only sometimes.
     try:
         from harness.storage.threads import whole_module
 
-        return getattr(whole_module(f"harness.{_LAZY[name]}"), name)
+        return getattr(whole_module(f"harness.{module}"), name)
     except ImportError as error:
         if not (error.name or "").startswith("harness."):  # a dependency is not installed
             raise

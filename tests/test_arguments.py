@@ -75,6 +75,7 @@ CALLS = [
     (lambda t: harness.Query(5), "Invalid text: got 5"),
     (lambda t: harness.Query("FROM t", [t]), "Invalid tables: got a list, expected a mapping"),
     (lambda t: t.pull(None), "Invalid directory: got None, expected a path"),
+    (lambda t: t.pull(""), "Invalid directory: got '', expected a path"),
     (lambda t: t.pull("slice", where=CONDITION), WHERE),
     (lambda t: t.pull("slice", anonymise=True), "Invalid anonymise: got True, expected text"),
     (lambda t: t.pull("slice", where=5), "Invalid where: got 5"),

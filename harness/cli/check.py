@@ -75,11 +75,7 @@ def check(
     """
     placed = formats.placed(format_, output, Report)
     if untrusted.is_for_worker(opening.context):
-        if len(placed) > 1:
-            raise click.BadParameter("--untrusted takes one report: give one --output")
-        ((form, path),) = placed
-        instead = {"output": None, "format_": form}
-        untrusted.run(opening.context, [location], opening.roots(), output=path, instead=instead)
+        untrusted.run_with_report(opening.context, [location], opening.roots(), placed)
         return
     from harness.check import reports
     from harness.check.running import check as run

@@ -55,11 +55,7 @@ def _compare_in_worker(request: DiffRequest, reports: Reports, opening: options.
     if request.files or any(RowSource.parse(location) is not None for location in request.locations):
         raise click.BadParameter("--untrusted is for tables of both formats: no side may be a query, file or database")
     untrusted.refuse_engines(request.readers, "--engines")
-    if len(reports.placed) > 1:
-        raise click.BadParameter("--untrusted takes one report: give one --output")
-    ((report, path),) = reports.placed
-    instead = {"output": None, "format_": report}
-    untrusted.run(opening.context, request.locations, opening.roots(), output=path, instead=instead)
+    untrusted.run_with_report(opening.context, request.locations, opening.roots(), reports.placed)
 
 
 def _compare_sides(request: DiffRequest, opening: options.OpeningOptions) -> ComparisonResult:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from harness.snapshot import Snapshot
     from harness.table import Table
 
-OPENING, RARE = "Opening tables", "Rare options"
-"""The groups of options that `-h` folds."""
+OPENING = "Opening tables"
+"""The section of the help for the options that open a table."""
 
 
 _opening = functools.partial(Option, panel=OPENING)

@@ -72,8 +72,6 @@ def pull(
     A slice is a table of the same format, for any reader. Under the filter it gives the rows of the source. An
     interrupted pull leaves no table, and the same command goes on where it ended.
     """
-    if not directory:
-        raise click.BadParameter("DIR is empty: name a new or empty directory")
     if opening.untrusted:
         raise RequestError("Cannot pull with --untrusted: a slice is written here, not in the process without rights")
     if key_file is not None and not anonymise:

@@ -90,12 +90,7 @@ def _described_check(rule: CheckRule) -> dict[str, object]:
 
 
 def _check_text(rule: CheckRule, cited: list[Rule]) -> str:
-    facts = {
-        "severity": rule.severity.value,
-        "level": rule.level.value,
-        "reads": rule.reads.value,
-        "hurts": rule.hurts,
-        "mend": rule.mends,
-    }
+    described = _described_check(rule)
+    facts = {name: described[name] for name in ("severity", "level", "reads", "hurts")} | {"mend": rule.mends}
     lines = [f"{rule.id}: {rule.title}", *(f"{name + ':':10}{text}" for name, text in facts.items())]
     return "\n".join([*lines, *(f"\n{_head(each)}" for each in cited)]) + "\n"

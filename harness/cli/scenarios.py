@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import click
 
 from harness.cli import DIFFERENT, formats, options, results, terminal, untrusted
-from harness.cli.diff_reports import Report as BatchReport
-from harness.cli.diff_reports import finish
+from harness.cli.diff_reports import Reports, finish
 from harness.cli.document import Printed
 from harness.cli.options import Settings, names
 from harness.cli.parameters import Argument, Option
@@ -382,19 +381,16 @@ def _run_untrusted(context: click.Context, reports: Sequence[tuple[Report, Path 
         raise RequestError(
             "Cannot run scenarios with --untrusted and --keep, --python or --write-xfails: nothing of them is left"
         )
-    if len(reports) > 1:
-        raise RequestError("Cannot write more than one report with --untrusted: give one --output")
     engines = names(parameters["engines"], "--engines") or untrusted.ENGINES
     untrusted.refuse_engines(engines, "--engines")
     files = [*(parameters["skips"] or ()), *(parameters["xfails"] or ())]
     scenarios = [name for name in parameters["scenario"] or () if name.endswith(".yaml")]
-    ((form, output),) = reports
-    untrusted.run(
+    untrusted.run_with_report(
         context,
         [],
         [str(file) for file in (*files, *scenarios)],
-        output=output,
-        instead={"engines": ",".join(engines), "format_": form, "output": None},
+        reports,
+        instead={"engines": ",".join(engines)},
         calls=TABLES_BUILT,
     )
 
@@ -482,11 +478,8 @@ def reread(
     max_rows: Annotated[
         int, Option("-n", "--max-rows", metavar="N", min=0, help="Show so many differing rows; all are counted.")
     ] = 20,
-    format_: Annotated[
-        BatchReport | None, Option("--format", help="Write the report in this format; as text by default.")
-    ] = None,
-    output: formats.ReportFiles = None,
     *,
+    reports: Reports,
     opening: options.OpeningOptions,
 ) -> None:
     """Read one table by one engine in many ways that must agree.
@@ -501,17 +494,12 @@ def reread(
     from harness.engines.registry import start_engines
     from harness.suite.rereads.shapes import reread as reread_snapshot
 
-    reports = formats.placed(format_, output, BatchReport)
     if is_for_worker(opening.context):
-        if len(reports) > 1:
-            raise RequestError("Cannot write more than one report with --untrusted: give one --output")
         untrusted.refuse_engines([engine], "--engine")
-        ((form, path),) = reports
-        instead = {"output": None, "format_": form}
-        untrusted.run(opening.context, [location], opening.roots(), output=path, instead=instead)
+        untrusted.run_with_report(opening.context, [location], opening.roots(), reports.placed)
         return
     with terminal.progress("reading"):
         snapshot = opening.snapshot(location, at)
         start_engines([engine])
         batch = reread_snapshot(snapshot, engine, max_rows=max_rows, shapes=names(shapes, "--shapes"))
-    finish(batch, reports, opening.context)
+    finish(batch, reports.placed, opening.context)

@@ -107,6 +107,31 @@ def run(
         raise click.exceptions.Exit(finished.code)
 
 
+def run_with_report(
+    context: click.Context,
+    locations: Iterable[str],
+    roots: Iterable[str],
+    reports: Sequence[tuple[enum.Enum, Path | None]],
+    *,
+    instead: Mapping[str, object] | None = None,
+    calls: Sequence[str] = (),
+) -> None:
+    """Run a command that writes one report in a worker, which gives the report back.
+
+    Args:
+        context, locations, roots, instead, calls: As for `run`.
+        reports: Each format and its file, or None for standard output.
+
+    Raises:
+        RequestError: There are more reports than one.
+    """
+    if len(reports) > 1:
+        raise RequestError("Cannot write more than one report: --untrusted takes one report; give one --output")
+    ((form, output),) = reports
+    own = {**(instead or {}), "output": None, "format_": form}
+    run(context, locations, roots, output=output, instead=own, calls=calls)
+
+
 def serve(request: Any, output: BinaryIO) -> int:
     """Runs the command in the worker; `output` is the process's standard output."""
     return main([str(word) for word in request])

@@ -171,7 +171,7 @@ def _rewritten(text: str, tree: Mapping[str, Any], tables: Mapping[str, Schema],
         _require(path[-1] in known and path[:-1] in ((), (called,)) and path != (called,))
 
     used = {name for path in columns for name in path} | aliases | {called}
-    limit = _limit(text, modifiers)
+    limit = _limit(written, modifiers)
     is_row_by_row = functions <= _OPERATORS and not grouped and not orders
     view = f"{prefix}_1_{table}"
     put = quoted(view) + ("" if alias else f" AS {table}")
@@ -204,8 +204,8 @@ def _expressions(part: Any) -> Iterator[Mapping[str, Any]]:
                 yield from _expressions(each)
 
 
-def _limit(text: str, modifiers: list[Mapping[str, Any]]) -> int | None:
-    """Return the number of rows that the query is limited to, or None if it is not limited."""
+def _limit(written: bytes, modifiers: list[Mapping[str, Any]]) -> int | None:
+    """Return the number of rows that the query is limited to, or None if it is not limited. The text is in UTF-8."""
     found = None
     for modifier in modifiers:
         if modifier["type"] == "ORDER_MODIFIER":
@@ -213,7 +213,7 @@ def _limit(text: str, modifiers: list[Mapping[str, Any]]) -> int | None:
         _require(modifier["type"] == "LIMIT_MODIFIER" and modifier.keys() <= _OF_LIMIT)
         limit = modifier["limit"]
         _require(limit["class"] == "CONSTANT" and "query_location" in limit)
-        digits = re.match(rb"[0-9]+(?![\w.])", text.encode()[limit["query_location"] :])
+        digits = re.match(rb"[0-9]+(?![\w.])", written[limit["query_location"] :])
         if digits is None:
             raise _NotPlainError
         found = whole_number(digits[0].decode())

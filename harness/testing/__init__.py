@@ -72,9 +72,9 @@ _LAZY = {
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from harness.storage.threads import whole_module
+    from harness import _imported
 
-    return getattr(whole_module(f"harness.{_LAZY[name]}"), name)
+    return _imported(_LAZY[name], name)
 
 
 def __dir__() -> list[str]:

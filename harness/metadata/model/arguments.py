@@ -85,7 +85,7 @@ _FLAG = ("True or False", _is_flag)
 _NUMBER = ("a whole number", _is_number)
 _NAMES = ("a list of names", _are(_is_text))
 _MAPPING = ("a mapping with keys of text", _is_mapping)
-_PATH = ("a path", _is_path)
+_PATH = ("a path", lambda value: _is_path(value) and value != "")
 _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(("anonymise", "dialect", "engine", "format_hint", "outside", "prune", "types"), _TEXT),
     **dict.fromkeys(("name", "token", "uri"), _TEXT),
