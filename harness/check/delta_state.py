@@ -22,10 +22,10 @@ from harness.metadata.delta.actions import Commit, DomainMetadata, Metadata, Pro
 from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.checkpoints import CheckpointContent
 from harness.metadata.delta.commits import ids_of, parse_commit
-from harness.metadata.delta.replay import checksum_doubts, read_checksum
-from harness.metadata.delta.statistics import leaves
+from harness.metadata.delta.replay import checksum_conflicts, read_checksum
+from harness.metadata.delta.statistics import statistics_columns
 from harness.metadata.delta.types import table_schema
-from harness.metadata.model.arrow_values import listed, to_numpy
+from harness.metadata.model.arrow_values import to_list, to_numpy
 from harness.metadata.model.schema import value_text
 from harness.storage.records import dataclass
 
@@ -132,7 +132,7 @@ def hint(table: CheckedDelta) -> Iterator[Found]:
     Hurts: Readers that trust the hint: they fail, or read an older state.
     Mends: _last_checkpoint: delete it, or write it anew
     """
-    if not table.log.hinted:
+    if not table.log.has_hint:
         return
     place, said = Place(file=f"{table.log.directory}/_last_checkpoint"), table.log.hint
     if said is None:
@@ -219,7 +219,10 @@ def kept_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Found]:
     if content is None or state is None:
         return
     schema = table_schema(state.protocol, state.metadata).schema
-    wanted, location = leaves(schema, (field.id for _, field in schema.walk())), checkpoint.table.table.location
+    wanted, location = (
+        statistics_columns(schema, (field.id for _, field in schema.walk())),
+        checkpoint.table.table.location,
+    )
     for adds in content.adds:
         if not adds.num_rows or not state.files.num_rows:
             continue
@@ -232,8 +235,8 @@ def kept_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Found]:
         columns = [("numRecords", None, *counts)]
         for leaf in wanted if all(bounds) else ():
             one, other = (of[leaf.field.id] for of in bounds)
-            columns.append(("minValues", leaf, listed(one.lower), listed(other.lower)))
-            columns.append(("maxValues", leaf, listed(one.upper), listed(other.upper)))
+            columns.append(("minValues", leaf, to_list(one.lower), to_list(other.lower)))
+            columns.append(("maxValues", leaf, to_list(one.upper), to_list(other.upper)))
         paths = recorded.files.column("path").to_pylist()
         for name, of, ours, commits in columns:
             for path, mine, theirs in zip(paths, ours, commits, strict=True) if ours != commits else ():
@@ -263,7 +266,7 @@ def checksum(version: Version) -> Iterator[Found]:
     if file is None:
         return
     place = Place(file=file.path)
-    for sentence in checksum_doubts(version.state, file, storage):
+    for sentence in checksum_conflicts(version.state, file, storage):
         yield Found(place=place, detail=sentence)
     said = read_checksum(file, storage)
     if said is None:

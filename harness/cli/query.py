@@ -162,7 +162,7 @@ def _run_by_names(
     from harness.connections.connection import Connection
     from harness.connections.tables import Tables, TableSource
     from harness.engines.duckdb.instance import cursor
-    from harness.metadata.catalogs.catalog import written
+    from harness.metadata.catalogs.catalog import name_text
     from harness.queries.rewrite import parse_statement, references, refuse_writes
     from harness.table import Table
 
@@ -173,7 +173,7 @@ def _run_by_names(
     connection = Connection(Tables.of(source, opening.arguments()), cursor())
     for name, table in given.items():
         connection.register(name, table)
-    named = {written(reference.name) for reference in references(statement)} - given.keys() if at is not None else ()
+    named = {name_text(reference.name) for reference in references(statement)} - given.keys() if at is not None else ()
     for name in named:
         with contextlib.suppress(TableNotFoundError):  # names of no table are DuckDB's to judge
             found = connection.table(name)

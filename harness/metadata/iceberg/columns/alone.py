@@ -19,7 +19,7 @@ from harness.metadata.files.avro_container import LONG, check_kind, decode_error
 from harness.metadata.files.avro_schema import Node
 from harness.metadata.files.avro_values import (
     DAMAGE,
-    Read,
+    ReadStep,
     Tally,
     column_of,
     decode_bytes,
@@ -135,7 +135,7 @@ class _Notes:
         return found
 
 
-def _record(record: Node, slots: tuple[Slot, ...], notes: _Notes, tally: Tally) -> Read:
+def _record(record: Node, slots: tuple[Slot, ...], notes: _Notes, tally: Tally) -> ReadStep:
     if record.kind != "record":
         raise TypeError(f"expected a record, got {record.kind}")
     steps = []
@@ -146,7 +146,7 @@ def _record(record: Node, slots: tuple[Slot, ...], notes: _Notes, tally: Tally) 
     return fields_step(steps, tally)
 
 
-def _step(node: Node, slot: Slot | None, notes: _Notes, tally: Tally) -> Read:
+def _step(node: Node, slot: Slot | None, notes: _Notes, tally: Tally) -> ReadStep:
     if slot is None or node.kind == "null":
         return skip_of(node, tally)
     if node.kind == "union":
@@ -176,7 +176,7 @@ def _step(node: Node, slot: Slot | None, notes: _Notes, tally: Tally) -> Read:
             return _map(node, slot, notes, tally)
 
 
-def _number(slot: Slot, starts: list[int]) -> Read:
+def _number(slot: Slot, starts: list[int]) -> ReadStep:
     def read(data: bytes, position: int) -> int:
         value, end = decode_long(data, position)
         if is_long(value):
@@ -188,7 +188,7 @@ def _number(slot: Slot, starts: list[int]) -> Read:
     return read
 
 
-def _byte_string(starts: list[int], ends: list[int]) -> Read:
+def _byte_string(starts: list[int], ends: list[int]) -> ReadStep:
     def read(data: bytes, position: int) -> int:
         ends[-1] = end = skip_bytes(data, position)
         starts[-1] = decode_long(data, position)[1]
@@ -197,7 +197,7 @@ def _byte_string(starts: list[int], ends: list[int]) -> Read:
     return read
 
 
-def _encoded(skip: Read, starts: list[int], ends: list[int]) -> Read:
+def _encoded(skip: ReadStep, starts: list[int], ends: list[int]) -> ReadStep:
     def read(data: bytes, position: int) -> int:
         starts[-1], ends[-1] = position, skip(data, position)
         return ends[-1]
@@ -205,7 +205,7 @@ def _encoded(skip: Read, starts: list[int], ends: list[int]) -> Read:
     return read
 
 
-def _rewritten(node: Node, tally: Tally, note: Callable[[Any], None]) -> Read:
+def _rewritten(node: Node, tally: Tally, note: Callable[[Any], None]) -> ReadStep:
     """A step that decodes a value. note: is called with it."""
     column = column_of(node, tally)
 
@@ -224,7 +224,7 @@ def _note_numbers(notes: _Notes, name: str, count: int, numbers: list[Any]) -> N
         notes.counts[name][-1] = count
 
 
-def _map(node: Node, slot: Slot, notes: _Notes, tally: Tally) -> Read:
+def _map(node: Node, slot: Slot, notes: _Notes, tally: Tally) -> ReadStep:
     notes.counts.setdefault(slot.name, [])
     noted = {} if slot.kind == "counts" else {key: notes.pairs.setdefault((slot.name, key), []) for key in slot.keys}
     decode = _pairs_decoder(node, slot, tally)

@@ -30,7 +30,7 @@ from harness.metadata.iceberg.columns.walk import (
     entry_steps,
 )
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, ManifestReader, Status
-from harness.metadata.model.arrow_values import Places, array_of, distinct, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Indices, array_of, distinct_values, from_numpy, scalar_of, to_numpy
 from harness.metadata.plan.scan_plan import KEPT, Verdicts
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
@@ -158,9 +158,9 @@ class _Lanes:
     """Blocks that lie in one buffer, one behind the other. counts: their entries. starts, ends: their places."""
 
     blocks: Sequence[bytes]
-    counts: Places
-    starts: Places
-    ends: Places
+    counts: Indices
+    starts: Indices
+    ends: Indices
     varints: Varints
 
     @staticmethod
@@ -187,7 +187,7 @@ def _guessed(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | None) 
 
 def _common_text(lanes: _Lanes, step: Step) -> bytes:
     """The common beginning of the paths of the first entries of some blocks."""
-    some = distinct(np.linspace(0, len(lanes.starts) - 1, _SAMPLES).astype(np.int64))
+    some = distinct_values(np.linspace(0, len(lanes.starts) - 1, _SAMPLES).astype(np.int64))
     found, _ = advance(lanes.varints, step, lanes.starts[some], np.minimum(lanes.counts[some], 2))
     if PATH.name not in found.starts:
         return b""
@@ -197,7 +197,7 @@ def _common_text(lanes: _Lanes, step: Step) -> bytes:
     return bytes(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
 
 
-def _paths(lanes: _Lanes, text: bytes) -> Places | None:
+def _paths(lanes: _Lanes, text: bytes) -> Indices | None:
     """The places of the paths; None: they are not as many as entries. Shorter texts are tried, by parts of the path."""
     for _ in range(_TRIES):
         if len(text) < _SHORTEST:
@@ -209,7 +209,7 @@ def _paths(lanes: _Lanes, text: bytes) -> Places | None:
     return None
 
 
-def _occurrences(lanes: _Lanes, text: bytes) -> Places | None:
+def _occurrences(lanes: _Lanes, text: bytes) -> Indices | None:
     found = []
     for block, count, start in zip(lanes.blocks, lanes.counts.tolist(), lanes.starts.tolist(), strict=True):
         pieces = block.split(text)
@@ -220,7 +220,7 @@ def _occurrences(lanes: _Lanes, text: bytes) -> Places | None:
     return np.concatenate(found)
 
 
-def _proved(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> Walk:
+def _proved(lanes: _Lanes, paths: Indices, before: Step, behind: Step) -> Walk:
     """The walk over entries whose paths begin there. Raises Unsure or IndexError: they do not.
 
     before, behind: the steps around the path.
@@ -249,7 +249,7 @@ def _proved(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> Walk:
     return found
 
 
-def _lengths_before(varints: Varints, places: Places) -> Places:
+def _lengths_before(varints: Varints, places: Indices) -> Indices:
     """The lengths whose numbers end right before the places, if a number is before them, too."""
     at = places - 1
     values = varints.data.take(at).astype(np.int64)
@@ -261,7 +261,7 @@ def _lengths_before(varints: Varints, places: Places) -> Places:
         if not more.any():
             break
         values = np.where(more, values << 7 | byte & 0x7F, values)
-    found: Places = values >> 1
+    found: Indices = values >> 1
     return found
 
 

@@ -17,20 +17,20 @@ import pyarrow.compute as pc
 
 from harness.errors import UnsupportedError
 from harness.metadata.files.avro_container import decode_error
-from harness.metadata.files.avro_values import FieldError, reason
+from harness.metadata.files.avro_values import FieldError, error_reason
 from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, MORE, Extent, statistic
 from harness.metadata.iceberg.columns.walk import NOWHERE, Unsure, Varints, Walk
 from harness.metadata.iceberg.manifests import FILE_FORMATS, Content, ManifestReader, Status, corrupt, encrypted
 from harness.metadata.model.arrow_values import (
+    Indices,
     Mask,
-    Places,
     array_of,
-    distinct,
+    distinct_values,
+    empty_table,
     from_numpy,
     scalar_of,
     text_bytes,
     to_numpy,
-    without_rows,
 )
 from harness.storage.decoded import Cache, KeptEntry, Key
 from harness.storage.paths import is_local
@@ -44,7 +44,7 @@ _FIRST = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
 """The first bytes of a little-endian word, by how many these are."""
 
 
-def numbers(found: Walk, slot: str) -> tuple[Places, Mask]:
+def numbers(found: Walk, slot: str) -> tuple[Indices, Mask]:
     """The numbers of a slot, 0 where there is none, and where there is one."""
     values = np.zeros(found.size, dtype=np.int64)
     starts = found.starts.get(slot)
@@ -57,7 +57,7 @@ def numbers(found: Walk, slot: str) -> tuple[Places, Mask]:
     return values, there
 
 
-def byte_strings(found: Walk, slot: str, entries: Places) -> pa.Array:
+def byte_strings(found: Walk, slot: str, entries: Indices) -> pa.Array:
     """The bytes of a slot of some entries, as a binary array; null where it has none."""
     starts, ends = found.starts.get(slot), found.ends.get(slot)
     if starts is None or ends is None:
@@ -65,7 +65,7 @@ def byte_strings(found: Walk, slot: str, entries: Places) -> pa.Array:
     return _slices(found.varints, starts[entries], ends[entries])
 
 
-def counts(found: Walk, slot: str, keys: Iterable[int], entries: Places) -> Mapping[int, tuple[Places, Mask]]:
+def counts(found: Walk, slot: str, keys: Iterable[int], entries: Indices) -> Mapping[int, tuple[Indices, Mask]]:
     """Per wanted key of a map of counts: its values in some entries, and where there is exactly one (iceberg 2.8)."""
     wanted = tuple(keys)
     values = {key: np.zeros(len(entries), dtype=np.int64) for key in wanted}
@@ -90,7 +90,7 @@ def counts(found: Walk, slot: str, keys: Iterable[int], entries: Places) -> Mapp
     return {key: (values[key], times[key] == 1) for key in wanted}
 
 
-def lists(found: Walk, slot: str, entries: Places) -> pa.Array:
+def lists(found: Walk, slot: str, entries: Indices) -> pa.Array:
     """The lists of numbers of a slot of some entries; null where it has none, or an empty one."""
     if slot not in found.starts:
         return pa.nulls(len(entries), pa.list_(pa.int64()))
@@ -109,7 +109,7 @@ def lists(found: Walk, slot: str, entries: Places) -> pa.Array:
     return pa.Array.from_buffers(pa.list_(pa.int64()), len(entries), parts, children=[items])
 
 
-def bounds(found: Walk, slot: str, key: int, entries: Places) -> pa.Array:
+def bounds(found: Walk, slot: str, key: int, entries: Indices) -> pa.Array:
     """The value of one key of a map of bounds of some entries; null where the key is missing or repeated."""
     if (slot, key) not in found.pairs:
         return pa.nulls(len(entries), pa.binary())
@@ -122,7 +122,7 @@ def bounds(found: Walk, slot: str, key: int, entries: Places) -> pa.Array:
     return _slices(found.varints, starts, ends)
 
 
-def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
+def _slices(varints: Varints, starts: Indices, ends: Indices) -> pa.Array:
     """Slices of the buffer as a binary array, null where `starts` is `NOWHERE`. Arrow copies the bytes, from views."""
     there = starts != NOWHERE
     lengths = ends - starts if there.all() else np.where(there, ends - starts, 0)
@@ -168,7 +168,7 @@ FACTS = pa.schema(
 )
 """Columns of `Raw.table`, before encoded bounds."""
 
-Counts: TypeAlias = Callable[[str, Sequence[int], Places], Mapping[int, tuple[Places, Mask]]]
+Counts: TypeAlias = Callable[[str, Sequence[int], Indices], Mapping[int, tuple[Indices, Mask]]]
 """Takes one of `COUNTS`, field ids and places. Gives each field's values there, and where it has exactly one."""
 Paths: TypeAlias = Callable[[], pa.ChunkedArray]
 
@@ -204,7 +204,7 @@ def _schema_of(extent: Extent) -> pa.Schema:
     return pa.schema([*FACTS, *extent.encoded, *(MORE if extent.has_more else ())])
 
 
-def raw_of(found: Walk, places: Places, extent: Extent, reader: ManifestReader) -> Raw:
+def raw_of(found: Walk, places: Indices, extent: Extent, reader: ManifestReader) -> Raw:
     """Some entries of a walk. reader: of the manifest, or of one that is alike.
 
     Raises CorruptFileError, EncryptedTableError, UnsupportedError: an entry breaks a rule of the format.
@@ -238,7 +238,7 @@ def raw_of(found: Walk, places: Places, extent: Extent, reader: ManifestReader) 
     )
 
 
-def _more(found: Walk, places: Places) -> dict[str, pa.Array]:
+def _more(found: Walk, places: Indices) -> dict[str, pa.Array]:
     """The columns of `MORE`."""
     columns = {}
     for field in MORE:
@@ -256,7 +256,7 @@ def _more(found: Walk, places: Places) -> dict[str, pa.Array]:
 
 def nothing_of(extent: Extent) -> Raw:
     """No entries."""
-    table = without_rows(_schema_of(extent))
+    table = empty_table(_schema_of(extent))
     return Raw(table, extent, lambda: pa.chunked_array([], pa.string()), lambda name, keys, places: {})
 
 
@@ -268,9 +268,9 @@ def joined(raws: Sequence[Raw]) -> Raw:
     starts = np.cumsum([0, *map(len, raws)])
     paths = [raw.paths for raw in raws]
 
-    def found_counts(name: str, keys: Sequence[int], places: Places) -> Mapping[int, tuple[Places, Mask]]:
+    def found_counts(name: str, keys: Sequence[int], places: Indices) -> Mapping[int, tuple[Indices, Mask]]:
         owner = np.searchsorted(starts, places, side="right") - 1
-        parts = [raws[i].counts(name, keys, places[owner == i] - starts[i]) for i in distinct(owner).tolist()]
+        parts = [raws[i].counts(name, keys, places[owner == i] - starts[i]) for i in distinct_values(owner).tolist()]
         return {
             key: (np.concatenate([part[key][0] for part in parts]), np.concatenate([part[key][1] for part in parts]))
             for key in keys
@@ -284,7 +284,7 @@ def joined(raws: Sequence[Raw]) -> Raw:
     )
 
 
-def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Places, Mask]]:
+def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Indices, Mask]]:
     """The counts of some fields, from encoded maps without how many items they have; Unsure if damaged."""
     data, offsets = text_bytes(encoded)
     varints = Varints.of([data.tobytes()])
@@ -296,7 +296,9 @@ def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Pla
     return counts(maps, "", keys, np.arange(len(encoded)))
 
 
-def _check(found: Walk, places: Places, content: Places, stated: Mask, paths: pa.Array, reader: ManifestReader) -> None:
+def _check(
+    found: Walk, places: Indices, content: Indices, stated: Mask, paths: pa.Array, reader: ManifestReader
+) -> None:
     """Raise an error for a file of another kind than the manifest's (iceberg 2.20), or an encrypted one (2.19)."""
     is_deletes = reader.manifest.is_deletes
 
@@ -322,7 +324,7 @@ def _check(found: Walk, places: Places, content: Places, stated: Mask, paths: pa
         raise encrypted(first(wrong)[0])
 
 
-def live_entries(found: Walk) -> Places:
+def live_entries(found: Walk) -> Indices:
     """The entries that are not deleted. Raises CorruptFileError for a status that there is not."""
     status, stated = numbers(found, "status")
     wrong = ~stated | (status < 0) | (status > max(Status))
@@ -332,17 +334,17 @@ def live_entries(found: Walk) -> Places:
     return np.flatnonzero(status != Status.DELETED)
 
 
-def _taken(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
+def _taken(values: tuple[Indices, Mask], places: Indices) -> tuple[Indices, Mask]:
     return values[0][places], values[1][places]
 
 
-def _optional(found: Walk, slot: str, places: Places) -> pa.Array:
+def _optional(found: Walk, slot: str, places: Indices) -> pa.Array:
     """The numbers of a slot of some entries; null where it has none."""
     values, stated = _taken(numbers(found, slot), places)
     return from_numpy(values, missing=~stated)
 
 
-def _texts(found: Walk, slot: str, places: Places) -> pa.Array:
+def _texts(found: Walk, slot: str, places: Indices) -> pa.Array:
     """The texts of a slot of some entries; null where it has none. Raises CorruptFileError: one is no text."""
     try:
         return byte_strings(found, slot, places).cast(pa.string())
@@ -350,7 +352,7 @@ def _texts(found: Walk, slot: str, places: Places) -> pa.Array:
         raise decode_error(FieldError(("data_file", slot), "text is not UTF-8")) from error
 
 
-def _formats(found: Walk, places: Places, content: Places, paths: pa.Array) -> pa.Array:
+def _formats(found: Walk, places: Indices, content: Indices, paths: pa.Array) -> pa.Array:
     encoded = byte_strings(found, "file_format", places).dictionary_encode()
     if encoded.null_count:
         path = paths[int(np.argmax(to_numpy(encoded.is_null())))].as_py()
@@ -358,7 +360,7 @@ def _formats(found: Walk, places: Places, content: Places, paths: pa.Array) -> p
     try:
         lower = [text.decode().lower() for text in encoded.dictionary.to_pylist()]
     except UnicodeDecodeError as error:
-        raise decode_error(FieldError(("data_file", "file_format"), reason(error))) from error
+        raise decode_error(FieldError(("data_file", "file_format"), error_reason(error))) from error
     formats = pc.take(array_of(lower, pa.string()), encoded.indices)
     allowed = np.array([text in FILE_FORMATS for text in lower], dtype=np.bool_)[to_numpy(encoded.indices)]
     if "puffin" in lower:
@@ -475,7 +477,7 @@ def _raw(entry: KeptEntry, facts: pa.Table, extent: Extent) -> Raw:
     def paths() -> pa.ChunkedArray:
         return entry.columns(pa.schema([pa.field("path", pa.string(), nullable=False)])).column(0)
 
-    def counts(name: str, keys: Sequence[int], places: Places) -> Mapping[int, tuple[Places, Mask]]:
+    def counts(name: str, keys: Sequence[int], places: Indices) -> Mapping[int, tuple[Indices, Mask]]:
         return _counts_in(entry.columns(_COUNTS[name]).column(0).take(from_numpy(places)).combine_chunks(), keys)
 
     return Raw(facts, extent, paths, counts)

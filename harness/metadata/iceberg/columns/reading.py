@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from harness.errors import HarnessError, InvalidTableError
 from harness.metadata.files.avro_container import decode_error
-from harness.metadata.files.avro_values import DAMAGE, FieldError, reason
+from harness.metadata.files.avro_values import DAMAGE, FieldError, error_reason
 from harness.metadata.iceberg.columns.alone import is_long, map_decoder, walks_alone
 from harness.metadata.iceberg.columns.entries import (
     COLUMNS,
@@ -60,7 +60,7 @@ from harness.metadata.iceberg.manifests import (
     open_manifest,
 )
 from harness.metadata.iceberg.model import PartitionSpec
-from harness.metadata.model.arrow_values import Mask, Places, array_of, from_numpy, scalar_of, to_numpy, without_rows
+from harness.metadata.model.arrow_values import Indices, Mask, array_of, empty_table, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import Schema
 from harness.metadata.plan.scan_plan import BY_PARTITION, KEPT
 from harness.storage.limits import DEFAULT, Limits, contained, refusal
@@ -130,23 +130,23 @@ def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
     )
 
 
-def _some(paths: Paths, places: Places) -> pa.ChunkedArray:
+def _some(paths: Paths, places: Indices) -> pa.ChunkedArray:
     if not len(places):
         return pa.chunked_array([], pa.string())
     found = paths()
     return found if len(places) == len(found) else found.take(from_numpy(places))
 
 
-def _of_parts(values: Sequence[int], owner: Places, name: str, *, bits: int = 64) -> Places:
+def _of_parts(values: Sequence[int], owner: Indices, name: str, *, bits: int = 64) -> Indices:
     """A value of each entry's manifest. Raises CorruptFileError: one is beyond what its column holds."""
     for value in values:
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
             raise corrupt(name, f"the list gives it {name} {value}, beyond {bits} bits", "2.2")
-    found: Places = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
+    found: Indices = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
     return found
 
 
-def _numbers(raw: Raw, name: str) -> tuple[Places, Mask]:
+def _numbers(raw: Raw, name: str) -> tuple[Indices, Mask]:
     """Return the numbers of a column, 0 for null, and where there is one."""
     column = raw.table.column(name)
     if not column.null_count:
@@ -154,7 +154,7 @@ def _numbers(raw: Raw, name: str) -> tuple[Places, Mask]:
     return to_numpy(pc.fill_null(column, scalar_of(0, pa.int64()))), to_numpy(column.is_valid())
 
 
-def _sequence_numbers(raw: Raw, owner: Places, parts: Sequence[Part]) -> Places:
+def _sequence_numbers(raw: Raw, owner: Indices, parts: Sequence[Part]) -> Indices:
     """Data sequence numbers, inherited where an entry has none (iceberg 2.9)."""
     values, stated = _numbers(raw, "sequence_number")
     if stated.all():
@@ -176,7 +176,7 @@ def _sequence_numbers(raw: Raw, owner: Places, parts: Sequence[Part]) -> Places:
     return np.where(stated, values, inherited)
 
 
-def _inherited_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> dict[str, pa.Array]:
+def _inherited_ids(raw: Raw, owner: Indices, parts: Sequence[Part]) -> dict[str, pa.Array]:
     """The snapshot, and the file's own sequence number, inherited where an entry has none (iceberg 2.9).
 
     One in the list that is beyond a long is unknown.
@@ -196,7 +196,7 @@ def _inherited_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> dict[str, 
     return {name: pc.coalesce(raw.table.column(name), values) for name, values in inherited.items()}
 
 
-def _row_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> pa.Array:
+def _row_ids(raw: Raw, owner: Indices, parts: Sequence[Part]) -> pa.Array:
     """Ids of first rows, where the manifest assigns them: files without one follow each other (iceberg 2.11)."""
     starts = [None if part.reader.manifest.is_deletes else part.reader.manifest.first_row_id for part in parts]
     if all(start is None for start in starts):
@@ -221,7 +221,7 @@ def _row_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> pa.Array:
 
 
 def _long_row_ids(
-    rows: list[int], values: list[int], stated: Mask, has_id: Mask, owner: Places, starts: Sequence[int | None]
+    rows: list[int], values: list[int], stated: Mask, has_id: Mask, owner: Indices, starts: Sequence[int | None]
 ) -> pa.Array:
     """The same of numbers that may exceed a long, in which case they are unknown."""
     ends = [start or 0 for start in starts]
@@ -234,7 +234,7 @@ def _long_row_ids(
 
 
 def _partitions(
-    raw: Raw, owner: Places, parts: Sequence[Part]
+    raw: Raw, owner: Indices, parts: Sequence[Part]
 ) -> tuple[npt.NDArray[np.int32], list[Mapping[int, Any]]]:
     """Per file the number of its partition tuple, and the tuples; equal bytes of one spec are decoded once."""
     if not len(raw):
@@ -258,7 +258,7 @@ def _partitions(
                 decoders[reader.spec.id] = reader.partition_decoder()
             tuples.append(decoders[reader.spec.id](content))
     except DAMAGE as error:
-        raise decode_error(FieldError(("data_file", "partition"), reason(error))) from error
+        raise decode_error(FieldError(("data_file", "partition"), error_reason(error))) from error
     return codes.astype(np.int32), tuples
 
 
@@ -361,7 +361,7 @@ def _entries(batch: Sequence[Blocks], extent: Extent) -> list[ManifestEntry]:
 
 def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent) -> FilteredFiles:
     """The files of all manifests, whose numbers in the list become their paths."""
-    all_ = joined(found or [FilteredFiles.of(DataFiles(without_rows(extent.schema), (), (), extent.fields), None)])
+    all_ = joined(found or [FilteredFiles.of(DataFiles(empty_table(extent.schema), (), (), extent.fields), None)])
     table = all_.files.table
     if not table.schema.equals(extent.schema):
         table = table.cast(extent.schema)
@@ -432,7 +432,7 @@ def _by_entry(blocks: Blocks, extent: Extent, skip: Skip | None) -> FilteredFile
         return assembled(raw, [Part(blocks.number, reader, len(raw))], skip)
 
 
-def _wanted(found: Walk, extent: Extent) -> Places:
+def _wanted(found: Walk, extent: Extent) -> Indices:
     live = live_entries(found)  # also checks that there are no other statuses
     return live if extent.live_only else np.arange(found.size)
 

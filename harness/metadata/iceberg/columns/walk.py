@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from harness.metadata.files.avro_container import ARRAY, BYTES, LONG, TEXT
 from harness.metadata.files.avro_schema import Node
-from harness.metadata.model.arrow_values import Places
+from harness.metadata.model.arrow_values import Indices
 from harness.storage.records import dataclass
 
 _LONGEST = 10
@@ -78,7 +78,7 @@ class Varints:
         np.cumsum(within >> _LAST, out=before[1:], dtype=np.int32)
         return Varints(data, size, ends, within.view(np.uint8), before)
 
-    def skip(self, at: Places) -> Places:
+    def skip(self, at: Indices) -> Indices:
         """The places after a number each."""
         after = at + 1
         longer = (self.data.take(at) >= 0x80).nonzero()[0]
@@ -88,7 +88,7 @@ class Varints:
             longer = longer[byte >= 0x80]
         return after
 
-    def skip_many(self, at: Places, count: Places) -> Places:
+    def skip_many(self, at: Indices, count: Indices) -> Indices:
         """The places after `count` numbers each, one or more, that follow each other."""
         group = at >> 3
         ends = self._ends.take(group)
@@ -104,15 +104,15 @@ class Varints:
             group += ahead
         ends = self._ends.take(group)
         nth = _NTH[ends, left - until + np.bitwise_count(ends) - 1]
-        after: Places = (group << 3) + nth + 1
+        after: Indices = (group << 3) + nth + 1
         return after
 
-    def _until(self, group: Places) -> Places:
+    def _until(self, group: Indices) -> Indices:
         """The count of numbers that can end up to the end of each group."""
-        found: Places = self._before.take(group >> 3) + self._within.take(group)
+        found: Indices = self._before.take(group >> 3) + self._within.take(group)
         return found
 
-    def numbers(self, at: Places) -> tuple[Places, Places]:
+    def numbers(self, at: Indices) -> tuple[Indices, Indices]:
         """The ints or longs at the places, and the places after them; `Unsure` if one does not fit 64 bits."""
         byte = self.data.take(at)
         after = at + 1
@@ -132,7 +132,7 @@ class Varints:
         signs = -(values & np.uint64(1)).astype(np.int64)
         return (values >> np.uint64(1)).astype(np.int64) ^ signs, after
 
-    def lengths(self, at: Places) -> tuple[Places, Places]:
+    def lengths(self, at: Indices) -> tuple[Indices, Indices]:
         """Lengths or counts at the places, none negative, and the places after them."""
         byte = self.data.take(at)
         if not (byte & 0x81).any():
@@ -146,7 +146,7 @@ class Varints:
         return values, after
 
 
-Step: TypeAlias = Callable[["Walk", Places, Places], Places]
+Step: TypeAlias = Callable[["Walk", Indices, Indices], Indices]
 """Takes the places where a value begins, and the numbers of its entries. Returns the places after the value."""
 
 MOST_ITEMS = 100_000
@@ -166,18 +166,18 @@ class Walk:
 
     varints: Varints
     size: int
-    starts: dict[str, Places] = field(default_factory=dict)
-    ends: dict[str, Places] = field(default_factory=dict)
-    counts: dict[str, Places] = field(default_factory=dict)
-    pairs: dict[tuple[str, int], tuple[Places, Places]] = field(default_factory=dict)
+    starts: dict[str, Indices] = field(default_factory=dict)
+    ends: dict[str, Indices] = field(default_factory=dict)
+    counts: dict[str, Indices] = field(default_factory=dict)
+    pairs: dict[tuple[str, int], tuple[Indices, Indices]] = field(default_factory=dict)
 
-    def note(self, notes: dict[str, Places], slot: str, entries: Places, places: Places) -> None:
+    def note(self, notes: dict[str, Indices], slot: str, entries: Indices, places: Indices) -> None:
         """Notes places (or counts) of a slot for some entries."""
         if slot not in notes:
             notes[slot] = np.full(self.size, NOWHERE, dtype=np.int64)
         notes[slot][entries] = places
 
-    def note_pairs(self, slot: str, key: int, entries: Places, places: Places) -> None:
+    def note_pairs(self, slot: str, key: int, entries: Indices, places: Indices) -> None:
         """Notes that the entries' maps have the key, with its value at the places."""
         if (slot, key) not in self.pairs:
             nowhere = np.full(self.size, NOWHERE, dtype=np.int64)
@@ -187,7 +187,7 @@ class Walk:
         times[entries] += 1
 
 
-def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tuple[Walk, Places]:
+def advance(varints: Varints, step: Step, starts: Indices, counts: Indices) -> tuple[Walk, Indices]:
     """Takes every lane over its next `counts` entries, and gives the places where these end. Raises Unsure.
 
     step: goes over one entry.
@@ -211,7 +211,7 @@ def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tup
 def number(slot: str | None = None) -> Step:
     """An int or long."""
 
-    def step(found: Walk, at: Places, entries: Places) -> Places:
+    def step(found: Walk, at: Indices, entries: Indices) -> Indices:
         if slot is not None:
             found.note(found.starts, slot, entries, at)
         return found.varints.skip(at)
@@ -222,7 +222,7 @@ def number(slot: str | None = None) -> Step:
 def byte_string(slot: str | None = None) -> Step:
     """A string or bytes. Noted are the places of its bytes, without the length."""
 
-    def step(found: Walk, at: Places, entries: Places) -> Places:
+    def step(found: Walk, at: Indices, entries: Indices) -> Indices:
         length, start = found.varints.lengths(at)
         end = start + length
         if slot is not None:
@@ -233,7 +233,7 @@ def byte_string(slot: str | None = None) -> Step:
     return step
 
 
-def _boolean(found: Walk, at: Places, entries: Places) -> Places:
+def _boolean(found: Walk, at: Indices, entries: Indices) -> Indices:
     if int(found.varints.data.take(at).max()) > 1:
         raise Unsure
     return at + 1
@@ -242,7 +242,7 @@ def _boolean(found: Walk, at: Places, entries: Places) -> Places:
 def record(steps: Sequence[Step]) -> Step:
     """A record's fields, in order."""
 
-    def step(found: Walk, at: Places, entries: Places) -> Places:
+    def step(found: Walk, at: Indices, entries: Indices) -> Indices:
         for each in steps:
             at = each(found, at, entries)
         return at
@@ -253,7 +253,7 @@ def record(steps: Sequence[Step]) -> Step:
 def encoded(inner: Step, slot: str) -> Step:
     """Any value. Noted are where its bytes begin and end."""
 
-    def step(found: Walk, at: Places, entries: Places) -> Places:
+    def step(found: Walk, at: Indices, entries: Indices) -> Indices:
         after = inner(found, at, entries)
         found.note(found.starts, slot, entries, at)
         found.note(found.ends, slot, entries, after)
@@ -266,7 +266,7 @@ def optional(null: int, inner: Step) -> Step:
     """A union of null, the branch with the index `null`, 0 or 1, and something else."""
     absent, present = 2 * null, 2 - 2 * null
 
-    def step(found: Walk, at: Places, entries: Places) -> Places:
+    def step(found: Walk, at: Indices, entries: Indices) -> Indices:
         branch = found.varints.data.take(at)
         there = branch == present
         after = at + 1
@@ -281,10 +281,10 @@ def optional(null: int, inner: Step) -> Step:
     return step
 
 
-def _array(items: Callable[[Walk, Places, Places, Places], Places]) -> Step:
+def _array(items: Callable[[Walk, Indices, Indices, Indices], Indices]) -> Step:
     """An array of one block: its count, its items, and the count 0 that ends it."""
 
-    def step(found: Walk, at: Places, entries: Places) -> Places:
+    def step(found: Walk, at: Indices, entries: Indices) -> Indices:
         count, after = found.varints.lengths(at)
         if int(count.max()) > MOST_ITEMS:
             raise Unsure
@@ -299,7 +299,7 @@ def _array(items: Callable[[Walk, Places, Places, Places], Places]) -> Step:
     return step
 
 
-def _ended(found: Walk, at: Places) -> Places:
+def _ended(found: Walk, at: Indices) -> Indices:
     if found.varints.data.take(at).any():
         raise Unsure
     return at + 1
@@ -311,7 +311,7 @@ def numbers(width: int, slot: str | None = None) -> Step:
     Noted are where the items are, and how many; an array that is empty has none.
     """
 
-    def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
+    def items(found: Walk, at: Indices, entries: Indices, count: Indices) -> Indices:
         after = found.varints.skip_many(at, width * count)
         # A number of more than ten bytes is damage, which the sum of all lengths shows only if there is one item.
         if width == 1 and (after - at > 10).any():
@@ -325,7 +325,7 @@ def numbers(width: int, slot: str | None = None) -> Step:
     return _array(items)
 
 
-def _check_each(found: Walk, at: Places, count: Places) -> None:
+def _check_each(found: Walk, at: Indices, count: Indices) -> None:
     for item in range(int(count.max())):
         going = count > item
         at, count = at[going], count[going]
@@ -339,7 +339,7 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
     """An array of records of an int and a byte string: a map of bounds. Noted are the values of `keys`."""
     bytes_ = [(key, key << 1) for key in keys if 0 <= key < 64]  # as Avro writes them
 
-    def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
+    def items(found: Walk, at: Indices, entries: Indices, count: Indices) -> Indices:
         most = int(count.max())
         uniform = most == int(count.min())
         after = at
@@ -352,7 +352,7 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
                 after[going] = one(found, after[going], entries[going])
         return after
 
-    def one(found: Walk, at: Places, entries: Places) -> Places:
+    def one(found: Walk, at: Indices, entries: Indices) -> Indices:
         key, length = found.varints.data.take(at), found.varints.data.take(at + 1)
         if ((key & 0x80) | (length & 0x81)).any():
             return long_one(found, at, entries)
@@ -361,10 +361,10 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
             hit = key == byte
             if hit.any():
                 found.note_pairs(slot, wanted, entries[hit], at[hit] + 1)
-        after: Places = at + 2 + (length >> 1)
+        after: Indices = at + 2 + (length >> 1)
         return after
 
-    def long_one(found: Walk, at: Places, entries: Places) -> Places:
+    def long_one(found: Walk, at: Indices, entries: Indices) -> Indices:
         value = found.varints.skip(at)
         if int((value - at).max()) > 10:
             raise Unsure
@@ -408,7 +408,7 @@ class Slot:
         item = node.children[0] if node.kind == "array" else node
         if node.kind != "array" or item.kind != "record":
             return None
-        key, value = item.place(self.pair[0], "key"), item.place(self.pair[1], "value")
+        key, value = item.field_index(self.pair[0], "key"), item.field_index(self.pair[1], "value")
         return None if key is None or value is None or key == value else (key, value)
 
 
@@ -427,7 +427,7 @@ def slots_of(record: Node, slots: Sequence[Slot]) -> list[Slot | None]:
     """Return the slot of each field of a record. Only the first field of several for one slot has it."""
     found: list[Slot | None] = [None] * len(record.children)
     for slot in slots:
-        place = record.place(slot.id, slot.name)
+        place = record.field_index(slot.id, slot.name)
         if place is not None:
             found[place] = slot
     return found
