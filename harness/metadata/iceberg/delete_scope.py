@@ -62,7 +62,7 @@ class DeleteScope:
     lenient: bool = False
     trusted: bool = True
 
-    def of_equality_delete(self, delete: ManifestEntry) -> Hashable | None:
+    def equality_delete_partition(self, delete: ManifestEntry) -> Hashable | None:
         """The partition that an equality delete hits; None: all, as its spec is unpartitioned (iceberg 4.2, 4.6)."""
         spec = self.specs.get(delete.file.spec_id)
         if spec is None:
@@ -213,7 +213,9 @@ class DeleteIndex:
         loose = [entry for entry, target in zip(files, targets, strict=True) if target is None]
         return DeleteIndex(
             equality,
-            EqualityDeletes.build((scope.of_equality_delete(entry), entry.sequence_number) for entry in equality),
+            EqualityDeletes.build(
+                (scope.equality_delete_partition(entry), entry.sequence_number) for entry in equality
+            ),
             scope,
             vectors_by_target(entry for entry in positions if entry.file.format == "puffin"),
             _grouped((target, entry) for target, entry in zip(targets, files, strict=True) if target is not None),
@@ -231,7 +233,7 @@ class DeleteIndex:
         for entry in targeting:
             self.scope.check_target(entry, data)
         partition, lenient = self.scope.partition_of(data.file), self.scope.lenient
-        elsewhere = tuple(self._elsewhere(data, partition))
+        elsewhere = tuple(self._deletes_of_other_partitions(data, partition))
         applied = (*targeting, *self._scoped.get(partition, _NONE).since(number), *(elsewhere if lenient else ()))
         return FileDeletes(
             applied=tuple(sorted(applied, key=lambda entry: entry.sequence_number)),
@@ -248,7 +250,7 @@ class DeleteIndex:
         """The recorded paths that a deletion vector, or a position delete file of one data file, is for."""
         return frozenset(self.vectors) | self.targeted_paths
 
-    def of_path(self, path: str) -> ManifestEntry:
+    def delete_for_path(self, path: str) -> ManifestEntry:
         """A delete of the vectors and files for one data file, by that file's path, which is one of `named_paths`."""
         vector = self.vectors.get(path)
         return next(iter(self._targeted[path].since(0))) if vector is None else vector
@@ -262,7 +264,7 @@ class DeleteIndex:
         """True if position delete files of other partitions may concern a data file of the spec."""
         return any(other != spec_id or self.scope.lenient for other in self._ranges)
 
-    def _elsewhere(self, data: ManifestEntry, partition: Hashable) -> Iterator[ManifestEntry]:
+    def _deletes_of_other_partitions(self, data: ManifestEntry, partition: Hashable) -> Iterator[ManifestEntry]:
         """Files of other partitions that may name this data file: of any spec if lenient, else of other specs."""
         for spec_id, ranges in self._ranges.items():
             if spec_id == data.file.spec_id and not self.scope.lenient:
@@ -339,7 +341,7 @@ class _BySequence(Generic[T]):
     items: tuple[T, ...]
 
     @staticmethod
-    def of(deletes: Iterable[tuple[int, T]]) -> _BySequence[T]:
+    def sort(deletes: Iterable[tuple[int, T]]) -> _BySequence[T]:
         ordered = sorted(deletes, key=lambda pair: pair[0])
         return _BySequence(tuple(number for number, _ in ordered), tuple(item for _, item in ordered))
 
@@ -356,7 +358,7 @@ def _grouped(keyed: Iterable[tuple[K, ManifestEntry]]) -> dict[K, _BySequence[Ma
     groups: defaultdict[K, list[tuple[int, ManifestEntry]]] = defaultdict(list)
     for key, entry in keyed:
         groups[key].append((entry.sequence_number, entry))
-    return {key: _BySequence.of(group) for key, group in groups.items()}
+    return {key: _BySequence.sort(group) for key, group in groups.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,7 +402,7 @@ def _ranges_of(bounds: list[tuple[tuple[str, str] | None, ManifestEntry]]) -> _P
         uppers,
         tuple(accumulate(uppers, max)),
         tuple(entry for _, _, entry in known),
-        _BySequence.of((entry.sequence_number, entry) for pair, entry in bounds if pair is None),
+        _BySequence.sort((entry.sequence_number, entry) for pair, entry in bounds if pair is None),
     )
 
 
@@ -408,29 +410,31 @@ def _ranges_of(bounds: list[tuple[tuple[str, str] | None, ManifestEntry]]) -> _P
 class EqualityDeletes:
     """Equality deletes by partition; those of an unpartitioned spec hit every partition (iceberg 4.2, 4.6)."""
 
-    everywhere: _BySequence[int]
+    global_deletes: _BySequence[int]
     by_partition: Mapping[Hashable, _BySequence[int]]
-    answers: dict[tuple[Hashable, int, int], tuple[int, ...]]
+    cached_sets: dict[tuple[Hashable, int, int], tuple[int, ...]]
 
     @staticmethod
     def build(deletes: Iterable[tuple[Hashable | None, int]]) -> EqualityDeletes:
         """Scopes from the partition (None: every one) and the sequence number of each delete, in order of ordinals."""
         groups: defaultdict[Hashable, list[tuple[int, int]]] = defaultdict(list)
-        everywhere: list[tuple[int, int]] = []
+        global_deletes: list[tuple[int, int]] = []
         for ordinal, (partition, number) in enumerate(deletes):
-            (everywhere if partition is None else groups[partition]).append((number, ordinal))
-        by_partition = {key: _BySequence.of(group) for key, group in groups.items()}
-        return EqualityDeletes(_BySequence.of(everywhere), by_partition, {})
+            (global_deletes if partition is None else groups[partition]).append((number, ordinal))
+        by_partition = {key: _BySequence.sort(group) for key, group in groups.items()}
+        return EqualityDeletes(_BySequence.sort(global_deletes), by_partition, {})
 
-    def hitting(self, partition: Hashable, number: int) -> tuple[int, ...]:
+    def deletes_for(self, partition: Hashable, number: int) -> tuple[int, ...]:
         """Ordinals, ascending, of the deletes that hit a data file; equal answers are one object."""
         own = self.by_partition.get(partition)
         scope = _NONE if own is None else own
-        start, everywhere = (first_equality_delete(deletes.numbers, number) for deletes in (scope, self.everywhere))
-        key = (None if own is None else partition, start, everywhere)
-        if key not in self.answers:
-            self.answers[key] = tuple(sorted(scope.items[start:] + self.everywhere.items[everywhere:]))
-        return self.answers[key]
+        start, global_start = (
+            first_equality_delete(deletes.numbers, number) for deletes in (scope, self.global_deletes)
+        )
+        key = (None if own is None else partition, start, global_start)
+        if key not in self.cached_sets:
+            self.cached_sets[key] = tuple(sorted(scope.items[start:] + self.global_deletes.items[global_start:]))
+        return self.cached_sets[key]
 
 
 def vector_of(entry: ManifestEntry, physical: PhysicalPath) -> StoredVector:

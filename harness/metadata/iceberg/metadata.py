@@ -21,12 +21,12 @@ from harness.errors import CorruptFileError, InvalidTableError, IsAViewError, Ta
 from harness.metadata.files.documents import Json, TooLongError, all_streams, check_document, pointer, unzstd
 from harness.metadata.iceberg.model import (
     BlobMetadata,
+    IcebergSnapshot,
     LogEntry,
     MetadataLogEntry,
     PartitionSpec,
     PartitionStatisticsFile,
     RefType,
-    Snapshot,
     SnapshotRef,
     SortOrder,
     StatisticsFile,
@@ -46,7 +46,7 @@ from harness.storage.stores import Storage
 # Each parser raises InvalidTableError, naming the place, for a part that is missing or of the wrong kind.
 
 
-def parse_snapshot(item: Json) -> Snapshot:
+def parse_snapshot(item: Json) -> IcebergSnapshot:
     """An element of `snapshots` (iceberg 1.26, 1.28)."""
     manifest_list = item.optional_text("manifest-list")
     manifests = item.texts("manifests") if manifest_list is None and item.has("manifests") else None
@@ -54,7 +54,7 @@ def parse_snapshot(item: Json) -> Snapshot:
     if manifest_list is None and manifests is None:
         raise item.error(f"Invalid snapshot {id_}: it has neither 'manifest-list' nor 'manifests'")
     summary = parse_texts(item.optional("summary"))
-    return Snapshot(
+    return IcebergSnapshot(
         id=id_,
         parent_id=item.optional_snapshot_id("parent-snapshot-id"),
         sequence_number=item.optional_integer("sequence-number") or 0,
@@ -293,10 +293,10 @@ def _specs(document: Json, version: int) -> dict[int, PartitionSpec]:
     raise document.error("Missing required field 'partition-specs'", key="partition-specs", cause="MissingSpec")
 
 
-def _snapshots(document: Json, ignored: list[str]) -> dict[int, Snapshot]:
+def _snapshots(document: Json, ignored: list[str]) -> dict[int, IcebergSnapshot]:
     """Snapshots by id, in file order."""
     document = document.under("iceberg 1.26")
-    snapshots: dict[int, Snapshot] = {}
+    snapshots: dict[int, IcebergSnapshot] = {}
     without_operation = 0
     for item in document.elements("snapshots"):
         snapshot = parse_snapshot(item)
@@ -309,7 +309,7 @@ def _snapshots(document: Json, ignored: list[str]) -> dict[int, Snapshot]:
     return snapshots
 
 
-def _current_snapshot_id(document: Json, snapshots: Mapping[int, Snapshot]) -> int | None:
+def _current_snapshot_id(document: Json, snapshots: Mapping[int, IcebergSnapshot]) -> int | None:
     """None for a table without rows: the id is absent, null or -1 (iceberg 1.24)."""
     document = document.under("iceberg 1.24")
     current = document.optional_snapshot_id("current-snapshot-id")

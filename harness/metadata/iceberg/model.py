@@ -164,7 +164,7 @@ def _transform(item: Json, sources: tuple[int, ...]) -> Transform:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class IcebergSnapshot:
     """The table's state after one commit.
 
     id, parent_id: snapshot ids; parent None: the first, or unknown.
@@ -288,7 +288,7 @@ class TableMetadata:
     default_spec_id: int
     sort_orders: Mapping[int, SortOrder] = field(hash=False)
     default_sort_order_id: int
-    snapshots: Mapping[int, Snapshot] = field(hash=False)
+    snapshots: Mapping[int, IcebergSnapshot] = field(hash=False)
     current_snapshot_id: int | None
     refs: Mapping[str, SnapshotRef] = field(hash=False)
     snapshot_log: tuple[LogEntry, ...]
@@ -308,6 +308,6 @@ class TableMetadata:
         return self.schemas[self.current_schema_id]
 
     @property
-    def current_snapshot(self) -> Snapshot | None:
+    def current_snapshot(self) -> IcebergSnapshot | None:
         """The newest state of `main`; None for a table without snapshot."""
         return None if self.current_snapshot_id is None else self.snapshots[self.current_snapshot_id]

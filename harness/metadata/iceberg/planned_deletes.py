@@ -134,7 +134,7 @@ def equality_deletes(
     numbers = np.zeros(len(distinct), dtype=np.int64)
     for place in np.argsort(first).tolist():
         tuple_, sequence_number = distinct[place].tolist()
-        numbers[place] = sets.setdefault(index.equality.hitting(keys[tuple_], sequence_number), len(sets))
+        numbers[place] = sets.setdefault(index.equality.deletes_for(keys[tuple_], sequence_number), len(sets))
     return numbers[codes.reshape(-1)], list(sets)
 
 
@@ -167,7 +167,7 @@ class DeleteSets:
             return from_numpy(np.zeros(len(files), dtype=np.int32))
         hits = [sets[code] for code in codes.tolist()]
         with phase("finding the deletes of files"):
-            for place, narrowed in self._narrowed(files, hits):
+            for place, narrowed in self._narrow(files, hits):
                 hits[place] = narrowed
         known: dict[int, int] = {}  # by identity: files with the same deletes share one tuple, which may be long
         for deletes in hits:
@@ -178,15 +178,15 @@ class DeleteSets:
                 )
         return array_of([known[id(deletes)] for deletes in hits], pa.int32())
 
-    def all(self) -> tuple[tuple[int, ...], ...]:
+    def all_sets(self) -> tuple[tuple[int, ...], ...]:
         """Every scope, by number."""
         return tuple(self._numbers)
 
-    def used(self) -> tuple[EqualityDelete, ...]:
+    def used_deletes(self) -> tuple[EqualityDelete, ...]:
         """Every delete in a scope, by the number that scopes call it."""
         return tuple(self._delete(place) for place in self._used)
 
-    def _narrowed(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    def _narrow(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
         """The first files with the deletes that may hit some row of them, by their key bounds (iceberg 4.9)."""
         if not self.source.options.prune.by_statistics:
             return
@@ -237,10 +237,10 @@ def key_columns(ids: Iterable[int], schemas: Iterable[dt.Schema], *, file: str) 
         UnsupportedError: a float key, which the format forbids: writers and engines disagree on -0.0 and 0.0.
     """
     known = tuple(schemas)
-    return tuple(_find(field_id, known, file) for field_id in sorted(set(ids)))
+    return tuple(_key_column(field_id, known, file) for field_id in sorted(set(ids)))
 
 
-def _find(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.Field:
+def _key_column(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.Field:
     for schema in schemas:
         found = next((path for root in schema.fields if (path := _path(root, field_id))), ())
         if not found:
@@ -248,9 +248,9 @@ def _find(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.Field:
         *above, key = found
         beside = next((f for f in above if not isinstance(f.type, dt.StructType)), None)
         if beside is not None:
-            raise _refused(field_id, f"lies below {beside.name!r}, a list or map", file)
+            raise _key_error(field_id, f"lies below {beside.name!r}, a list or map", file)
         if dt.children(key.type):
-            raise _refused(field_id, f"is {key.type}, not a single value", file)
+            raise _key_error(field_id, f"is {key.type}, not a single value", file)
         if isinstance(key.type, dt.FloatType):
             raise UnsupportedError(
                 f"Cannot apply an equality delete: its key {key.name!r} is {key.type}, which the format forbids",
@@ -260,8 +260,8 @@ def _find(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.Field:
                 rule="iceberg 4.23",
             )
         for parent in reversed(above):
-            key = replace(parent, type=dt.StructType((_kept(key, schema, schemas),)))
-        return _kept(key, schema, schemas)
+            key = replace(parent, type=dt.StructType((_optional_if_dropped(key, schema, schemas),)))
+        return _optional_if_dropped(key, schema, schemas)
     message = f"Cannot apply an equality delete: no schema of the table has its key field id {field_id}"
     raise InvalidTableError(message, cause="UnknownEqualityField", file=file, field=str(field_id), rule="iceberg 4.23")
 
@@ -273,12 +273,12 @@ def _path(field: dt.Field, field_id: int) -> tuple[dt.Field, ...]:
     return next(((field, *below) for child in dt.children(field.type) if (below := _path(child, field_id))), ())
 
 
-def _kept(field: dt.Field, schema: dt.Schema, schemas: tuple[dt.Schema, ...]) -> dt.Field:
+def _optional_if_dropped(field: dt.Field, schema: dt.Schema, schemas: tuple[dt.Schema, ...]) -> dt.Field:
     """A column that was dropped is optional: files written since lack it, required or not."""
     return field if schema is schemas[0] else replace(field, required=False)
 
 
-def _refused(field_id: int, why: str, file: str) -> InvalidTableError:
+def _key_error(field_id: int, why: str, file: str) -> InvalidTableError:
     message = f"Cannot apply an equality delete: its key field id {field_id} {why}"
     return InvalidTableError(message, cause="UnknownEqualityField", file=file, field=str(field_id), rule="iceberg 4.23")
 

@@ -66,7 +66,7 @@ from harness.metadata.model.arrow_values import (
     to_numpy,
     true_mask,
 )
-from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
+from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Decisions
 
 # The inclusive projection of a predicate on a source column to one on the partition value. It is true for every
 # partition that may hold a matching row, whatever writer computed the partition value.
@@ -337,7 +337,7 @@ def bounds_of(files: DataFiles, column: dt.Field, *, is_nested: bool = False) ->
     )
     if is_nested:
         nulls = nulled(nulls, ~true_mask(combined(pc.equal(rows, values))))
-    return ColumnBounds.of(
+    return ColumnBounds.from_statistics(
         column.type,
         lower=decode_bounds(lower, column.type),
         upper=decode_bounds(upper, column.type),
@@ -355,19 +355,19 @@ def skip_files(
     condition: Filter,
     *,
     by_statistics: bool = True,
-) -> Verdicts:
-    """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS.
+) -> Decisions:
+    """A decision on each file: KEPT, BY_PARTITION or BY_STATISTICS.
 
     A record count of 0 decides nothing: counts are wrong in real tables, and opening an empty file costs little. This
     overrules iceberg 2.21, which lets such files be skipped.
     """
-    verdicts = np.full(len(data), KEPT, dtype=np.int8)
+    decisions = np.full(len(data), KEPT, dtype=np.int8)
     if not len(data):
-        return verdicts
-    verdicts[~_partitions(data, specs, schema, condition)[to_numpy(data.table.column("tuple"))]] = BY_PARTITION
-    places = np.flatnonzero(verdicts == KEPT)
+        return decisions
+    decisions[~_partitions(data, specs, schema, condition)[to_numpy(data.table.column("tuple"))]] = BY_PARTITION
+    places = np.flatnonzero(decisions == KEPT)
     if not by_statistics or not len(places):
-        return verdicts
+        return decisions
     table = data.table.select([name for name in data.table.column_names if name != "path"])  # to take paths is slow
     files = DataFiles(table, data.manifests, data.tuples, data.fields).take(places)
     nested = nested_columns(schema)
@@ -377,8 +377,8 @@ def skip_files(
         return bounds_of(files, column, is_nested=column.id in nested) if column.id in files.fields else None
 
     kept = may_match(decidable(condition.predicate, schema), bounds, len(files))
-    verdicts[places[~kept]] = BY_STATISTICS
-    return verdicts
+    decisions[places[~kept]] = BY_STATISTICS
+    return decisions
 
 
 def _partitions(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: dt.Schema, condition: Filter) -> Mask:

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.metadata.filters.predicate import Predicate, fields_of
-from harness.metadata.filters.skipping import ColumnBounds, bound_array, compared, exact_facts, may_match
+from harness.metadata.filters.skipping import ColumnBounds, bound_array, compare_bounds, exact_facts, may_match
 from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.iceberg.skipping import decode_bounds, partition_target, source_columns
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.model.arrow_values import Mask, Places, array_of, from_numpy, nulled
 from harness.metadata.model.schema import Field, Schema
-from harness.metadata.plan.trust import Statement, Trust, guards, is_trusted_writer, trust_in
+from harness.metadata.plan.trust import Statement, Trust, guarded_faults, is_trusted_writer, trust_in
 from harness.storage.records import dataclass
 
 Writer = Callable[[ManifestFile], Mapping[str, str] | None]
@@ -47,7 +47,7 @@ class ManifestFilter:
         recorded = [each.lower for each in summaries], [each.upper for each in summaries]
         lower, upper = (decode_bounds(array_of(bounds, pa.binary()), field.type) for bounds in recorded)
         # Bounds are used if both are there, and in order (3.8).
-        untrusted = ~compared(pc.less_equal, lower, upper)
+        untrusted = ~compare_bounds(pc.less_equal, lower, upper)
         match trust_in(Statement.SUMMARY_BOUNDS, field.type):
             case Trust.ROUNDED_UP:
                 texts = upper.to_pylist()
@@ -63,7 +63,7 @@ class ManifestFilter:
         # Writers leave out bounds of types that they do not know, and then "no null" means as little.
         has_bounds = [low is not None and high is not None for low, high in zip(*recorded, strict=True)]
         # Some writers say "no NaN" whatever the data holds (iceberg 3.7).
-        return ColumnBounds.of(
+        return ColumnBounds.from_statistics(
             field.type,
             lower=nulled(lower, untrusted),
             upper=nulled(upper, untrusted),
@@ -90,7 +90,7 @@ class ManifestFilter:
         """The known faults of writers that the filter meets in the summaries, a sentence each."""
         ids = fields_of(self.predicate)
         targets = [target for target in _targets(self.spec, self.schema) if target.id in ids]
-        return guards("iceberg", Statement.SUMMARY_BOUNDS, targets)
+        return guarded_faults("iceberg", Statement.SUMMARY_BOUNDS, targets)
 
     def contradicted(
         self, manifests: Sequence[ManifestFile], numbers: Places, tuples: Sequence[Mapping[int, Any]]
@@ -109,8 +109,8 @@ class ManifestFilter:
         for target in _targets(self.spec, self.schema):
             summary, values = self._facts(manifests, target).take(numbers), values_of(target)
             outside |= values.has_nulls & ~summary.has_nulls
-            outside |= compared(pc.less, values.lower, summary.lower)
-            outside |= compared(pc.greater, values.upper, summary.upper)
+            outside |= compare_bounds(pc.less, values.lower, summary.lower)
+            outside |= compare_bounds(pc.greater, values.upper, summary.upper)
         return outside
 
 

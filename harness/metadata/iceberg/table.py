@@ -25,10 +25,10 @@ from harness.errors import (
 )
 from harness.metadata.files.documents import HEAD, check_document, kind_of
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.iceberg.columns.raw import KeptManifests
+from harness.metadata.iceberg.columns.stored import ManifestCache
 from harness.metadata.iceberg.manifests import ManifestFile
 from harness.metadata.iceberg.metadata import decompress, default_prefixes, parse_metadata
-from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapshot, SortField, TableMetadata
+from harness.metadata.iceberg.model import BlobMetadata, IcebergSnapshot, PartitionField, SortField, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.time_travel import IcebergSelection, select
 from harness.metadata.model.schema import Schema, described
@@ -54,11 +54,11 @@ _NUMBERED = re.compile(rf"v?(?P<number>[0-9]+)-.+?{_SUFFIX}")
 _TEMPORARY = re.compile(rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_SUFFIX}", re.IGNORECASE)
 
 
-_Choice: TypeAlias = tuple[PhysicalPath, tuple[str, ...]]
+_MetadataFile: TypeAlias = tuple[PhysicalPath, tuple[str, ...]]
 """The path of a metadata file, and warnings of the search."""
 
 
-def _choose(location: PhysicalPath, storage: Storage, allow_version_guess: bool) -> _Choice:
+def _find_metadata_file(location: PhysicalPath, storage: Storage, allow_version_guess: bool) -> _MetadataFile:
     if storage.exists(location):
         _refuse_other_file(location, storage)
         return location, ()
@@ -110,7 +110,7 @@ def _is_metadata(file: PhysicalPath, storage: Storage) -> bool:
     return isinstance(document, dict) and "format-version" in document
 
 
-def _in_directory(directory: PhysicalPath, storage: Storage, allow_version_guess: bool) -> _Choice | None:
+def _in_directory(directory: PhysicalPath, storage: Storage, allow_version_guess: bool) -> _MetadataFile | None:
     """The current metadata file in `directory`; None if there is nothing of a table in it."""
     hint = join(directory, HINT)
     if storage.has_file(hint):
@@ -121,7 +121,7 @@ def _in_directory(directory: PhysicalPath, storage: Storage, allow_version_guess
     return _by_names(directory, names, storage, allow_version_guess) if names else None
 
 
-def _by_hint(directory: PhysicalPath, text: str, storage: Storage) -> _Choice:
+def _by_hint(directory: PhysicalPath, text: str, storage: Storage) -> _MetadataFile:
     """The file that the version hint names, or a later version: the hint is best effort (iceberg 1.3, 1.6)."""
     number = re.fullmatch(r"v?([0-9]{1,18})", text)
     version = int(number[1]) if number else None
@@ -153,7 +153,9 @@ def _version_path(directory: PhysicalPath, version: int, storage: Storage) -> Ph
     return next((path for path in candidates if storage.has_file(path)), None)
 
 
-def _by_names(directory: PhysicalPath, names: Sequence[str], storage: Storage, allow_version_guess: bool) -> _Choice:
+def _by_names(
+    directory: PhysicalPath, names: Sequence[str], storage: Storage, allow_version_guess: bool
+) -> _MetadataFile:
     """The current file by the names alone (iceberg 1.4, 1.5)."""
     lasting = [name for name in names if not _TEMPORARY.fullmatch(name)]
     versioned = [name for name in lasting if _VERSIONED.fullmatch(name)]
@@ -161,19 +163,19 @@ def _by_names(directory: PhysicalPath, names: Sequence[str], storage: Storage, a
     if versioned and len(versioned) == len(lasting):
         return join(directory, _highest(versioned, _VERSIONED)[0]), ()
     if not numbered or len(numbered) < len(lasting):
-        listed = _listed(sorted(lasting or names, reverse=True))
+        listed = _name_list(sorted(lasting or names, reverse=True))
         raise _ambiguous(directory, f"there is no version hint, and the names do not tell ({listed})", "iceberg 1.4")
     candidates = _highest(numbered, _NUMBERED)
     if not allow_version_guess:
         raise AmbiguousTableError(
-            f"Cannot tell the current metadata file: there is no version hint, and '{_listed(candidates)}' is only the "
+            f"Cannot tell the current metadata file: there is no version hint, and '{_name_list(candidates)}' is only the "
             "highest number; name the metadata file itself, or give allow_version_guess",
             cause="AmbiguousMetadata",
             file=directory,
             rule="iceberg 1.5",
             options=("allow_version_guess",),
         )
-    name = candidates[0] if len(candidates) == 1 else _undisputed(directory, candidates, storage)
+    name = candidates[0] if len(candidates) == 1 else _newest_by_time(directory, candidates, storage)
     return join(directory, name), (f"Guessed that {name} is the current metadata file [iceberg 1.5]",)
 
 
@@ -187,7 +189,7 @@ def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
     return sorted(by_number[max(by_number)], key=lambda name: (len(name), name))
 
 
-def _undisputed(directory: PhysicalPath, names: Sequence[str], storage: Storage) -> str:
+def _newest_by_time(directory: PhysicalPath, names: Sequence[str], storage: Storage) -> str:
     """The only newest of files with one number, if no other counts it among its past (iceberg 1.5)."""
     loaded = {name: _read_metadata(join(directory, name), storage) for name in names}
     times = {name: metadata.last_updated_ms for name, metadata in loaded.items()}
@@ -200,11 +202,11 @@ def _undisputed(directory: PhysicalPath, names: Sequence[str], storage: Storage)
     newest = [name for name, time in times.items() if time == latest]
     past = {entry.file.rsplit("/", 1)[-1] for metadata in loaded.values() for entry in metadata.metadata_log}
     if len(newest) > 1 or newest[0] in past:
-        raise _ambiguous(directory, f"several files have the highest number ({_listed(names)})", "iceberg 1.5")
+        raise _ambiguous(directory, f"several files have the highest number ({_name_list(names)})", "iceberg 1.5")
     return newest[0]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _name_list(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
@@ -241,7 +243,7 @@ class IcebergTable:
         return self.metadata.schemas[self.metadata.current_schema_id]
 
     @property
-    def current(self) -> Snapshot | None:
+    def current(self) -> IcebergSnapshot | None:
         """The current snapshot; None: the table has none."""
         return self.metadata.current_snapshot
 
@@ -270,8 +272,8 @@ class IcebergTable:
     def snapshots(self) -> list[dict[str, Any]]:
         """The table's snapshots in the order of the metadata, as plain values."""
         return [
-            _plain(snapshot, "id", "parent_id", "sequence_number", "timestamp_ms", "operation", "schema_id")
-            | _plain(snapshot, "first_row_id", "added_rows", "manifest_list")
+            _values(snapshot, "id", "parent_id", "sequence_number", "timestamp_ms", "operation", "schema_id")
+            | _values(snapshot, "first_row_id", "added_rows", "manifest_list")
             | {"summary": dict(snapshot.summary)}
             for snapshot in self.metadata.snapshots.values()
         ]
@@ -280,7 +282,7 @@ class IcebergTable:
         """Branches and tags by name, as plain values."""
         return {
             name: {"snapshot_id": ref.snapshot_id, "type": ref.type.value}
-            | _plain(ref, "min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
+            | _values(ref, "min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
             for name, ref in self.metadata.refs.items()
         }
 
@@ -311,15 +313,18 @@ class IcebergTable:
             "uuid": metadata.uuid,
             "location": shown(metadata.location),
             "metadata_file": shown(self.metadata_path),
-            **_plain(metadata, "last_updated_ms", "last_sequence_number", "next_row_id"),
-            **_plain(metadata, "current_snapshot_id", "current_schema_id"),
+            **_values(metadata, "last_updated_ms", "last_sequence_number", "next_row_id"),
+            **_values(metadata, "current_snapshot_id", "current_schema_id"),
             "schemas": [
                 {"id": schema.id, "fields": [described(f) for f in schema.fields]}
                 for schema in metadata.schemas.values()
             ],
             "default_spec_id": metadata.default_spec_id,
             "partition_specs": [
-                {"id": spec.id, "fields": [{"id": f.field_id, "name": f.name} | _transformed(f) for f in spec.fields]}
+                {
+                    "id": spec.id,
+                    "fields": [{"id": f.field_id, "name": f.name} | _transform_values(f) for f in spec.fields],
+                }
                 for spec in metadata.specs.values()
             ],
             "default_sort_order_id": metadata.default_sort_order_id,
@@ -329,13 +334,13 @@ class IcebergTable:
             ],
             "snapshots": self.snapshots(),
             "refs": self.refs(),
-            "snapshot_log": [_plain(entry, "timestamp_ms", "snapshot_id") for entry in metadata.snapshot_log],
-            "metadata_log": [_plain(entry, "timestamp_ms", "file") for entry in metadata.metadata_log],
+            "snapshot_log": [_values(entry, "timestamp_ms", "snapshot_id") for entry in metadata.snapshot_log],
+            "metadata_log": [_values(entry, "timestamp_ms", "file") for entry in metadata.metadata_log],
             "statistics": [
-                _plain(file, "snapshot_id", "path", "size", "footer_size") | {"blobs": [_blob(b) for b in file.blobs]}
+                _values(file, "snapshot_id", "path", "size", "footer_size") | {"blobs": [_blob(b) for b in file.blobs]}
                 for file in metadata.statistics
             ],
-            "partition_statistics": [_plain(s, "snapshot_id", "path", "size") for s in metadata.partition_statistics],
+            "partition_statistics": [_values(s, "snapshot_id", "path", "size") for s in metadata.partition_statistics],
             "properties": dict(metadata.properties),
             "warnings": list(self.warnings),
         }
@@ -346,7 +351,7 @@ class IcebergTable:
         return self.options.path_map
 
     @property
-    def kept_manifests(self) -> KeptManifests | None:
+    def manifest_cache(self) -> ManifestCache | None:
         """The cache of manifests from earlier reads; None: nothing may be kept."""
         cache = self.options.cache
         if cache is None:
@@ -358,10 +363,10 @@ class IcebergTable:
             self.storage.check(physical, recorded)
             return physical, cache.version(self.storage, physical)
 
-        return KeptManifests(cache, version)
+        return ManifestCache(cache, version)
 
     @contextmanager
-    def reading(
+    def reading_manifests(
         self, manifests: Sequence[ManifestFile], *, unless: Callable[[ManifestFile], bool] = lambda _: False
     ) -> Iterator[Callable[[ManifestFile], bytes]]:
         """A function that gives the bytes of manifests, to be asked in their order; a store's are read ahead.
@@ -418,7 +423,7 @@ def load(location: PhysicalPath, storage: Storage, options: ReadOptions) -> Iceb
         HarnessError: As `parse_metadata` raises.
     """
     try:
-        path, warnings = _choose(location, storage, options.allow_version_guess)
+        path, warnings = _find_metadata_file(location, storage, options.allow_version_guess)
         storage = storage.around(location, path)
         metadata = _read_metadata(path, storage)
     except HarnessError as error:
@@ -436,18 +441,18 @@ def load(location: PhysicalPath, storage: Storage, options: ReadOptions) -> Iceb
     )
 
 
-def _plain(value: object, *names: str) -> dict[str, Any]:
+def _values(value: object, *names: str) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
 
-def _transformed(part: PartitionField | SortField) -> dict[str, Any]:
+def _transform_values(part: PartitionField | SortField) -> dict[str, Any]:
     return {"source_ids": list(part.source_ids), "transform": str(part.transform)}
 
 
 def _sort_key(key: SortField) -> dict[str, Any]:
-    return _transformed(key) | {"direction": key.direction.value, "null_order": key.null_order.value}
+    return _transform_values(key) | {"direction": key.direction.value, "null_order": key.null_order.value}
 
 
 def _blob(blob: BlobMetadata) -> dict[str, Any]:
-    known = _plain(blob, "type", "snapshot_id", "sequence_number")
+    known = _values(blob, "type", "snapshot_id", "sequence_number")
     return known | {"fields": list(blob.fields), "properties": dict(blob.properties)}

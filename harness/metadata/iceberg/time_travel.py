@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.errors import EncryptedTableError, InvalidTableError, SnapshotNotFoundError
-from harness.metadata.iceberg.model import LogEntry, RefType, Snapshot, TableMetadata
+from harness.metadata.iceberg.model import IcebergSnapshot, LogEntry, RefType, TableMetadata
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, parse_moment, show_ms, timestamp_ms
 from harness.storage.records import dataclass
@@ -23,7 +23,7 @@ _SHOWN = 5
 class IcebergSelection:
     """A snapshot, None for a table without any (no rows), and the schema that its rows are shown in."""
 
-    snapshot: Snapshot | None
+    snapshot: IcebergSnapshot | None
     schema: Schema
 
 
@@ -62,7 +62,7 @@ def select(metadata: TableMetadata, at: When) -> IcebergSelection:
     return selection
 
 
-def _by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
+def _by_id(metadata: TableMetadata, snapshot_id: int) -> IcebergSnapshot:
     snapshot = metadata.snapshots.get(snapshot_id)
     if snapshot is None:
         import difflib  # only a name that is not found needs it
@@ -78,7 +78,7 @@ def _by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
     return snapshot
 
 
-def _at(metadata: TableMetadata, time_ms: int) -> Snapshot:
+def _at(metadata: TableMetadata, time_ms: int) -> IcebergSnapshot:
     entry = _last_entry(metadata.snapshot_log, time_ms)
     if entry is None:
         oldest = min((e.timestamp_ms for e in metadata.snapshot_log), default=None)
@@ -127,7 +127,7 @@ def _by_ref(metadata: TableMetadata, name: str) -> IcebergSelection:
     return IcebergSelection(snapshot, metadata.current_schema if is_branch else _schema_of(metadata, snapshot))
 
 
-def _schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
+def _schema_of(metadata: TableMetadata, snapshot: IcebergSnapshot) -> Schema:
     """The schema that was current at the snapshot's commit; the table's where none is recorded (iceberg 1.35)."""
     if snapshot.schema_id is None:
         return metadata.current_schema

@@ -78,9 +78,9 @@ def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
     """`value` as internal values. Raises ValueError with what was expected."""
     match type_:
         case dt.BooleanType():
-            return _of(bool, value, "true or false")
+            return _instance_of(bool, value, "true or false")
         case dt.IntegerType(bits=bits):
-            return _within(_of(int, value, f"a {bits}-bit integer"), bits)
+            return _in_range(_instance_of(int, value, f"a {bits}-bit integer"), bits)
         case dt.FloatType(bits=bits):
             return _float(value, bits)
         case dt.DecimalType(precision=precision, scale=scale):
@@ -89,7 +89,7 @@ def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
                 raise ValueError(f"a decimal string with {scale} digits after the point and at most {precision} in all")
             return number
         case dt.DateType():
-            return _within(_days(_text(value)), 32)
+            return _in_range(_days(_text(value)), 32)
         case dt.TimeType(unit=unit):
             return _time(_text(value), _PER_SECOND[unit])
         case dt.TimestampType(unit=unit, utc=utc):
@@ -97,7 +97,7 @@ def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
             date, separator, time = _text(value).removesuffix(zone).partition("T")
             if not separator or not value.endswith(zone):
                 raise ValueError(f"a timestamp such as 2024-12-31T23:59:59.999{zone}")
-            return _within(_days(date) * 86400 * per_second + _time(time, per_second), 64)
+            return _in_range(_days(date) * 86400 * per_second + _time(time, per_second), 64)
         case dt.StringType():
             return _text(value)
         case dt.UuidType():
@@ -112,17 +112,17 @@ def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
             raise ValueError("no default")
 
 
-def _of(kind: type[V], value: object, expected: str) -> V:
+def _instance_of(kind: type[V], value: object, expected: str) -> V:
     if type(value) is not kind:
         raise ValueError(expected)
     return value
 
 
 def _text(value: object) -> str:
-    return _of(str, value, "a string")
+    return _instance_of(str, value, "a string")
 
 
-def _within(number: int, bits: int) -> int:
+def _in_range(number: int, bits: int) -> int:
     if not -1 << bits - 1 <= number < 1 << bits - 1:
         raise ValueError(f"a value of {bits} bits")
     return number
@@ -334,13 +334,13 @@ def parse_name_mapping(text: str, *, file: str | None = None) -> NameMapping:
     Raises InvalidTableError: the text is no such JSON, one level has a name twice, or the whole has a field id twice.
     """
     try:
-        return NameMapping(_level(Json(json.loads(text), file, (NAME_MAPPING,), "iceberg 5.7"), set()))
+        return NameMapping(_parse_level(Json(json.loads(text), file, (NAME_MAPPING,), "iceberg 5.7"), set()))
     except (ValueError, RecursionError) as error:
         message = f"Cannot parse name mapping: got {show(text)}, expected a JSON list"
         raise InvalidTableError(message, file=file, field=NAME_MAPPING, rule="iceberg 5.7") from error
 
 
-def _level(items: Json, ids: set[int]) -> tuple[MappedName, ...]:
+def _parse_level(items: Json, ids: set[int]) -> tuple[MappedName, ...]:
     """ids: those of the whole mapping so far; a column has one place in a file."""
     seen: set[str] = set()
     entries = []
@@ -356,6 +356,6 @@ def _level(items: Json, ids: set[int]) -> tuple[MappedName, ...]:
         if field_id is not None:
             ids.add(field_id)
         fields = item.optional("fields")
-        nested = () if fields is None else _level(fields, ids)
+        nested = () if fields is None else _parse_level(fields, ids)
         entries.append(MappedName(names=names, field_id=field_id, fields=nested))
     return tuple(entries)

@@ -81,35 +81,35 @@ def partition_value(type_: dt.Type, kind: str) -> Callable[[dt.CellValue], dt.Ce
 def _converter(type_: dt.Type, kind: str) -> Callable[[dt.CellValue], dt.CellValue]:
     match type_:
         case dt.BooleanType():
-            return lambda value: _checked(value, bool)
+            return lambda value: _check_class(value, bool)
         case dt.IntegerType() | dt.DateType():
-            return lambda value: _checked(value, int)
+            return lambda value: _check_class(value, int)
         case dt.TimestampType(unit=unit) if kind in ("int", "date"):
             # Days, written while the column was a date, as in bounds (iceberg 3.23).
-            return lambda value: _checked(value, int) * PER_DAY[unit]
+            return lambda value: _check_class(value, int) * PER_DAY[unit]
         case dt.TimeType(unit=unit) | dt.TimestampType(unit=unit):
             # Avro says the unit in its logical type; without one it is the table's.
             written = next((name for name in ("millis", "micros", "nanos") if kind.endswith(name)), unit)
             multiplier, divisor = _PER_SECOND[unit], _PER_SECOND[written]
-            return lambda value: _checked(value, int) * multiplier // divisor
+            return lambda value: _check_class(value, int) * multiplier // divisor
         case dt.FloatType():
-            return lambda value: float(_checked(value, float, int))
+            return lambda value: float(_check_class(value, float, int))
         case dt.DecimalType(scale=scale):
             return lambda value: dt.from_unscaled(_unscaled(value), scale)
         case dt.StringType():
             # Some writers declare strings as bytes.
-            return lambda value: value.decode() if isinstance(value, bytes) else _checked(value, str)
+            return lambda value: value.decode() if isinstance(value, bytes) else _check_class(value, str)
         case dt.UuidType():
-            return lambda value: uuid.UUID(value).bytes if isinstance(value, str) else _sized(value, 16)
+            return lambda value: uuid.UUID(value).bytes if isinstance(value, str) else _check_length(value, 16)
         case dt.FixedType(length=length):
-            return lambda value: _sized(value, length)
+            return lambda value: _check_length(value, length)
         case dt.BinaryType():
-            return lambda value: _checked(value, bytes)
+            return lambda value: _check_class(value, bytes)
         case _:
             return lambda value: value
 
 
-def _checked(value: object, *classes: type[V]) -> V:
+def _check_class(value: object, *classes: type[V]) -> V:
     """`value`, if it is of one of `classes`; bool does not count as int here."""
     if not isinstance(value, classes) or (isinstance(value, bool) and bool not in classes):
         raise ValueError(f"{value!r} is not of the partition field's type")
@@ -117,14 +117,14 @@ def _checked(value: object, *classes: type[V]) -> V:
 
 
 def _unscaled(value: object) -> int:
-    data = _checked(value, bytes)
+    data = _check_class(value, bytes)
     if not data:
         raise ValueError("a decimal has no bytes")
     return int.from_bytes(data, "big", signed=True)
 
 
-def _sized(value: object, length: int) -> bytes:
-    data = _checked(value, bytes)
+def _check_length(value: object, length: int) -> bytes:
+    data = _check_class(value, bytes)
     if len(data) != length:
         raise ValueError(f"{len(data)} bytes, expected {length}")
     return data
@@ -172,7 +172,7 @@ def source_type(partition_field: PartitionField, schemas: Sequence[dt.Schema]) -
 
 
 @dataclass(frozen=True, slots=True)
-class _Fields:
+class _SpecFields:
     """The fields of a spec. types: by field id, in ascending order. names: by field id.
 
     identities: the field id of each column that the tuple has as it is.
@@ -183,7 +183,7 @@ class _Fields:
     identities: Mapping[int, int]
 
     @staticmethod
-    def of(spec: PartitionSpec, schemas: Sequence[dt.Schema]) -> _Fields:
+    def from_spec(spec: PartitionSpec, schemas: Sequence[dt.Schema]) -> _SpecFields:
         """The fields of a spec, with the types that schemas give them."""
         identities = {
             part.source_id: part.field_id
@@ -191,7 +191,7 @@ class _Fields:
             if isinstance(part.transform, Identity) and part.source_id is not None
         }
         types = dict(sorted(partition_types(spec, schemas).items()))
-        return _Fields(types, {part.field_id: part.name for part in spec.fields}, identities)
+        return _SpecFields(types, {part.field_id: part.name for part in spec.fields}, identities)
 
 
 @dataclass(slots=True)
@@ -203,7 +203,7 @@ class Partitions:
 
     specs: Mapping[int, PartitionSpec]
     schemas: tuple[dt.Schema, ...]
-    _fields: dict[int, _Fields] = field(default_factory=dict)
+    _fields: dict[int, _SpecFields] = field(default_factory=dict)
     _indexes: dict[Hashable, int] = field(default_factory=dict)
     _tuples: list[Partition] = field(default_factory=list)
 
@@ -235,10 +235,10 @@ class Partitions:
         """Every partition so far, by number."""
         return tuple(self._tuples)
 
-    def _fields_of(self, spec_id: int) -> _Fields:
+    def _fields_of(self, spec_id: int) -> _SpecFields:
         if spec_id not in self._fields:
             spec = self.specs.get(spec_id, PartitionSpec(spec_id, ()))
-            self._fields[spec_id] = _Fields.of(spec, self.schemas)
+            self._fields[spec_id] = _SpecFields.from_spec(spec, self.schemas)
         return self._fields[spec_id]
 
 

@@ -17,21 +17,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.metadata.iceberg.columns.walk import (
-    MOST_ITEMS,
+from harness.metadata.iceberg.columns.lockstep import (
+    MAX_ITEMS,
     NOWHERE,
     PATH,
+    FieldOffsets,
     Slot,
     Step,
-    Unsure,
+    UnusualEncoding,
     Varints,
-    Walk,
     advance,
     entry_steps,
 )
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, ManifestReader, Status
 from harness.metadata.model.arrow_values import Places, array_of, distinct, from_numpy, scalar_of, to_numpy
-from harness.metadata.plan.scan_plan import KEPT, Verdicts
+from harness.metadata.plan.scan_plan import KEPT, Decisions
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
 
@@ -41,7 +41,7 @@ _ROUND_NS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class ManifestBlocks:
     """The plain blocks of a manifest: how many entries each has, and its bytes; None: too many to hold at once."""
 
     number: int
@@ -50,7 +50,7 @@ class Blocks:
     data: tuple[bytes, ...] | None
 
     @staticmethod
-    def of(reader: ManifestReader, number: int) -> Blocks:
+    def read(reader: ManifestReader, number: int) -> ManifestBlocks:
         """The blocks of a manifest. Raises as `Container.record_blocks`."""
         found: list[tuple[int, bytes]] = []
         size = 0
@@ -58,15 +58,15 @@ class Blocks:
             found.append((count, data))
             size += len(data)
             if size > reader.container.limits.block_bytes:
-                return Blocks(number, reader, (), None)
-        return Blocks(number, reader, tuple(count for count, _ in found), tuple(data for _, data in found))
+                return ManifestBlocks(number, reader, (), None)
+        return ManifestBlocks(number, reader, tuple(count for count, _ in found), tuple(data for _, data in found))
 
     @property
     def longest(self) -> int:
         """The most entries of a block."""
         return max(self.counts, default=0)
 
-    def is_like(self, other: Blocks) -> bool:
+    def has_same_layout(self, other: ManifestBlocks) -> bool:
         """True if both are read by one schema, and the same is allowed in both."""
         facts = [(b.reader.schema, b.reader.manifest.is_deletes, b.reader.is_disputed) for b in (self, other)]
         return facts[0] == facts[1]
@@ -75,21 +75,21 @@ class Blocks:
 _BATCH_BYTES = 12 << 20
 
 
-def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[Blocks]]:
+def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[ManifestBlocks]]:
     """Manifests that are alike, as far as memory allows at once; those without blocks alone.
 
     readers: with a number each.
     """
-    batch: list[Blocks] = []
+    batch: list[ManifestBlocks] = []
     size = 0
     for number, reader in readers:
         with contained(file=reader.manifest.path):
-            blocks = Blocks.of(reader, number)
+            blocks = ManifestBlocks.read(reader, number)
         if blocks.data is None:
             yield [blocks]
             continue
         added = sum(map(len, blocks.data))
-        if batch and (not blocks.is_like(batch[0]) or size + added > _BATCH_BYTES):
+        if batch and (not blocks.has_same_layout(batch[0]) or size + added > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(blocks)
@@ -98,7 +98,9 @@ def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[Bloc
         yield batch
 
 
-def walked(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> tuple[Walk, Sequence[Blocks]] | None:
+def lockstep_offsets(
+    batch: Sequence[ManifestBlocks], slots: tuple[Slot, ...]
+) -> tuple[FieldOffsets, Sequence[ManifestBlocks]] | None:
     """Walk over the entries of the manifests for which a walk together pays off.
 
     Returns:
@@ -108,28 +110,28 @@ def walked(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> tuple[Walk, Sequ
         Unsure: An entry is damaged or odd.
     """
     container = batch[0].reader.container
-    if batch[0].data is None or container.limits.items < MOST_ITEMS:
+    if batch[0].data is None or container.limits.items < MAX_ITEMS:
         return None
-    is_guessed = sum(sum(blocks.counts) for blocks in batch) >= FEWEST_GUESSED
-    chosen = worth_it(batch)
+    is_guessed = sum(sum(blocks.counts) for blocks in batch) >= MIN_GUESSED_ENTRIES
+    chosen = manifests_for_lockstep(batch)
     steps = entry_steps(container.schema, slots) if is_guessed or chosen else None
     if steps is None:
         return None
     if is_guessed:
-        found = _guessed(_Lanes.of(batch), *steps)
+        found = _guess_offsets(_Lanes.concat(batch), *steps)
         if found is not None:
             return found, batch
     together = [blocks for blocks in batch if blocks.number in chosen]
     if not together:
         return None
-    lanes = _Lanes.of(together)
+    lanes = _Lanes.concat(together)
     walk, at = advance(lanes.varints, steps[0], lanes.starts, lanes.counts)
     if not np.array_equal(at, lanes.ends):
-        raise Unsure
+        raise UnusualEncoding
     return walk, together
 
 
-def worth_it(batch: Sequence[Blocks]) -> frozenset[int]:
+def manifests_for_lockstep(batch: Sequence[ManifestBlocks]) -> frozenset[int]:
     """The manifests to decode in step, so that the whole costs least."""
     ordered = sorted(batch, key=lambda blocks_: blocks_.longest)
     total = sum(sum(blocks_.counts) for blocks_ in batch)
@@ -142,13 +144,13 @@ def worth_it(batch: Sequence[Blocks]) -> frozenset[int]:
     return frozenset(blocks_.number for blocks_ in ordered[:chosen])
 
 
-FEWEST_GUESSED = 100
+MIN_GUESSED_ENTRIES = 100
 """For fewer entries a guess costs more than it saves."""
-_SAMPLES = 64
-_SHORTEST = 4
+_SAMPLED_BLOCKS = 64
+_MIN_COMMON_BYTES = 4
 """Paths that have fewer bytes in common are not looked for."""
-_TRIES = 4
-_LONGEST_NUMBER = 5
+_MAX_TRIES = 4
+_MAX_VARINT_BYTES = 5
 _CHUNK = 1 << 13
 """Entries that are walked at a time: their bytes stay in the processor's cache."""
 
@@ -164,30 +166,30 @@ class _Lanes:
     varints: Varints
 
     @staticmethod
-    def of(batch: Sequence[Blocks]) -> _Lanes:
+    def concat(batch: Sequence[ManifestBlocks]) -> _Lanes:
         data = [block for blocks in batch for block in blocks.data or ()]
         counts = np.array([count for blocks in batch for count in blocks.counts], dtype=np.int64)
         sizes = np.array([len(block) for block in data], dtype=np.int64)
         if (counts < 0).any() or (counts > sizes).any() or int(sizes.sum()) >= 1 << 31:
-            raise Unsure
+            raise UnusualEncoding
         ends = np.cumsum(sizes)
-        return _Lanes(data, counts, ends - sizes, ends, Varints.of(data))
+        return _Lanes(data, counts, ends - sizes, ends, Varints.index(data))
 
 
-def _guessed(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | None) -> Walk | None:
+def _guess_offsets(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | None) -> FieldOffsets | None:
     """The walk from guessed places; None: there is no guess, or it is wrong."""
     if around_path is None:
         return None
     try:
-        paths = _paths(lanes, _common_text(lanes, whole))
-        return None if paths is None else _proved(lanes, paths, *around_path)
-    except (Unsure, IndexError):
+        paths = _find_paths(lanes, _common_text(lanes, whole))
+        return None if paths is None else _verify_guess(lanes, paths, *around_path)
+    except (UnusualEncoding, IndexError):
         return None
 
 
 def _common_text(lanes: _Lanes, step: Step) -> bytes:
     """The common beginning of the paths of the first entries of some blocks."""
-    some = distinct(np.linspace(0, len(lanes.starts) - 1, _SAMPLES).astype(np.int64))
+    some = distinct(np.linspace(0, len(lanes.starts) - 1, _SAMPLED_BLOCKS).astype(np.int64))
     found, _ = advance(lanes.varints, step, lanes.starts[some], np.minimum(lanes.counts[some], 2))
     if PATH.name not in found.starts:
         return b""
@@ -197,10 +199,10 @@ def _common_text(lanes: _Lanes, step: Step) -> bytes:
     return bytes(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
 
 
-def _paths(lanes: _Lanes, text: bytes) -> Places | None:
+def _find_paths(lanes: _Lanes, text: bytes) -> Places | None:
     """The places of the paths; None: they are not as many as entries. Shorter texts are tried, by parts of the path."""
-    for _ in range(_TRIES):
-        if len(text) < _SHORTEST:
+    for _ in range(_MAX_TRIES):
+        if len(text) < _MIN_COMMON_BYTES:
             return None
         found = _occurrences(lanes, text)
         if found is not None:
@@ -220,13 +222,13 @@ def _occurrences(lanes: _Lanes, text: bytes) -> Places | None:
     return np.concatenate(found)
 
 
-def _proved(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> Walk:
+def _verify_guess(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> FieldOffsets:
     """The walk over entries whose paths begin there. Raises Unsure or IndexError: they do not.
 
     before, behind: the steps around the path.
     """
     size, varints = len(paths), lanes.varints
-    found = Walk(varints, size)
+    found = FieldOffsets(varints, size)
     ends = paths + _lengths_before(varints, paths)
     starts = np.full(size + 1, NOWHERE, dtype=np.int64)  # of the blocks, by their first entry, and the end of the last
     starts[np.cumsum(lanes.counts) - lanes.counts] = lanes.starts
@@ -242,9 +244,9 @@ def _proved(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> Walk:
             or (path != paths[entries]).any()
             or (length != ends[entries] - path).any()
         ):
-            raise Unsure
+            raise UnusualEncoding
     if int(at[-1]) != int(lanes.ends[-1]):
-        raise Unsure
+        raise UnusualEncoding
     found.starts[PATH.name], found.ends[PATH.name] = paths, ends
     return found
 
@@ -254,7 +256,7 @@ def _lengths_before(varints: Varints, places: Places) -> Places:
     at = places - 1
     values = varints.data.take(at).astype(np.int64)
     more = np.ones(len(places), dtype=np.bool_)
-    for _ in range(_LONGEST_NUMBER - 1):
+    for _ in range(_MAX_VARINT_BYTES - 1):
         at = at - 1
         byte = varints.data.take(at)
         more &= byte >= 0x80
@@ -437,17 +439,17 @@ def from_entries(entries: Iterable[ManifestEntry], fields: tuple[int, ...], *, m
 # Data files that a filter skips go at once, batch by batch: few facts of them stay.
 
 
-Skip: TypeAlias = Callable[[DataFiles], Verdicts]
+Skip: TypeAlias = Callable[[DataFiles], Decisions]
 """Verdicts on files. Unknown statistics keep a file. They never skip one."""
 
-_SHOWN = ("manifest", "spec_id", "tuple", "record_count", "size")
+_SKIPPED_COLUMNS = ("manifest", "spec_id", "tuple", "record_count", "size")
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedDataFiles:
     """Live data files that are not read.
 
-    table: the columns manifest, spec_id, tuple, record_count and size, as in `DataFiles`, and the verdict.
+    table: the columns manifest, spec_id, tuple, record_count and size, as in `DataFiles`, and the decision.
     paths: as recorded. They are most of a file's facts, and seldom asked for.
     """
 
@@ -458,12 +460,12 @@ class SkippedDataFiles:
         return int(self.table.num_rows)
 
     @staticmethod
-    def of(table: pa.Table, verdicts: Verdicts, paths: Callable[[], pa.ChunkedArray]) -> SkippedDataFiles:
+    def from_decisions(table: pa.Table, decisions: Decisions, paths: Callable[[], pa.ChunkedArray]) -> SkippedDataFiles:
         """The files of a `DataFiles` table that are not kept. paths: theirs, which the table may lack."""
-        dropped = np.flatnonzero(verdicts != KEPT)
-        shown = table.select(_SHOWN)
-        shown = shown if len(dropped) == len(verdicts) else shown.take(from_numpy(dropped))
-        return SkippedDataFiles(shown.append_column("verdict", from_numpy(verdicts[dropped])), paths)
+        dropped = np.flatnonzero(decisions != KEPT)
+        shown = table.select(_SKIPPED_COLUMNS)
+        shown = shown if len(dropped) == len(decisions) else shown.take(from_numpy(dropped))
+        return SkippedDataFiles(shown.append_column("decision", from_numpy(decisions[dropped])), paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,24 +476,25 @@ class FilteredFiles:
     skipped: SkippedDataFiles
 
     @staticmethod
-    def of(files: DataFiles, verdicts: Verdicts | None) -> FilteredFiles:
-        """verdicts: on each of `files`; None keeps all."""
-        verdicts = np.full(len(files), KEPT, dtype=np.int8) if verdicts is None else verdicts
-        left = files.table.column("path").filter(from_numpy(verdicts != KEPT))
+    def split(files: DataFiles, decisions: Decisions | None) -> FilteredFiles:
+        """decisions: on each of `files`; None keeps all."""
+        decisions = np.full(len(files), KEPT, dtype=np.int8) if decisions is None else decisions
+        left = files.table.column("path").filter(from_numpy(decisions != KEPT))
         return FilteredFiles(
-            files.take(np.flatnonzero(verdicts == KEPT)), SkippedDataFiles.of(files.table, verdicts, lambda: left)
+            files.take(np.flatnonzero(decisions == KEPT)),
+            SkippedDataFiles.from_decisions(files.table, decisions, lambda: left),
         )
 
 
-def joined(parts: Sequence[FilteredFiles]) -> FilteredFiles:
+def concat_files(parts: Sequence[FilteredFiles]) -> FilteredFiles:
     """The files of all parts in the order of their manifests, with all partition tuples in one list."""
     tuples: list[Mapping[int, Any]] = []
     tables: list[tuple[pa.Table, pa.Table]] = []
     for part in parts:
-        tables.append((_shifted(part.files.table, len(tuples)), _shifted(part.skipped.table, len(tuples))))
+        tables.append((_shift_tuples(part.files.table, len(tuples)), _shift_tuples(part.skipped.table, len(tuples))))
         tuples += part.files.tuples
     files, skipped = (pa.concat_tables(part) for part in zip(*tables, strict=True))
-    order, order_left = _order(files), _order(skipped)
+    order, order_left = _manifest_order(files), _manifest_order(skipped)
 
     @cache
     def paths() -> pa.ChunkedArray:
@@ -504,13 +507,13 @@ def joined(parts: Sequence[FilteredFiles]) -> FilteredFiles:
     )
 
 
-def _order(table: pa.Table) -> pa.Array | None:
+def _manifest_order(table: pa.Table) -> pa.Array | None:
     """The places of files in the order of manifests; None: they are in that order."""
     numbers = to_numpy(table.column("manifest"))
     return None if (numbers[1:] >= numbers[:-1]).all() else from_numpy(np.argsort(numbers, kind="stable"))
 
 
-def _shifted(table: pa.Table, by: int) -> pa.Table:
+def _shift_tuples(table: pa.Table, by: int) -> pa.Table:
     """The same files, with higher numbers of tuples."""
     if not by:
         return table

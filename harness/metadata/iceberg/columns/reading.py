@@ -23,33 +23,33 @@ import pyarrow.compute as pc
 from harness.errors import HarnessError, InvalidTableError
 from harness.metadata.files.avro_container import decode_error
 from harness.metadata.files.avro_values import DAMAGE, FieldError, reason
-from harness.metadata.iceberg.columns.alone import is_long, map_decoder, walks_alone
 from harness.metadata.iceberg.columns.entries import (
     COLUMNS,
     COUNTS,
     SIZES,
-    Blocks,
     DataFiles,
     Extent,
     FilteredFiles,
+    ManifestBlocks,
     Skip,
     SkippedDataFiles,
     batches,
-    joined,
+    concat_files,
+    lockstep_offsets,
     statistic,
-    walked,
 )
-from harness.metadata.iceberg.columns.raw import (
-    KeptManifests,
+from harness.metadata.iceberg.columns.lockstep import PATH, FieldOffsets, Slot, UnusualEncoding
+from harness.metadata.iceberg.columns.sequential import is_long, map_decoder, sequential_offsets
+from harness.metadata.iceberg.columns.stored import (
+    ManifestCache,
     Paths,
-    Raw,
+    StoredEntries,
     byte_strings,
+    concat_entries,
     live_entries,
-    nothing_of,
-    raw_of,
+    no_entries,
+    stored_entries,
 )
-from harness.metadata.iceberg.columns.raw import joined as joined_raw
-from harness.metadata.iceberg.columns.walk import PATH, Slot, Unsure, Walk
 from harness.metadata.iceberg.manifests import (
     ManifestEntry,
     ManifestFile,
@@ -68,7 +68,7 @@ from harness.storage.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ManifestPart:
     """A manifest of several. number: its place in the list. size: its live entries."""
 
     number: int
@@ -76,7 +76,7 @@ class Part:
     size: int
 
 
-def assembled(raw: Raw, parts: Sequence[Part], skip: Skip | None) -> FilteredFiles:
+def assemble(raw: StoredEntries, parts: Sequence[ManifestPart], skip: Skip | None) -> FilteredFiles:
     """The files of some manifests. raw: those of all, in that order.
 
     Raises CorruptFileError, InvalidTableError: what an entry inherits is wrong or missing.
@@ -88,7 +88,7 @@ def assembled(raw: Raw, parts: Sequence[Part], skip: Skip | None) -> FilteredFil
         "manifest": from_numpy(np.array([part.number for part in parts], dtype=np.int32)[owner]),
         "sequence_number": from_numpy(_sequence_numbers(raw, owner, parts)),
         "spec_id": from_numpy(
-            _of_parts([part.reader.spec.id for part in parts], owner, "partition_spec_id", bits=32).astype(np.int32)
+            _per_entry([part.reader.spec.id for part in parts], owner, "partition_spec_id", bits=32).astype(np.int32)
         ),
         "tuple": from_numpy(codes),
         "first_row_id": _row_ids(raw, owner, parts),
@@ -97,10 +97,10 @@ def assembled(raw: Raw, parts: Sequence[Part], skip: Skip | None) -> FilteredFil
     }
     schema = pa.schema([field for field in extent.schema if field.name != "path"])
     arrays = [columns[name] if name in columns else raw.table.column(name) for name in schema.names]
-    return _filtered(DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), tuples, extent.fields), raw, skip)
+    return _filter_files(DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), tuples, extent.fields), raw, skip)
 
 
-def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
+def _filter_files(files: DataFiles, raw: StoredEntries, skip: Skip | None) -> FilteredFiles:
     """The files with their counts, which cost most, and are looked at only for files that no partition tuple excludes.
 
     Bounds wait for the counts, because beside counts that contradict them they are not believed.
@@ -108,8 +108,8 @@ def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
     files: still without paths.
     """
     without_statistics = replace(files, fields=())
-    verdicts = np.full(len(files), KEPT, dtype=np.int8) if skip is None else skip(without_statistics)
-    kept = np.flatnonzero(verdicts != BY_PARTITION)
+    decisions = np.full(len(files), KEPT, dtype=np.int8) if skip is None else skip(without_statistics)
+    kept = np.flatnonzero(decisions != BY_PARTITION)
     counted = files.take(kept)
     table = counted.table
     for name in raw.extent.counts if files.fields and len(kept) else ():
@@ -118,26 +118,26 @@ def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
             table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~known))
     counted = DataFiles(table, (), files.tuples, files.fields)
     if skip is not None:
-        verdicts[kept] = again = skip(counted)
+        decisions[kept] = again = skip(counted)
         counted, kept = counted.take(np.flatnonzero(again == KEPT)), kept[again == KEPT]
-    dropped = np.flatnonzero(verdicts != KEPT)
+    dropped = np.flatnonzero(decisions != KEPT)
     place = COLUMNS.get_field_index("path")
     paths = raw.paths  # and not all of what was decoded, for as long as somebody may ask
-    table = counted.table.add_column(place, COLUMNS.field(place), _some(paths, kept))
+    table = counted.table.add_column(place, COLUMNS.field(place), _take_paths(paths, kept))
     return FilteredFiles(
         DataFiles(table, (), files.tuples, files.fields),
-        SkippedDataFiles.of(files.table, verdicts, cache(lambda: _some(paths, dropped))),
+        SkippedDataFiles.from_decisions(files.table, decisions, cache(lambda: _take_paths(paths, dropped))),
     )
 
 
-def _some(paths: Paths, places: Places) -> pa.ChunkedArray:
+def _take_paths(paths: Paths, places: Places) -> pa.ChunkedArray:
     if not len(places):
         return pa.chunked_array([], pa.string())
     found = paths()
     return found if len(places) == len(found) else found.take(from_numpy(places))
 
 
-def _of_parts(values: Sequence[int], owner: Places, name: str, *, bits: int = 64) -> Places:
+def _per_entry(values: Sequence[int], owner: Places, name: str, *, bits: int = 64) -> Places:
     """A value of each entry's manifest. Raises CorruptFileError: one is beyond what its column holds."""
     for value in values:
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
@@ -146,7 +146,7 @@ def _of_parts(values: Sequence[int], owner: Places, name: str, *, bits: int = 64
     return found
 
 
-def _numbers(raw: Raw, name: str) -> tuple[Places, Mask]:
+def _numbers(raw: StoredEntries, name: str) -> tuple[Places, Mask]:
     """Return the numbers of a column, 0 for null, and where there is one."""
     column = raw.table.column(name)
     if not column.null_count:
@@ -154,14 +154,14 @@ def _numbers(raw: Raw, name: str) -> tuple[Places, Mask]:
     return to_numpy(pc.fill_null(column, scalar_of(0, pa.int64()))), to_numpy(column.is_valid())
 
 
-def _sequence_numbers(raw: Raw, owner: Places, parts: Sequence[Part]) -> Places:
+def _sequence_numbers(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]) -> Places:
     """Data sequence numbers, inherited where an entry has none (iceberg 2.9)."""
     values, stated = _numbers(raw, "sequence_number")
     if stated.all():
         return values
     status = to_numpy(raw.table.column("status"))
-    of_manifest = _of_parts([part.reader.manifest.sequence_number for part in parts], owner, "sequence_number")
-    is_v1 = _of_parts([part.reader.is_v1 for part in parts], owner, "format-version") == 1
+    of_manifest = _per_entry([part.reader.manifest.sequence_number for part in parts], owner, "sequence_number")
+    is_v1 = _per_entry([part.reader.is_v1 for part in parts], owner, "format-version") == 1
     inherited, known = inherited_sequence_number(status, of_manifest, is_v1)
     wrong = ~(stated | known)
     if wrong.any():
@@ -176,7 +176,7 @@ def _sequence_numbers(raw: Raw, owner: Places, parts: Sequence[Part]) -> Places:
     return np.where(stated, values, inherited)
 
 
-def _inherited_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> dict[str, pa.Array]:
+def _inherited_ids(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]) -> dict[str, pa.Array]:
     """The snapshot, and the file's own sequence number, inherited where an entry has none (iceberg 2.9).
 
     One in the list that is beyond a long is unknown.
@@ -196,7 +196,7 @@ def _inherited_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> dict[str, 
     return {name: pc.coalesce(raw.table.column(name), values) for name, values in inherited.items()}
 
 
-def _row_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> pa.Array:
+def _row_ids(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]) -> pa.Array:
     """Ids of first rows, where the manifest assigns them: files without one follow each other (iceberg 2.11)."""
     starts = [None if part.reader.manifest.is_deletes else part.reader.manifest.first_row_id for part in parts]
     if all(start is None for start in starts):
@@ -234,7 +234,7 @@ def _long_row_ids(
 
 
 def _partitions(
-    raw: Raw, owner: Places, parts: Sequence[Part]
+    raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]
 ) -> tuple[npt.NDArray[np.int32], list[Mapping[int, Any]]]:
     """Per file the number of its partition tuple, and the tuples; equal bytes of one spec are decoded once."""
     if not len(raw):
@@ -274,7 +274,7 @@ def read_data_files(
     statistics: Iterable[int],
     skip: Skip | None = None,
     limits: Limits = DEFAULT,
-    kept: KeptManifests | None = None,
+    manifest_cache: ManifestCache | None = None,
 ) -> FilteredFiles:
     """The live data files of data manifests, in order.
 
@@ -282,8 +282,8 @@ def read_data_files(
         read: the bytes of a manifest.
         specs, schemas, limits: as for `harness.metadata.iceberg.manifests.open_manifest`.
         statistics: ids of the fields whose statistics are wanted.
-        skip: the verdicts on files; None: all are kept.
-        kept: the cache of manifests, which are then not read; None: nothing is kept.
+        skip: the decisions on files; None: all are kept.
+        manifest_cache: the cache of manifests, which are then not read; None: nothing is kept.
 
     Raises as `open_manifest`, and:
         CorruptFileError: damage, or a value that the format does not have; cause `CorruptManifest`.
@@ -293,37 +293,37 @@ def read_data_files(
     """
     extent = Extent(tuple(sorted(statistics)))
 
-    def opened(data: bytes, manifest: ManifestFile) -> ManifestReader:
+    def open_reader(data: bytes, manifest: ManifestFile) -> ManifestReader:
         with contained(file=manifest.path):
             return open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits)
 
-    def asked(number: int) -> ManifestReader:
+    def read_manifest(number: int) -> ManifestReader:
         manifest = manifests[number]
         data = read(manifest)
-        if kept is not None:
-            kept.note_size(manifest.path, len(data))
-        return opened(data, manifest)
+        if manifest_cache is not None:
+            manifest_cache.note_size(manifest.path, len(data))
+        return open_reader(data, manifest)
 
-    known = _Known(skip, asked)
+    cached = _CachedManifests(skip, read_manifest)
 
-    def unknown() -> Iterator[tuple[int, ManifestReader]]:
+    def uncached() -> Iterator[tuple[int, ManifestReader]]:
         for number, manifest in enumerate(manifests):
-            entry = None if kept is None else kept.get(manifest.path, extent.fields)
+            entry = None if manifest_cache is None else manifest_cache.get(manifest.path, extent.fields)
             if entry is None:
-                yield number, asked(number)
+                yield number, read_manifest(number)
             else:
                 header, raw = entry
-                known.add(Part(number, opened(header, manifest), len(raw)), raw)
+                cached.add(ManifestPart(number, open_reader(header, manifest), len(raw)), raw)
 
-    found = [files for batch in batches(unknown()) for files in _decoded(batch, extent, skip, kept)]
-    known.flush()
-    return _named([*found, *known.found], manifests, extent)
+    found = [files for batch in batches(uncached()) for files in _decode_batch(batch, extent, skip, manifest_cache)]
+    cached.flush()
+    return _with_manifest_paths([*found, *cached.found], manifests, extent)
 
 
 def read_files(readers: Sequence[ManifestReader], extent: Extent) -> DataFiles:
     """The entries of manifests of any kind, in order. Raises as `read_data_files`."""
-    found = [files for batch in batches(enumerate(readers)) for files in _decoded(batch, extent, None, None)]
-    return _named(found, [reader.manifest for reader in readers], extent).files
+    found = [files for batch in batches(enumerate(readers)) for files in _decode_batch(batch, extent, None, None)]
+    return _with_manifest_paths(found, [reader.manifest for reader in readers], extent).files
 
 
 def read_entries(readers: Iterable[ManifestReader], *, live_only: bool = True) -> list[ManifestEntry]:
@@ -339,13 +339,15 @@ def read_entries(readers: Iterable[ManifestReader], *, live_only: bool = True) -
     return [entry for batch in batches(enumerate(readers)) for entry in _entries(batch, extent)]
 
 
-def _entries(batch: Sequence[Blocks], extent: Extent) -> list[ManifestEntry]:
+def _entries(batch: Sequence[ManifestBlocks], extent: Extent) -> list[ManifestEntry]:
     """Return the entries of manifests that are alike."""
     batch = [replace(blocks, number=place) for place, blocks in enumerate(batch)]
     reader = batch[0].reader
-    files = _named(_decoded(batch, extent, None, None), [blocks.reader.manifest for blocks in batch], extent).files
+    files = _with_manifest_paths(
+        _decode_batch(batch, extent, None, None), [blocks.reader.manifest for blocks in batch], extent
+    ).files
     try:
-        with _naming(reader.manifest):
+        with _naming_manifest(reader.manifest):
             try:
                 decoders = {slot.name: map_decoder(reader, slot) for slot in (*_STATISTICS, _SIZES)}
                 rows = files.table.to_pylist()
@@ -359,9 +361,13 @@ def _entries(batch: Sequence[Blocks], extent: Extent) -> list[ManifestEntry]:
         return [entry for blocks in batch for entry in _entries([blocks], extent)]  # the error names its manifest
 
 
-def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent) -> FilteredFiles:
+def _with_manifest_paths(
+    found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent
+) -> FilteredFiles:
     """The files of all manifests, whose numbers in the list become their paths."""
-    all_ = joined(found or [FilteredFiles.of(DataFiles(without_rows(extent.schema), (), (), extent.fields), None)])
+    all_ = concat_files(
+        found or [FilteredFiles.split(DataFiles(without_rows(extent.schema), (), (), extent.fields), None)]
+    )
     table = all_.files.table
     if not table.schema.equals(extent.schema):
         table = table.cast(extent.schema)
@@ -370,16 +376,16 @@ def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], ex
 
 
 @dataclass(slots=True)
-class _Known:
+class _CachedManifests:
     """Manifests of the cache, put together by schema. open: reads one, by its number. rows: of `parts`."""
 
     skip: Skip | None
     open: Callable[[int], ManifestReader]
     found: list[FilteredFiles] = field(default_factory=list)
-    parts: list[tuple[Part, Raw]] = field(default_factory=list)
+    parts: list[tuple[ManifestPart, StoredEntries]] = field(default_factory=list)
     rows: int = 0
 
-    def add(self, part: Part, raw: Raw) -> None:
+    def add(self, part: ManifestPart, raw: StoredEntries) -> None:
         is_alike = not self.parts or part.reader.schema == self.parts[0][0].reader.schema
         if not is_alike or (self.parts and self.rows + len(raw) > _BATCH_ROWS):
             self.flush()
@@ -392,15 +398,18 @@ class _Known:
             return
         parts = [part for part, _ in self.parts]
         try:
-            self.found.append(assembled(joined_raw([raw for _, raw in self.parts]), parts, self.skip))
+            self.found.append(assemble(concat_entries([raw for _, raw in self.parts]), parts, self.skip))
         except HarnessError:
             extent = self.parts[0][1].extent
-            self.found += [_by_entry(Blocks.of(self.open(p.number), p.number), extent, self.skip) for p in parts]
+            self.found += [
+                _decode_sequentially(ManifestBlocks.read(self.open(p.number), p.number), extent, self.skip)
+                for p in parts
+            ]
         self.parts.clear()
         self.rows = 0
 
 
-def _alone(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> Iterator[Walk]:
+def _sequential(batch: Sequence[ManifestBlocks], slots: tuple[Slot, ...]) -> Iterator[FieldOffsets]:
     """Return the walks, entry by entry, over manifests that are alike: only one walk if all blocks are held."""
     reader = batch[0].reader
     groups: Iterable[Iterable[tuple[int, bytes]]]
@@ -408,75 +417,79 @@ def _alone(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> Iterator[Walk]:
         groups = ((block,) for block in reader.container.record_blocks())
     else:
         groups = ([pair for blocks in batch for pair in zip(blocks.counts, blocks.data or (), strict=True)],)
-    return walks_alone(reader, slots, groups)
+    return sequential_offsets(reader, slots, groups)
 
 
 @contextmanager
-def _naming(manifest: ManifestFile) -> Iterator[None]:
+def _naming_manifest(manifest: ManifestFile) -> Iterator[None]:
     """Name the manifest in errors."""
     try:
         with contained(file=manifest.path):
             yield
-    except Unsure as error:
+    except UnusualEncoding as error:
         raise refusal("block_bytes", "a block of 2 GiB or more", file=manifest.path) from error
     except HarnessError as error:
         raise error.within(file=manifest.path) from error.__cause__
 
 
-def _by_entry(blocks: Blocks, extent: Extent, skip: Skip | None) -> FilteredFiles:
+def _decode_sequentially(blocks: ManifestBlocks, extent: Extent, skip: Skip | None) -> FilteredFiles:
     reader = blocks.reader
-    with _naming(reader.manifest):
-        walks = _alone([blocks], entry_slots(extent))
-        raws = [raw_of(found, _wanted(found, extent), extent, reader) for found in walks]
-        raw = joined_raw(raws or [nothing_of(extent)])
-        return assembled(raw, [Part(blocks.number, reader, len(raw))], skip)
+    with _naming_manifest(reader.manifest):
+        walks = _sequential([blocks], entry_slots(extent))
+        raws = [stored_entries(found, _selected_entries(found, extent), extent, reader) for found in walks]
+        raw = concat_entries(raws or [no_entries(extent)])
+        return assemble(raw, [ManifestPart(blocks.number, reader, len(raw))], skip)
 
 
-def _wanted(found: Walk, extent: Extent) -> Places:
+def _selected_entries(found: FieldOffsets, extent: Extent) -> Places:
     live = live_entries(found)  # also checks that there are no other statuses
     return live if extent.live_only else np.arange(found.size)
 
 
-def _decoded(
-    batch: Sequence[Blocks], extent: Extent, skip: Skip | None, kept: KeptManifests | None
+def _decode_batch(
+    batch: Sequence[ManifestBlocks], extent: Extent, skip: Skip | None, manifest_cache: ManifestCache | None
 ) -> list[FilteredFiles]:
     """The files of a batch of manifests that are alike."""
-    in_step: Sequence[Blocks] = ()
+    in_step: Sequence[ManifestBlocks] = ()
     found: list[FilteredFiles] = []
     try:
-        together = walked(batch, entry_slots(extent))
-        if together is not None:
-            found, in_step = [_together(*together, extent, skip, kept)], together[1]
-    except (Unsure, HarnessError):
+        walked = lockstep_offsets(batch, entry_slots(extent))
+        if walked is not None:
+            found, in_step = [_assemble_batch(*walked, extent, skip, manifest_cache)], walked[1]
+    except (UnusualEncoding, HarnessError):
         pass
     done = {blocks_.number for blocks_ in in_step}
     rest = [blocks_ for blocks_ in batch if blocks_.number not in done]
     if len(rest) > 1:
         try:
-            (alone,) = _alone(rest, entry_slots(extent))
-            return [*found, _together(alone, rest, extent, skip, None)]
-        except (Unsure, HarnessError):  # names no manifest
+            (alone,) = _sequential(rest, entry_slots(extent))
+            return [*found, _assemble_batch(alone, rest, extent, skip, None)]
+        except (UnusualEncoding, HarnessError):  # names no manifest
             pass
-    return [*found, *(_by_entry(blocks_, extent, skip) for blocks_ in rest)]
+    return [*found, *(_decode_sequentially(blocks_, extent, skip) for blocks_ in rest)]
 
 
-def _together(
-    found: Walk, batch: Sequence[Blocks], extent: Extent, skip: Skip | None, kept: KeptManifests | None
+def _assemble_batch(
+    found: FieldOffsets,
+    batch: Sequence[ManifestBlocks],
+    extent: Extent,
+    skip: Skip | None,
+    manifest_cache: ManifestCache | None,
 ) -> FilteredFiles:
-    places = _wanted(found, extent)
-    raw = raw_of(found, places, extent, batch[0].reader)
+    places = _selected_entries(found, extent)
+    raw = stored_entries(found, places, extent, batch[0].reader)
     entries = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in batch)])
     starts = np.searchsorted(places, entries).tolist()
     parts = [
-        Part(blocks_.number, blocks_.reader, end - start)
+        ManifestPart(blocks_.number, blocks_.reader, end - start)
         for blocks_, (start, end) in zip(batch, pairwise(starts), strict=True)
     ]
-    filtered = assembled(raw, parts, skip)
-    if kept is not None:
+    filtered = assemble(raw, parts, skip)
+    if manifest_cache is not None:
         maps = {name: byte_strings(found, name, places) for name in COUNTS}  # without how many items they have
         for part, start in zip(parts, starts, strict=False):
             container = part.reader.container
-            kept.put(
+            manifest_cache.put(
                 part.reader.manifest.path,
                 container.data[: container.end],
                 raw.slice(start, part.size),

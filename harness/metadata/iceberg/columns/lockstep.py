@@ -11,7 +11,7 @@ end a number (`Varints`) says where the n-th number from a place ends. Maps of b
 A step that takes one NumPy call for ten entries costs as much as for a thousand, so a walk in step pays off from many
 lanes on. Where lanes are few and long, `entries` guesses the places of all entries first, and each is a lane.
 
-Anything wrong, or so odd that a decoder of single values had better judge it, raises `Unsure`. Then `alone` walks over
+Anything wrong, or so odd that a decoder of single values had better judge it, raises `UnusualEncoding`. Then `alone` walks over
 that manifest entry by entry, notes the same places, and names what is wrong.
 """
 
@@ -45,7 +45,7 @@ _NTH = np.array(
 """The place of the first, second, … bit that is set in a group."""
 
 
-class Unsure(Exception):
+class UnusualEncoding(Exception):
     """A manifest, or a schema, to walk over entry by entry: it may be damaged, or only unusual."""
 
 
@@ -63,7 +63,7 @@ class Varints:
     _before: npt.NDArray[np.int32]  # how many bits are set in the words before; for the end of the data, too
 
     @staticmethod
-    def of(blocks: Sequence[bytes]) -> Varints:
+    def index(blocks: Sequence[bytes]) -> Varints:
         """The index of some blocks, one behind the other, which together have less than 2 GiB."""
         size = sum(map(len, blocks))
         padding = _PADDING + -(size + _PADDING) % (_GROUP * _GROUP)
@@ -94,7 +94,7 @@ class Varints:
         ends = self._ends.take(group)
         left = self._until(group) - np.bitwise_count(ends & _FROM.take(at & 7)) + count
         if left.size and int(left.max()) > int(self._before[-1]):
-            raise Unsure
+            raise UnusualEncoding
         while True:
             # In a group end eight numbers at most, so an eighth of those to come is never too many groups.
             until = self._until(group)
@@ -109,11 +109,11 @@ class Varints:
 
     def _until(self, group: Places) -> Places:
         """The count of numbers that can end up to the end of each group."""
-        found: Places = self._before.take(group >> 3) + self._within.take(group)
-        return found
+        offsets: Places = self._before.take(group >> 3) + self._within.take(group)
+        return offsets
 
     def numbers(self, at: Places) -> tuple[Places, Places]:
-        """The ints or longs at the places, and the places after them; `Unsure` if one does not fit 64 bits."""
+        """The ints or longs at the places, and the places after them; `UnusualEncoding` if one does not fit 64 bits."""
         byte = self.data.take(at)
         after = at + 1
         longer = (byte >= 0x80).nonzero()[0]
@@ -125,7 +125,7 @@ class Varints:
                 break
             byte = self.data.take(after[longer])
             if place == _LONGEST - 1 and int(byte.max()) > 1:
-                raise Unsure
+                raise UnusualEncoding
             values[longer] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * place)
             after[longer] += 1
             longer = longer[byte >= 0x80]
@@ -142,21 +142,21 @@ class Varints:
             values, after = self.numbers(at)
             negative = bool((values < 0).any())
         if negative or (values.size and int(values.max()) > self.size):
-            raise Unsure
+            raise UnusualEncoding
         return values, after
 
 
-Step: TypeAlias = Callable[["Walk", Places, Places], Places]
+Step: TypeAlias = Callable[["FieldOffsets", Places, Places], Places]
 """Takes the places where a value begins, and the numbers of its entries. Returns the places after the value."""
 
-MOST_ITEMS = 100_000
+MAX_ITEMS = 100_000
 """A longer list or map is decoded entry by entry, which counts it."""
 
 NOWHERE = -1
 
 
 @dataclass(slots=True)
-class Walk:
+class FieldOffsets:
     """The notes of a walk over entries, by slot.
 
     starts, ends: where the value of a slot lies in the buffer; `NOWHERE` where it is null or missing.
@@ -182,12 +182,12 @@ class Walk:
         if (slot, key) not in self.pairs:
             nowhere = np.full(self.size, NOWHERE, dtype=np.int64)
             self.pairs[slot, key] = nowhere, np.zeros(self.size, dtype=np.int64)
-        found, times = self.pairs[slot, key]
-        found[entries] = places
+        offsets, times = self.pairs[slot, key]
+        offsets[entries] = places
         times[entries] += 1
 
 
-def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tuple[Walk, Places]:
+def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tuple[FieldOffsets, Places]:
     """Takes every lane over its next `counts` entries, and gives the places where these end. Raises Unsure.
 
     step: goes over one entry.
@@ -195,26 +195,26 @@ def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tup
     firsts = np.cumsum(counts) - counts
     order = np.argsort(-counts, kind="stable")
     at, numbers, remaining = starts[order].copy(), firsts[order], counts[order]
-    found = Walk(varints, int(counts.sum()))
+    offsets = FieldOffsets(varints, int(counts.sum()))
     try:
         for round_ in range(int(remaining[0]) if len(remaining) else 0):
             # Lanes with fewer entries are at the end; those that are through stay where they are.
             active = int(np.searchsorted(-remaining, -round_, side="left"))
-            at[:active] = step(found, at[:active], numbers[:active] + round_)
+            at[:active] = step(offsets, at[:active], numbers[:active] + round_)
     except IndexError as error:
-        raise Unsure from error
+        raise UnusualEncoding from error
     after = np.empty_like(at)
     after[order] = at
-    return found, after
+    return offsets, after
 
 
 def number(slot: str | None = None) -> Step:
     """An int or long."""
 
-    def step(found: Walk, at: Places, entries: Places) -> Places:
+    def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
         if slot is not None:
-            found.note(found.starts, slot, entries, at)
-        return found.varints.skip(at)
+            offsets.note(offsets.starts, slot, entries, at)
+        return offsets.varints.skip(at)
 
     return step
 
@@ -222,29 +222,29 @@ def number(slot: str | None = None) -> Step:
 def byte_string(slot: str | None = None) -> Step:
     """A string or bytes. Noted are the places of its bytes, without the length."""
 
-    def step(found: Walk, at: Places, entries: Places) -> Places:
-        length, start = found.varints.lengths(at)
+    def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+        length, start = offsets.varints.lengths(at)
         end = start + length
         if slot is not None:
-            found.note(found.starts, slot, entries, start)
-            found.note(found.ends, slot, entries, end)
+            offsets.note(offsets.starts, slot, entries, start)
+            offsets.note(offsets.ends, slot, entries, end)
         return end
 
     return step
 
 
-def _boolean(found: Walk, at: Places, entries: Places) -> Places:
-    if int(found.varints.data.take(at).max()) > 1:
-        raise Unsure
+def _boolean(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+    if int(offsets.varints.data.take(at).max()) > 1:
+        raise UnusualEncoding
     return at + 1
 
 
 def record(steps: Sequence[Step]) -> Step:
     """A record's fields, in order."""
 
-    def step(found: Walk, at: Places, entries: Places) -> Places:
+    def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
         for each in steps:
-            at = each(found, at, entries)
+            at = each(offsets, at, entries)
         return at
 
     return step
@@ -253,10 +253,10 @@ def record(steps: Sequence[Step]) -> Step:
 def encoded(inner: Step, slot: str) -> Step:
     """Any value. Noted are where its bytes begin and end."""
 
-    def step(found: Walk, at: Places, entries: Places) -> Places:
-        after = inner(found, at, entries)
-        found.note(found.starts, slot, entries, at)
-        found.note(found.ends, slot, entries, after)
+    def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+        after = inner(offsets, at, entries)
+        offsets.note(offsets.starts, slot, entries, at)
+        offsets.note(offsets.ends, slot, entries, after)
         return after
 
     return step
@@ -266,42 +266,42 @@ def optional(null: int, inner: Step) -> Step:
     """A union of null, the branch with the index `null`, 0 or 1, and something else."""
     absent, present = 2 * null, 2 - 2 * null
 
-    def step(found: Walk, at: Places, entries: Places) -> Places:
-        branch = found.varints.data.take(at)
+    def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+        branch = offsets.varints.data.take(at)
         there = branch == present
         after = at + 1
         if there.all():
-            return inner(found, after, entries)
+            return inner(offsets, after, entries)
         if not (there | (branch == absent)).all():
-            raise Unsure
+            raise UnusualEncoding
         if there.any():
-            after[there] = inner(found, after[there], entries[there])
+            after[there] = inner(offsets, after[there], entries[there])
         return after
 
     return step
 
 
-def _array(items: Callable[[Walk, Places, Places, Places], Places]) -> Step:
+def _array(items: Callable[[FieldOffsets, Places, Places, Places], Places]) -> Step:
     """An array of one block: its count, its items, and the count 0 that ends it."""
 
-    def step(found: Walk, at: Places, entries: Places) -> Places:
-        count, after = found.varints.lengths(at)
-        if int(count.max()) > MOST_ITEMS:
-            raise Unsure
+    def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+        count, after = offsets.varints.lengths(at)
+        if int(count.max()) > MAX_ITEMS:
+            raise UnusualEncoding
         filled = count > 0
         if not filled.any():
             return after
         if filled.all():
-            return _ended(found, items(found, after, entries, count))
-        after[filled] = _ended(found, items(found, after[filled], entries[filled], count[filled]))
+            return _skip_end(offsets, items(offsets, after, entries, count))
+        after[filled] = _skip_end(offsets, items(offsets, after[filled], entries[filled], count[filled]))
         return after
 
     return step
 
 
-def _ended(found: Walk, at: Places) -> Places:
-    if found.varints.data.take(at).any():
-        raise Unsure
+def _skip_end(offsets: FieldOffsets, at: Places) -> Places:
+    if offsets.varints.data.take(at).any():
+        raise UnusualEncoding
     return at + 1
 
 
@@ -311,27 +311,27 @@ def numbers(width: int, slot: str | None = None) -> Step:
     Noted are where the items are, and how many; an array that is empty has none.
     """
 
-    def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
-        after = found.varints.skip_many(at, width * count)
+    def items(offsets: FieldOffsets, at: Places, entries: Places, count: Places) -> Places:
+        after = offsets.varints.skip_many(at, width * count)
         # A number of more than ten bytes is damage, which the sum of all lengths shows only if there is one item.
         if width == 1 and (after - at > 10).any():
-            _check_each(found, at, count)
+            _check_each(offsets, at, count)
         if slot is not None:
-            found.note(found.starts, slot, entries, at)
-            found.note(found.counts, slot, entries, count)
-            found.note(found.ends, slot, entries, after)
+            offsets.note(offsets.starts, slot, entries, at)
+            offsets.note(offsets.counts, slot, entries, count)
+            offsets.note(offsets.ends, slot, entries, after)
         return after
 
     return _array(items)
 
 
-def _check_each(found: Walk, at: Places, count: Places) -> None:
+def _check_each(offsets: FieldOffsets, at: Places, count: Places) -> None:
     for item in range(int(count.max())):
         going = count > item
         at, count = at[going], count[going]
-        after = found.varints.skip(at)
+        after = offsets.varints.skip(at)
         if (after - at > 10).any():
-            raise Unsure
+            raise UnusualEncoding
         at = after
 
 
@@ -339,42 +339,42 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
     """An array of records of an int and a byte string: a map of bounds. Noted are the values of `keys`."""
     bytes_ = [(key, key << 1) for key in keys if 0 <= key < 64]  # as Avro writes them
 
-    def items(found: Walk, at: Places, entries: Places, count: Places) -> Places:
+    def items(offsets: FieldOffsets, at: Places, entries: Places, count: Places) -> Places:
         most = int(count.max())
         uniform = most == int(count.min())
         after = at
         for item in range(most):
             if uniform:
-                after = one(found, after, entries)
+                after = pair_step(offsets, after, entries)
             else:
                 going = count > item
                 after = after.copy()
-                after[going] = one(found, after[going], entries[going])
+                after[going] = pair_step(offsets, after[going], entries[going])
         return after
 
-    def one(found: Walk, at: Places, entries: Places) -> Places:
-        key, length = found.varints.data.take(at), found.varints.data.take(at + 1)
+    def pair_step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+        key, length = offsets.varints.data.take(at), offsets.varints.data.take(at + 1)
         if ((key & 0x80) | (length & 0x81)).any():
-            return long_one(found, at, entries)
+            return long_pair_step(offsets, at, entries)
         # Both are numbers of one byte, and no length is negative.
         for wanted, byte in bytes_:
             hit = key == byte
             if hit.any():
-                found.note_pairs(slot, wanted, entries[hit], at[hit] + 1)
+                offsets.note_pairs(slot, wanted, entries[hit], at[hit] + 1)
         after: Places = at + 2 + (length >> 1)
         return after
 
-    def long_one(found: Walk, at: Places, entries: Places) -> Places:
-        value = found.varints.skip(at)
+    def long_pair_step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+        value = offsets.varints.skip(at)
         if int((value - at).max()) > 10:
-            raise Unsure
+            raise UnusualEncoding
         if keys:
-            key, _ = found.varints.numbers(at)
+            key, _ = offsets.varints.numbers(at)
             for wanted in keys:
                 hit = key == wanted
                 if hit.any():
-                    found.note_pairs(slot, wanted, entries[hit], value[hit])
-        length, start = found.varints.lengths(value)
+                    offsets.note_pairs(slot, wanted, entries[hit], value[hit])
+        length, start = offsets.varints.lengths(value)
         return start + length
 
     return _array(items)
@@ -425,12 +425,12 @@ KINDS: Mapping[SlotKind, frozenset[str]] = {
 
 def slots_of(record: Node, slots: Sequence[Slot]) -> list[Slot | None]:
     """Return the slot of each field of a record. Only the first field of several for one slot has it."""
-    found: list[Slot | None] = [None] * len(record.children)
+    offsets: list[Slot | None] = [None] * len(record.children)
     for slot in slots:
         place = record.place(slot.id, slot.name)
         if place is not None:
-            found[place] = slot
-    return found
+            offsets[place] = slot
+    return offsets
 
 
 def entry_steps(schema: Node, slots: tuple[Slot, ...]) -> tuple[Step, tuple[Step, Step] | None] | None:
@@ -439,8 +439,8 @@ def entry_steps(schema: Node, slots: tuple[Slot, ...]) -> tuple[Step, tuple[Step
     Beside it those before and behind the path of the file; None: a path may lack. Slots without a field are not noted.
     """
     try:
-        fields = _fields(schema, slots)
-    except Unsure:
+        fields = _field_steps(schema, slots)
+    except UnusualEncoding:
         return None
     steps = [step for _, step in fields]
     paths = [place for place, (slot, _) in enumerate(fields) if slot is PATH]
@@ -451,30 +451,30 @@ def entry_steps(schema: Node, slots: tuple[Slot, ...]) -> tuple[Step, tuple[Step
 _LARGEST_FIXED = 1 << 20
 
 
-def _fields(schema: Node, slots: Sequence[Slot]) -> list[tuple[Slot | None, Step]]:
+def _field_steps(schema: Node, slots: Sequence[Slot]) -> list[tuple[Slot | None, Step]]:
     """The steps over the fields of a record, with the slot of each; an inner record counts as its fields."""
     if schema.kind != "record":
-        raise Unsure
+        raise UnusualEncoding
     steps: list[tuple[Slot | None, Step]] = []
     for node, slot in zip(schema.children, slots_of(schema, slots), strict=True):
         if slot is not None and slot.fields and node.kind == "record":
-            steps += _fields(node, slot.fields)
+            steps += _field_steps(node, slot.fields)
         elif node.kind != "union":
-            steps.append((slot, _value(node, slot)))
+            steps.append((slot, _value_step(node, slot)))
         else:
             kinds = [branch.kind for branch in node.children]
             if len(kinds) != 2 or kinds.count("null") != 1:
-                raise Unsure
+                raise UnusualEncoding
             null = kinds.index("null")
-            steps.append((None, optional(null, _value(node.children[1 - null], slot))))
+            steps.append((None, optional(null, _value_step(node.children[1 - null], slot))))
     return steps
 
 
-def _value(node: Node, slot: Slot | None) -> Step:
+def _value_step(node: Node, slot: Slot | None) -> Step:
     if slot is None:
-        return _skipped(node)
+        return _skip_step(node)
     if node.kind not in KINDS.get(slot.kind, (node.kind,)):
-        raise Unsure
+        raise UnusualEncoding
     match slot.kind:
         case "number":
             return number(slot.name)
@@ -483,18 +483,18 @@ def _value(node: Node, slot: Slot | None) -> Step:
         case "numbers" if node.children[0].kind in LONG:
             return numbers(1, slot.name)
         case "encoded" if slot.fields:
-            return record([step for _, step in _fields(node, slot.fields)])
+            return record([step for _, step in _field_steps(node, slot.fields)])
         case "encoded":
-            return encoded(_skipped(node), slot.name)
-        case "counts" if slot.pair_of(node) == (0, 1) and _pair(node) == "numbers":
+            return encoded(_skip_step(node), slot.name)
+        case "counts" if slot.pair_of(node) == (0, 1) and _pair_values(node) == "numbers":
             return numbers(2, slot.name)
-        case "bounds" if slot.pair_of(node) == (0, 1) and _pair(node) == "bytes":
+        case "bounds" if slot.pair_of(node) == (0, 1) and _pair_values(node) == "bytes":
             return byte_pairs(slot.name, slot.keys)
         case _:
-            raise Unsure
+            raise UnusualEncoding
 
 
-def _skipped(node: Node) -> Step:
+def _skip_step(node: Node) -> Step:
     match node.kind:
         case "int" | "long":
             return number()
@@ -503,22 +503,22 @@ def _skipped(node: Node) -> Step:
         case "boolean":
             return _boolean
         case "float" | "double":
-            return lambda found, at, entries: at + (4 if node.kind == "float" else 8)
+            return lambda offsets, at, entries: at + (4 if node.kind == "float" else 8)
         case "fixed" if node.size <= _LARGEST_FIXED:
-            return lambda found, at, entries: at + node.size
+            return lambda offsets, at, entries: at + node.size
         case "record":
-            return record([step for _, step in _fields(node, ())])
+            return record([step for _, step in _field_steps(node, ())])
         case "array" if node.children[0].kind in LONG:
             return numbers(1)
-        case "array" if _pair(node) == "numbers":
+        case "array" if _pair_values(node) == "numbers":
             return numbers(2)
-        case "array" if _pair(node) == "bytes":
+        case "array" if _pair_values(node) == "bytes":
             return byte_pairs()
         case _:
-            raise Unsure
+            raise UnusualEncoding
 
 
-def _pair(node: Node) -> Literal["numbers", "bytes"] | None:
+def _pair_values(node: Node) -> Literal["numbers", "bytes"] | None:
     """The values of an array that is a map from numbers; None for any other type."""
     item = node.children[0] if node.kind == "array" else node
     match [part.kind for part in item.children] if item.kind == "record" else []:

@@ -19,7 +19,7 @@ from harness.errors import UnsupportedError
 from harness.metadata.files.avro_container import decode_error
 from harness.metadata.files.avro_values import FieldError, reason
 from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, MORE, Extent, statistic
-from harness.metadata.iceberg.columns.walk import NOWHERE, Unsure, Varints, Walk
+from harness.metadata.iceberg.columns.lockstep import NOWHERE, FieldOffsets, UnusualEncoding, Varints
 from harness.metadata.iceberg.manifests import FILE_FORMATS, Content, ManifestReader, Status, corrupt, encrypted
 from harness.metadata.model.arrow_values import (
     Mask,
@@ -44,82 +44,82 @@ _FIRST = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
 """The first bytes of a little-endian word, by how many these are."""
 
 
-def numbers(found: Walk, slot: str) -> tuple[Places, Mask]:
+def numbers(offsets: FieldOffsets, slot: str) -> tuple[Places, Mask]:
     """The numbers of a slot, 0 where there is none, and where there is one."""
-    values = np.zeros(found.size, dtype=np.int64)
-    starts = found.starts.get(slot)
+    values = np.zeros(offsets.size, dtype=np.int64)
+    starts = offsets.starts.get(slot)
     if starts is None:
-        return values, np.zeros(found.size, dtype=np.bool_)
+        return values, np.zeros(offsets.size, dtype=np.bool_)
     there = starts != NOWHERE
     if there.all():
-        return found.varints.numbers(starts)[0], there
-    values[there] = found.varints.numbers(starts[there])[0]
+        return offsets.varints.numbers(starts)[0], there
+    values[there] = offsets.varints.numbers(starts[there])[0]
     return values, there
 
 
-def byte_strings(found: Walk, slot: str, entries: Places) -> pa.Array:
+def byte_strings(offsets: FieldOffsets, slot: str, entries: Places) -> pa.Array:
     """The bytes of a slot of some entries, as a binary array; null where it has none."""
-    starts, ends = found.starts.get(slot), found.ends.get(slot)
+    starts, ends = offsets.starts.get(slot), offsets.ends.get(slot)
     if starts is None or ends is None:
         return pa.nulls(len(entries), pa.binary())
-    return _slices(found.varints, starts[entries], ends[entries])
+    return _slices(offsets.varints, starts[entries], ends[entries])
 
 
-def counts(found: Walk, slot: str, keys: Iterable[int], entries: Places) -> Mapping[int, tuple[Places, Mask]]:
+def counts(offsets: FieldOffsets, slot: str, keys: Iterable[int], entries: Places) -> Mapping[int, tuple[Places, Mask]]:
     """Per wanted key of a map of counts: its values in some entries, and where there is exactly one (iceberg 2.8)."""
     wanted = tuple(keys)
     values = {key: np.zeros(len(entries), dtype=np.int64) for key in wanted}
     times = {key: np.zeros(len(entries), dtype=np.int64) for key in wanted}
-    starts = found.starts.get(slot)
+    starts = offsets.starts.get(slot)
     if starts is not None and wanted:
         starts = starts[entries]
         there = np.flatnonzero(starts != NOWHERE)
-        counts = found.counts[slot][entries[there]]
+        counts = offsets.counts[slot][entries[there]]
         owners = np.repeat(np.arange(len(there)), counts)
         ordinal = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
         later = ordinal > 0
         items = starts[there][owners]
         # The numbers of a map follow each other: the item's key is behind the value of the item before.
-        items[later] = found.varints.skip_many(items[later], 2 * ordinal[later])
-        present, after = found.varints.numbers(items)
+        items[later] = offsets.varints.skip_many(items[later], 2 * ordinal[later])
+        present, after = offsets.varints.numbers(items)
         for key in wanted:
             hit = present == key
             owner = there[owners[hit]]
-            values[key][owner] = found.varints.numbers(after[hit])[0]
+            values[key][owner] = offsets.varints.numbers(after[hit])[0]
             np.add.at(times[key], owner, 1)
     return {key: (values[key], times[key] == 1) for key in wanted}
 
 
-def lists(found: Walk, slot: str, entries: Places) -> pa.Array:
+def lists(offsets: FieldOffsets, slot: str, entries: Places) -> pa.Array:
     """The lists of numbers of a slot of some entries; null where it has none, or an empty one."""
-    if slot not in found.starts:
+    if slot not in offsets.starts:
         return pa.nulls(len(entries), pa.list_(pa.int64()))
-    starts = found.starts[slot][entries]
+    starts = offsets.starts[slot][entries]
     there = starts != NOWHERE
-    lengths = np.where(there, found.counts[slot][entries], 0)
+    lengths = np.where(there, offsets.counts[slot][entries], 0)
     owners = np.repeat(np.arange(len(entries)), lengths)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    ordinal = np.arange(len(owners)) - offsets[owners]
+    list_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    ordinal = np.arange(len(owners)) - list_offsets[owners]
     later = ordinal > 0
     places = starts[owners]
-    places[later] = found.varints.skip_many(places[later], ordinal[later])
-    items = from_numpy(found.varints.numbers(places)[0])
+    places[later] = offsets.varints.skip_many(places[later], ordinal[later])
+    items = from_numpy(offsets.varints.numbers(places)[0])
     validity = pa.py_buffer(np.packbits(there, bitorder="little"))
-    parts = [validity, pa.py_buffer(offsets.astype(np.int32))]
+    parts = [validity, pa.py_buffer(list_offsets.astype(np.int32))]
     return pa.Array.from_buffers(pa.list_(pa.int64()), len(entries), parts, children=[items])
 
 
-def bounds(found: Walk, slot: str, key: int, entries: Places) -> pa.Array:
+def bounds(offsets: FieldOffsets, slot: str, key: int, entries: Places) -> pa.Array:
     """The value of one key of a map of bounds of some entries; null where the key is missing or repeated."""
-    if (slot, key) not in found.pairs:
+    if (slot, key) not in offsets.pairs:
         return pa.nulls(len(entries), pa.binary())
-    places, times = (noted[entries] for noted in found.pairs[slot, key])
+    places, times = (noted[entries] for noted in offsets.pairs[slot, key])
     there = np.flatnonzero(times == 1)
     starts = np.full(len(entries), NOWHERE, dtype=np.int64)
     ends = starts.copy()
-    length, begin = found.varints.lengths(places[there])
+    length, begin = offsets.varints.lengths(places[there])
     starts[there], ends[there] = begin, begin + length
-    return _slices(found.varints, starts, ends)
+    return _slices(offsets.varints, starts, ends)
 
 
 def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
@@ -128,7 +128,7 @@ def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
     lengths = ends - starts if there.all() else np.where(there, ends - starts, 0)
     shortest, longest = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
     if longest >= 1 << 31 or int(lengths.sum()) >= 1 << 31:
-        raise Unsure
+        raise UnusualEncoding
     views = np.zeros(len(starts), dtype=_VIEW)
     views["length"] = lengths
     head = _overlapping(varints.data, "head")[starts]
@@ -174,7 +174,7 @@ Paths: TypeAlias = Callable[[], pa.ChunkedArray]
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class StoredEntries:
     """Entries of one or more manifests, in order.
 
     table: `FACTS`, the encoded bounds or maps of `extent`, and `MORE`. paths, counts: most plans need them of few
@@ -189,9 +189,9 @@ class Raw:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    def slice(self, start: int, size: int) -> Raw:
+    def slice(self, start: int, size: int) -> StoredEntries:
         """The entries of one manifest."""
-        return Raw(
+        return StoredEntries(
             self.table.slice(start, size),
             self.extent,
             lambda: self.paths().slice(start, size),
@@ -204,63 +204,63 @@ def _schema_of(extent: Extent) -> pa.Schema:
     return pa.schema([*FACTS, *extent.encoded, *(MORE if extent.has_more else ())])
 
 
-def raw_of(found: Walk, places: Places, extent: Extent, reader: ManifestReader) -> Raw:
+def stored_entries(offsets: FieldOffsets, places: Places, extent: Extent, reader: ManifestReader) -> StoredEntries:
     """Some entries of a walk. reader: of the manifest, or of one that is alike.
 
     Raises CorruptFileError, EncryptedTableError, UnsupportedError: an entry breaks a rule of the format.
     """
-    status, _ = numbers(found, "status")
-    paths = _texts(found, "file_path", places)
+    status, _ = numbers(offsets, "status")
+    paths = _texts(offsets, "file_path", places)
     if paths.null_count:
         raise corrupt("file_path", "an entry has no file path", "2.7")
-    content, stated = _taken(numbers(found, "content"), places)  # 0 where none is stated
-    _check(found, places, content, stated, paths, reader)
-    record_count, counted = _taken(numbers(found, "record_count"), places)
+    content, stated = _take(numbers(offsets, "content"), places)  # 0 where none is stated
+    _check(offsets, places, content, stated, paths, reader)
+    record_count, counted = _take(numbers(offsets, "record_count"), places)
     columns = {
         "status": from_numpy(status[places].astype(np.int8)),
-        "sequence_number": _optional(found, "sequence_number", places),
-        "format": _formats(found, places, content, paths),
-        "partition": byte_strings(found, "partition", places).dictionary_encode(),
+        "sequence_number": _optional(offsets, "sequence_number", places),
+        "format": _formats(offsets, places, content, paths),
+        "partition": byte_strings(offsets, "partition", places).dictionary_encode(),
         "record_count": from_numpy(record_count, missing=~(counted & (record_count >= 0))),
-        "size": _optional(found, "file_size_in_bytes", places),
-        "first_row_id": _optional(found, "first_row_id", places),
-        **{statistic(name, key): bounds(found, name, key, places) for name in BOUNDS for key in extent.fields},
-        **{name: byte_strings(found, name, places) for name in extent.maps},
-        **(_more(found, places) if extent.has_more else {}),
+        "size": _optional(offsets, "file_size_in_bytes", places),
+        "first_row_id": _optional(offsets, "first_row_id", places),
+        **{statistic(name, key): bounds(offsets, name, key, places) for name in BOUNDS for key in extent.fields},
+        **{name: byte_strings(offsets, name, places) for name in extent.maps},
+        **(_more(offsets, places) if extent.has_more else {}),
     }
     path = pa.chunked_array([paths])
     schema = _schema_of(extent)
-    return Raw(
+    return StoredEntries(
         pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema),
         extent,
         lambda: path,
-        lambda name, keys, some: counts(found, name, keys, places[some]),
+        lambda name, keys, some: counts(offsets, name, keys, places[some]),
     )
 
 
-def _more(found: Walk, places: Places) -> dict[str, pa.Array]:
+def _more(offsets: FieldOffsets, places: Places) -> dict[str, pa.Array]:
     """The columns of `MORE`."""
     columns = {}
     for field in MORE:
         if pa.types.is_list(field.type):
-            columns[field.name] = lists(found, field.name, places)
+            columns[field.name] = lists(offsets, field.name, places)
         elif pa.types.is_string(field.type):
-            columns[field.name] = _texts(found, field.name, places)
+            columns[field.name] = _texts(offsets, field.name, places)
         else:
-            values, stated = _taken(numbers(found, field.name), places)
+            values, stated = _take(numbers(offsets, field.name), places)
             fits = values.astype(field.type.to_pandas_dtype()) == values
             columns[field.name] = from_numpy(values, missing=~(stated & fits)).cast(field.type)
     columns["content"] = pc.fill_null(columns["content"], scalar_of(int(Content.DATA), pa.int32()))
     return columns
 
 
-def nothing_of(extent: Extent) -> Raw:
+def no_entries(extent: Extent) -> StoredEntries:
     """No entries."""
     table = without_rows(_schema_of(extent))
-    return Raw(table, extent, lambda: pa.chunked_array([], pa.string()), lambda name, keys, places: {})
+    return StoredEntries(table, extent, lambda: pa.chunked_array([], pa.string()), lambda name, keys, places: {})
 
 
-def joined(raws: Sequence[Raw]) -> Raw:
+def concat_entries(raws: Sequence[StoredEntries]) -> StoredEntries:
     """The entries of all of them, one after the other; all are of the same extent."""
     if len(raws) == 1:
         return raws[0]
@@ -276,7 +276,7 @@ def joined(raws: Sequence[Raw]) -> Raw:
             for key in keys
         }
 
-    return Raw(
+    return StoredEntries(
         table,
         raws[0].extent,
         lambda: pa.chunked_array([chunk for each in paths for chunk in each().chunks], pa.string()),
@@ -287,16 +287,18 @@ def joined(raws: Sequence[Raw]) -> Raw:
 def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Places, Mask]]:
     """The counts of some fields, from encoded maps without how many items they have; Unsure if damaged."""
     data, offsets = text_bytes(encoded)
-    varints = Varints.of([data.tobytes()])
+    varints = Varints.index([data.tobytes()])
     # A number ends with a byte that says so, and an item is two numbers.
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(varints.data[: varints.size] < 0x80)])
     items = (before[offsets[1:]] - before[offsets[:-1]]) // 2
     starts = np.where(to_numpy(encoded.is_valid()), offsets[:-1], NOWHERE)
-    maps = Walk(varints, len(encoded), {"": starts}, {}, {"": items})
+    maps = FieldOffsets(varints, len(encoded), {"": starts}, {}, {"": items})
     return counts(maps, "", keys, np.arange(len(encoded)))
 
 
-def _check(found: Walk, places: Places, content: Places, stated: Mask, paths: pa.Array, reader: ManifestReader) -> None:
+def _check(
+    offsets: FieldOffsets, places: Places, content: Places, stated: Mask, paths: pa.Array, reader: ManifestReader
+) -> None:
     """Raise an error for a file of another kind than the manifest's (iceberg 2.20), or an encrypted one (2.19)."""
     is_deletes = reader.manifest.is_deletes
 
@@ -317,14 +319,14 @@ def _check(found: Walk, places: Places, content: Places, stated: Mask, paths: pa
         path, number = first(wrong)
         kind = "delete" if is_deletes else "data"
         raise corrupt("content", f"{path} has content {number} in a {kind} manifest", "2.20")
-    starts, ends = found.starts.get("key_metadata"), found.ends.get("key_metadata")
+    starts, ends = offsets.starts.get("key_metadata"), offsets.ends.get("key_metadata")
     if starts is not None and ends is not None and (wrong := ends[places] > starts[places]).any():
         raise encrypted(first(wrong)[0])
 
 
-def live_entries(found: Walk) -> Places:
+def live_entries(offsets: FieldOffsets) -> Places:
     """The entries that are not deleted. Raises CorruptFileError for a status that there is not."""
-    status, stated = numbers(found, "status")
+    status, stated = numbers(offsets, "status")
     wrong = ~stated | (status < 0) | (status > max(Status))
     if wrong.any():
         place = int(np.argmax(wrong))
@@ -332,26 +334,26 @@ def live_entries(found: Walk) -> Places:
     return np.flatnonzero(status != Status.DELETED)
 
 
-def _taken(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
+def _take(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
     return values[0][places], values[1][places]
 
 
-def _optional(found: Walk, slot: str, places: Places) -> pa.Array:
+def _optional(offsets: FieldOffsets, slot: str, places: Places) -> pa.Array:
     """The numbers of a slot of some entries; null where it has none."""
-    values, stated = _taken(numbers(found, slot), places)
+    values, stated = _take(numbers(offsets, slot), places)
     return from_numpy(values, missing=~stated)
 
 
-def _texts(found: Walk, slot: str, places: Places) -> pa.Array:
+def _texts(offsets: FieldOffsets, slot: str, places: Places) -> pa.Array:
     """The texts of a slot of some entries; null where it has none. Raises CorruptFileError: one is no text."""
     try:
-        return byte_strings(found, slot, places).cast(pa.string())
+        return byte_strings(offsets, slot, places).cast(pa.string())
     except pa.ArrowInvalid as error:
         raise decode_error(FieldError(("data_file", slot), "text is not UTF-8")) from error
 
 
-def _formats(found: Walk, places: Places, content: Places, paths: pa.Array) -> pa.Array:
-    encoded = byte_strings(found, "file_format", places).dictionary_encode()
+def _formats(offsets: FieldOffsets, places: Places, content: Places, paths: pa.Array) -> pa.Array:
+    encoded = byte_strings(offsets, "file_format", places).dictionary_encode()
     if encoded.null_count:
         path = paths[int(np.argmax(to_numpy(encoded.is_null())))].as_py()
         raise corrupt("file_format", f"{path} has no file format", "2.7")
@@ -382,13 +384,13 @@ def _formats(found: Walk, places: Places, content: Places, paths: pa.Array) -> p
 
 
 _HEADER = b"header"
-FEWEST_KEPT = 200
+MIN_CACHED_ENTRIES = 200
 _NOTHING = pa.table({})
 _COUNTS = {name: pa.schema([pa.field(name, pa.binary())]) for name in COUNTS}
 
 
 @dataclass(slots=True)
-class KeptManifests:
+class ManifestCache:
     """The cache, and the version of each manifest that storage has now."""
 
     cache: Cache
@@ -402,7 +404,7 @@ class KeptManifests:
         if version is not None and version.size not in (0, size):
             self._others.add(recorded)
 
-    def get(self, recorded: str, fields: Sequence[int]) -> tuple[bytes, Raw] | None:
+    def get(self, recorded: str, fields: Sequence[int]) -> tuple[bytes, StoredEntries] | None:
         """The header of a manifest and its live entries with the bounds of `fields`; None: not all of it is there."""
         key = self._key(recorded)
         entry = None if key is None else self.cache.get(key)
@@ -416,15 +418,15 @@ class KeptManifests:
             for name in bounds.schema.names:
                 facts = facts.append_column(bounds.schema.field(name), bounds.column(name))
         header = entry.about.get(_HEADER)
-        return None if header is None else (header, _raw(entry, facts, Extent(tuple(fields))))
+        return None if header is None else (header, _from_cache(entry, facts, Extent(tuple(fields))))
 
-    def put(self, recorded: str, header: bytes, raw: Raw, counts: Mapping[str, pa.Array]) -> None:
+    def put(self, recorded: str, header: bytes, raw: StoredEntries, counts: Mapping[str, pa.Array]) -> None:
         """Keeps the live entries of one manifest. counts: the encoded maps.
 
         A small one is decoded in less time than it takes to keep it, but a store is asked for it once less.
         """
         physical, _ = self.version(recorded)
-        key = None if len(raw) < FEWEST_KEPT and is_local(physical) else self._key(recorded)
+        key = None if len(raw) < MIN_CACHED_ENTRIES and is_local(physical) else self._key(recorded)
         if key is None:
             return
         facts = raw.table.select(FACTS.names)
@@ -471,11 +473,11 @@ def _bounds_key(key: Key, field: int) -> Key:
     return Key(f"manifest bounds {field}", key.path, key.size, key.token)
 
 
-def _raw(entry: KeptEntry, facts: pa.Table, extent: Extent) -> Raw:
+def _from_cache(entry: KeptEntry, facts: pa.Table, extent: Extent) -> StoredEntries:
     def paths() -> pa.ChunkedArray:
         return entry.columns(pa.schema([pa.field("path", pa.string(), nullable=False)])).column(0)
 
     def counts(name: str, keys: Sequence[int], places: Places) -> Mapping[int, tuple[Places, Mask]]:
         return _counts_in(entry.columns(_COUNTS[name]).column(0).take(from_numpy(places)).combine_chunks(), keys)
 
-    return Raw(facts, extent, paths, counts)
+    return StoredEntries(facts, extent, paths, counts)

@@ -30,14 +30,14 @@ from harness.metadata.files.avro_values import (
     skip_of,
     union_step,
 )
-from harness.metadata.iceberg.columns.walk import KINDS, NOWHERE, Slot, Varints, Walk, slots_of
+from harness.metadata.iceberg.columns.lockstep import KINDS, NOWHERE, FieldOffsets, Slot, Varints, slots_of
 from harness.metadata.iceberg.manifests import ManifestReader
 from harness.storage.records import dataclass
 
 
-def walks_alone(
+def sequential_offsets(
     reader: ManifestReader, slots: tuple[Slot, ...], groups: Iterable[Iterable[tuple[int, bytes]]]
-) -> Iterator[Walk]:
+) -> Iterator[FieldOffsets]:
     """Walk over the entries of blocks, one block after the other, and return a walk for each group of blocks.
 
     Args:
@@ -50,7 +50,7 @@ def walks_alone(
         LimitError: A block asks for more than the limits allow.
     """
     container = reader.container
-    notes, tally = _Notes(), Tally(container.limits, container.file)
+    notes, tally = _OffsetRecorder(), Tally(container.limits, container.file)
     try:
         step = _record(container.schema, slots, notes, tally)
     except DAMAGE as error:
@@ -76,7 +76,7 @@ def walks_alone(
 
 
 @dataclass(slots=True)
-class _Notes:
+class _OffsetRecorder:
     """The places in a group of blocks, one for each entry so far.
 
     data: The blocks before this one, each with the bytes that follow it.
@@ -125,8 +125,8 @@ class _Notes:
         self.written += data
         return start, start + len(data)
 
-    def walk(self) -> Walk:
-        found = Walk(Varints.of(self.data), self.entries)
+    def walk(self) -> FieldOffsets:
+        found = FieldOffsets(Varints.index(self.data), self.entries)
         for noted, places in ((found.starts, self.starts), (found.ends, self.ends), (found.counts, self.counts)):
             noted.update({slot: np.array(values, dtype=np.int64) for slot, values in places.items()})
         for key, values in self.pairs.items():
@@ -135,7 +135,7 @@ class _Notes:
         return found
 
 
-def _record(record: Node, slots: tuple[Slot, ...], notes: _Notes, tally: Tally) -> Read:
+def _record(record: Node, slots: tuple[Slot, ...], notes: _OffsetRecorder, tally: Tally) -> Read:
     if record.kind != "record":
         raise TypeError(f"expected a record, got {record.kind}")
     steps = []
@@ -146,7 +146,7 @@ def _record(record: Node, slots: tuple[Slot, ...], notes: _Notes, tally: Tally) 
     return fields_step(steps, tally)
 
 
-def _step(node: Node, slot: Slot | None, notes: _Notes, tally: Tally) -> Read:
+def _step(node: Node, slot: Slot | None, notes: _OffsetRecorder, tally: Tally) -> Read:
     if slot is None or node.kind == "null":
         return skip_of(node, tally)
     if node.kind == "union":
@@ -166,12 +166,12 @@ def _step(node: Node, slot: Slot | None, notes: _Notes, tally: Tally) -> Read:
             def place(value: Any) -> None:
                 starts[-1], ends[-1] = notes.write(value.encode() if isinstance(value, str) else value)
 
-            return _rewritten(node, tally, place)
+            return _rewrite(node, tally, place)
         case "encoded":
             return _encoded(skip_of(node, tally), starts, ends)
         case "numbers":
             notes.counts.setdefault(slot.name, [])
-            return _rewritten(node, tally, lambda values: _note_numbers(notes, slot.name, len(values), values))
+            return _rewrite(node, tally, lambda values: _note_numbers(notes, slot.name, len(values), values))
         case "counts" | "bounds":
             return _map(node, slot, notes, tally)
 
@@ -205,7 +205,7 @@ def _encoded(skip: Read, starts: list[int], ends: list[int]) -> Read:
     return read
 
 
-def _rewritten(node: Node, tally: Tally, note: Callable[[Any], None]) -> Read:
+def _rewrite(node: Node, tally: Tally, note: Callable[[Any], None]) -> Read:
     """A step that decodes a value. note: is called with it."""
     column = column_of(node, tally)
 
@@ -217,14 +217,14 @@ def _rewritten(node: Node, tally: Tally, note: Callable[[Any], None]) -> Read:
     return read
 
 
-def _note_numbers(notes: _Notes, name: str, count: int, numbers: list[Any]) -> None:
+def _note_numbers(notes: _OffsetRecorder, name: str, count: int, numbers: list[Any]) -> None:
     """Write numbers again, as the items of one block. count: of the items."""
     if count and all(map(is_long, numbers)):
         notes.starts[name][-1], notes.ends[name][-1] = notes.write(b"".join(map(encode_long, numbers)))
         notes.counts[name][-1] = count
 
 
-def _map(node: Node, slot: Slot, notes: _Notes, tally: Tally) -> Read:
+def _map(node: Node, slot: Slot, notes: _OffsetRecorder, tally: Tally) -> Read:
     notes.counts.setdefault(slot.name, [])
     noted = {} if slot.kind == "counts" else {key: notes.pairs.setdefault((slot.name, key), []) for key in slot.keys}
     decode = _pairs_decoder(node, slot, tally)
