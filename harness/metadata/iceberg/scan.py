@@ -1,4 +1,4 @@
-"""Plans a read of an Iceberg snapshot: manifests to a `ScanPlan` (iceberg sections 2 to 5)."""
+"""Planning of a read of an Iceberg snapshot: from manifests to a `ScanPlan` (iceberg sections 2 to 5)."""
 
 from __future__ import annotations
 
@@ -60,17 +60,22 @@ if TYPE_CHECKING:
 def plan_scan(
     source: IcebergTable, selection: IcebergSelection, *, columns: tuple[str, ...] | None, where: str | Filter | None
 ) -> PlannedScan:
-    """The plan of a read.
+    """Plan a read.
 
     Args:
-        columns: names in the order wanted; None: all columns of the schema.
-        where: a boolean SQL expression, or a filter for the schema of `selection`; None: all rows.
+        source: The table.
+        selection: The snapshot and the schema to read.
+        columns: Column names in the order of the result; None for all columns of the schema.
+        where: A boolean SQL expression, or a filter for the schema of `selection`; None for all rows.
 
     Raises:
-        RequestError: a column is unknown, or `where` cannot be parsed or is for another schema.
-        InvalidTableError, MissingFileError, UnsupportedError, EncryptedTableError: as the message says; it names the
-            table, the snapshot and the file.
-        OutsideTableError, StorageError: a file may not be read, or its storage fails.
+        RequestError: A column is unknown, or `where` cannot be parsed or is for another schema.
+        InvalidTableError: The metadata breaks the specification. All errors name the table, the snapshot, and the file.
+        MissingFileError: A metadata file does not exist.
+        UnsupportedError: The table uses a feature that harness does not support.
+        EncryptedTableError: A file is encrypted.
+        OutsideTableError: A file may not be read.
+        StorageError: The storage of a file fails.
     """
     snapshot = selection.snapshot
     source = replace(source, storage=source.storage.for_read())
@@ -84,7 +89,7 @@ def plan_scan(
 
 
 def manifests_of(source: IcebergTable, snapshot: IcebergSnapshot) -> list[ManifestFile]:
-    """The snapshot's manifests in order; v1 snapshots may list their paths inline (iceberg 1.26, 1.27)."""
+    """Return the snapshot's manifests in order. v1 snapshots may list their paths inline (iceberg 1.26, 1.27)."""
     if snapshot.manifest_list is not None:
         data = source.read(snapshot.manifest_list, "manifest list")
         with contained(file=snapshot.manifest_list):
@@ -93,9 +98,9 @@ def manifests_of(source: IcebergTable, snapshot: IcebergSnapshot) -> list[Manife
 
 
 def with_specs_of(manifests: Iterable[ManifestFile], source: IcebergTable) -> IcebergTable:
-    """The source with the specs that the metadata lacks, from the headers of manifests (iceberg 2.22).
+    """Return the table, with partition specs that its metadata lacks from headers of manifests (iceberg 2.22).
 
-    Partition values are constants and scopes of deletes; without their spec they would be lost.
+    Partition values are constants of files and limit the scope of deletes. Without their spec they would be lost.
     """
     specs = source.metadata.specs
     unsure = [m for m in manifests if m.spec_id not in specs]
@@ -166,7 +171,7 @@ class _IcebergScan:
         )
 
     def _delete_entries(self, manifests: list[ManifestFile]) -> tuple[ManifestEntry, ...]:
-        """Every live delete file of the snapshot, with all its statistics."""
+        """Return every live delete file of the snapshot, with all statistics."""
         schemas = read_schema_first(self.source.metadata.schemas, self.schema)
         specs, limits = self.source.metadata.specs, self.source.storage.limits
 
@@ -181,10 +186,11 @@ class _IcebergScan:
     def open(
         self, manifests: Sequence[ManifestFile], condition: Filter | None, statistics: frozenset[int]
     ) -> _OpenedManifests:
-        """The live data files, without manifests that trusted summaries of partitions exclude (iceberg 3.9).
+        """Return the live data files, without manifests that trusted partition summaries exclude (iceberg 3.9).
 
-        No manifest is skipped by its counts, against iceberg 3.5: a wrong count would drop rows. Where one is skipped,
-        a tuple outside of another's summary makes all manifests be read after all.
+        No manifest is skipped because of its counts, contrary to iceberg 3.5, because a wrong count would lose rows. If
+        manifests are skipped, and a partition tuple of another manifest is outside that manifest's summary, all
+        manifests are read after all.
         """
         if condition is None or self.source.options.prune is not Prune.ALL:
             return _OpenedManifests(self._data_files(manifests, statistics, condition), len(manifests))
@@ -208,7 +214,7 @@ class _IcebergScan:
     def _manifest_filters(
         self, manifests: Iterable[ManifestFile], condition: Filter
     ) -> Mapping[int | None, ManifestFilter]:
-        """The filter on manifests of each spec that they have."""
+        """Return the filter on manifests, by id of their spec."""
         from harness.metadata.iceberg.summaries import ManifestFilter
 
         metadata = self.source.metadata
@@ -222,7 +228,7 @@ class _IcebergScan:
                 lambda manifest: summaries.get(manifest.added_snapshot_id),
             )
             for spec in metadata.specs.values()
-            if spec.id in used and spec.fields  # of others there are no summaries
+            if spec.id in used and spec.fields  # other specs have no summaries
         }
 
     def _data_files(
@@ -248,7 +254,7 @@ class _IcebergScan:
             )
 
     def skip(self, condition: Filter) -> Skip | None:
-        """The decisions of a filter on files; None: it drops none."""
+        """Return the function that decides which files a filter skips, or None if pruning is off."""
         if self.source.options.prune is Prune.OFF:
             return None
         from harness.metadata.iceberg.skipping import skip_files
@@ -262,7 +268,10 @@ class _IcebergScan:
         )
 
     def _with_partition_type(self, column: Field) -> Field:
-        """`_partition` as a struct of the fields of all the table's specs; null if there are none (iceberg 5.17)."""
+        """Return a column, with the type of `_partition` filled in (iceberg 5.17).
+
+        `_partition` is a struct of the fields of all specs. If there are none, it is null.
+        """
         if column.id != METADATA["_partition"].id:
             return column
         metadata = self.source.metadata
@@ -272,7 +281,7 @@ class _IcebergScan:
 
 @dataclass(frozen=True, slots=True)
 class _OpenedManifests:
-    """The live files of the data manifests that were not skipped, and how many manifests these are."""
+    """The live files of the data manifests that were not skipped, and the number of these manifests."""
 
     files: FilteredFiles
     manifests: int
@@ -284,7 +293,7 @@ class _OpenedManifests:
 def _contradicting_manifest(
     manifests: Sequence[ManifestFile], filtered: FilteredFiles, filters: Mapping[int | None, ManifestFilter]
 ) -> ManifestFile | None:
-    """The first manifest with a partition tuple outside of its summaries."""
+    """Return the first manifest with a partition tuple outside its summaries, or None."""
     tables = (filtered.files.table, filtered.skipped.table)
     tuples, numbers = (np.concatenate([to_numpy(t.column(c)) for t in tables]) for c in ("tuple", "manifest"))
     pairs = distinct(tuples.astype(np.int64) * len(manifests) + numbers)
@@ -312,9 +321,10 @@ class _IcebergStatistics:
         return np.zeros(len(self.files), dtype=np.bool_) if skip is None else skip(self.files) != KEPT
 
     def bounds(self, columns: Sequence[Field]) -> Mapping[int, ColumnBounds]:
-        """Return the manifests' bounds of columns in these files, which were planned from them.
+        """Return the recorded bounds of columns in the planned files, by field id.
 
-        The manifests are read once more: a plan keeps the statistics of the columns of its own filter alone.
+        The manifests are read again, because a plan keeps only the statistics of the columns in its filter. The result
+        is empty if they cannot be read again or now list other files.
         """
         if not self.scan.source.options.prune.by_statistics:
             return {}
@@ -322,21 +332,19 @@ class _IcebergStatistics:
         wanted |= frozenset() if self.condition is None else fields_of(self.condition.predicate)
         try:
             again = self.scan.open(self.manifests, self.condition, wanted).files.files
-        except HarnessError:  # whatever they were once read as, nothing need be known
+        except HarnessError:  # bounds are optional, even if the manifests could be read before
             return {}
         if not again.table.column("path").equals(self.files.table.column("path")):
             return {}
         return {f.id: bounds_of(again, f) for f in columns if f.id in again.fields}
 
 
-# The files of a plan, with their deletes.
-
 _MIN_CACHED_FILES = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileList:
-    """The part of a `ScanPlan` that comes from manifest entries; fields as there."""
+    """The parts of a `ScanPlan` that come from manifest entries. The fields are those of `ScanPlan`."""
 
     files: pa.Table
     partitions: tuple[Partition, ...]
@@ -354,16 +362,19 @@ def list_files(
     schema: Schema,
     manifest_cache: ManifestCache | None = None,
 ) -> FileList:
-    """The files of a scan.
+    """Return the files of a scan with their deletes.
 
     Args:
-        data: the live data files, skipped ones too, in order, with statistics of all equality keys.
-        deletes: the live delete files, with all statistics.
-        schema: the scan's.
+        data: The live data files in order, skipped files included, with statistics of all equality keys.
+        deletes: The live delete files, with all statistics.
+        source: The table.
+        schema: The schema of the read.
+        manifest_cache: Remembers which manifests list no file twice; None disables it.
 
     Raises:
-        InvalidTableError, CorruptDeleteError, UnsupportedError: as for `DeleteIndex` and `key_columns`; a file is live
-            twice (iceberg 2.13).
+        InvalidTableError: A file is live twice (iceberg 2.13), or as for `DeleteIndex` and `key_columns`.
+        CorruptDeleteError: As for `DeleteIndex`.
+        UnsupportedError: As for `DeleteIndex` and `key_columns`.
     """
     metadata, options = source.metadata, source.options
     files = data.files
@@ -409,8 +420,8 @@ def list_files(
 def _refuse_duplicates(
     data: FilteredFiles, load: Callable[[], pa.ChunkedArray], manifest_cache: ManifestCache | None
 ) -> None:
-    """Raises InvalidTableError if a file is live twice (iceberg 2.13)."""
-    # Of some thousand files it is told more quickly than it is looked up.
+    """Raise InvalidTableError if a file is live twice (iceberg 2.13)."""
+    # With fewer files, comparing the paths is faster than asking the cache.
     known = manifest_cache if len(data.files) + len(data.skipped) >= _MIN_CACHED_FILES else None
     tables = (data.files.table, data.skipped.table)
     manifests: list[str] = []
@@ -438,7 +449,7 @@ def _refuse_duplicates(
 def _apply_path_map(
     deletes: tuple[ManifestEntry, ...], paths: Callable[[], pa.ChunkedArray], spellings: PathSpellings
 ) -> tuple[ManifestEntry, ...]:
-    """The deletes, under the path of their data file where the caller's path map equates two paths."""
+    """Return the deletes, with targets replaced by the data file's path if the caller's path map equates both paths."""
     if not spellings.path_map.said:
         return deletes
     named = {target for entry in deletes if (target := entry.file.referenced_data_file) is not None}
@@ -460,7 +471,7 @@ def _warn_of_stray_deletes(
     paths: Callable[[], pa.ChunkedArray],
     spellings: PathSpellings,
 ) -> None:
-    """Warns of a delete for a data file that is not live, while a live path differs by scheme or authority alone."""
+    """Warn about a delete for a data file that is not live if a live path differs only by scheme or authority."""
     planned = files.table.column("path")
     stray = index.named_paths - _live_among(index.named_paths, lambda: planned)
     if not stray:
@@ -474,7 +485,7 @@ def _warn_of_stray_deletes(
 
 
 def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
-    """The paths among `paths` that live data files have."""
+    """Return those of `paths` that are paths of live data files."""
     if not paths:
         return frozenset()
     known = array_of(sorted(paths), pa.string())
@@ -482,7 +493,7 @@ def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> f
 
 
 def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[np.int32]:
-    """The number of each file's partition in the plan, in the order of the files."""
+    """Return the number of each file's partition in the plan, in the order of the files."""
     codes = to_numpy(files.table.column("tuple"))
     used, first = np.unique(codes, return_index=True)
     specs = files.specs_of_tuples()
@@ -519,7 +530,7 @@ _URI = "^[A-Za-z][A-Za-z0-9+.-]*://"
 
 
 def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedArray:
-    """`PathMap.physical` of many paths at once."""
+    """Return the physical paths of many recorded paths at once, as `PathMap.physical` does for one."""
     plain = pc.or_(pc.starts_with(recorded, "/"), pc.match_substring_regex(recorded, _URI))
     plain = pc.and_not(plain, pc.match_substring_regex(recorded, "^[fF][iI][lL][eE]:"))
     if pc.all(plain).as_py() is False or any(not new.rstrip("/") for _, new in path_map.prefixes):
@@ -527,7 +538,7 @@ def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedAr
     found, open_ = recorded, None
     for old, new in path_map.prefixes:
         prefix = local_path(old).rstrip("/")
-        if not prefix or not is_name(prefix):  # no recorded path begins with what is not UTF-8
+        if not prefix or not is_name(prefix):  # no recorded path starts with a prefix that is not UTF-8
             continue
         hit = pc.or_(pc.equal(recorded, scalar_of(prefix, pa.string())), pc.starts_with(recorded, prefix + "/"))
         hit = hit if open_ is None else pc.and_(hit, open_)

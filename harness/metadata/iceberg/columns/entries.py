@@ -1,8 +1,9 @@
-"""The entries of many manifests, walked at once from guessed places; the walk proves the guess.
+"""Batches of manifests, and the table of the files that their entries list.
 
-Nothing in a block says where its entries begin, but the paths of their files begin alike. So each entry is walked from
-the end of its path, and the next entry up to its path. The guess is right only if all of them meet, from the start of
-every block to its end. Else blocks are walked in step, see `walk`, where that costs less than entry by entry.
+A block of a manifest does not record where its entries begin, but the paths of the files usually share a prefix. So
+this module searches for that prefix and decodes all entries at once: each entry from the end of its path up to the path
+of the next entry. The guess is right only if these pieces meet without a gap, from the start of each block to its end.
+If they do not, the blocks are decoded in lockstep (see `lockstep`), provided that this is cheaper than entry by entry.
 """
 
 from __future__ import annotations
@@ -37,12 +38,20 @@ from harness.storage.records import dataclass
 
 _ENTRY_NS = 40_000
 _ROUND_NS = 600_000
-"""Measured costs of an entry on its own, and of a round, which takes the next entry of every block."""
+"""Measured costs, in nanoseconds, of decoding a single entry, and of one round, which decodes the next entry of every
+block."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestBlocks:
-    """The plain blocks of a manifest: how many entries each has, and its bytes; None: too many to hold at once."""
+    """The uncompressed blocks of one manifest.
+
+    Attributes:
+        number: The index of the manifest in its list.
+        reader: The manifest with its header read.
+        counts: Number of entries in each block.
+        data: The bytes of each block, or None if the blocks are too large to be held in memory together.
+    """
 
     number: int
     reader: ManifestReader
@@ -51,7 +60,7 @@ class ManifestBlocks:
 
     @staticmethod
     def read(reader: ManifestReader, number: int) -> ManifestBlocks:
-        """The blocks of a manifest. Raises as `Container.record_blocks`."""
+        """Return the blocks of a manifest. Raises the errors of `Container.record_blocks`."""
         found: list[tuple[int, bytes]] = []
         size = 0
         for count, data in reader.container.record_blocks():
@@ -63,11 +72,11 @@ class ManifestBlocks:
 
     @property
     def longest(self) -> int:
-        """The most entries of a block."""
+        """The largest number of entries in a block."""
         return max(self.counts, default=0)
 
     def has_same_layout(self, other: ManifestBlocks) -> bool:
-        """True if both are read by one schema, and the same is allowed in both."""
+        """Return whether two manifests have the same schema and kind of files, so that one pass can read both."""
         facts = [(b.reader.schema, b.reader.manifest.is_deletes, b.reader.is_disputed) for b in (self, other)]
         return facts[0] == facts[1]
 
@@ -76,9 +85,12 @@ _BATCH_BYTES = 12 << 20
 
 
 def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[ManifestBlocks]]:
-    """Manifests that are alike, as far as memory allows at once; those without blocks alone.
+    """Yield groups of consecutive manifests with the same layout, as large as memory allows.
 
-    readers: with a number each.
+    A manifest whose blocks do not fit into memory forms its own group.
+
+    Args:
+        readers: Manifests, each with its number.
     """
     batch: list[ManifestBlocks] = []
     size = 0
@@ -101,13 +113,13 @@ def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[Mani
 def lockstep_offsets(
     batch: Sequence[ManifestBlocks], slots: tuple[Slot, ...]
 ) -> tuple[FieldOffsets, Sequence[ManifestBlocks]] | None:
-    """Walk over the entries of the manifests for which a walk together pays off.
+    """Return the offsets of fields in the manifests that are cheaper to decode together.
 
     Returns:
-        The walk, and the manifests that it covers; None if it pays off for none.
+        The offsets and the manifests that they cover, or None if decoding together is not cheaper for any manifest.
 
     Raises:
-        Unsure: An entry is damaged or odd.
+        UnusualEncoding: An entry is damaged or has an unusual encoding.
     """
     container = batch[0].reader.container
     if batch[0].data is None or container.limits.items < MAX_ITEMS:
@@ -132,7 +144,7 @@ def lockstep_offsets(
 
 
 def manifests_for_lockstep(batch: Sequence[ManifestBlocks]) -> frozenset[int]:
-    """The manifests to decode in step, so that the whole costs least."""
+    """Return the numbers of the manifests to decode in lockstep so that the whole batch costs least."""
     ordered = sorted(batch, key=lambda blocks_: blocks_.longest)
     total = sum(sum(blocks_.counts) for blocks_ in batch)
     best, chosen, done = total * _ENTRY_NS, 0, 0
@@ -145,19 +157,27 @@ def manifests_for_lockstep(batch: Sequence[ManifestBlocks]) -> frozenset[int]:
 
 
 MIN_GUESSED_ENTRIES = 100
-"""For fewer entries a guess costs more than it saves."""
+"""A guess costs more than it saves for fewer entries."""
 _SAMPLED_BLOCKS = 64
 _MIN_COMMON_BYTES = 4
-"""Paths that have fewer bytes in common are not looked for."""
+"""Shorter common prefixes of paths are not searched for."""
 _MAX_TRIES = 4
 _MAX_VARINT_BYTES = 5
 _CHUNK = 1 << 13
-"""Entries that are walked at a time: their bytes stay in the processor's cache."""
+"""Number of entries decoded at a time, chosen so that their bytes stay in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """Blocks that lie in one buffer, one behind the other. counts: their entries. starts, ends: their places."""
+    """Blocks in one buffer, in order.
+
+    Attributes:
+        blocks: The bytes of each block.
+        counts: Number of entries in each block.
+        starts: Offset of the first byte of each block.
+        ends: Offset after the last byte of each block.
+        varints: The buffer, with an index of the numbers in it.
+    """
 
     blocks: Sequence[bytes]
     counts: Places
@@ -177,7 +197,7 @@ class _Lanes:
 
 
 def _guess_offsets(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | None) -> FieldOffsets | None:
-    """The walk from guessed places; None: there is no guess, or it is wrong."""
+    """Return the offsets found by guessing where paths begin, or None if there is no guess or it is wrong."""
     if around_path is None:
         return None
     try:
@@ -188,19 +208,22 @@ def _guess_offsets(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | 
 
 
 def _common_text(lanes: _Lanes, step: Step) -> bytes:
-    """The common beginning of the paths of the first entries of some blocks."""
+    """Return the common prefix of the paths of the first two entries in up to 64 blocks."""
     some = distinct(np.linspace(0, len(lanes.starts) - 1, _SAMPLED_BLOCKS).astype(np.int64))
     found, _ = advance(lanes.varints, step, lanes.starts[some], np.minimum(lanes.counts[some], 2))
     if PATH.name not in found.starts:
         return b""
     places = zip(found.starts[PATH.name].tolist(), found.ends[PATH.name].tolist(), strict=True)
     texts = [lanes.varints.data[start:end].tobytes() for start, end in places]
-    first, last = min(texts), max(texts)  # what is between them in order begins as both do
+    first, last = min(texts), max(texts)  # All texts between these two in sort order share their common prefix.
     return bytes(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
 
 
 def _find_paths(lanes: _Lanes, text: bytes) -> Places | None:
-    """The places of the paths; None: they are not as many as entries. Shorter texts are tried, by parts of the path."""
+    """Return the offset of each path, or None if the text does not occur exactly once per entry.
+
+    If the counts differ, the search is repeated with the last directory cut off the text.
+    """
     for _ in range(_MAX_TRIES):
         if len(text) < _MIN_COMMON_BYTES:
             return None
@@ -223,14 +246,21 @@ def _occurrences(lanes: _Lanes, text: bytes) -> Places | None:
 
 
 def _verify_guess(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> FieldOffsets:
-    """The walk over entries whose paths begin there. Raises Unsure or IndexError: they do not.
+    """Return the offsets of all fields, given the offsets of the paths.
 
-    before, behind: the steps around the path.
+    Raises UnusualEncoding or IndexError if these are wrong.
+
+    Args:
+        lanes: The blocks.
+        paths: The guessed offset of the path of each entry.
+        before: The step over the fields before the path.
+        behind: The step over the fields after the path.
     """
     size, varints = len(paths), lanes.varints
     found = FieldOffsets(varints, size)
     ends = paths + _lengths_before(varints, paths)
-    starts = np.full(size + 1, NOWHERE, dtype=np.int64)  # of the blocks, by their first entry, and the end of the last
+    # Offsets at which blocks begin, by their first entry, and the end of the last block.
+    starts = np.full(size + 1, NOWHERE, dtype=np.int64)
     starts[np.cumsum(lanes.counts) - lanes.counts] = lanes.starts
     starts[size] = lanes.ends[-1]
     at = np.zeros(1, dtype=np.int64)
@@ -252,7 +282,7 @@ def _verify_guess(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> F
 
 
 def _lengths_before(varints: Varints, places: Places) -> Places:
-    """The lengths whose numbers end right before the places, if a number is before them, too."""
+    """Return the lengths whose varints end right before the given offsets."""
     at = places - 1
     values = varints.data.take(at).astype(np.int64)
     more = np.ones(len(places), dtype=np.bool_)
@@ -281,7 +311,7 @@ COLUMNS = pa.schema(
         pa.field("first_row_id", pa.int64()),
     ]
 )
-"""Columns of `DataFiles.table`, before those of statistics."""
+"""The columns of `DataFiles.table` that come before the statistics."""
 
 SIZES = "column_sizes"
 COUNTS = ("value_counts", "null_value_counts", "nan_value_counts")
@@ -293,29 +323,30 @@ MORE = pa.schema(
         pa.field("file_sequence_number", pa.int64()),
         pa.field("content", pa.int32()),
         pa.field("sort_order_id", pa.int32()),
-        pa.field("split_offsets", _LONGS),  # null: none, or an empty list; as the next
+        pa.field("split_offsets", _LONGS),  # null: no list, or an empty one; also for the next column
         pa.field("equality_ids", _LONGS),
         pa.field("referenced_data_file", pa.string()),
         pa.field("content_offset", pa.int64()),
         pa.field("content_size_in_bytes", pa.int64()),
     ]
 )
-"""Columns that no plan of data files needs."""
+"""Columns that a plan of data files does not need."""
 
 
 def statistic(name: str, field_id: int) -> str:
-    """The column that holds a statistic, one of `COUNTS` or `BOUNDS` or `SIZES`, of a field."""
+    """Return the name of the column with a statistic of a field. `name` is of `COUNTS`, `BOUNDS`, or `SIZES`."""
     return f"{name}.{field_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The entries of manifests that are read, and how much of each.
+    """Which entries of manifests are read, and which of their fields.
 
-    fields: Ids of the fields whose statistics are columns, in order.
-    has_more: Also the columns of `MORE`, and column sizes with the statistics.
-    has_maps: Also all statistics, as encoded maps; then without `fields`.
-    live_only: Without entries of status deleted.
+    Attributes:
+        fields: Ids of the fields whose statistics become columns, in order.
+        has_more: If True, also read the columns of `MORE` and, with the statistics, the column sizes.
+        has_maps: If True, read all statistics as encoded maps; `fields` is then empty.
+        live_only: If True, leave out entries of status deleted.
     """
 
     fields: tuple[int, ...] = ()
@@ -325,17 +356,17 @@ class Extent:
 
     @property
     def counts(self) -> tuple[str, ...]:
-        """The names of the counts of fields."""
+        """The names of the counts that each field in `fields` has."""
         return (*COUNTS, SIZES) if self.has_more else COUNTS
 
     @property
     def maps(self) -> tuple[str, ...]:
-        """The names of the encoded maps."""
+        """The names of the maps that are read in encoded form."""
         return (*COUNTS, *BOUNDS, SIZES) if self.has_maps else ()
 
     @property
     def encoded(self) -> list[pa.Field]:
-        """The columns of bytes as the manifest has them."""
+        """The columns that hold encoded bytes."""
         names = [*(statistic(name, i) for i in self.fields for name in BOUNDS), *self.maps]
         return [pa.field(name, pa.binary()) for name in names]
 
@@ -348,11 +379,14 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class DataFiles:
-    """Files in the order of their manifests: as a rule those of data, and live ones.
+    """Files in the order of their manifests, usually live data files.
 
-    table: `COLUMNS`, then for each of `fields` its statistics, int64 counts and encoded bounds, null where unknown, and
-        whatever else the `Extent` of the read has.
-    tuples: partition tuples, as internal values by partition field id; equal ones may be there twice.
+    Attributes:
+        table: `COLUMNS`, then the statistics of each field in `fields` (int64 counts and encoded bounds, null if
+            unknown), then any other columns of the `Extent` that was read.
+        manifests: Recorded paths of the manifests.
+        tuples: Partition tuples, as internal values by partition field id. Equal tuples may occur more than once.
+        fields: Ids of the fields that have columns of statistics.
     """
 
     table: pa.Table
@@ -364,19 +398,19 @@ class DataFiles:
         return int(self.table.num_rows)
 
     def take(self, places: npt.NDArray[np.int64]) -> DataFiles:
-        """Some of the files, in this order."""
+        """Return the files with the given row numbers, in that order."""
         table = self.table if len(places) == len(self) else self.table.take(from_numpy(places))
         return DataFiles(table, self.manifests, self.tuples, self.fields)
 
     def specs_of_tuples(self) -> list[int]:
-        """The spec id of each of `tuples`; 0 for one that no file has."""
+        """Return the spec id of each of `tuples`; 0 for a tuple that no file has."""
         specs = np.zeros(len(self.tuples), dtype=np.int64)
         specs[to_numpy(self.table.column("tuple"))] = to_numpy(self.table.column("spec_id"))
         found: list[int] = specs.tolist()
         return found
 
     def entries(self, places: Sequence[int]) -> Iterable[ManifestEntry]:
-        """Some of the files as entries, in this order, without snapshots, offsets and sizes, which no plan needs."""
+        """Yield the files with the given row numbers as manifest entries, without snapshot ids, offsets, and sizes."""
         for row in self.table.take(array_of(places, pa.int64())).to_pylist():
             statistics: dict[str, Any] = {
                 name: {i: row[statistic(name, i)] for i in self.fields if row[statistic(name, i)] is not None}
@@ -385,7 +419,7 @@ class DataFiles:
             yield self.entry(row, statistics)
 
     def entry(self, row: Mapping[str, Any], statistics: Mapping[str, Any]) -> ManifestEntry:
-        """A row of `table` as an object. statistics: its maps by name."""
+        """Return a row of `table` as an object. `statistics` holds its maps by name."""
         split_offsets, equality_ids = (row.get(name) for name in ("split_offsets", "equality_ids"))
         file = DataFile(
             content=Content(row.get("content", Content.DATA)),
@@ -415,12 +449,12 @@ class DataFiles:
 
 
 def from_entries(entries: Iterable[ManifestEntry], fields: tuple[int, ...], *, manifest: int) -> DataFiles:
-    """Return delete files, which are objects first, as columns, so that their statistics compare with those of data.
+    """Return delete files as columns, so that their statistics can be compared with the statistics of data files.
 
     Args:
-        entries: The files.
-        fields: Ids of the fields whose statistics are wanted.
-        manifest: The number that stands for the manifests of all.
+        entries: The delete files.
+        fields: Ids of the fields whose statistics become columns.
+        manifest: The value of the column `manifest` in every row.
     """
     rows, schema = [], Extent(fields).schema
     for place, entry in enumerate(entries):
@@ -436,11 +470,12 @@ def from_entries(entries: Iterable[ManifestEntry], fields: tuple[int, ...], *, m
     return DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), [tuple_ for _, tuple_ in rows], fields)
 
 
-# Data files that a filter skips go at once, batch by batch: few facts of them stay.
+# Data files that a filter skips are dropped batch by batch: only a few of their columns stay in memory.
 
 
 Skip: TypeAlias = Callable[[DataFiles], Decisions]
-"""Verdicts on files. Unknown statistics keep a file. They never skip one."""
+"""A filter, as a function that decides for each file whether it is read. A file with unknown statistics is never
+skipped because of them."""
 
 _SKIPPED_COLUMNS = ("manifest", "spec_id", "tuple", "record_count", "size")
 
@@ -449,8 +484,9 @@ _SKIPPED_COLUMNS = ("manifest", "spec_id", "tuple", "record_count", "size")
 class SkippedDataFiles:
     """Live data files that are not read.
 
-    table: the columns manifest, spec_id, tuple, record_count and size, as in `DataFiles`, and the decision.
-    paths: as recorded. They are most of a file's facts, and seldom asked for.
+    Attributes:
+        table: The columns manifest, spec_id, tuple, record_count, and size, as in `DataFiles`, and the column decision.
+        paths: Returns the recorded paths. They take most of the memory and are rarely needed.
     """
 
     table: pa.Table
@@ -461,7 +497,13 @@ class SkippedDataFiles:
 
     @staticmethod
     def from_decisions(table: pa.Table, decisions: Decisions, paths: Callable[[], pa.ChunkedArray]) -> SkippedDataFiles:
-        """The files of a `DataFiles` table that are not kept. paths: theirs, which the table may lack."""
+        """Return the skipped files of a `DataFiles` table.
+
+        Args:
+            table: All files. It may lack the column of paths.
+            decisions: The decision on each file of `table`.
+            paths: Returns the paths of the skipped files.
+        """
         dropped = np.flatnonzero(decisions != KEPT)
         shown = table.select(_SKIPPED_COLUMNS)
         shown = shown if len(dropped) == len(decisions) else shown.take(from_numpy(dropped))
@@ -470,14 +512,19 @@ class SkippedDataFiles:
 
 @dataclass(frozen=True, slots=True)
 class FilteredFiles:
-    """Live data files, told apart by a filter. files: to read."""
+    """Live data files that a filter divided into files to read and skipped files.
+
+    Attributes:
+        files: The files to read.
+        skipped: The other files.
+    """
 
     files: DataFiles
     skipped: SkippedDataFiles
 
     @staticmethod
     def split(files: DataFiles, decisions: Decisions | None) -> FilteredFiles:
-        """decisions: on each of `files`; None keeps all."""
+        """Divide files by the decision on each; None keeps all files."""
         decisions = np.full(len(files), KEPT, dtype=np.int8) if decisions is None else decisions
         left = files.table.column("path").filter(from_numpy(decisions != KEPT))
         return FilteredFiles(
@@ -487,7 +534,7 @@ class FilteredFiles:
 
 
 def concat_files(parts: Sequence[FilteredFiles]) -> FilteredFiles:
-    """The files of all parts in the order of their manifests, with all partition tuples in one list."""
+    """Return the files of all parts in the order of their manifests, with all partition tuples in one list."""
     tuples: list[Mapping[int, Any]] = []
     tables: list[tuple[pa.Table, pa.Table]] = []
     for part in parts:
@@ -508,13 +555,13 @@ def concat_files(parts: Sequence[FilteredFiles]) -> FilteredFiles:
 
 
 def _manifest_order(table: pa.Table) -> pa.Array | None:
-    """The places of files in the order of manifests; None: they are in that order."""
+    """Return the row numbers that sort files by manifest, or None if the files already are in that order."""
     numbers = to_numpy(table.column("manifest"))
     return None if (numbers[1:] >= numbers[:-1]).all() else from_numpy(np.argsort(numbers, kind="stable"))
 
 
 def _shift_tuples(table: pa.Table, by: int) -> pa.Table:
-    """The same files, with higher numbers of tuples."""
+    """Return the table with `by` added to the indexes of partition tuples."""
     if not by:
         return table
     place = table.schema.get_field_index("tuple")

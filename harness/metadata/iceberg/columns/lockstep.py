@@ -1,18 +1,20 @@
-"""A walk over many Avro blocks in step, which notes the places of the wanted fields of their entries.
+"""Offsets of fields in many Avro blocks, found for all blocks in lockstep.
 
-The blocks of manifests with one schema lie in one buffer, and each is a *lane*: the first entries of all blocks are
-walked together, then the second ones, and so on. A step goes over one field of the schema in every lane: functions take
-and give arrays with one element per lane. Values are made later, from all entries at once (see `raw`).
+Blocks of manifests with one schema are put into one buffer, and each block is a *lane*. The first entries of all lanes
+are decoded together, then the second entries, and so on. A step skips one field of the schema in every lane: it takes
+and returns arrays of byte offsets with one element per lane. Values are decoded later, from all entries at once (see
+`stored`).
 
-Some steps are plain: a number ends at the first byte below 128, a byte string behind its length, an optional value is
-there or not. Maps of counts, most of a manifest, are passed in one step whatever they hold: an index of the bytes that
-end a number (`Varints`) says where the n-th number from a place ends. Maps of bounds are passed item by item.
+Some steps are simple: a number ends at the first byte below 128, a byte string ends after its length, and an optional
+value is present or absent. Maps of counts, which are most of a manifest, are skipped in one step whatever their length:
+`Varints` is an index of the bytes that end a number, so the end of the n-th number after an offset can be looked up.
+Maps of bounds are skipped item by item.
 
-A step that takes one NumPy call for ten entries costs as much as for a thousand, so a walk in step pays off from many
-lanes on. Where lanes are few and long, `entries` guesses the places of all entries first, and each is a lane.
+A NumPy call costs the same for ten entries as for a thousand, so lockstep pays off only with many lanes. If there are
+few, long blocks, `entries` guesses the offsets of all entries first and makes each entry a lane.
 
-Anything wrong, or so odd that a decoder of single values had better judge it, raises `UnusualEncoding`. Then `alone` walks over
-that manifest entry by entry, notes the same places, and names what is wrong.
+Damage, and encodings that only a decoder of single values should handle, raise `UnusualEncoding`. Then `sequential`
+decodes that manifest entry by entry, records the same offsets, and reports what is wrong.
 """
 
 from __future__ import annotations
@@ -33,53 +35,56 @@ _LONGEST = 10
 _PADDING = 16
 _CHUNK = 1 << 18
 _GROUP = 8
-"""Bytes that one byte of the index stands for."""
+"""Number of bytes of data that one byte of the index covers."""
 _SUMS = np.uint64(0x0101010101010101)
 _LAST = np.uint64(56)
 _FROM = np.array([256 - (1 << place) for place in range(_GROUP)], dtype=np.uint8)
-"""The bits of a group that stand at each of its places or behind it."""
+"""Masks of the bits at a position and after it, by position in the group."""
 _NTH = np.array(
     [([place for place in range(_GROUP) if bits >> place & 1] + [0] * _GROUP)[:_GROUP] for bits in range(1 << _GROUP)],
     dtype=np.int64,
 )
-"""The place of the first, second, … bit that is set in a group."""
+"""The position of the first, second, … set bit of a byte."""
 
 
 class UnusualEncoding(Exception):
-    """A manifest, or a schema, to walk over entry by entry: it may be damaged, or only unusual."""
+    """A manifest or schema that must be decoded entry by entry because it is damaged or unusual."""
 
 
 @dataclass(frozen=True, slots=True)
 class Varints:
-    """A buffer, with an index of where numbers may end in it.
+    """A buffer with an index of the bytes that can end a number.
 
-    data: the bytes, with some zeros behind them, so that reading a few bytes from the last place is no error.
+    Attributes:
+        data: The bytes, padded with zeros so that reading a few bytes from the last offset is safe.
+        size: Number of bytes without the padding.
     """
 
     data: npt.NDArray[np.uint8]
     size: int
-    _ends: npt.NDArray[np.uint8]  # a bit for each offset: whether its byte can be the last one of a number
-    _within: npt.NDArray[np.uint8]  # how many bits are set up to the end of each group, in its word of groups
-    _before: npt.NDArray[np.int32]  # how many bits are set in the words before; for the end of the data, too
+    _ends: npt.NDArray[np.uint8]  # a bit per byte of data: whether a number can end there
+    # number of set bits up to the end of each group, counted from the start of its word of eight groups
+    _within: npt.NDArray[np.uint8]
+    _before: npt.NDArray[np.int32]  # number of set bits in all words before; one more element for the end of the data
 
     @staticmethod
     def index(blocks: Sequence[bytes]) -> Varints:
-        """The index of some blocks, one behind the other, which together have less than 2 GiB."""
+        """Return the buffer of some blocks, in order, and its index. The blocks have less than 2 GiB in total."""
         size = sum(map(len, blocks))
         padding = _PADDING + -(size + _PADDING) % (_GROUP * _GROUP)
         data = np.frombuffer(b"".join((*blocks, bytes(padding))), dtype=np.uint8)
         ends = np.empty(len(data) // _GROUP, dtype=np.uint8)
-        for start in range(0, len(data), _CHUNK):  # what fits into a cache is many times as fast
+        for start in range(0, len(data), _CHUNK):  # chunks that fit into the processor's cache are many times faster
             part = data[start : start + _CHUNK]
             ends[start // _GROUP : (start + len(part)) // _GROUP] = np.packbits(part < 0x80, bitorder="little")
-        # A product with this number has in each byte the sum of the factor's bytes up to there.
+        # Each byte of the product is the sum of the bytes of the first factor up to that byte.
         within = np.bitwise_count(ends).view("<u8") * _SUMS
         before = np.zeros(len(within) + 1, dtype=np.int32)
         np.cumsum(within >> _LAST, out=before[1:], dtype=np.int32)
         return Varints(data, size, ends, within.view(np.uint8), before)
 
     def skip(self, at: Places) -> Places:
-        """The places after a number each."""
+        """Return the offset after each number."""
         after = at + 1
         longer = (self.data.take(at) >= 0x80).nonzero()[0]
         while longer.size:
@@ -89,14 +94,15 @@ class Varints:
         return after
 
     def skip_many(self, at: Places, count: Places) -> Places:
-        """The places after `count` numbers each, one or more, that follow each other."""
+        """Return the offset after `count` consecutive numbers, where each count is 1 or more."""
         group = at >> 3
         ends = self._ends.take(group)
         left = self._until(group) - np.bitwise_count(ends & _FROM.take(at & 7)) + count
         if left.size and int(left.max()) > int(self._before[-1]):
             raise UnusualEncoding
         while True:
-            # In a group end eight numbers at most, so an eighth of those to come is never too many groups.
+            # At most eight numbers end in a group, so skipping an eighth of the remaining numbers never skips too many
+            # groups.
             until = self._until(group)
             ahead = (left - until + 7) >> 3
             if not ahead.any():
@@ -108,12 +114,15 @@ class Varints:
         return after
 
     def _until(self, group: Places) -> Places:
-        """The count of numbers that can end up to the end of each group."""
+        """Return how many numbers can end before the end of each group."""
         offsets: Places = self._before.take(group >> 3) + self._within.take(group)
         return offsets
 
     def numbers(self, at: Places) -> tuple[Places, Places]:
-        """The ints or longs at the places, and the places after them; `UnusualEncoding` if one does not fit 64 bits."""
+        """Return the int or long at each offset, and the offset after it.
+
+        Raises UnusualEncoding if a number exceeds 64 bits.
+        """
         byte = self.data.take(at)
         after = at + 1
         longer = (byte >= 0x80).nonzero()[0]
@@ -133,7 +142,10 @@ class Varints:
         return (values >> np.uint64(1)).astype(np.int64) ^ signs, after
 
     def lengths(self, at: Places) -> tuple[Places, Places]:
-        """Lengths or counts at the places, none negative, and the places after them."""
+        """Return the length or count at each offset, and the offset after it.
+
+        Raises UnusualEncoding if a length is negative.
+        """
         byte = self.data.take(at)
         if not (byte & 0x81).any():
             values, after = (byte >> 1).astype(np.int64), at + 1
@@ -147,21 +159,27 @@ class Varints:
 
 
 Step: TypeAlias = Callable[["FieldOffsets", Places, Places], Places]
-"""Takes the places where a value begins, and the numbers of its entries. Returns the places after the value."""
+"""Takes the offsets found so far, the offset at which a value begins in each lane, and the number of the entry in each
+lane. Returns the offsets after the values."""
 
 MAX_ITEMS = 100_000
-"""A longer list or map is decoded entry by entry, which counts it."""
+"""Longer lists and maps are decoded entry by entry, which counts them against the limits."""
 
 NOWHERE = -1
 
 
 @dataclass(slots=True)
 class FieldOffsets:
-    """The notes of a walk over entries, by slot.
+    """The byte offsets of fields in the entries, by name of the slot.
 
-    starts, ends: where the value of a slot lies in the buffer; `NOWHERE` where it is null or missing.
-    counts: of an array's items.
-    pairs: the places of the values of a map from whole numbers to bytes, by slot and key, and how often the key occurs.
+    Attributes:
+        varints: The buffer.
+        size: Number of entries.
+        starts: Offset at which the value begins; `NOWHERE` if the value is null or missing.
+        ends: Offset at which the value ends.
+        counts: Number of items in an array.
+        pairs: For maps from integers to bytes, by slot and key: the offsets of the values, and how often the key
+            occurs.
     """
 
     varints: Varints
@@ -172,13 +190,13 @@ class FieldOffsets:
     pairs: dict[tuple[str, int], tuple[Places, Places]] = field(default_factory=dict)
 
     def note(self, notes: dict[str, Places], slot: str, entries: Places, places: Places) -> None:
-        """Notes places (or counts) of a slot for some entries."""
+        """Record offsets (or counts) of a slot for some entries."""
         if slot not in notes:
             notes[slot] = np.full(self.size, NOWHERE, dtype=np.int64)
         notes[slot][entries] = places
 
     def note_pairs(self, slot: str, key: int, entries: Places, places: Places) -> None:
-        """Notes that the entries' maps have the key, with its value at the places."""
+        """Record that the maps of some entries have the key, with the offsets of the values."""
         if (slot, key) not in self.pairs:
             nowhere = np.full(self.size, NOWHERE, dtype=np.int64)
             self.pairs[slot, key] = nowhere, np.zeros(self.size, dtype=np.int64)
@@ -188,9 +206,19 @@ class FieldOffsets:
 
 
 def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tuple[FieldOffsets, Places]:
-    """Takes every lane over its next `counts` entries, and gives the places where these end. Raises Unsure.
+    """Decode the next `counts` entries of every lane.
 
-    step: goes over one entry.
+    Args:
+        varints: The buffer.
+        step: The step over one entry.
+        starts: The offset at which each lane begins.
+        counts: Number of entries to decode in each lane.
+
+    Returns:
+        The offsets of fields, and the offset after the last entry of each lane.
+
+    Raises:
+        UnusualEncoding: An entry is damaged or has an unusual encoding.
     """
     firsts = np.cumsum(counts) - counts
     order = np.argsort(-counts, kind="stable")
@@ -198,7 +226,7 @@ def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tup
     offsets = FieldOffsets(varints, int(counts.sum()))
     try:
         for round_ in range(int(remaining[0]) if len(remaining) else 0):
-            # Lanes with fewer entries are at the end; those that are through stay where they are.
+            # Lanes are sorted by descending number of entries. Finished lanes, at the end, keep their offsets.
             active = int(np.searchsorted(-remaining, -round_, side="left"))
             at[:active] = step(offsets, at[:active], numbers[:active] + round_)
     except IndexError as error:
@@ -209,7 +237,7 @@ def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tup
 
 
 def number(slot: str | None = None) -> Step:
-    """An int or long."""
+    """Return the step over an int or long."""
 
     def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
         if slot is not None:
@@ -220,7 +248,7 @@ def number(slot: str | None = None) -> Step:
 
 
 def byte_string(slot: str | None = None) -> Step:
-    """A string or bytes. Noted are the places of its bytes, without the length."""
+    """Return the step over a string or bytes. The step records the offsets of the bytes without the length."""
 
     def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
         length, start = offsets.varints.lengths(at)
@@ -240,7 +268,7 @@ def _boolean(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
 
 
 def record(steps: Sequence[Step]) -> Step:
-    """A record's fields, in order."""
+    """Return the step over the fields of a record, in order."""
 
     def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
         for each in steps:
@@ -251,7 +279,7 @@ def record(steps: Sequence[Step]) -> Step:
 
 
 def encoded(inner: Step, slot: str) -> Step:
-    """Any value. Noted are where its bytes begin and end."""
+    """Return the step over any value. The step records the offsets at which the encoded bytes begin and end."""
 
     def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
         after = inner(offsets, at, entries)
@@ -263,7 +291,7 @@ def encoded(inner: Step, slot: str) -> Step:
 
 
 def optional(null: int, inner: Step) -> Step:
-    """A union of null, the branch with the index `null`, 0 or 1, and something else."""
+    """Return the step over a union of null and another type. `null` is the index of the null branch, 0 or 1."""
     absent, present = 2 * null, 2 - 2 * null
 
     def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
@@ -282,7 +310,7 @@ def optional(null: int, inner: Step) -> Step:
 
 
 def _array(items: Callable[[FieldOffsets, Places, Places, Places], Places]) -> Step:
-    """An array of one block: its count, its items, and the count 0 that ends it."""
+    """Return the step over an array of one block: a count, the items, and the count 0 that ends the array."""
 
     def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
         count, after = offsets.varints.lengths(at)
@@ -306,14 +334,14 @@ def _skip_end(offsets: FieldOffsets, at: Places) -> Places:
 
 
 def numbers(width: int, slot: str | None = None) -> Step:
-    """An array of ints or longs, or of records of two (`width`): a map of counts.
+    """Return the step over an array of numbers, or, with `width` 2, of pairs of numbers (a map of counts).
 
-    Noted are where the items are, and how many; an array that is empty has none.
+    The step records the number of items and the offsets at which they begin and end; nothing for an empty array.
     """
 
     def items(offsets: FieldOffsets, at: Places, entries: Places, count: Places) -> Places:
         after = offsets.varints.skip_many(at, width * count)
-        # A number of more than ten bytes is damage, which the sum of all lengths shows only if there is one item.
+        # A number of more than ten bytes is damage. The total length reveals it only if there is one item.
         if width == 1 and (after - at > 10).any():
             _check_each(offsets, at, count)
         if slot is not None:
@@ -336,8 +364,11 @@ def _check_each(offsets: FieldOffsets, at: Places, count: Places) -> None:
 
 
 def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
-    """An array of records of an int and a byte string: a map of bounds. Noted are the values of `keys`."""
-    bytes_ = [(key, key << 1) for key in keys if 0 <= key < 64]  # as Avro writes them
+    """Return the step over an array of pairs of an int and a byte string: a map of bounds.
+
+    The step records the offsets of the values of `keys`.
+    """
+    bytes_ = [(key, key << 1) for key in keys if 0 <= key < 64]  # in the encoding of Avro
 
     def items(offsets: FieldOffsets, at: Places, entries: Places, count: Places) -> Places:
         most = int(count.max())
@@ -356,7 +387,7 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
         key, length = offsets.varints.data.take(at), offsets.varints.data.take(at + 1)
         if ((key & 0x80) | (length & 0x81)).any():
             return long_pair_step(offsets, at, entries)
-        # Both are numbers of one byte, and no length is negative.
+        # The fast path: each key and each length is a number of one byte, and no length is negative.
         for wanted, byte in bytes_:
             hit = key == byte
             if hit.any():
@@ -385,14 +416,18 @@ SlotKind: TypeAlias = Literal["number", "numbers", "text", "bytes", "encoded", "
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A field whose places are noted.
+    """A field whose offsets are recorded.
 
-    id: its field id. name: what it is called where the schema gives no id (iceberg 2.1).
-    kind: `encoded` notes the bytes of a whole value; `numbers` is a list, `counts` and `bounds` are maps from field
-        ids.
-    fields: the slots of a record whose bytes are not noted.
-    pair: the field ids of a map's key and value. keys: the keys of a map that are wanted.
-    is_strict: whether a number beyond a long is damage; else it is unknown. Some writers have such ids.
+    Attributes:
+        id: Its field id.
+        name: Its name, used if the schema has no ids (iceberg 2.1).
+        kind: `encoded` records the bytes of a whole value. `numbers` is a list. `counts` and `bounds` are maps by field
+            id.
+        fields: The slots in a record whose own bytes are not recorded.
+        pair: The field ids of the key and the value of a map.
+        keys: The keys of a map to look up.
+        is_strict: If True, a number beyond 64 bits is damage. If False, it is unknown, because some writers have such
+            ids.
     """
 
     id: int
@@ -404,7 +439,7 @@ class Slot:
     is_strict: bool = False
 
     def pair_of(self, node: Node) -> tuple[int, int] | None:
-        """Return the places of key and value in the records of an array; None for any other type."""
+        """Return the indexes of key and value in the records of an array, or None for any other type."""
         item = node.children[0] if node.kind == "array" else node
         if node.kind != "array" or item.kind != "record":
             return None
@@ -420,11 +455,11 @@ KINDS: Mapping[SlotKind, frozenset[str]] = {
     "bytes": BYTES,
     "numbers": ARRAY,
 }
-"""The Avro types that a slot may have; slots of other kinds may have any."""
+"""The Avro types that a slot of a kind may have. Other kinds may have any type."""
 
 
 def slots_of(record: Node, slots: Sequence[Slot]) -> list[Slot | None]:
-    """Return the slot of each field of a record. Only the first field of several for one slot has it."""
+    """Return the slot of each field of a record, or None. If several fields match a slot, the first one has it."""
     offsets: list[Slot | None] = [None] * len(record.children)
     for slot in slots:
         place = record.place(slot.id, slot.name)
@@ -434,9 +469,10 @@ def slots_of(record: Node, slots: Sequence[Slot]) -> list[Slot | None]:
 
 
 def entry_steps(schema: Node, slots: tuple[Slot, ...]) -> tuple[Step, tuple[Step, Step] | None] | None:
-    """The step over a record of `schema`; None: the schema has a form that is decoded entry by entry.
+    """Return the step over an entry of `schema`, and the steps over the fields before and after the file's path.
 
-    Beside it those before and behind the path of the file; None: a path may lack. Slots without a field are not noted.
+    Returns:
+        None if the schema must be decoded entry by entry. The second item is None if the path is optional.
     """
     try:
         fields = _field_steps(schema, slots)
@@ -452,7 +488,10 @@ _LARGEST_FIXED = 1 << 20
 
 
 def _field_steps(schema: Node, slots: Sequence[Slot]) -> list[tuple[Slot | None, Step]]:
-    """The steps over the fields of a record, with the slot of each; an inner record counts as its fields."""
+    """Return the steps over the fields of a record, each with its slot.
+
+    An inner record with slots is replaced by its fields.
+    """
     if schema.kind != "record":
         raise UnusualEncoding
     steps: list[tuple[Slot | None, Step]] = []
@@ -519,7 +558,7 @@ def _skip_step(node: Node) -> Step:
 
 
 def _pair_values(node: Node) -> Literal["numbers", "bytes"] | None:
-    """The values of an array that is a map from numbers; None for any other type."""
+    """Return the kind of the values in a map with integer keys, or None for any other type."""
     item = node.children[0] if node.kind == "array" else node
     match [part.kind for part in item.children] if item.kind == "record" else []:
         case ["int" | "long", "int" | "long"]:

@@ -1,9 +1,9 @@
-"""Manifests to columns: many manifests walked in step, and those that are few or odd one by one.
+"""Reading of many manifests into columns, with the values that entries inherit.
 
-Manifests with the same writer's schema go together, in batches that bound the memory. In step, the cost of a batch
-grows with its longest block; entry by entry, with its entries. So manifests of a few long blocks go entry by entry
-where that is cheaper. Either walk notes the same places, of which the same columns are made. What is wrong in a batch
-is looked for once more in each of its manifests, so that the error names the file.
+Manifests with the same writer's schema are decoded together, in batches of bounded size. In lockstep, the cost of a
+batch grows with its longest block; entry by entry, it grows with the number of entries. Manifests with a few long
+blocks are therefore decoded entry by entry. Both decoders return the same offsets, and the same code builds columns
+from them. If a batch fails, each of its manifests is decoded again separately, so that the error names the manifest.
 """
 
 from __future__ import annotations
@@ -69,7 +69,13 @@ from harness.storage.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ManifestPart:
-    """A manifest of several. number: its place in the list. size: its live entries."""
+    """One of several manifests whose entries are in one table.
+
+    Attributes:
+        number: The index of the manifest in the list.
+        reader: The manifest with its header read.
+        size: Number of its entries in the table.
+    """
 
     number: int
     reader: ManifestReader
@@ -77,9 +83,16 @@ class ManifestPart:
 
 
 def assemble(raw: StoredEntries, parts: Sequence[ManifestPart], skip: Skip | None) -> FilteredFiles:
-    """The files of some manifests. raw: those of all, in that order.
+    """Return the files of some manifests, with inherited values and the decisions of a filter.
 
-    Raises CorruptFileError, InvalidTableError: what an entry inherits is wrong or missing.
+    Args:
+        raw: The entries of all parts, in the order of the parts.
+        parts: The manifests.
+        skip: The filter; None keeps all files.
+
+    Raises:
+        CorruptFileError: An inherited value is wrong.
+        InvalidTableError: An inherited value is missing.
     """
     extent = raw.extent
     owner = np.repeat(np.arange(len(parts)), [part.size for part in parts])
@@ -101,11 +114,15 @@ def assemble(raw: StoredEntries, parts: Sequence[ManifestPart], skip: Skip | Non
 
 
 def _filter_files(files: DataFiles, raw: StoredEntries, skip: Skip | None) -> FilteredFiles:
-    """The files with their counts, which cost most, and are looked at only for files that no partition tuple excludes.
+    """Add the counts to files and apply the filter.
 
-    Bounds wait for the counts, because beside counts that contradict them they are not believed.
+    Counts cost the most to decode, so they are decoded only for files that the filter keeps by their partition tuple.
+    Bounds are not used before the counts are known, because counts that contradict the bounds make the bounds unusable.
 
-    files: still without paths.
+    Args:
+        files: The files without paths and counts.
+        raw: Their stored entries.
+        skip: The filter; None keeps all files.
     """
     without_statistics = replace(files, fields=())
     decisions = np.full(len(files), KEPT, dtype=np.int8) if skip is None else skip(without_statistics)
@@ -122,7 +139,7 @@ def _filter_files(files: DataFiles, raw: StoredEntries, skip: Skip | None) -> Fi
         counted, kept = counted.take(np.flatnonzero(again == KEPT)), kept[again == KEPT]
     dropped = np.flatnonzero(decisions != KEPT)
     place = COLUMNS.get_field_index("path")
-    paths = raw.paths  # and not all of what was decoded, for as long as somebody may ask
+    paths = raw.paths  # keeps only the paths alive, not everything that was decoded
     table = counted.table.add_column(place, COLUMNS.field(place), _take_paths(paths, kept))
     return FilteredFiles(
         DataFiles(table, (), files.tuples, files.fields),
@@ -138,7 +155,7 @@ def _take_paths(paths: Paths, places: Places) -> pa.ChunkedArray:
 
 
 def _per_entry(values: Sequence[int], owner: Places, name: str, *, bits: int = 64) -> Places:
-    """A value of each entry's manifest. Raises CorruptFileError: one is beyond what its column holds."""
+    """Return the value of each entry's manifest. Raises CorruptFileError if a value does not fit its column."""
     for value in values:
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
             raise corrupt(name, f"the list gives it {name} {value}, beyond {bits} bits", "2.2")
@@ -147,7 +164,7 @@ def _per_entry(values: Sequence[int], owner: Places, name: str, *, bits: int = 6
 
 
 def _numbers(raw: StoredEntries, name: str) -> tuple[Places, Mask]:
-    """Return the numbers of a column, 0 for null, and where there is one."""
+    """Return the numbers in a column and a mask of the rows that have one. Missing numbers are 0."""
     column = raw.table.column(name)
     if not column.null_count:
         return to_numpy(column), np.ones(len(column), dtype=np.bool_)
@@ -155,7 +172,7 @@ def _numbers(raw: StoredEntries, name: str) -> tuple[Places, Mask]:
 
 
 def _sequence_numbers(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]) -> Places:
-    """Data sequence numbers, inherited where an entry has none (iceberg 2.9)."""
+    """Return the data sequence numbers, inherited from the manifest if an entry has none (iceberg 2.9)."""
     values, stated = _numbers(raw, "sequence_number")
     if stated.all():
         return values
@@ -177,9 +194,9 @@ def _sequence_numbers(raw: StoredEntries, owner: Places, parts: Sequence[Manifes
 
 
 def _inherited_ids(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]) -> dict[str, pa.Array]:
-    """The snapshot, and the file's own sequence number, inherited where an entry has none (iceberg 2.9).
+    """Return snapshot ids and file sequence numbers, inherited from the manifest if an entry has none (iceberg 2.9).
 
-    One in the list that is beyond a long is unknown.
+    A number in the manifest list that does not fit 64 bits counts as unknown.
     """
     manifests = [part.reader.manifest for part in parts]
     added = [m.added_snapshot_id if is_long(m.added_snapshot_id) else None for m in manifests]
@@ -197,7 +214,10 @@ def _inherited_ids(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPa
 
 
 def _row_ids(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]) -> pa.Array:
-    """Ids of first rows, where the manifest assigns them: files without one follow each other (iceberg 2.11)."""
+    """Return the ids of first rows.
+
+    If the manifest assigns ids, files without one are numbered consecutively (iceberg 2.11).
+    """
     starts = [None if part.reader.manifest.is_deletes else part.reader.manifest.first_row_id for part in parts]
     if all(start is None for start in starts):
         return pa.nulls(len(raw), pa.int64())
@@ -212,7 +232,7 @@ def _row_ids(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]) -
     if float(rows.sum(dtype=np.float64)) + max(abs(start or 0) for start in starts) >= 2.0**62:
         return _long_row_ids(rows.tolist(), values.tolist(), stated, assigns & (stated | assigned), owner, starts)
     before = np.cumsum(rows) - rows
-    # Each manifest begins anew.
+    # Numbering starts again in each manifest.
     first = np.searchsorted(owner, np.arange(len(parts)))
     base = np.array([before[i] if i < len(before) else 0 for i in first.tolist()], dtype=np.int64)
     begin = np.array([start or 0 for start in starts], dtype=np.int64)[owner]
@@ -223,7 +243,7 @@ def _row_ids(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]) -
 def _long_row_ids(
     rows: list[int], values: list[int], stated: Mask, has_id: Mask, owner: Places, starts: Sequence[int | None]
 ) -> pa.Array:
-    """The same of numbers that may exceed a long, in which case they are unknown."""
+    """Return the same as `_row_ids` for numbers that may exceed 64 bits. Ids that do are null."""
     ends = [start or 0 for start in starts]
     found: list[int | None] = []
     for place, part in enumerate(owner.tolist()):
@@ -236,11 +256,11 @@ def _long_row_ids(
 def _partitions(
     raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]
 ) -> tuple[npt.NDArray[np.int32], list[Mapping[int, Any]]]:
-    """Per file the number of its partition tuple, and the tuples; equal bytes of one spec are decoded once."""
+    """Return the index of each file's partition tuple, and the tuples. Equal bytes of one spec are decoded once."""
     if not len(raw):
         return np.zeros(0, dtype=np.int32), []
     encoded = raw.table.column("partition").combine_chunks()
-    # A null tuple, too, is a tuple.
+    # Index 0 stands for a null tuple.
     contents = [None, *encoded.dictionary.to_pylist()]
     within = to_numpy(pc.fill_null(encoded.indices, scalar_of(-1, pa.int32()))).astype(np.int64) + 1
     ordinals = {spec: i for i, spec in enumerate(sorted({part.reader.spec.id for part in parts}))}
@@ -276,20 +296,25 @@ def read_data_files(
     limits: Limits = DEFAULT,
     manifest_cache: ManifestCache | None = None,
 ) -> FilteredFiles:
-    """The live data files of data manifests, in order.
+    """Return the live data files of data manifests, in order.
 
     Args:
-        read: the bytes of a manifest.
-        specs, schemas, limits: as for `harness.metadata.iceberg.manifests.open_manifest`.
-        statistics: ids of the fields whose statistics are wanted.
-        skip: the decisions on files; None: all are kept.
-        manifest_cache: the cache of manifests, which are then not read; None: nothing is kept.
+        manifests: The manifests.
+        read: Returns the bytes of a manifest.
+        specs: As for `harness.metadata.iceberg.manifests.open_manifest`.
+        schemas: As for `open_manifest`.
+        statistics: Ids of the fields whose statistics become columns.
+        skip: The filter; None keeps all files.
+        limits: As for `open_manifest`.
+        manifest_cache: Cached manifests are not read again. None disables the cache.
 
-    Raises as `open_manifest`, and:
-        CorruptFileError: damage, or a value that the format does not have; cause `CorruptManifest`.
-        InvalidTableError: no sequence number; cause `MissingSequenceNumber`.
-        UnsupportedError: an unknown file format. EncryptedTableError: a file is encrypted.
-        LimitError: a manifest asks for more than its limits allow.
+    Raises:
+        CorruptFileError: A manifest is damaged or has an invalid value (cause `CorruptManifest`).
+        InvalidTableError: An entry has no sequence number (cause `MissingSequenceNumber`).
+        UnsupportedError: A file format is unknown.
+        EncryptedTableError: A file is encrypted.
+        LimitError: A manifest exceeds its limits.
+        HarnessError: As `open_manifest` raises.
     """
     extent = Extent(tuple(sorted(statistics)))
 
@@ -321,26 +346,26 @@ def read_data_files(
 
 
 def read_files(readers: Sequence[ManifestReader], extent: Extent) -> DataFiles:
-    """The entries of manifests of any kind, in order. Raises as `read_data_files`."""
+    """Return the entries of manifests of any kind, in order. Raises the errors of `read_data_files`."""
     found = [files for batch in batches(enumerate(readers)) for files in _decode_batch(batch, extent, None, None)]
     return _with_manifest_paths(found, [reader.manifest for reader in readers], extent).files
 
 
 def read_entries(readers: Iterable[ManifestReader], *, live_only: bool = True) -> list[ManifestEntry]:
-    """Return the entries of manifests as objects, in order, after inheritance, with all their statistics.
+    """Return the entries of manifests as objects, in order, with inherited values and all statistics.
 
-    Files of one manifest and one partition share one `partition` mapping. Raises as `read_data_files`.
+    Files of one manifest and one partition share one `partition` mapping. Raises the errors of `read_data_files`.
 
     Args:
         readers: The manifests.
-        live_only: Leave out entries of status deleted.
+        live_only: If True, leave out entries of status deleted.
     """
     extent = Extent(has_more=True, has_maps=True, live_only=live_only)
     return [entry for batch in batches(enumerate(readers)) for entry in _entries(batch, extent)]
 
 
 def _entries(batch: Sequence[ManifestBlocks], extent: Extent) -> list[ManifestEntry]:
-    """Return the entries of manifests that are alike."""
+    """Return the entries of manifests with the same layout as objects."""
     batch = [replace(blocks, number=place) for place, blocks in enumerate(batch)]
     reader = batch[0].reader
     files = _with_manifest_paths(
@@ -358,13 +383,13 @@ def _entries(batch: Sequence[ManifestBlocks], extent: Extent) -> list[ManifestEn
     except HarnessError:
         if len(batch) == 1:
             raise
-        return [entry for blocks in batch for entry in _entries([blocks], extent)]  # the error names its manifest
+        return [entry for blocks in batch for entry in _entries([blocks], extent)]  # the error then names the manifest
 
 
 def _with_manifest_paths(
     found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent
 ) -> FilteredFiles:
-    """The files of all manifests, whose numbers in the list become their paths."""
+    """Return the files of all manifests in one table, with the paths of the manifests."""
     all_ = concat_files(
         found or [FilteredFiles.split(DataFiles(without_rows(extent.schema), (), (), extent.fields), None)]
     )
@@ -377,7 +402,15 @@ def _with_manifest_paths(
 
 @dataclass(slots=True)
 class _CachedManifests:
-    """Manifests of the cache, put together by schema. open: reads one, by its number. rows: of `parts`."""
+    """Collects cached manifests and assembles those with the same schema together.
+
+    Attributes:
+        skip: The filter; None keeps all files.
+        open: Opens a manifest by its number.
+        found: The files assembled so far.
+        parts: Manifests that are not yet assembled.
+        rows: Number of entries in `parts`.
+    """
 
     skip: Skip | None
     open: Callable[[int], ManifestReader]
@@ -393,7 +426,7 @@ class _CachedManifests:
         self.rows += len(raw)
 
     def flush(self) -> None:
-        """Makes columns of the manifests so far."""
+        """Assemble the manifests collected so far."""
         if not self.parts:
             return
         parts = [part for part, _ in self.parts]
@@ -410,7 +443,7 @@ class _CachedManifests:
 
 
 def _sequential(batch: Sequence[ManifestBlocks], slots: tuple[Slot, ...]) -> Iterator[FieldOffsets]:
-    """Return the walks, entry by entry, over manifests that are alike: only one walk if all blocks are held."""
+    """Return the offsets found entry by entry: of all blocks together if they are in memory, else one result per block."""
     reader = batch[0].reader
     groups: Iterable[Iterable[tuple[int, bytes]]]
     if batch[0].data is None:
@@ -422,7 +455,7 @@ def _sequential(batch: Sequence[ManifestBlocks], slots: tuple[Slot, ...]) -> Ite
 
 @contextmanager
 def _naming_manifest(manifest: ManifestFile) -> Iterator[None]:
-    """Name the manifest in errors."""
+    """Add the path of the manifest to errors."""
     try:
         with contained(file=manifest.path):
             yield
@@ -442,14 +475,14 @@ def _decode_sequentially(blocks: ManifestBlocks, extent: Extent, skip: Skip | No
 
 
 def _selected_entries(found: FieldOffsets, extent: Extent) -> Places:
-    live = live_entries(found)  # also checks that there are no other statuses
+    live = live_entries(found)  # also checks all statuses
     return live if extent.live_only else np.arange(found.size)
 
 
 def _decode_batch(
     batch: Sequence[ManifestBlocks], extent: Extent, skip: Skip | None, manifest_cache: ManifestCache | None
 ) -> list[FilteredFiles]:
-    """The files of a batch of manifests that are alike."""
+    """Return the files of a batch of manifests with the same layout."""
     in_step: Sequence[ManifestBlocks] = ()
     found: list[FilteredFiles] = []
     try:
@@ -464,7 +497,7 @@ def _decode_batch(
         try:
             (alone,) = _sequential(rest, entry_slots(extent))
             return [*found, _assemble_batch(alone, rest, extent, skip, None)]
-        except (UnusualEncoding, HarnessError):  # names no manifest
+        except (UnusualEncoding, HarnessError):  # the error would not name a manifest
             pass
     return [*found, *(_decode_sequentially(blocks_, extent, skip) for blocks_ in rest)]
 
@@ -486,7 +519,7 @@ def _assemble_batch(
     ]
     filtered = assemble(raw, parts, skip)
     if manifest_cache is not None:
-        maps = {name: byte_strings(found, name, places) for name in COUNTS}  # without how many items they have
+        maps = {name: byte_strings(found, name, places) for name in COUNTS}  # without their number of items
         for part, start in zip(parts, starts, strict=False):
             container = part.reader.container
             manifest_cache.put(
@@ -529,7 +562,7 @@ _MORE_OF_FILE = (
 
 @cache
 def entry_slots(extent: Extent) -> tuple[Slot, ...]:
-    """The slots of an entry that an extent needs."""
+    """Return the slots of an entry that must be found to read `extent`."""
     maps: tuple[Slot, ...] = (*_STATISTICS, _SIZES) if extent.has_more else _STATISTICS
     if extent.has_maps:
         maps = tuple(replace(slot, kind="encoded") for slot in maps)

@@ -1,6 +1,7 @@
-"""Live entries as their manifest has them, before anything is inherited, and their cache.
+"""Live entries as their manifest stores them, before inheritance, and the cache of these entries.
 
-They depend on the manifest's bytes alone, not on the table's metadata, which may change while the manifest does not.
+Stored entries depend only on the bytes of the manifest. The table metadata may change while the manifest does not, so
+stored entries can be cached across versions of the table.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion
 
 _INLINE = 12
-"""Views hold byte strings up to this length in themselves."""
+"""Arrow's binary views hold byte strings of up to this length inline."""
 _VIEW = np.dtype([("length", "<i4"), ("head", "<u8"), ("tail", "<u4")])
 _FIRST = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
-"""The first bytes of a little-endian word, by how many these are."""
+"""Masks that keep the first bytes of a little-endian word; the index is the number of bytes to keep."""
 
 
 def numbers(offsets: FieldOffsets, slot: str) -> tuple[Places, Mask]:
-    """The numbers of a slot, 0 where there is none, and where there is one."""
+    """Return the numbers in a slot, and a mask of the entries that have the slot. Missing numbers are 0."""
     values = np.zeros(offsets.size, dtype=np.int64)
     starts = offsets.starts.get(slot)
     if starts is None:
@@ -58,7 +59,7 @@ def numbers(offsets: FieldOffsets, slot: str) -> tuple[Places, Mask]:
 
 
 def byte_strings(offsets: FieldOffsets, slot: str, entries: Places) -> pa.Array:
-    """The bytes of a slot of some entries, as a binary array; null where it has none."""
+    """Return the bytes in a slot of the given entries as a binary array; null for entries without the slot."""
     starts, ends = offsets.starts.get(slot), offsets.ends.get(slot)
     if starts is None or ends is None:
         return pa.nulls(len(entries), pa.binary())
@@ -66,7 +67,16 @@ def byte_strings(offsets: FieldOffsets, slot: str, entries: Places) -> pa.Array:
 
 
 def counts(offsets: FieldOffsets, slot: str, keys: Iterable[int], entries: Places) -> Mapping[int, tuple[Places, Mask]]:
-    """Per wanted key of a map of counts: its values in some entries, and where there is exactly one (iceberg 2.8)."""
+    """Return the values of map keys in the given entries, and masks of the entries that have a key exactly once.
+
+    Args:
+        offsets: The offsets of all entries.
+        slot: The name of a map of counts.
+        keys: The field ids to look up.
+        entries: The numbers of the entries.
+
+    Spec: Iceberg, "Manifests" (rule iceberg 2.8).
+    """
     wanted = tuple(keys)
     values = {key: np.zeros(len(entries), dtype=np.int64) for key in wanted}
     times = {key: np.zeros(len(entries), dtype=np.int64) for key in wanted}
@@ -79,7 +89,7 @@ def counts(offsets: FieldOffsets, slot: str, keys: Iterable[int], entries: Place
         ordinal = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
         later = ordinal > 0
         items = starts[there][owners]
-        # The numbers of a map follow each other: the item's key is behind the value of the item before.
+        # The numbers of a map follow each other: the key of an item comes right after the value of the item before.
         items[later] = offsets.varints.skip_many(items[later], 2 * ordinal[later])
         present, after = offsets.varints.numbers(items)
         for key in wanted:
@@ -91,7 +101,7 @@ def counts(offsets: FieldOffsets, slot: str, keys: Iterable[int], entries: Place
 
 
 def lists(offsets: FieldOffsets, slot: str, entries: Places) -> pa.Array:
-    """The lists of numbers of a slot of some entries; null where it has none, or an empty one."""
+    """Return the lists of numbers in a slot of the given entries; null for a missing or empty list."""
     if slot not in offsets.starts:
         return pa.nulls(len(entries), pa.list_(pa.int64()))
     starts = offsets.starts[slot][entries]
@@ -110,7 +120,7 @@ def lists(offsets: FieldOffsets, slot: str, entries: Places) -> pa.Array:
 
 
 def bounds(offsets: FieldOffsets, slot: str, key: int, entries: Places) -> pa.Array:
-    """The value of one key of a map of bounds of some entries; null where the key is missing or repeated."""
+    """Return the value of one key in a map of bounds of the given entries; null if the key is missing or occurs twice."""
     if (slot, key) not in offsets.pairs:
         return pa.nulls(len(entries), pa.binary())
     places, times = (noted[entries] for noted in offsets.pairs[slot, key])
@@ -123,7 +133,10 @@ def bounds(offsets: FieldOffsets, slot: str, key: int, entries: Places) -> pa.Ar
 
 
 def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
-    """Slices of the buffer as a binary array, null where `starts` is `NOWHERE`. Arrow copies the bytes, from views."""
+    """Return slices of the buffer as a binary array; null where `starts` is `NOWHERE`.
+
+    The array is built as views of the buffer, so that Arrow copies the bytes.
+    """
     there = starts != NOWHERE
     lengths = ends - starts if there.all() else np.where(there, ends - starts, 0)
     shortest, longest = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
@@ -138,7 +151,8 @@ def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
         views["tail"] = tail & _FIRST.take(np.clip(lengths - 8, 0, 4)).astype(np.uint32)
     if longest > _INLINE:
         long = slice(None) if shortest > _INLINE else np.flatnonzero(lengths > _INLINE)
-        # Four bytes, the number of the buffer, which is 0, and the place in it.
+        # The layout of a long view: four bytes of the value, the number of the buffer (always 0), and the offset in the
+        # buffer.
         views["head"][long] &= _FIRST[4]
         views["tail"][long] = starts[long]
     validity = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
@@ -149,7 +163,7 @@ def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
 
 
 def _overlapping(data: npt.NDArray[np.uint8], part: str) -> npt.NDArray[Any]:
-    """The word that begins at each byte, of the type of a part of a view."""
+    """Return the words that begin at each byte, with the type of one part of a view."""
     type_ = _VIEW[part]
     return np.ndarray((len(data) - type_.itemsize + 1,), type_, data, strides=(1,))
 
@@ -158,18 +172,19 @@ TUPLE = pa.dictionary(pa.int32(), pa.binary())
 FACTS = pa.schema(
     [
         pa.field("status", pa.int8(), nullable=False),
-        pa.field("sequence_number", pa.int64()),  # null: inherited
+        pa.field("sequence_number", pa.int64()),  # null: inherited from the manifest list
         pa.field("format", pa.string(), nullable=False),  # lower-case
-        pa.field("partition", TUPLE),  # as encoded; null: the entry has none
+        pa.field("partition", TUPLE),  # encoded; null: the entry has no partition tuple
         pa.field("record_count", pa.int64()),  # null: unknown, or negative
         pa.field("size", pa.int64()),
-        pa.field("first_row_id", pa.int64()),  # null: assigned by the manifest, or none
+        pa.field("first_row_id", pa.int64()),  # null: assigned by the manifest list, or the file has no row ids
     ]
 )
-"""Columns of `Raw.table`, before encoded bounds."""
+"""The columns of `StoredEntries.table` that come before encoded bounds."""
 
 Counts: TypeAlias = Callable[[str, Sequence[int], Places], Mapping[int, tuple[Places, Mask]]]
-"""Takes one of `COUNTS`, field ids and places. Gives each field's values there, and where it has exactly one."""
+"""Takes one of `COUNTS`, field ids, and row numbers. Returns the values by field id, and a mask of the rows that have
+exactly one value."""
 Paths: TypeAlias = Callable[[], pa.ChunkedArray]
 
 
@@ -177,8 +192,12 @@ Paths: TypeAlias = Callable[[], pa.ChunkedArray]
 class StoredEntries:
     """Entries of one or more manifests, in order.
 
-    table: `FACTS`, the encoded bounds or maps of `extent`, and `MORE`. paths, counts: most plans need them of few
-        files only.
+    Attributes:
+        table: `FACTS`, the encoded bounds or maps of `extent`, and `MORE` if `extent` has more.
+        extent: Which entries and fields were read.
+        paths: Returns the recorded paths of the files. Most plans need the paths and counts of few files only, so both
+            are functions.
+        counts: Returns counts of fields, see `Counts`.
     """
 
     table: pa.Table
@@ -190,7 +209,7 @@ class StoredEntries:
         return int(self.table.num_rows)
 
     def slice(self, start: int, size: int) -> StoredEntries:
-        """The entries of one manifest."""
+        """Return `size` entries from row `start` on: the entries of one manifest."""
         return StoredEntries(
             self.table.slice(start, size),
             self.extent,
@@ -200,20 +219,29 @@ class StoredEntries:
 
 
 def _schema_of(extent: Extent) -> pa.Schema:
-    """The columns of `Raw.table`."""
+    """Return the columns of `StoredEntries.table`."""
     return pa.schema([*FACTS, *extent.encoded, *(MORE if extent.has_more else ())])
 
 
 def stored_entries(offsets: FieldOffsets, places: Places, extent: Extent, reader: ManifestReader) -> StoredEntries:
-    """Some entries of a walk. reader: of the manifest, or of one that is alike.
+    """Return the entries with the given numbers.
 
-    Raises CorruptFileError, EncryptedTableError, UnsupportedError: an entry breaks a rule of the format.
+    Args:
+        offsets: The offsets of fields in all entries.
+        places: The numbers of the entries to return.
+        extent: Which fields to decode.
+        reader: The manifest of the entries, or one of several manifests with the same layout.
+
+    Raises:
+        CorruptFileError: An entry breaks a rule of the format.
+        EncryptedTableError: A file is encrypted (iceberg 2.19).
+        UnsupportedError: The format of a file is unknown (iceberg 2.20).
     """
     status, _ = numbers(offsets, "status")
     paths = _texts(offsets, "file_path", places)
     if paths.null_count:
         raise corrupt("file_path", "an entry has no file path", "2.7")
-    content, stated = _take(numbers(offsets, "content"), places)  # 0 where none is stated
+    content, stated = _take(numbers(offsets, "content"), places)  # 0 if no content is stored
     _check(offsets, places, content, stated, paths, reader)
     record_count, counted = _take(numbers(offsets, "record_count"), places)
     columns = {
@@ -239,7 +267,7 @@ def stored_entries(offsets: FieldOffsets, places: Places, extent: Extent, reader
 
 
 def _more(offsets: FieldOffsets, places: Places) -> dict[str, pa.Array]:
-    """The columns of `MORE`."""
+    """Return the columns of `MORE`."""
     columns = {}
     for field in MORE:
         if pa.types.is_list(field.type):
@@ -255,13 +283,13 @@ def _more(offsets: FieldOffsets, places: Places) -> dict[str, pa.Array]:
 
 
 def no_entries(extent: Extent) -> StoredEntries:
-    """No entries."""
+    """Return an empty table of entries."""
     table = without_rows(_schema_of(extent))
     return StoredEntries(table, extent, lambda: pa.chunked_array([], pa.string()), lambda name, keys, places: {})
 
 
 def concat_entries(raws: Sequence[StoredEntries]) -> StoredEntries:
-    """The entries of all of them, one after the other; all are of the same extent."""
+    """Return the entries of all parts in order. All parts have the same extent."""
     if len(raws) == 1:
         return raws[0]
     table = pa.concat_tables([raw.table for raw in raws]).unify_dictionaries().combine_chunks()
@@ -285,10 +313,13 @@ def concat_entries(raws: Sequence[StoredEntries]) -> StoredEntries:
 
 
 def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Places, Mask]]:
-    """The counts of some fields, from encoded maps without how many items they have; Unsure if damaged."""
+    """Return the counts of fields from encoded maps that lack their number of items.
+
+    Raises UnusualEncoding if a map is damaged.
+    """
     data, offsets = text_bytes(encoded)
     varints = Varints.index([data.tobytes()])
-    # A number ends with a byte that says so, and an item is two numbers.
+    # The last byte of a number is below 0x80, and an item of the map is two numbers.
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(varints.data[: varints.size] < 0x80)])
     items = (before[offsets[1:]] - before[offsets[:-1]]) // 2
     starts = np.where(to_numpy(encoded.is_valid()), offsets[:-1], NOWHERE)
@@ -299,7 +330,7 @@ def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Pla
 def _check(
     offsets: FieldOffsets, places: Places, content: Places, stated: Mask, paths: pa.Array, reader: ManifestReader
 ) -> None:
-    """Raise an error for a file of another kind than the manifest's (iceberg 2.20), or an encrypted one (2.19)."""
+    """Raise an error if a file is of another kind than its manifest (iceberg 2.20) or is encrypted (iceberg 2.19)."""
     is_deletes = reader.manifest.is_deletes
 
     def first(wrong: Mask) -> tuple[Any, Any]:
@@ -314,7 +345,7 @@ def _check(
         path, _ = first(~stated)
         message = f"it says that it holds deletes, the list says data, and the entry of {path} says neither"
         raise corrupt("content", message, "2.4")
-    wrong = (content == Content.DATA) == is_deletes  # where none is stated it is 0
+    wrong = (content == Content.DATA) == is_deletes  # the content is 0 if none is stored
     if wrong.any():
         path, number = first(wrong)
         kind = "delete" if is_deletes else "data"
@@ -325,7 +356,10 @@ def _check(
 
 
 def live_entries(offsets: FieldOffsets) -> Places:
-    """The entries that are not deleted. Raises CorruptFileError for a status that there is not."""
+    """Return the numbers of the entries that are not deleted.
+
+    Raises CorruptFileError if a status is missing or unknown.
+    """
     status, stated = numbers(offsets, "status")
     wrong = ~stated | (status < 0) | (status > max(Status))
     if wrong.any():
@@ -339,13 +373,16 @@ def _take(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
 
 
 def _optional(offsets: FieldOffsets, slot: str, places: Places) -> pa.Array:
-    """The numbers of a slot of some entries; null where it has none."""
+    """Return the numbers in a slot of the given entries; null for entries without the slot."""
     values, stated = _take(numbers(offsets, slot), places)
     return from_numpy(values, missing=~stated)
 
 
 def _texts(offsets: FieldOffsets, slot: str, places: Places) -> pa.Array:
-    """The texts of a slot of some entries; null where it has none. Raises CorruptFileError: one is no text."""
+    """Return the texts in a slot of the given entries; null if missing.
+
+    Raises CorruptFileError if a text is not UTF-8.
+    """
     try:
         return byte_strings(offsets, slot, places).cast(pa.string())
     except pa.ArrowInvalid as error:
@@ -379,8 +416,8 @@ def _formats(offsets: FieldOffsets, places: Places, content: Places, paths: pa.A
     return formats
 
 
-# The cache has an entry with the manifest's header and what all plans need; encoded bounds of each column have entries
-# of their own, made once a filter asks for them.
+# A manifest has one cache entry for its header and the columns that all plans need. Encoded bounds of a column have a
+# cache entry of their own, created when a filter first needs them.
 
 
 _HEADER = b"header"
@@ -391,21 +428,26 @@ _COUNTS = {name: pa.schema([pa.field(name, pa.binary())]) for name in COUNTS}
 
 @dataclass(slots=True)
 class ManifestCache:
-    """The cache, and the version of each manifest that storage has now."""
+    """The cache of decoded manifests.
+
+    Attributes:
+        cache: Where the entries are kept.
+        version: Takes the recorded path of a manifest, and returns its physical path and the version that storage has
+            now. The size of a version is 0 if storage was not asked for it, and the version is None if it is unknown.
+    """
 
     cache: Cache
     version: Callable[[str], tuple[str, FileVersion | None]]
-    """Takes a recorded path. Gives the physical one and its version, whose size is 0 where nobody asked for it."""
     _others: set[str] = dataclasses.field(default_factory=set, repr=False, compare=False)
 
     def note_size(self, recorded: str, size: int) -> None:
-        """Notes the bytes read of a manifest: if its version has another size, nothing is kept of it."""
+        """Record the number of bytes read from a manifest. Nothing is cached for it if its version has another size."""
         _, version = self.version(recorded)
         if version is not None and version.size not in (0, size):
             self._others.add(recorded)
 
     def get(self, recorded: str, fields: Sequence[int]) -> tuple[bytes, StoredEntries] | None:
-        """The header of a manifest and its live entries with the bounds of `fields`; None: not all of it is there."""
+        """Return a manifest's header and live entries with the bounds of `fields`, or None if any part is not cached."""
         key = self._key(recorded)
         entry = None if key is None else self.cache.get(key)
         facts = None if key is None else self.cache.columns(key, FACTS)
@@ -421,9 +463,16 @@ class ManifestCache:
         return None if header is None else (header, _from_cache(entry, facts, Extent(tuple(fields))))
 
     def put(self, recorded: str, header: bytes, raw: StoredEntries, counts: Mapping[str, pa.Array]) -> None:
-        """Keeps the live entries of one manifest. counts: the encoded maps.
+        """Cache the live entries of one manifest.
 
-        A small one is decoded in less time than it takes to keep it, but a store is asked for it once less.
+        A small local manifest is not cached, because decoding it is faster than caching it. In an object store, a
+        cached manifest saves a request.
+
+        Args:
+            recorded: The recorded path of the manifest.
+            header: The bytes of its header.
+            raw: Its live entries.
+            counts: The encoded maps of counts, by name.
         """
         physical, _ = self.version(recorded)
         key = None if len(raw) < MIN_CACHED_ENTRIES and is_local(physical) else self._key(recorded)
@@ -431,7 +480,8 @@ class ManifestCache:
             return
         facts = raw.table.select(FACTS.names)
         place = facts.schema.get_field_index("partition")
-        tuples = facts.column(place).cast(pa.binary()).combine_chunks().dictionary_encode()  # without those of others
+        # drops the tuples of other manifests
+        tuples = facts.column(place).cast(pa.binary()).combine_chunks().dictionary_encode()
         facts = facts.set_column(place, facts.schema.field(place), tuples)
         columns = {"path": raw.paths(), **counts}
         for name, values in columns.items():
@@ -443,12 +493,16 @@ class ManifestCache:
             )
 
     def has_distinct_paths(self, manifests: Sequence[str]) -> bool:
-        """True if no data file was found live twice in these manifests, recorded paths in order."""
+        """Return whether an earlier read found no data file twice in these manifests.
+
+        Args:
+            manifests: Recorded paths, in order.
+        """
         key = self._key_of_all(manifests)
         return key is not None and self.cache.get(key) is not None
 
     def note_distinct_paths(self, manifests: Sequence[str]) -> None:
-        """Notes that no data file is live twice in these manifests."""
+        """Record that no data file is live twice in these manifests."""
         key = self._key_of_all(manifests)
         if key is not None:
             self.cache.put(key, _NOTHING)
