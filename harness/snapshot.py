@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from harness.metadata.delta.scan import DeltaSnapshot
     from harness.metadata.delta.table import DeltaSelection, DeltaTable
-    from harness.metadata.iceberg.model import Snapshot as IcebergSnapshot
+    from harness.metadata.iceberg.model import IcebergSnapshot
     from harness.metadata.iceberg.table import IcebergTable
     from harness.metadata.iceberg.time_travel import IcebergSelection
     from harness.metadata.tables.reading import MetadataTable

@@ -244,10 +244,10 @@ class Table:
     def _picture(self) -> str:
         from harness.metadata.model.drawing import as_html
         from harness.metadata.plan.layout import layout
-        from harness.metadata.tables.history import MOST_BARS, drawn
+        from harness.metadata.tables.history import MOST_BARS, draw_history
 
         if self.format != "delta":
-            return as_html(drawn(self.history(), MOST_BARS))
+            return as_html(draw_history(self.history(), MOST_BARS))
         try:
             return as_html(layout(self.snapshot().plan(columns=())))
         except HarnessError:  # statistics in a checkpoint that has gone

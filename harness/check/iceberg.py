@@ -14,7 +14,7 @@ from harness.metadata.files.documents import Json
 from harness.metadata.iceberg.columns.reading import read_entries
 from harness.metadata.iceberg.manifests import Content, ManifestEntry, ManifestFile, Status, open_manifest
 from harness.metadata.iceberg.metadata import decompress
-from harness.metadata.iceberg.model import PartitionSpec, RefType, Snapshot, TableMetadata
+from harness.metadata.iceberg.model import IcebergSnapshot, PartitionSpec, RefType, TableMetadata
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.table import HINT, METADATA_DIRECTORY, IcebergTable
 from harness.metadata.iceberg.values import read_schema_first
@@ -82,7 +82,7 @@ class SnapshotFiles:
     """The live files of a snapshot, without the bounds of their columns."""
 
     table: CheckedIceberg
-    snapshot: Snapshot
+    snapshot: IcebergSnapshot
     manifests: tuple[ManifestFile, ...]
     live: tuple[ManifestEntry, ...]
 
@@ -114,7 +114,7 @@ class SnapshotFiles:
 class CheckedIceberg:
     """A table, and the snapshots of it that are checked, oldest first."""
 
-    def __init__(self, table: IcebergTable, snapshots: Sequence[Snapshot]) -> None:
+    def __init__(self, table: IcebergTable, snapshots: Sequence[IcebergSnapshot]) -> None:
         self.table, self.snapshots = table, tuple(snapshots)
         self._slim: dict[ManifestFile, tuple[ManifestEntry, ...]] = {}
         self._columns: dict[int, Columns] = {}
@@ -143,7 +143,7 @@ class CheckedIceberg:
         plain = decompress(storage.read(path), file=path, limits=storage.limits)
         return Json(json.loads(plain.decode("utf-8-sig")), path)
 
-    def columns_of(self, snapshot: Snapshot) -> Columns:
+    def columns_of(self, snapshot: IcebergSnapshot) -> Columns:
         """The columns as a read of the snapshot means them: by its own schema, at a branch's end by the table's."""
         metadata = self.metadata
         branches = (ref.snapshot_id for ref in metadata.refs.values() if ref.type is RefType.BRANCH)
@@ -192,7 +192,7 @@ class CheckedIceberg:
             if all(line in self._slim for line in lines):
                 yield Reads.SNAPSHOT, self.files(snapshot, lines), snapshot.id
 
-    def opened(self, line: ManifestFile, snapshot: Snapshot) -> Manifest:
+    def opened(self, line: ManifestFile, snapshot: IcebergSnapshot) -> Manifest:
         """A manifest, decoded. Raises as `open_manifest` and `read_entries`."""
         source, columns = with_specs_of([line], self.table), self.columns_of(snapshot)
         data, limits = source.read(line.path, "manifest"), source.storage.limits
@@ -205,7 +205,7 @@ class CheckedIceberg:
         list_path, writer = snapshot.manifest_list, self.writer(line.added_snapshot_id)
         return Manifest(self, columns, line, list_path, reader.spec, header, entries, len(data), writer)
 
-    def data_files(self, snapshot: Snapshot) -> frozenset[str]:
+    def data_files(self, snapshot: IcebergSnapshot) -> frozenset[str]:
         """The paths of a snapshot's live data files. Raises as `manifests_of` and `opened`."""
         lines = [line for line in manifests_of(self.table, snapshot) if not line.is_deletes]
         for line in lines:
@@ -231,7 +231,7 @@ class CheckedIceberg:
         own = {absolute(self.table.metadata_path, os.getcwd()), join(join(root, METADATA_DIRECTORY), HINT)}
         return root, None, frozenset(own | {physical(path) for path in recorded | self._paths})
 
-    def files(self, snapshot: Snapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
+    def files(self, snapshot: IcebergSnapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
         """The live files of a snapshot whose manifests were all opened."""
         live = tuple(entry for line in lines for entry in self._slim.get(line, ()))
         return SnapshotFiles(self, snapshot, tuple(lines), live)

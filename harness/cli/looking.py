@@ -60,10 +60,10 @@ def _write_page(out: Pictured, kind: str, location: str, picture: Drawing | None
     from harness.diff.reports.html import asset, document
     from harness.metadata.model.frames import preformatted
 
-    drawn = "" if picture is None else as_html(picture)
+    draw_history = "" if picture is None else as_html(picture)
     told = f'<div class="scroll">{preformatted("".join(text))}</div>'
     title = f"harness {kind} {shown(location)}"
-    body = ["<main>", f"<h1>{html_text(title)}</h1>", drawn, told, "</main>"]
+    body = ["<main>", f"<h1>{html_text(title)}</h1>", draw_history, told, "</main>"]
     with results.destination(out.output) as stream:
         results.write_texts([document(title, body, style=asset("harness.diff.reports", "report.css"))], stream)
 
@@ -203,7 +203,7 @@ def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> No
         harness history prod.sales.orders -o history.json
     """
     untrusted.end_apart([location], opening, out)
-    from harness.metadata.tables.history import MOST_BARS, drawn
+    from harness.metadata.tables.history import MOST_BARS, draw_history
     from harness.metadata.tables.history import history as history_of
 
     with terminal.progress("reading metadata"):
@@ -211,7 +211,7 @@ def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> No
         found = history_of(table._source)
     known = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in found]
     if out.form is PicturedForm.TEXT:
-        picture, in_ascii = drawn(found, len(found)), results.is_ascii(out.output)
+        picture, in_ascii = draw_history(found, len(found)), results.is_ascii(out.output)
         heading = legend_text((Kind.ADDED, Kind.REMOVED), in_ascii=in_ascii)
         drawings = (strip(bar, picture.scale, _BAR, in_ascii=in_ascii).ljust(_BAR) for bar in picture.bars)
         bars = [f"{drawing} {bar.value}" for drawing, bar in zip(drawings, picture.bars, strict=True)]
@@ -223,7 +223,7 @@ def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> No
     width = results.width_for(out.output) if out.form is PicturedForm.TEXT else None
     lines = (f"{line}\n" for line in record_lines(known, width=width)) if known else ()
     if out.form is PicturedForm.HTML:
-        _write_page(out, "history", location, drawn(found, MOST_BARS), lines)
+        _write_page(out, "history", location, draw_history(found, MOST_BARS), lines)
     else:
         out.show("history", {"format": table.format, "history": found}, lambda: lines)
 
@@ -296,10 +296,10 @@ def metadata(
     most = number_of_rows(max_rows)
     untrusted.end_apart([location], opening, out)
     from harness.cli.writers import QueryRows, write_rows
-    from harness.metadata.tables.reading import in_words
+    from harness.metadata.tables.reading import with_readable_units
 
     with terminal.progress("reading metadata"):
         found = opening.snapshot(location, at).metadata(name).to_arrow(names(columns, "--columns"))
-        rows = QueryRows.of(in_words(found) if out.form is RowFormat.TEXT else found)
+        rows = QueryRows.of(with_readable_units(found) if out.form is RowFormat.TEXT else found)
     with results.destination(out.output) as stream:
         write_rows(rows, out.form, stream, max_rows=most)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class PlanStatistics(Protocol):
     """The metadata's statistics of the files of a plan, for an engine that can use them."""
 
-    def kept_whole(self) -> npt.NDArray[np.bool_]:
+    def matches_all_rows(self) -> npt.NDArray[np.bool_]:
         """Return whether the plan's filter keeps all rows of each file.
 
         It may be wrong, and leaves nulls out, so it says what is quicker and never what is right.
@@ -65,7 +65,9 @@ class PlannedScan(ScanPlan):
         """
         if not self.position_deletes:
             return {}
-        loader = next((each for each in self._loaders if each.storage is self.storage and each.serves(self)), None)
+        loader = next(
+            (each for each in self._loaders if each.storage is self.storage and each.has_same_deletes(self)), None
+        )
         if loader is None:
             from harness.metadata.deletes import loading  # a plan without deletes needs it not
 
@@ -109,7 +111,7 @@ def within_roots(plan: PlannedScan) -> PlannedScan:
     changed = [source for source in plan.position_deletes.sets if isinstance(source, ChangedRows)]
     vectors_of_changes = [vector for source in changed for vector in (source.hidden, source.shown)]
     deletes += [(v.path, v.physical) for v in vectors_of_changes if isinstance(v, StoredVector)]
-    for path, physical in (*_doubtful(plan.files, roots), *deletes, *_doubtful(stored, roots)):
+    for path, physical in (*_paths_to_check(plan.files, roots), *deletes, *_paths_to_check(stored, roots)):
         roots.check(physical, path)
     sentence = roots.told()
     if sentence is None:
@@ -118,7 +120,7 @@ def within_roots(plan: PlannedScan) -> PlannedScan:
     return replace(plan, warnings=(*plan.warnings, sentence))
 
 
-def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, PhysicalPath]]:
+def _paths_to_check(files: pa.Table, roots: Roots) -> Iterator[tuple[str, PhysicalPath]]:
     """Data files outside of the roots, recorded and physical: one of each directory, and all that may climb."""
     physical = files.column("physical")
     slices = (physical.slice(start, _SLICE_OF_PATHS) for start in range(0, len(physical), _SLICE_OF_PATHS))

@@ -22,7 +22,7 @@ from harness.cli.parameters import Command
 from harness.engines.spark.transpile.functions import nested, numbers, registry, times
 from harness.engines.spark.transpile.functions import text as texts
 from harness.engines.spark.transpile.functions.registry import Signature
-from harness.metadata.plan.trust import CLAIMS, LIES, Lie
+from harness.metadata.plan.trust import CLAIMS, WRITER_FAULTS, WriterFault
 from harness.storage.limits import Limits
 from harness.storage.option_names import CONNECTION, NAMES, StoreKind
 from harness.suite.rereads.shapes import SHAPES
@@ -152,7 +152,10 @@ def with_trust(page: str) -> str:
     ]
     lies = [
         ("Writer", "What is wrong", "Of", "Guard", "Source"),
-        *((_releases(e), f"{e.statement.value}: {e.wrong}", _types(e.types), e.guard, f"<{e.source}>") for e in LIES),
+        *(
+            (_releases(e), f"{e.statement.value}: {e.wrong}", _types(e.types), e.guard, f"<{e.source}>")
+            for e in WRITER_FAULTS
+        ),
     ]
     for name, rows in (("claims", claims), ("lies", lies)):
         head, *body = ["| " + " | ".join(row) + " |" for row in rows]
@@ -165,8 +168,8 @@ def _types(types: tuple[type, ...]) -> str:
     return ", ".join(each.__name__.removesuffix("Type").lower() for each in types) or "any"
 
 
-def _releases(lie: Lie) -> str:
-    return lie.writer if lie.until is None else f"{lie.writer} before {lie.until[0]}.{lie.until[1]}"
+def _releases(fault: WriterFault) -> str:
+    return fault.writer if fault.until is None else f"{fault.writer} before {fault.until[0]}.{fault.until[1]}"
 
 
 def with_limits(page: str) -> str:

@@ -83,7 +83,7 @@ def _confining(connection: duckdb.DuckDBPyConnection) -> list[str]:
     from harness.engines.duckdb.store_files import planned_files
 
     # DuckDB holds a list of files against the directories before it takes them for patterns, and after.
-    allowed = dict.fromkeys(form for path in confined.directories for form in (path, sqltext.glob_free(path)))
+    allowed = dict.fromkeys(form for path in confined.directories for form in (path, sqltext.escape_glob(path)))
     allowed[f"{planned_files(connection).protocol}://"] = None  # which opens nothing but files of plans
     return [
         f"memory_limit = '{confined.memory_bytes} B'",
@@ -182,8 +182,8 @@ class DuckDBFiles:
         """The list of files, as an expression for `read_parquet` and its like. Raises as `name`."""
         named = [self._names.get(path) or self.name(path) for path in physical]
         content = "\0".join(named)
-        if sqltext.glob_free(content) != content:
-            named = list(map(sqltext.glob_free, named))
+        if sqltext.escape_glob(content) != content:
+            named = list(map(sqltext.escape_glob, named))
         if len(named) < _MANY or not is_own(self.connection):
             return f"[{', '.join(map(sqltext.text, named))}]"
         # Named by its content, so that the same list is the same text.

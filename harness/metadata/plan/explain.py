@@ -46,7 +46,7 @@ def as_dict(plan: ScanPlan) -> dict[str, Any]:
                 "key_ids": [key_fields(key)[-1].id for key in d.keys],
                 "keys": [f.name for f in d.keys],
                 "sequence_number": d.sequence_number,
-                "partition": None if d.partition is None else plan.partitions[d.partition].named(),
+                "partition": None if d.partition is None else plan.partitions[d.partition].by_name(),
                 "global": d.partition is None,
                 "record_count": d.record_count,
             }
@@ -136,7 +136,7 @@ def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = (
 def _file(plan: ScanPlan, row: dict[str, Any]) -> dict[str, Any]:
     partition = plan.partitions[row.pop("partition")]
     scope, has_positions = plan.delete_sets[row.pop("delete_set")], row.pop("positions") is not None
-    named = {"physical": shown(row["physical"]), "partition": partition.named()}
+    named = {"physical": shown(row["physical"]), "partition": partition.by_name()}
     del row["commit_version"]
     return {**row, **named, "has_positions": has_positions, "equality_deletes": list(scope)}
 
