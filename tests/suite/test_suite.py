@@ -24,10 +24,10 @@ from harness.suite.json_rows import json_lines_of, json_lines_table
 from harness.suite.protocol import ERROR_CLASSES, error_class
 from harness.suite.result_files import score_results
 from harness.suite.results import Outcome
-from harness.suite.runner import UnderTest, run, table_at
+from harness.suite.runner import EngineUnderTest, run, table_at
 from harness.suite.scenarios.building import expected_table
 from harness.suite.scenarios.loading import find, parse
-from harness.suite.scenarios.verifying import intact_twin
+from harness.suite.scenarios.verifying import build_intact_copy
 from harness.suite.suite_files import load_case, schema, write_suite
 from harness.suite.workers import Worker
 from harness.writing.iceberg.types import parse_type, with_fresh_ids
@@ -74,7 +74,7 @@ def suite(tmp_path_factory) -> Path:
     return written(tmp_path_factory.mktemp("suite"), *names)
 
 
-def case_of(suite: Path, name: str) -> dict:
+def make_case(suite: Path, name: str) -> dict:
     return json.loads((suite / name / "case.json").read_text("utf-8"))
 
 
@@ -82,7 +82,7 @@ def case_of(suite: Path, name: str) -> dict:
 
 
 def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
-    case = case_of(written(tmp_path, text=_TEXT), "mine/case")
+    case = make_case(written(tmp_path, text=_TEXT), "mine/case")
     first, second, third = case.pop("reads")
     requirement, note = case.pop("requirements")
     assert case == {
@@ -233,7 +233,7 @@ def test_values_as_json_lines_and_back(text, value, expected):
 )
 def test_the_twin_is_the_most_of_a_history_that_is_readable(name, rows, tmp_path):
     (scenario,) = find(name)
-    twin = intact_twin(scenario, tmp_path / "twin")
+    twin = build_intact_copy(scenario, tmp_path / "twin")
     assert (None if twin is None else twin.expectations[0].expected.num_rows) == rows
     assert (tmp_path / "twin").exists() == (rows is not None)
 
@@ -362,7 +362,7 @@ def test_rows_of_what_harness_alone_refuses_are_no_mistake(tmp_path):
 def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
     index = json.loads((suite / "suite.json").read_text("utf-8"))
     for entry in index["cases"]:
-        for read in case_of(suite, entry["name"])["reads"]:
+        for read in make_case(suite, entry["name"])["reads"]:
             place = f"{entry['name']}/{read['number']}"
             right = {f"{place}.json": {"error": read["error"], "message": "as it must"}}
             if read["rows"]:
@@ -426,7 +426,7 @@ def test_a_program_has_one_score_whether_it_is_run_or_its_results_are_scored(tmp
     """It takes no filters, and says so in its first answer and of each read."""
     suite, program = written(tmp_path / "suite", *SOME_FILTERED), [sys.executable, str(SIMPLE)]
     with contextlib.closing(Worker("simple", program, time_limit_s=60)) as reader:
-        ran = run(load_cases(suite), [UnderTest(reader=reader, argument="simple")])
+        ran = run(load_cases(suite), [EngineUnderTest(reader=reader, argument="simple")])
         for path in suite.rglob("case.json"):
             case = load_case(path)
             place = tmp_path / "results" / case.scenario.name

@@ -172,7 +172,7 @@ def plan_read(address: str, expectation: ResolvedExpectation, **opening: Any) ->
     return table.snapshot(at.moment)._planned(**expectation.plan_arguments())
 
 
-def evidence_of(built: Built) -> Evidence:
+def collect_evidence(built: Built) -> Evidence:
     """The plans of all reads of a built scenario, as harness makes them."""
     planning: dict[int, PlannedScan | HarnessError] = {}
     for expectation in built.expectations:

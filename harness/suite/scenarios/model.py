@@ -319,7 +319,7 @@ class History(ABC):
         return target
 
 
-def on_table(keys: str, method: str, kind: type | None = None, **kinds: object) -> Operation:
+def builder_operation(keys: str, method: str, kind: type | None = None, **kinds: object) -> Operation:
     """An operation that is a method of the builder, of one value or of the values of a mapping (see `taken`)."""
 
     def run(history: History, value: object, place: str) -> None:
@@ -330,9 +330,9 @@ def on_table(keys: str, method: str, kind: type | None = None, **kinds: object) 
 
 
 COLUMN_OPERATIONS: Mapping[str, Operation] = {
-    "drop-column": on_table("PATH", "drop_column", str),
-    "rename-column": on_table("{path, to}", "rename_column", path=str, to=str),
-    "move-column": on_table("{path, to}", "move_column", path=str, to=int),
+    "drop-column": builder_operation("PATH", "drop_column", str),
+    "rename-column": builder_operation("{path, to}", "rename_column", path=str, to=str),
+    "move-column": builder_operation("{path, to}", "move_column", path=str, to=int),
 }
 """Operations that both formats have."""
 

@@ -31,7 +31,7 @@ _TIMES = re.compile(_TIME)
 _TIMESTAMPS = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})[ T]{_TIME}(Z|[+-]\d{{2}}:\d{{2}})?")
 
 
-def stored_value(type_: dt.Type, value: object) -> Any:
+def parse_value(type_: dt.Type, value: object) -> Any:
     """The internal value of a value as a scenario writes it. Raises RequestError for another type's."""
     if value is None:
         return None
@@ -54,11 +54,11 @@ def stored_struct(fields: tuple[Field, ...], row: object) -> dict[int, dt.CellVa
             raise RequestError(
                 f"No column {', '.join(sorted(map(repr, unknown)))} for {dict(row)!r}: there are {names}"
             )
-        return {f.id: stored_value(f.type, row[f.name]) for f in fields if f.name in row}
+        return {f.id: parse_value(f.type, row[f.name]) for f in fields if f.name in row}
     if not isinstance(row, list | tuple) or len(row) != len(fields):
         names = ", ".join(f.name for f in fields)
         raise RequestError(f"Invalid row {row!r}: expected a list of {len(fields)} values ({names}), or a mapping")
-    return {f.id: stored_value(f.type, value) for f, value in zip(fields, row, strict=True)}
+    return {f.id: parse_value(f.type, value) for f, value in zip(fields, row, strict=True)}
 
 
 def natural_rows(fields: tuple[Field, ...], rows: list[Any]) -> list[dict[str, object]]:
@@ -83,7 +83,7 @@ def named(type_: dt.Type, value: Any, leaf: Callable[[dt.Type, Any], object] = l
             return leaf(type_, value)
 
 
-def scenario_value(type_: dt.Type, value: object) -> object:
+def format_value(type_: dt.Type, value: object) -> object:
     """A stored value as a scenario writes it: the reverse of `stored_value`."""
     return named(type_, value, _written)
 
@@ -131,10 +131,10 @@ def _stored(type_: dt.Type, value: Any) -> Any:
         case dt.StructType(fields=fields):
             return stored_struct(fields, value)
         case dt.ListType(element=element):
-            return [stored_value(element.type, v) for v in _same(list, value)]
+            return [parse_value(element.type, v) for v in _same(list, value)]
         case dt.MapType(key=key, value=item):
             pairs = value.items() if isinstance(value, Mapping) else value
-            return [(stored_value(key.type, k), stored_value(item.type, v)) for k, v in pairs]
+            return [(parse_value(key.type, k), parse_value(item.type, v)) for k, v in pairs]
         case _:
             raise ValueError("a scenario has no way to write it")
 

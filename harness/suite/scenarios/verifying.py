@@ -41,7 +41,7 @@ def read_with(built: Built, engine: str) -> Callable[[ResolvedExpectation], pa.T
     return lambda expectation: find_engine(engine).to_arrow(plan_read(built.address, expectation))
 
 
-def intact_twin(scenario: Scenario, directory: Path) -> Built | None:
+def build_intact_copy(scenario: Scenario, directory: Path) -> Built | None:
     """Builds the intact twin of a table that a read must refuse, and reads its rows.
 
     The twin has the most of the history that harness reads plainly: edits and damage are left out, then operations at

@@ -20,7 +20,7 @@ from drawn.strategies.histories import DrawnHistory
 from harness.diff.compare import compare
 from harness.diff.result import ComparisonResult, SchemaKind
 from harness.errors import UnsupportedError
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 from harness.suite.scenarios.building import begin
 from harness.suite.scenarios.model import Expectation, History, Scenario, Selector
 from harness.table import open_table
@@ -175,7 +175,7 @@ def read_by(history: History, read: Read, engine: str) -> pa.Table:
         return snapshot.to_arrow(columns=read.columns, where=where, engine=engine)
     chosen = {"snapshot_id": at.snapshot_id, "version": at.version, "timestamp_ms": at.timestamp_ms, "ref": at.ref}
     point: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
-    return read_apart(address_of(history), columns=read.columns, where=where, **point)
+    return read_with_oracle(address_of(history), columns=read.columns, where=where, **point)
 
 
 def _table(history: History, at: Selector) -> str:

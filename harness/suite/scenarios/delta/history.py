@@ -23,7 +23,7 @@ from harness.metadata.model.schema import CHANGES, METADATA, Field, Schema, Stru
 from harness.suite.scenarios.arguments import Arguments, checked, label_of, taken
 from harness.suite.scenarios.delta.writes import DeltaWrites
 from harness.suite.scenarios.edits import damage, edit, edit_lines
-from harness.suite.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
+from harness.suite.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, builder_operation
 from harness.writing.delta.builder import DeltaFile, DeltaTable
 from harness.writing.delta.checkpoint import CheckpointOptions, hint_text
 from harness.writing.delta.types import JsonObject
@@ -342,21 +342,21 @@ OPERATIONS: Mapping[str, Operation] = {
     **COLUMN_OPERATIONS,
     "widen-column": Operation("{path, type, annotation}", DeltaHistory._widen_column),
     "column-mapping": Operation("name or id", DeltaHistory._column_mapping),
-    "configuration": on_table("{key: text or null}", "set_configuration", dict),
-    "protocol": on_table("{minReaderVersion, ...}", "set_protocol", dict),
+    "configuration": builder_operation("{key: text or null}", "set_configuration", dict),
+    "protocol": builder_operation("{minReaderVersion, ...}", "set_protocol", dict),
     "checkpoint": Operation("KIND, or {kind, version, hint, parts, sidecars, ...}", DeltaHistory._checkpoint),
     "compact": Operation("[first, last]", DeltaHistory._compact),
     "checksum": Operation("VERSION, or {version, set}", DeltaHistory._checksum),
     "stage": Operation("VERSION, or {version, published: true}", DeltaHistory._stage),
     "hold": Operation("VERSION", DeltaHistory._hold),
     "vacuum": Operation("null", DeltaHistory._vacuum),
-    "expire-log": on_table("VERSION, the first that stays", "expire_log", int),
+    "expire-log": builder_operation("VERSION, the first that stays", "expire_log", int),
     "move-table": Operation("FOLDER", lambda h, value, place: h.table.move(h._new_folder(value, place))),
     "times": Operation("{VERSION: ms}", DeltaHistory._times),
     "edit-commit": Operation("{version, set, unset}", DeltaHistory._edit_commit),
     "edit-checkpoint": Operation("{version, set, unset}", DeltaHistory._edit_checkpoint),
     "edit-last-checkpoint": Operation("{set, unset, checksum: new}", DeltaHistory._edit_last_checkpoint),
-    "write-last-checkpoint": on_table("TEXT", "write_last_checkpoint", str),
+    "write-last-checkpoint": builder_operation("TEXT", "write_last_checkpoint", str),
     "break": Operation("{delete: TARGET}, ...", DeltaHistory._break),
 }
 DeltaHistory.operations = OPERATIONS

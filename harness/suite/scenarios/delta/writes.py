@@ -27,7 +27,7 @@ from harness.errors import RequestError
 from harness.metadata.model.schema import Field, Schema
 from harness.suite.scenarios.arguments import Arguments, label_of
 from harness.suite.scenarios.edits import edit
-from harness.suite.scenarios.values import expanded, natural_rows, replaced, stored_value
+from harness.suite.scenarios.values import expanded, natural_rows, parse_value, replaced
 from harness.writing.delta.builder import DeltaFile, DeltaTable, FileOptions
 from harness.writing.delta.types import JsonObject, schema_json, schema_of
 from harness.writing.delta.values import encoded_path
@@ -124,7 +124,7 @@ class DeltaWrites:
         if given.has("partition"):
             types = {f.name: f.type for f in self.table.partition_fields}
             chosen = given.of(dict, "partition")
-            options["partition"] = {n: stored_value(types[n], v) if n in types else v for n, v in chosen.items()}
+            options["partition"] = {n: parse_value(types[n], v) if n in types else v for n, v in chosen.items()}
         if given.has("path"):
             options["path"] = path = given.text("path")
             if options.get("addressing", "relative") != "relative":  # an absolute path, as in clones, without `..`

@@ -25,8 +25,8 @@ from harness.metadata.model.schema import METADATA, Field, Schema, StructType, U
 from harness.suite.scenarios.arguments import Arguments, checked, label_of, taken
 from harness.suite.scenarios.iceberg import edits
 from harness.suite.scenarios.iceberg.writes import IcebergWrites
-from harness.suite.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
-from harness.suite.scenarios.values import named, stored_value
+from harness.suite.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, builder_operation
+from harness.suite.scenarios.values import named, parse_value
 from harness.writing.iceberg.builder import IcebergFile, IcebergTable
 from harness.writing.iceberg.types import parse_type, with_fresh_ids
 from harness.writing.places import inside
@@ -167,7 +167,7 @@ class IcebergHistory(History):
         )
         [field] = with_fresh_ids((Field(id=0, name=name, type=parse_type(text)[0]),), itertools.count())
         type_ = field.type  # whose structs keep values by id
-        initial, later = (named(type_, stored_value(type_, default)) for default in defaults)
+        initial, later = (named(type_, parse_value(type_, default)) for default in defaults)
         self.table.add_column(name, text, parent=parent, initial_default=initial, write_default=later)
 
     def _properties(self, changed: Mapping[str, Any]) -> None:
@@ -229,15 +229,15 @@ OPERATIONS: Mapping[str, Operation] = {
     "remove": Operation("LABELS", lambda h, value, place: h._commit({"remove": checked(list, value, place)}, place)),
     "add-column": Operation("{name, type, parent, initial-default, write-default}", IcebergHistory._add_column),
     **COLUMN_OPERATIONS,
-    "widen-column": on_table("{path, type}", "widen_column", path=str, type=str),
-    "make-optional": on_table("PATH", "make_optional", str),
+    "widen-column": builder_operation("{path, type}", "widen_column", path=str, type=str),
+    "make-optional": builder_operation("PATH", "make_optional", str),
     "partition-spec": Operation("[[column, transform, name], ...]", IcebergHistory._partition_spec),
     "properties": Operation("{key: text}", lambda h, value, place: h._properties(checked(dict, value, place))),
     "name-mapping": Operation(
         "[{field-id, names, fields}, ...]",
         lambda h, value, place: h._properties({"schema.name-mapping.default": json.dumps(checked(list, value, place))}),
     ),
-    "upgrade": on_table("format version", "upgrade", int),
+    "upgrade": builder_operation("format version", "upgrade", int),
     "tag": Operation("{name, at: LABEL}", lambda h, value, place: h._ref(value, place, kind="tag")),
     "branch": Operation("{name, at: LABEL}", lambda h, value, place: h._ref(value, place, kind="branch")),
     "set-ref": Operation("{name, at: LABEL, kind}", IcebergHistory._ref),

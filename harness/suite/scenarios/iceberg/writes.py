@@ -25,7 +25,7 @@ from typing import Any
 from harness.errors import RequestError
 from harness.metadata.model.schema import Field, Schema
 from harness.suite.scenarios.arguments import Arguments, checked, described, label_of
-from harness.suite.scenarios.values import expanded, natural_rows, stored_value
+from harness.suite.scenarios.values import expanded, natural_rows, parse_value
 from harness.writing.iceberg.avro import int_map
 from harness.writing.iceberg.builder import FileOptions, IcebergFile, IcebergTable
 from harness.writing.iceberg.evolution import change, find_field, projected
@@ -147,7 +147,7 @@ class IcebergWrites:
             types = {f.name: f.type for f in self.table.document.partition_fields(spec_id)}
             values = checked(dict, options["partition"], f"{place}, key 'partition'").items()
             options["partition"] = {
-                name: stored_value(label_of(types, name, "partition field", place), value) for name, value in values
+                name: parse_value(label_of(types, name, "partition field", place), value) for name, value in values
             }
         return options
 
@@ -161,7 +161,7 @@ class IcebergWrites:
             elif name in _BOUNDS and isinstance(value, Mapping):  # the very bytes of the bound
                 entries[field.id] = bytes.fromhex(value["bytes"])
             elif name in _BOUNDS:
-                entries[field.id] = bound_bytes(field.type, stored_value(field.type, value))
+                entries[field.id] = bound_bytes(field.type, parse_value(field.type, value))
             else:
                 entries[field.id] = checked(int, value, f"{place}, {name}")
         return int_map(entries)
