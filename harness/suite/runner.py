@@ -39,7 +39,7 @@ from harness.suite.scenarios.building import build
 from harness.suite.scenarios.evidence import collect_evidence
 from harness.suite.scenarios.features import MEANINGS, missing_features
 from harness.suite.scenarios.loading import fixtures_directory
-from harness.suite.scenarios.model import Built, ResolvedExpectation, Scenario, TableCase
+from harness.suite.scenarios.model import BuiltScenario, ResolvedExpectation, Scenario, TableCase
 from harness.suite.scenarios.verifying import FAULTS, build_intact_copy
 from harness.suite.scores import (
     Strictness,
@@ -192,7 +192,7 @@ def _run_scenario(
         yield make_case(info, each.info, checks, lists.xfails)
 
 
-def _build(scenario: Scenario, place: Path) -> Built | Check:
+def _build(scenario: Scenario, place: Path) -> BuiltScenario | Check:
     """The table; or the fault of the scenario itself, which is no engine's."""
     try:
         built = build(scenario, place)
@@ -211,7 +211,7 @@ def _check_reads(engine: _RunEngine, built: TableCase, intact_copies: _IntactCop
     reader = engine.reader
     own = Strictness.ORACLE if reader.name == ORACLE else Strictness.HARNESS
     # Other suites have neither harness's types nor its errors.
-    measure = own if isinstance(reader, HarnessReader) and isinstance(built, Built) else Strictness.FOREIGN
+    measure = own if isinstance(reader, HarnessReader) and isinstance(built, BuiltScenario) else Strictness.FOREIGN
     unclaimed = set() if engine.claims is None else {*built.scenario.features} - engine.claims
     for each in built.expectations:
         if unclaimed:

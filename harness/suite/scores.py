@@ -26,7 +26,7 @@ from harness.metadata.model.schema import METADATA
 from harness.suite.protocol import ERROR_CLASSES, UNSUPPORTED, error_class
 from harness.suite.results import Check, Outcome, ReadInfo
 from harness.suite.scenarios.model import ExpectedError, ResolvedExpectation
-from harness.suite.scenarios.verifying import agrees
+from harness.suite.scenarios.verifying import matches_error
 from harness.suite.workers import BROKEN
 
 
@@ -268,7 +268,7 @@ def _score_error(expected: ExpectedError, error: Exception, measure: Strictness)
         if not isinstance(error, HarnessError):
             return _check(Outcome.ERROR, error_text(error))
         # The oracle plans by itself, and has words of its own.
-        if agrees(error, ExpectedError(expected.kind) if measure is Strictness.ORACLE else expected):
+        if matches_error(error, ExpectedError(expected.kind) if measure is Strictness.ORACLE else expected):
             return _check(Outcome.PASS)
         return _check(Outcome.FAIL, f"expected {_expected_error_text(expected)}, got {error_text(error)}")
     if _is_broken(error):

@@ -24,7 +24,7 @@ from harness.suite.commands import commands
 from harness.suite.json_rows import json_lines_of
 from harness.suite.runner import table_at
 from harness.suite.scenarios.building import build
-from harness.suite.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
+from harness.suite.scenarios.model import BuiltScenario, ExpectedError, ResolvedExpectation, Scenario
 from harness.suite.scores import read_text
 from harness.writing.places import FIRST_TIMESTAMP_MS, PLAIN
 
@@ -67,7 +67,7 @@ def script(scenario: Scenario) -> str:
     return program
 
 
-def _write_rows(built: Built, roots: Sequence[Path]) -> None:
+def _write_rows(built: BuiltScenario, roots: Sequence[Path]) -> None:
     """Write the rows of each read beside the table, as JSON lines."""
     for each in built.expectations:
         if not isinstance(each.expected, pa.Table):
@@ -113,7 +113,7 @@ def _archive(root: Path, copy: Path, started: float) -> str:
     return base64.b85encode(lzma.compress(buffer.getvalue(), preset=9)).decode()
 
 
-def _story(built: Built) -> str:
+def _story(built: BuiltScenario) -> str:
     """The text that the script begins with and prints."""
     scenario = built.scenario
     lines = [scenario.title, "", f"Scenario {scenario.name} of harness. The rules:", *map(_citation, scenario.clauses)]

@@ -39,7 +39,7 @@ from harness.suite.reader import AtKind
 from harness.suite.scenarios.building import build, columns_of
 from harness.suite.scenarios.features import MEANINGS
 from harness.suite.scenarios.model import (
-    Built,
+    BuiltScenario,
     ExpectationKeys,
     ExpectedError,
     ResolvedExpectation,
@@ -115,11 +115,11 @@ def _entry(scenario: Scenario, path: Path, intact_copy_of: str | None) -> dict[s
         "table_format": scenario.format,
         "features": list(scenario.features),
         "case": path.as_posix(),
-        "twin_of": intact_copy_of,
+        "intact_of": intact_copy_of,
     }
 
 
-def _with_sorted_rows(intact_copy: Built) -> Built:
+def _with_sorted_rows(intact_copy: BuiltScenario) -> BuiltScenario:
     """The twin with its rows in the order of their text: a read gives them in any order."""
     (read,) = intact_copy.expectations
     assert isinstance(read.expected, pa.Table)
@@ -135,7 +135,7 @@ def _set_times(directory: Path, started: float) -> None:
             set_time(file, FIRST_TIMESTAMP_MS)
 
 
-def _write_case(built: Built, directory: Path, has_intact_copy: bool) -> Path:
+def _write_case(built: BuiltScenario, directory: Path, has_intact_copy: bool) -> Path:
     """Writes `case.json` and the expected rows of a built scenario; the path of `case.json`."""
     (directory / "expected").mkdir(parents=True, exist_ok=True)
     scenario, metadata = built.scenario, built.metadata_path
@@ -149,7 +149,7 @@ def _write_case(built: Built, directory: Path, has_intact_copy: bool) -> Path:
         "requirements": [_requirement(clause) for clause in scenario.clauses],
         "table": built.location.relative_to(directory).as_posix(),
         "metadata": None if metadata is None else metadata.relative_to(directory).as_posix(),
-        "twin": f"{_INTACT}/{CASE}" if has_intact_copy else None,
+        "intact": f"{_INTACT}/{CASE}" if has_intact_copy else None,
         "reads": [_read(built, expectation, directory) for expectation in built.expectations],
     }
     path = directory / CASE
@@ -166,7 +166,7 @@ def _requirement(clause: str) -> dict[str, object]:
     return {"id": rule.name, "title": rule.title, "source": rule.source, "links": list(rule.links)}
 
 
-def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> dict[str, object]:
+def _read(built: BuiltScenario, expectation: ResolvedExpectation, directory: Path) -> dict[str, object]:
     at, expected, rows, error = expectation.at, expectation.expected, None, None
     if isinstance(expected, pa.Table):
         columns = columns_of(built.history, built.scenario.expectations[expectation.number - 1], at)
@@ -244,7 +244,7 @@ def load_suite(directory: Path) -> Suite:
         cases={
             each["name"]: path_below(directory, each["case"], "the case")
             for each in document["cases"]
-            if each["twin_of"] is None
+            if each["intact_of"] is None
         },
     )
 
@@ -274,7 +274,7 @@ def load_case(path: Path) -> SuiteCase:
         location=path_below(place, document["table"], "the table"),
         metadata_path=None if document["metadata"] is None else path_below(place, document["metadata"], "the metadata"),
         expectations=tuple(_expectation(read, place) for read in document["reads"]),
-        intact_copy=None if document["twin"] is None else path_below(place, document["twin"], "the twin"),
+        intact_copy=None if document["intact"] is None else path_below(place, document["intact"], "the intact copy"),
     )
 
 

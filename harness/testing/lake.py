@@ -13,7 +13,7 @@ from harness.suite.scenarios.building import build
 from harness.suite.scenarios.evidence import collect_evidence
 from harness.suite.scenarios.features import missing_features
 from harness.suite.scenarios.loading import from_mapping, parse_yaml, read_document
-from harness.suite.scenarios.model import Built, Scenario
+from harness.suite.scenarios.model import BuiltScenario, Scenario
 from harness.suite.scenarios.verifying import read_with, verify
 from harness.table import Table, open_table
 
@@ -30,7 +30,7 @@ class LakeTable:
     """
 
     name: str
-    _built: Built = field(repr=False)
+    _built: BuiltScenario = field(repr=False)
     engines: tuple[str, ...] = ("duckdb",)
     prepare: Callable[[str], object] | None = field(default=None, repr=False)
 

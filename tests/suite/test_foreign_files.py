@@ -277,7 +277,9 @@ def piped(path):
         pytest.param(lambda s: changed(s / "mine/case.json", table="../../t"), "the table: expected", id="climbs"),
         pytest.param(lambda s: linked(s / "mine/table", s.parent), "the table: links", id="table is a link"),
         pytest.param(lambda s: changed(s / "mine/case.json", metadata="/m"), "the metadata: expected", id="metadata"),
-        pytest.param(lambda s: changed(s / "mine/case.json", twin="../case.json"), "the twin: expected", id="twin"),
+        pytest.param(
+            lambda s: changed(s / "mine/case.json", intact="../case.json"), "the intact copy: expected", id="intact"
+        ),
         pytest.param(
             lambda s: changed(s / "mine/case.json", name="../mine"), "the case by its name: expected", id="name"
         ),

@@ -94,7 +94,7 @@ def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
         "features": ["position-delete"],
         "table": "table",
         "metadata": "table/metadata/v3.metadata.json",
-        "twin": "intact/case.json",
+        "intact": "intact/case.json",
     }
     assert requirement["title"] == "The same commit"
     assert requirement["links"] == ["https://iceberg.apache.org/spec/#scan-planning"]
@@ -128,17 +128,17 @@ def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
     assert (third["rows"], third["error"], third["open"]) == (None, None, "nobody says")
 
 
-def test_a_suite_lists_its_cases_and_twins(suite):
+def test_a_suite_lists_cases_and_intact_copies(suite):
     index = json.loads((suite / "suite.json").read_text("utf-8"))
-    twins = {each["name"]: each["twin_of"] for each in index["cases"] if each["twin_of"]}
+    intact_copies = {each["name"]: each["intact_of"] for each in index["cases"] if each["intact_of"]}
     refused = (
         "iceberg/time-travel/snapshots-and-schemas",
         "delta/change-feed/vacuumed-refused",
         "delta/time-travel/by-version",
     )
     broken = (_BROKEN, *refused, "delta/deletion-vectors/unknown-storage-refused")
-    assert twins == {f"{name}/intact": name for name in broken}
-    assert index["count"] == 8 == len(index["cases"]) - len(twins)
+    assert intact_copies == {f"{name}/intact": name for name in broken}
+    assert index["count"] == 8 == len(index["cases"]) - len(intact_copies)
     assert index["directory"] == str(suite)
     named = {feature for each in index["cases"] for feature in each["features"]}
     assert named == index["features"].keys()
@@ -231,11 +231,11 @@ def test_values_as_json_lines_and_back(text, value, expected):
         pytest.param("delta/schema/unknown-type-refused", None, id="none"),
     ],
 )
-def test_the_twin_is_the_most_of_a_history_that_is_readable(name, rows, tmp_path):
+def test_the_intact_copy_is_the_longest_readable_history(name, rows, tmp_path):
     (scenario,) = find(name)
-    twin = build_intact_copy(scenario, tmp_path / "twin")
-    assert (None if twin is None else twin.expectations[0].expected.num_rows) == rows
-    assert (tmp_path / "twin").exists() == (rows is not None)
+    intact_copy = build_intact_copy(scenario, tmp_path / "intact")
+    assert (None if intact_copy is None else intact_copy.expectations[0].expected.num_rows) == rows
+    assert (tmp_path / "intact").exists() == (rows is not None)
 
 
 # -- classes of errors -------------------------------------------------------------------------------------------------
@@ -379,7 +379,7 @@ def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
     found = json.loads(report.read_text("utf-8"))
     assert found["engines"][0]["name"] == "empty"
     assert {case["outcome"] for case in found["cases"]} == {"FAIL"}
-    last = [each["name"] for each in index["cases"] if not each["twin_of"]][-1]
+    last = [each["name"] for each in index["cases"] if not each["intact_of"]][-1]
     assert found["cases"][-1]["command"] == f"harness scenarios score {suite} {tmp_path / 'empty'} {last}"
 
 

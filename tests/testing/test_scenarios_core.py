@@ -29,7 +29,7 @@ from harness.suite.scenarios.evidence import collect_evidence
 from harness.suite.scenarios.iceberg.history import IcebergHistory
 from harness.suite.scenarios.loading import from_mapping, load, parse
 from harness.suite.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector, Selector
-from harness.suite.scenarios.values import expanded, parse_value
+from harness.suite.scenarios.values import expand_rows, parse_value
 from harness.suite.scenarios.verifying import verify
 
 _TEXT = """
@@ -171,10 +171,10 @@ def test_values_of_other_types_are_refused(type_, value):
 
 def test_rows_are_counted():
     rows = {"count": 6, "from": 10, "row": ["{i}", "n{i}", {"k": ["{i}"]}], "except": [11, [13, 15]]}
-    assert expanded(rows, "rows") == [[10, "n10", {"k": [10]}], [12, "n12", {"k": [12]}]]
-    assert expanded({"count": 3, "from": 1, "step": 2, "row": "{i}"}, "rows") == [1, 3, 5]
+    assert expand_rows(rows, "rows") == [[10, "n10", {"k": [10]}], [12, "n12", {"k": [12]}]]
+    assert expand_rows({"count": 3, "from": 1, "step": 2, "row": "{i}"}, "rows") == [1, 3, 5]
     with pytest.raises(RequestError, match="Unknown key 'by'"):
-        expanded({**rows, "by": 2}, "rows")
+        expand_rows({**rows, "by": 2}, "rows")
 
 
 # -- verdicts ---------------------------------------------------------------------------------------------------------
