@@ -28,7 +28,7 @@ from harness.storage.option_names import CONNECTION, NAMES, StoreKind
 from harness.suite.rereads.shapes import SHAPES
 from harness.suite.scenarios.delta.history import OPERATIONS as DELTA_OPERATIONS
 from harness.suite.scenarios.iceberg.history import OPERATIONS as ICEBERG_OPERATIONS
-from harness.suite.scenarios.model import WAYS, Expectation
+from harness.suite.scenarios.model import SELECTORS, Expectation
 from harness.writing.delta import builder as delta
 from harness.writing.iceberg import builder as iceberg
 
@@ -223,8 +223,8 @@ def with_checks(page: str) -> str:
 def with_keywords(page: str) -> str:
     """The page of scenarios with the tables of their keywords as they must be now."""
     keys = ((key.name, key.metadata["meaning"]) for key in dataclasses.fields(Expectation))
-    ways = ((name, way.meaning) for name, way in WAYS.items())
-    for mark, rows in (("keys of expect", keys), ("ways to say at", ways)):
+    selectors = ((name, kind.meaning) for name, kind in SELECTORS.items())
+    for mark, rows in (("keys of expect", keys), ("keys of at", selectors)):
         page = _written(page, mark, "Key", (f"| `{name}` | {meaning} |" for name, meaning in rows))
     for mark, operations in (("Iceberg", ICEBERG_OPERATIONS), ("Delta", DELTA_OPERATIONS)):
         rows = (f"| `{name}` | `{operation.keys}` |" for name, operation in operations.items())

@@ -201,7 +201,7 @@ def read_by_both(location: Path) -> Iterator[Any]:
     """What harness and the oracle say."""
     for read in (
         lambda: harness.open_table(str(location)).snapshot().to_arrow(),
-        lambda: oracle.read_apart(str(location)),
+        lambda: oracle.read_with_oracle(str(location)),
     ):
         try:
             with warnings.catch_warnings(action="ignore", category=harness.HarnessWarning):  # a device is elsewhere
