@@ -136,8 +136,8 @@ def test_an_error_and_a_warning_about_files_outside(tmp_path, capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert (
-        "error: Cannot read a file beyond the table's roots: --set outside=refuse is set. They are "
-        f"{location}; add one with --allow-root, or say with --set path_map.OLD=NEW where the file is [OutsideTable;"
+        "error: Cannot read a file outside the table's roots: --set outside=refuse is set. The roots are "
+        f"{location}; add a root with --allow-root, or map the path to the file's location with --set path_map.OLD=NEW [OutsideTable;"
     ) in err
     assert main(["sql", "SELECT id FROM t", "--table", f"t={location}", "--format", "csv"]) == 0
     out, err = capfd.readouterr()
@@ -345,7 +345,7 @@ def test_sql_on_spark_writes_the_same_values(tmp_path, capfd, spark):
 
 
 def test_columns_of_one_name_stay_so():
-    assert QueryRows.of(pa.table([[1], [2]], names=["a", "A"])).relation.columns == ["a", "A"]
+    assert QueryRows.from_arrow(pa.table([[1], [2]], names=["a", "A"])).relation.columns == ["a", "A"]
 
 
 @pytest.fixture(scope="module")

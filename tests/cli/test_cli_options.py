@@ -74,7 +74,7 @@ def completion(line: str) -> dict[str, str]:
         ([], completion("harness "), {"click"}),
         ([], completion("harness sch"), {"click"}),
         ([], completion("harness scenarios r"), {"click"}),
-        ([], completion("harness count --"), {"click", "harness.cli.looking"}),
+        ([], completion("harness count --"), {"click", "harness.cli.inspection"}),
         ([], completion("harness sql --"), {"click", "harness.cli.query"}),
         ([], completion("harness diff --"), {"click", "harness.cli.diff"}),
         ([], completion("harness pull --"), {"click", "harness.cli.pull"}),

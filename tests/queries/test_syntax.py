@@ -14,7 +14,7 @@ from harness.engines.spark.transpile.parser import parse
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType
-from harness.queries.inputs import planned
+from harness.queries.inputs import plan_reference
 from harness.queries.plain import Rewritten, rewrite_plain
 from harness.queries.rewrite import parse_statement, rewrite, rewrite_statement
 from harness.writing.iceberg.builder import IcebergTable
@@ -132,7 +132,7 @@ def test_columns_without_a_name_are_called_as_duckdb_calls_them(tables, shown):
     with harness.connect(tables) as connection:
         assert [name for name, *_ in connection.execute(query).description] == names
     rewritten = rewrite(query, {name: table.snapshot().schema for name, table in tables.items()})
-    plans = {reference.view: planned(reference, tables["t"].snapshot()) for reference in rewritten.references}
+    plans = {reference.view: plan_reference(reference, tables["t"].snapshot()) for reference in rewritten.references}
     told = columns_of(rewritten.sql, plans, rewritten.originals)  # what Spark's columns are called
     assert [name for name, _ in told] == names
 

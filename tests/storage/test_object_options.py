@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness import RequestError
-from harness.storage.object_options import ProfileCredentials, StoreOptions, canonical, made_for
+from harness.storage.object_options import ProfileCredentials, StoreOptions, build_options, canonical
 from harness.storage.option_names import StoreKind
 
 S3 = {"access_key_id": "k", "secret_access_key": "s", "region": "eu-west-1", "endpoint": "http://h:9000"}
@@ -24,7 +24,7 @@ def no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def translated(kind: StoreKind, authority: str, options: dict[str, Any]) -> StoreOptions:
-    return made_for(kind, authority, canonical(kind, options))
+    return build_options(kind, authority, canonical(kind, options))
 
 
 def s3(**options: Any) -> StoreOptions:
@@ -131,7 +131,7 @@ def test_connections() -> None:
         (
             StoreKind.S3,
             {"key": "one", "s3.access-key-id": "secret-value"},
-            "key and s3.access-key-id are one option, and",
+            "key and s3.access-key-id mean the same option and",
         ),
         (StoreKind.S3, {"anon": "secret-value"}, "anon must be true or false"),
         (StoreKind.S3, {"key": ["secret-value"]}, "key is no text, number or Boolean"),

@@ -74,7 +74,7 @@ class ClientError(Exception):
     ],
 )
 def test_what_passes(error: Exception, reason: str | None) -> None:
-    assert clients.passing_reason(error) == reason
+    assert clients.transient_reason(error) == reason
 
 
 def failing(*errors: Exception) -> Iterator[Any]:
@@ -89,7 +89,7 @@ def asked(answers: Iterator[Any]) -> Any:
             raise answer
         return answer
 
-    return clients._repeated("read", str, ask, "x://f")
+    return clients._with_retries("read", str, ask, "x://f")
 
 
 @pytest.mark.parametrize(

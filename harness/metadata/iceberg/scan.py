@@ -39,7 +39,7 @@ from harness.metadata.plan.deletes import EqualityDelete, PositionDeletes, Spell
 from harness.metadata.plan.read_options import Prune
 from harness.metadata.plan.scan_plan import FILES, KEPT, Counts, IcebergRules, Partition, SkippedFiles, trusted_of_files
 from harness.metadata.planned_scan import PlannedScan, within_roots
-from harness.storage.gate import is_name
+from harness.storage.gate import is_possible_name
 from harness.storage.limits import contained
 from harness.storage.paths import PathMap, absolute, local_path
 from harness.storage.records import dataclass
@@ -423,7 +423,7 @@ def _joined(
     deletes: tuple[ManifestEntry, ...], paths: Callable[[], pa.ChunkedArray], spellings: Spellings
 ) -> tuple[ManifestEntry, ...]:
     """The deletes, under the path of their data file where the caller's path map equates two paths."""
-    if not spellings.path_map.said:
+    if not spellings.path_map.explicit_count:
         return deletes
     named = {target for entry in deletes if (target := entry.file.referenced_data_file) is not None}
     if named == _live_among(frozenset(named), paths):
@@ -511,7 +511,7 @@ def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedAr
     found, open_ = recorded, None
     for old, new in path_map.prefixes:
         prefix = local_path(old).rstrip("/")
-        if not prefix or not is_name(prefix):  # no recorded path begins with what is not UTF-8
+        if not prefix or not is_possible_name(prefix):  # no recorded path begins with what is not UTF-8
             continue
         hit = pc.or_(pc.equal(recorded, scalar_of(prefix, pa.string())), pc.starts_with(recorded, prefix + "/"))
         hit = hit if open_ is None else pc.and_(hit, open_)
