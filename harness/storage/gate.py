@@ -426,8 +426,9 @@ class Roots:
     def _refusal(self, reason: str, path: str, recorded: str | None) -> OutsideTableError:
         same = recorded is None or recorded == path
         return OutsideTableError(
-            f"Cannot read a file outside the table's roots: {reason}. The roots are "
-            f"{', '.join(map(redact, self.names))}; add a root with allowed_roots, or map the path to the file's location with path_map",
+            f"Cannot read a file beyond the table's roots: {reason}. The roots are "
+            f"{', '.join(map(redact, self.names))}; add a root with "
+            "allowed_roots, or map the path to the file's location with path_map",
             table=self.table,
             file=redact(path) if same else f"{redact(recorded or '')} ({redact(path)})",
             options=("allowed_roots", "path_map", "outside"),

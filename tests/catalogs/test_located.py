@@ -60,7 +60,7 @@ def test_all_else_is_not(orders, more, metadata):
     if metadata:
         answer = {"location": "/", "metadata_location": str(max((orders / "metadata").glob("v*.metadata.json")))}
     catalog = Own(answer)
-    with pytest.raises(harness.OutsideTableError, match="outside the table's roots"):
+    with pytest.raises(harness.OutsideTableError, match="beyond the table's roots"):
         harness.open_table("sales.orders", catalog=catalog, **more).snapshot().plan()
 
 

@@ -164,7 +164,7 @@ NO_JSON = "must be JSON; put text that does in double quotes"
         (["a=[NaN]"], f"--storage-option 'a': a value that begins with [ {NO_JSON}"),
     ],
 )
-def test_what_is_wrong_is_told_without_the_value(texts, message) -> None:
+def test_errors_about_options_do_not_show_the_value(texts, message) -> None:
     with pytest.raises(click.BadParameter) as caught:
         storage_options(texts)
     assert caught.value.message == message

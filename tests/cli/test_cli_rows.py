@@ -252,7 +252,7 @@ def test_rows_as_parquet_and_arrow():
 
 
 @pytest.mark.parametrize(
-    ("max_rows", "shown", "last"),
+    ("max_rows", "visible_rows", "last"),
     [
         (None, 100, ""),
         (100, 100, ""),
@@ -260,10 +260,10 @@ def test_rows_as_parquet_and_arrow():
         (1, 1, "(1 of 100 rows; --max-rows all shows all)\n"),
     ],
 )
-def test_text_says_how_many_rows_it_does_not_show(max_rows, shown, last):
+def test_text_says_how_many_rows_it_does_not_show(max_rows, visible_rows, last):
     stream = io.BytesIO()
     write_rows(QueryRows.from_arrow(pa.table({"n": range(100)})), RowFormat.TEXT, stream, max_rows=max_rows)
-    rows = "".join(f"{n:6}\n" for n in range(shown))
+    rows = "".join(f"{n:6}\n" for n in range(visible_rows))
     assert stream.getvalue().decode() == "     n\nbigint\n------\n" + rows + last
 
 

@@ -115,7 +115,7 @@ def test_files_are_opened_until_there_are_enough(kind: str, limit: int, opened: 
             harness.sql("SELECT * FROM t LIMIT 10", {"t": snapshot}).fetchall()
 
 
-def test_recorded_counts_are_not_believed(tmp_path: Path) -> None:
+def test_recorded_counts_are_not_trusted(tmp_path: Path) -> None:
     """iceberg 7.2: the first file says that it has a thousand rows, and has three."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     file = table.write_data([{"id": i} for i in range(3)])

@@ -103,7 +103,7 @@ def test_the_first_get_tells_whether_a_file_is_there(store: type[Failing]) -> No
     assert store.asked == ["GET"]
 
 
-def test_a_metadata_file_in_a_store_is_told_by_its_name(store: type[Failing]) -> None:
+def test_errors_name_the_metadata_file_in_a_store(store: type[Failing]) -> None:
     with pytest.raises(HarnessError):
         harness.open_table("failing://b/t/metadata/v1.metadata.json")
     assert store.asked == ["HEAD", "GET"]

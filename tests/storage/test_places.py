@@ -85,15 +85,15 @@ def test_containment(path, root, inside):
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "expected"),
     [
         ("https://h/t/%2e%2e/%252e%252e/x", ["/t/%2e%2e/%252e%252e/x", "/x"]),
         ("https://h/t/..%2fx", ["/t/..%2fx", "/x"]),
         ("s3://b/t/p=a%2F..%2F..%2Fb/x", ["/t/p=a%2F..%2F..%2Fb/x"]),  # the object is called so
     ],
 )
-def test_stores_that_decode_make_two_places_of_one_path(path, found):
-    assert [form.path for form in possible_targets(path)] == found
+def test_a_path_has_two_targets_in_stores_that_decode(path, expected):
+    assert [form.path for form in possible_targets(path)] == expected
 
 
 @pytest.mark.parametrize(

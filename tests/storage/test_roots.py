@@ -64,14 +64,14 @@ def test_every_way_to_ask_storage_is_refused(lake: Path) -> None:
         ask(f"{lake}/t/file-in")
 
 
-def test_what_becomes_a_link_once_it_was_judged_is_not_opened(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_replaced_by_a_link_after_its_check_is_not_opened(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
     monkeypatch.setattr(os.path, "realpath", lambda path, **_: str(path))  # as it was a moment before
     with pytest.raises(Exception, match="became a link while it was opened"):
         storage.read(f"{lake}/t/file-out")
 
 
-def test_a_link_is_judged_when_it_is_opened_not_before(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_is_checked_when_it_is_opened(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
     monkeypatch.setattr(os.path, "islink", lambda path: False)  # as it was a moment before
     with pytest.raises(OutsideTableError):
