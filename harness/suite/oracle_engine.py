@@ -24,7 +24,7 @@ from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.read_options import Ratified, catalog_answer
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import Outside, Roots
-from harness.storage.paths import PhysicalPath, is_local, shown
+from harness.storage.paths import PhysicalPath, is_local, redact
 from harness.storage.stores import Storage
 from harness.suite.oracle import scan as oracle
 from harness.suite.oracle import types
@@ -87,7 +87,7 @@ def read_with_oracle(
     roots = Roots.of(location, places[1:], outside=outside or Outside.WARN)
     storage = Storage(roots=roots)
     if storage.exists(PhysicalPath(location)):
-        storage = storage.around(location, location)
+        storage = storage.including_table(location, location)
     gate = storage.roots or roots
     try:
         scan = scan_of(request, _StorageFiles(storage))
@@ -99,7 +99,7 @@ def read_with_oracle(
     except HarnessError as error:
         raise error.within(table=location) from error.__cause__
     if (sentence := gate.told()) is not None:
-        warn(f"Table {shown(location)}: {sentence}")
+        warn(f"Table {redact(location)}: {sentence}")
     return rows
 
 

@@ -31,7 +31,7 @@ import harness
 from harness.errors import HarnessWarning, RequestError, json_text
 from harness.metadata.model.schema import Field
 from harness.rules import find_rule
-from harness.storage.outputs import place_below, write_file
+from harness.storage.outputs import create_path_below, write_file
 from harness.suite.foreign_files import path_below, read_json
 from harness.suite.json_rows import json_lines_of, read_rows
 from harness.suite.protocol import error_class, predicate, schema_fault
@@ -79,7 +79,7 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
     started = time.time()
     entries, paths = [], []
     for scenario in scenarios:
-        place = place_below(directory, scenario.name)
+        place = create_path_below(directory, scenario.name)
         if os.path.lexists(place):
             raise RequestError(f"{place} is there already: give another directory, or remove it")
         built, intact_copy = build(scenario, place), None

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from harness.errors import CorruptDeleteError, distrusted, warn
 from harness.metadata.model.arrow_values import array_of, without_rows
 from harness.metadata.model.schema import Field, StructType
-from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, local_path, shown, slashed
+from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, local_path, redact, slashed
 from harness.storage.records import dataclass
 
 
@@ -265,8 +265,8 @@ class PathSpellings:
 
     def equivalent_path(self, path: RecordedPath, live: Container[str]) -> RecordedPath | None:
         """The only live data file that the caller's path map equates with `path`, which is no live data file."""
-        physical = self.path_map.physical(path) if self.path_map.said else path
-        if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.said]):
+        physical = self.path_map.physical(path) if self.path_map.explicit_count else path
+        if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.explicit_count]):
             return None
         heads = [(old.rstrip("/"), new.rstrip("/")) for old, new in self.path_map.prefixes]
         others = {physical, *(old + physical[len(new) :] for old, new in heads if _is_below(physical, new))}
@@ -302,7 +302,7 @@ class PathSpellings:
         )
         if self.untrusted:
             raise distrusted(sentence, self.table)
-        warn(f"Table {shown(self.table)}: {sentence}")
+        warn(f"Table {redact(self.table)}: {sentence}")
 
 
 def authority_of(path: str) -> str:

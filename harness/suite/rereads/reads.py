@@ -28,7 +28,7 @@ from harness.slices.pulling import make
 from harness.slices.request import SliceRequest
 from harness.snapshot import Snapshot, reading
 from harness.storage.gate import Outside
-from harness.storage.paths import shown
+from harness.storage.paths import redact
 from harness.storage.records import dataclass
 from harness.table import open_table
 
@@ -248,7 +248,7 @@ class Copies:
         if _plan_fingerprint(found, counts=request.statistics) != _plan_fingerprint(
             self._snapshot, counts=request.statistics
         ):
-            location = shown(self._snapshot._source.location)
+            location = redact(self._snapshot._source.location)
             raise EngineError(f"The copy of {location} has other files or deletes than the table, which is our fault")
         return found
 
