@@ -77,7 +77,7 @@ def _compare_sides(request: DiffRequest, opening: options.OpeningOptions) -> Com
             found = harness.compare(*queries, names=labels, **how)
     for side in (found.left, found.right):
         if side.error is not None:
-            side.error.respelled(options.spelled)
+            side.error.with_option_names(options.spelled)
     return found
 
 
@@ -94,6 +94,6 @@ def _query(text: str, side: DiffSide) -> harness.Query | RowSource:
 
 
 def _name(side: DiffSide) -> str:
-    from harness.snapshot import called
+    from harness.snapshot import short_table_name
 
-    return side.name if isinstance(side, RowSource) else called(side._source.location, side.name)
+    return side.name if isinstance(side, RowSource) else short_table_name(side._source.location, side.name)

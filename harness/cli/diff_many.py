@@ -197,5 +197,5 @@ def _of_name(name: str, sides: _Namespaces, request: DiffRequest, arguments: Map
     try:
         return entry_of(name, harness.compare(*tables, **request.rules, engines=request.readers))
     except HarnessError as error:  # such as keys that the table lacks
-        error.respelled(options.spelled)
+        error.with_option_names(options.spelled)
         return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))

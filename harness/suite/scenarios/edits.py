@@ -14,7 +14,7 @@ from typing import Any
 from harness.errors import RequestError
 from harness.suite.scenarios.arguments import Arguments
 from harness.writing.delta.values import json_text
-from harness.writing.places import copy_with_time, corrupt, enclose, inside, set_time, truncate
+from harness.writing.local_files import check_inside, copy_with_time, corrupt, replace_by_directory, set_time, truncate
 
 _GONE: object = object()
 _DAMAGE = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
@@ -62,13 +62,13 @@ def damage(given: Arguments, root: Path, within: Path, targets: Callable[[str], 
     (kind,) = kinds
     subject = given.text(kind)
     if kind == "write":
-        path = inside(within, root / subject)
+        path = check_inside(within, root / subject)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes.fromhex(given.text("bytes")) if given.has("bytes") else given.text("text").encode())
     else:
         change = _change(kind, given, root, within)
         for path in targets(subject):
-            change(inside(within, path))
+            change(check_inside(within, path))
     given.finish()
 
 
@@ -77,7 +77,7 @@ def _change(kind: str, given: Arguments, root: Path, within: Path) -> Callable[[
         case "delete":
             return Path.unlink
         case "enclose":
-            return enclose
+            return replace_by_directory
         case "truncate":
             size = given.integer("to")
             return lambda path: _as_old(path, lambda: truncate(path, size))
@@ -85,7 +85,7 @@ def _change(kind: str, given: Arguments, root: Path, within: Path) -> Callable[[
             at, bits = given.integer("at"), given.of(int, "xor", 0xFF)
             return lambda path: _as_old(path, lambda: corrupt(path, at, bits))
         case _:
-            target = inside(within, root / given.text("to"))
+            target = check_inside(within, root / given.text("to"))
             target.parent.mkdir(parents=True, exist_ok=True)
             return lambda path: copy_with_time(path, target)
 

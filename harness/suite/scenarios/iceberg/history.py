@@ -29,7 +29,7 @@ from harness.suite.scenarios.model import COLUMN_OPERATIONS, History, Operation,
 from harness.suite.scenarios.values import named, stored_value
 from harness.writing.iceberg.builder import IcebergFile, IcebergTable
 from harness.writing.iceberg.types import parse_type, with_fresh_ids
-from harness.writing.places import inside
+from harness.writing.local_files import check_inside
 
 _CREATE = (
     ("format-version", int),
@@ -71,8 +71,10 @@ class IcebergHistory(History):
         options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _CREATE if given.has(n)}
         spec = _spec(given.of(list, "partition-spec", []), "table, key 'partition-spec'")
         given.finish()
-        self.table = IcebergTable.create(inside(directory, directory / folder), schema, partition_spec=spec, **options)
-        self.table.store.within = directory
+        self.table = IcebergTable.create(
+            check_inside(directory, directory / folder), schema, partition_spec=spec, **options
+        )
+        self.table.store.allowed_directory = directory
         self.writes = IcebergWrites(self.table)
         self.commits: dict[str, int] = {}
 
