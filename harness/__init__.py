@@ -197,9 +197,9 @@ def _imported(module: str, name: str) -> object:
     except ImportError as error:
         if not (error.name or "").startswith("harness."):  # a dependency is not installed
             raise
-        from harness.owners import overwritten
+        from harness.owners import overwritten_error
 
-        raise overwritten(str(error)) or error from error
+        raise overwritten_error(str(error)) or error from error
 
 
 def __dir__() -> list[str]:

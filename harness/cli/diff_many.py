@@ -201,5 +201,5 @@ def _compare_pair(name: str, sides: _Namespaces, request: DiffRequest, arguments
     try:
         return entry_of(name, harness.compare(*tables, **request.rules, engines=request.readers))
     except HarnessError as error:  # such as keys that the table lacks
-        error.respelled(options.option_for)
+        error.with_option_names(options.option_for)
         return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))

@@ -105,7 +105,7 @@ def _examine() -> dict[str, Any]:
     try:
         run("harness.untrusted.worker:nothing", None, bounds=Bounds())
     except HarnessError as error:  # limits that the system cannot enforce
-        problem = error.respelled(options.option_for).message
+        problem = error.with_option_names(options.option_for).message
         missing.append(_missing(problem, _UNTRUSTED, "run harness in a Linux container"))
     return {
         "harness": harness.__version__,

@@ -17,7 +17,7 @@ from harness.metadata.model.arguments import checked
 from harness.queries.inputs import Inputs, snapshot_of
 from harness.queries.parameters import Params, binding_error, by_name, numbered
 from harness.queries.plain import Rewritten, rewrite_plain
-from harness.snapshot import Snapshot, reading
+from harness.snapshot import Snapshot, read_context
 from harness.table import Table
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def _translations(error: Exception, tables: Mapping[str, Table | Snapshot]) -> I
     for value in tables.values():
         snapshot = snapshot_of(value)
         try:
-            with reading(snapshot._source, snapshot._selection.snapshot):
+            with read_context(snapshot._source, snapshot._selection.snapshot):
                 raise engine_error(error, snapshot._planned())
         except HarnessError as translated:
             yield translated

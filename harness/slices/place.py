@@ -23,7 +23,7 @@ from harness.errors import RequestError, StorageError
 from harness.storage.paths import PhysicalPath, is_local, local_path, redact
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
-from harness.writing.places import inside
+from harness.writing.local_files import check_inside
 
 NOTE = "_harness_slice.json"
 """The note of a slice's origin. Names that begin so are hidden: neither format's cleaning removes them."""
@@ -50,7 +50,7 @@ class SlicePlace:
 
     def file(self, relative: str) -> Path:
         """The path of a file of the slice. Raises RequestError: a link leads out of the directory."""
-        return inside(self.directory, self.directory / relative)
+        return check_inside(self.directory, self.directory / relative)
 
     def begin(self, request: dict[str, Any], *, refresh: bool = False) -> None:
         """Take the directory for this pull, or go on with the same one. refresh: the directory is a slice.
@@ -58,7 +58,7 @@ class SlicePlace:
         Raises RequestError: the directory holds something else.
         """
         for path in (self._marker, self.journal):
-            inside(self.directory, path)
+            check_inside(self.directory, path)
         if not refresh:
             self.check()
         content = json.dumps(request, indent=1, sort_keys=True)
@@ -381,11 +381,11 @@ def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed
     known = read_journal(journal)
     with writing(directory):
         for target in known.keys() - fetched.keys():
-            inside(directory, directory / target).unlink(missing_ok=True)
+            check_inside(directory, directory / target).unlink(missing_ok=True)
         for target in known if refreshed == 1 else ():
             # Files that were made of originals the first time; later files have a folder for each time.
             if target.startswith(f"{_ORIGINALS}/"):
-                inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
+                check_inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
         shutil.rmtree(directory / f"refresh-{refreshed - 1}", ignore_errors=True)
         lines = "".join(json.dumps(asdict(file)) + "\n" for file in fetched.values())
         journal.unlink(missing_ok=True)

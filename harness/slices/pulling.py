@@ -19,7 +19,7 @@ from harness.errors import HarnessError, RequestError, warn
 from harness.metadata.delta.table import DeltaTable
 from harness.slices.place import NOTE, Slice, SlicePlace, discard_stale, fetch
 from harness.slices.request import SliceRequest
-from harness.snapshot import Snapshot, reading
+from harness.snapshot import Snapshot, read_context
 from harness.storage.paths import redact
 from harness.storage.threads import phase
 from harness.table import open_table
@@ -127,7 +127,7 @@ def refresh(snapshot: Snapshot, place: Path) -> Pulled:
     """
     note = _read_note(place)
     before = note["snapshots"]
-    with reading(snapshot._source, snapshot._selection.snapshot):
+    with read_context(snapshot._source, snapshot._selection.snapshot):
         table = snapshot._source
         if "anonymised" in note["request"]:
             _refuse(place, "it is anonymised, so its note does not say what it was pulled from, nor by which filter")

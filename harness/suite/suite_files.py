@@ -49,7 +49,7 @@ from harness.suite.scenarios.model import (
 )
 from harness.suite.scenarios.verifying import build_intact_copy
 from harness.suite.scores import needs_intact_copy
-from harness.writing.places import FIRST_TIMESTAMP_MS, set_time
+from harness.writing.local_files import FIRST_TIMESTAMP_MS, set_time
 
 FORMAT = 1
 """The number of the JSON files; a reader should refuse others. `kind` is suite or case."""

@@ -229,13 +229,16 @@ def with_keywords(page: str) -> str:
     for mark, operations in (("Iceberg", ICEBERG_OPERATIONS), ("Delta", DELTA_OPERATIONS)):
         rows = (f"| `{name}` | `{operation.keys}` |" for name, operation in operations.items())
         page = _written(page, f"operations of {mark}", f"Operation of {mark}", rows)
-    files = (("Iceberg", iceberg.IcebergTable, iceberg), ("Delta", delta.DeltaTable, delta))
-    rows = (f"| {name} | {_file_keys(table.write_data, module.FileOptions)} |" for name, table, module in files)
+    files = (
+        ("Iceberg", iceberg.IcebergTable, iceberg.IcebergFileOptions),
+        ("Delta", delta.DeltaTable, delta.DeltaFileOptions),
+    )
+    rows = (f"| {name} | {_file_keys(table.write_data, options)} |" for name, table, options in files)
     return _written(page, "keys of a file", "Table", rows)
 
 
 def _file_keys(method: Any, options: Any) -> str:
-    named = inspect.signature(method).parameters.keys() - {"self", "rows", "schema", "more"}
+    named = inspect.signature(method).parameters.keys() - {"self", "rows", "schema", "file_options"}
     known = sorted(named | {field.name for field in dataclasses.fields(options)})
     return ", ".join(f"`{name.replace('_', '-')}`" for name in known)
 

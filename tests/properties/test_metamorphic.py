@@ -106,7 +106,7 @@ def test_where_the_commits_of_a_managed_table_are(drawn, data) -> None:
             if place == "staged" and log.commit_path(version).exists():
                 ratified.append(log.stage(version))
             elif place == "held" and log.commit_path(version).exists():
-                ratified.append((version, log.hold(version)))
+                ratified.append((version, log.remove_commit_file(version)))
         known = {"max_version": newest, "ratified": ratified}
         assert_same(modelled(drawn), open_table(address_of(history), **known).snapshot().to_arrow())
         assert_same(modelled(drawn), read_with_oracle(address_of(history), **known))

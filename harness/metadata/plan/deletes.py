@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import CorruptDeleteError, distrusted, warn
+from harness.errors import CorruptDeleteError, untrusted_table_error, warn
 from harness.metadata.model.arrow_values import array_of, without_rows
 from harness.metadata.model.schema import Field, StructType
 from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, local_path, redact, slashed
@@ -301,7 +301,7 @@ class PathSpellings:
             f"{self.path_map.physical(RecordedPath(target))!r}}}"
         )
         if self.untrusted:
-            raise distrusted(sentence, self.table)
+            raise untrusted_table_error(sentence, self.table)
         warn(f"Table {redact(self.table)}: {sentence}")
 
 

@@ -26,7 +26,7 @@ from harness.metadata.planned_scan import PlannedScan
 from harness.queries.sql import sql
 from harness.slices.pulling import make
 from harness.slices.request import SliceRequest
-from harness.snapshot import Snapshot, reading
+from harness.snapshot import Snapshot, read_context
 from harness.storage.gate import Outside
 from harness.storage.paths import redact
 from harness.storage.records import dataclass
@@ -264,7 +264,7 @@ class Copies:
         if self._directory is None:
             self._directory = TemporaryDirectory(prefix="harness-copies-", ignore_cleanup_errors=True)
         place = Path(self._directory.name) / name
-        with warnings.catch_warnings(), reading(source._source, source._selection.snapshot):
+        with warnings.catch_warnings(), read_context(source._source, source._selection.snapshot):
             warnings.simplefilter("ignore", HarnessWarning)
             make(source, place, COPIES[name])
         return open_table(place).snapshot()

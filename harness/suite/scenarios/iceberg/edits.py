@@ -73,7 +73,7 @@ def edit_manifest(history: ScenarioHistory, value: object, place: str) -> None:
 def damage(history: ScenarioHistory, value: object, place: str) -> None:
     """Damages a file of the table as a `break` says. Raises as `harness.suite.scenarios.edits.damage`."""
     store = history.table.store
-    within = store.directory if store.within is None else store.within
+    within = store.directory if store.allowed_directory is None else store.allowed_directory
     edits.damage(Arguments(value, place), store.directory, within, lambda text: [_target(history, text, place)])
 
 
