@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         UnknownColumnError,
         UnsupportedError,
     )
-    from harness.metadata.catalogs.catalog import Catalog, Located
+    from harness.metadata.catalogs.catalog import Catalog, TableLocation
     from harness.metadata.catalogs.resolving import open_catalog
     from harness.metadata.catalogs.unity import open_unity
     from harness.metadata.catalogs.warehouse import open_warehouse
@@ -100,7 +100,6 @@ __all__ = [
     "IsAViewError",
     "LimitError",
     "Limits",
-    "Located",
     "MissingFileError",
     "OutsideTableError",
     "Pulled",
@@ -112,6 +111,7 @@ __all__ = [
     "SnapshotNotFoundError",
     "StorageError",
     "Table",
+    "TableLocation",
     "TableNotFoundError",
     "UnknownColumnError",
     "UnsupportedError",
@@ -147,7 +147,6 @@ _LAZY = {
     "IsAViewError": "errors",
     "LimitError": "errors",
     "Limits": "storage.limits",
-    "Located": "metadata.catalogs.catalog",
     "MissingFileError": "errors",
     "OutsideTableError": "errors",
     "Pulled": "slices.pulling",
@@ -159,6 +158,7 @@ _LAZY = {
     "SnapshotNotFoundError": "errors",
     "StorageError": "errors",
     "Table": "table",
+    "TableLocation": "metadata.catalogs.catalog",
     "TableNotFoundError": "errors",
     "UnknownColumnError": "errors",
     "UnsupportedError": "errors",

@@ -16,7 +16,7 @@ from harness.check.files import Statements
 from harness.check.rules import Breach, Place, Spans
 from harness.engines.duckdb.leaves import GroupValues, Leaf, group_values
 from harness.errors import UnknownColumnError
-from harness.metadata.delta.statistics import dig, document
+from harness.metadata.delta.statistics import parse_document, value_at
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.model import schema as dt
@@ -79,12 +79,12 @@ class ColumnValues:
         return recorded_statistic(self.statements.stats.get(self.path), name, self.stored if stored is None else stored)
 
 
-_document = lru_cache(maxsize=16)(document)
+_document = lru_cache(maxsize=16)(parse_document)
 
 
 def recorded_statistic(stats: str | None, name: str, stored: Sequence[str]) -> object:
     """The value for a column under a name of the statistics of a file of Delta; None: there is none."""
-    return None if stats is None else dig(_document(stats), (name, *stored))
+    return None if stats is None else value_at(_document(stats), (name, *stored))
 
 
 def _has_recorded_counts(leaf: Leaf, statements: Statements, paths: Sequence[str]) -> bool:

@@ -21,8 +21,8 @@ from harness.diff.result import Batch, BatchEntry, BatchOutcome, QueryFile, entr
 from harness.diff.sources import RowSource
 from harness.engines.registry import start_engines
 from harness.errors import HarnessError, RequestError
-from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
-from harness.metadata.catalogs.resolving import configured, open_catalog
+from harness.metadata.catalogs.catalog import Catalog, Name, name_text, parse_name, walk
+from harness.metadata.catalogs.resolving import configured_catalogs, open_catalog
 from harness.storage.paths import expanded, is_path, local_path
 from harness.storage.threads import phase
 
@@ -148,12 +148,12 @@ def _namespace(text: str) -> _Namespace | None:
             first, *rest = parse_name(text)
         except RequestError:
             return None
-        if first.lower() not in configured():
+        if first.lower() not in configured_catalogs():
             return None
         catalog, inner = open_catalog(first), tuple(rest)
         if inner and inner in catalog.tables(inner[:-1]):
             return None
-    tables = {written(name[len(inner) :]): name for name in walk(catalog, inner)}
+    tables = {name_text(name[len(inner) :]): name for name in walk(catalog, inner)}
     return _Namespace(text, catalog, tables) if tables else None
 
 
@@ -193,7 +193,7 @@ def _compare_pair(name: str, sides: _Namespaces, request: DiffRequest, arguments
         return BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=f"{lacking[0]} has no such table")
     try:
         tables = [
-            harness.open_table(written(side.tables[name]), catalog=side.catalog, **arguments).snapshot()
+            harness.open_table(name_text(side.tables[name]), catalog=side.catalog, **arguments).snapshot()
             for side in sides
         ]
     except HarnessError as error:

@@ -164,7 +164,7 @@ def _run_by_names(
     from harness.connections.connection import Connection
     from harness.connections.tables import Tables, TableSource
     from harness.engines.duckdb.instance import cursor
-    from harness.metadata.catalogs.catalog import written
+    from harness.metadata.catalogs.catalog import name_text
     from harness.queries.rewrite import parse_statement, references, refuse_writes
     from harness.table import Table
 
@@ -176,7 +176,7 @@ def _run_by_names(
     for name, table in explicit_tables.items():
         connection.register(name, table)
     names = (
-        {written(reference.name) for reference in references(statement)} - explicit_tables.keys()
+        {name_text(reference.name) for reference in references(statement)} - explicit_tables.keys()
         if at is not None
         else ()
     )

@@ -26,9 +26,9 @@ from harness.engines.duckdb.engine import release
 from harness.engines.duckdb.instance import connect as new_instance
 from harness.engines.duckdb.instance import said
 from harness.errors import AmbiguousTableError, EngineError, HarnessError, RequestError
-from harness.metadata.catalogs.catalog import Name, parse_name, written
-from harness.metadata.catalogs.resolving import is_table
-from harness.metadata.model.arguments import check, checked
+from harness.metadata.catalogs.catalog import Name, name_text, parse_name
+from harness.metadata.catalogs.resolving import is_foreign_table
+from harness.metadata.model.arguments import check_arguments, validate_call
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.planned_scan import PlannedScan
 from harness.queries.hints import explain_error
@@ -84,7 +84,7 @@ class Rows:
 _Result = TypeVar("_Result")
 
 
-@checked
+@validate_call
 def connect(source: TableSource = None, /, **options: Unpack[OpenOptions]) -> Connection:
     """A connection whose SQL finds tables by their names.
 
@@ -129,10 +129,10 @@ class Connection:
         self.arraysize = 1
 
     def __repr__(self) -> str:
-        within = f", within={written(self.within)!r}" if self.within else ""
+        within = f", within={name_text(self.within)!r}" if self.within else ""
         return f"Connection({self._tables.shown()}{within})"
 
-    @checked
+    @validate_call
     def sql(self, query: str, parameters: object = None) -> duckdb.DuckDBPyRelation | None:
         """The result of a query as a lazy DuckDB relation; None for statements without one.
 
@@ -153,13 +153,13 @@ class Connection:
         self._tables = prepared.chosen or self._tables
         return relation
 
-    @checked
+    @validate_call
     def execute(self, query: str, parameters: object = None) -> Connection:
         """Run statements; the rows of the last one are there to be fetched. Arguments and errors are those of `sql`."""
         self._run(self._up_to_last(query), parameters)
         return self
 
-    @checked
+    @validate_call
     def executemany(self, query: str, parameters: Iterable[object]) -> Connection:
         """Run statements once for each set of parameters, each time on tables as they are then. Raises as `sql`."""
         for each in parameters:
@@ -204,7 +204,7 @@ class Connection:
 
         Raises RequestError: DuckDB reads no such value.
         """
-        if isinstance(value, Table | Snapshot | str) or is_table(value):
+        if isinstance(value, Table | Snapshot | str) or is_foreign_table(value):
             self._tables.give(name, value)
             return self
         try:
@@ -423,13 +423,13 @@ def attach(
         RequestError: the connection has something else by that name, or cannot be written.
         HarnessError: as for `harness.connect`, or a table cannot be read.
     """
-    check({"connection": connection, "names": tables}, ("names",))
+    check_arguments({"connection": connection, "names": tables}, ("names",))
     plans = view_plans(source, tables, options)
     attach_plans(plans, connection)
-    return tuple(written((schema or "main", name)) for schema, name in plans)
+    return tuple(name_text((schema or "main", name)) for schema, name in plans)
 
 
-@checked
+@validate_call
 def detach(connection: duckdb.DuckDBPyConnection) -> None:
     """Take away what harness has put on your DuckDB connection: views of `attach`, and what reads need.
 
@@ -464,7 +464,7 @@ def view_plans(
         folded = (view[0] and view[0].casefold(), view[1].casefold())
         if taken.setdefault(folded, name) != name:
             raise AmbiguousTableError(
-                f"Cannot make views of both {written(taken[folded])} and {written(name)}: DuckDB takes them for one "
+                f"Cannot make views of both {name_text(taken[folded])} and {name_text(name)}: DuckDB takes them for one "
                 "name; attach one of them with tables=[…]",
                 cause="AmbiguousName",
                 options=("tables",),

@@ -20,8 +20,8 @@ from sqlglot import exp
 from harness.connections.tables import Tables
 from harness.engines.duckdb import relations
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, written
-from harness.metadata.catalogs.resolving import Together
+from harness.metadata.catalogs.catalog import Catalog, Name, name_text, parse_name
+from harness.metadata.catalogs.resolving import AllCatalogs
 from harness.metadata.filters.sqltext import quoted, refuse_half_characters
 from harness.metadata.filters.sqltext import text as literal
 from harness.metadata.planned_scan import PlannedScan
@@ -119,12 +119,12 @@ def _shown(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> 
     name = None if found["name"] is None else parse_name(found["name"])
     if found["what"] is None:
         own = "SELECT database_name FROM duckdb_databases() WHERE NOT internal"
-        catalogs = sorted(tables.catalog.configured) if isinstance(tables.catalog, Together) else [tables.catalog.name]
+        catalogs = sorted(tables.catalog.catalogs) if isinstance(tables.catalog, AllCatalogs) else [tables.catalog.name]
         return _listing(own, ((each,) for each in catalogs), "database_name")
     inside = None if name is None else _chosen(name, tables, connection)
     if found["what"].upper() == "TABLES":
         if name is None:
-            names = (written(each) for each in tables.names(everywhere=False))
+            names = (name_text(each) for each in tables.names(everywhere=False))
             return _listing("SELECT name FROM (SHOW TABLES)", ((each,) for each in names), "name")
         if inside is None:
             return text
@@ -154,7 +154,7 @@ def _chosen(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) -
         raise
     if is_own:
         raise AmbiguousTableError(
-            f"Namespace {written(name)} is both {tables.qualified(chosen.within)} and a schema of this connection: "
+            f"Namespace {name_text(name)} is both {tables.qualified(chosen.within)} and a schema of this connection: "
             "write the catalog or the database before it",
             cause="AmbiguousName",
         )
@@ -164,11 +164,11 @@ def _chosen(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) -
 def _namespaces(catalog: Catalog, tables: Tables, inside: Tables | None) -> Iterable[tuple[str, str]]:
     """Catalogs and namespaces: those directly in the chosen namespace, or directly in the catalogs."""
     outer = [()] if inside is None else [inside.within]
-    if inside is None and isinstance(catalog, Together):
+    if inside is None and isinstance(catalog, AllCatalogs):
         outer = [tables.within[:1]] if tables.within else list(catalog.namespaces())
     for each in (inner for namespace in outer for inner in catalog.namespaces(namespace)):
         whole = (catalog.name, *each) if catalog.name else each
-        yield whole[0], written(whole[1:])
+        yield whole[0], name_text(whole[1:])
 
 
 def _listing(own: str | None, rows: Iterable[tuple[str, ...]], columns: str) -> str:
@@ -381,7 +381,7 @@ def _found(
     whole, table = opened
     if is_own:
         raise AmbiguousTableError(
-            f"Table {written(name)} is both one of this connection and {whole}: drop the former, or write more of its "
+            f"Table {name_text(name)} is both one of this connection and {whole}: drop the former, or write more of its "
             "name",
             cause="AmbiguousName",
         )

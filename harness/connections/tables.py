@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 from harness.engines.duckdb.instance import cursor
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, walk, written
-from harness.metadata.catalogs.resolving import Together, is_table, no_catalogs, open_catalog
-from harness.metadata.catalogs.warehouse import table_here
+from harness.metadata.catalogs.catalog import Catalog, Name, name_text, nearest_names, parse_name, walk
+from harness.metadata.catalogs.resolving import AllCatalogs, is_foreign_table, no_catalogs_hint, open_catalog
+from harness.metadata.catalogs.warehouse import local_table_hint
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.model.arguments import check_options
 from harness.metadata.tables.reading import NAMES
@@ -51,7 +51,7 @@ class Tables:
         """The tables of a catalog, or those that a mapping names; the arguments and errors are `harness.connect`'s."""
         check_options(open_table, options)
         if source is None:
-            return cls(catalog=Together(), options=options)
+            return cls(catalog=AllCatalogs(), options=options)
         if isinstance(source, Mapping):
             tables = cls(options=options)
             for name, value in source.items():
@@ -65,7 +65,7 @@ class Tables:
         tables = f"{given} table{'' if given == 1 else 's'} by name"
         if self.catalog is None:
             return tables
-        source = "all configured catalogs" if isinstance(self.catalog, Together) else repr(self.catalog.name)
+        source = "all configured catalogs" if isinstance(self.catalog, AllCatalogs) else repr(self.catalog.name)
         return f"{source}, {tables}" if given else source
 
     def give(self, name: str, value: object) -> None:
@@ -75,7 +75,7 @@ class Tables:
             RequestError: the name or the value is none.
             HarnessError: as for `harness.open_table`, of the table of another library.
         """
-        if is_table(value):
+        if is_foreign_table(value):
             value = open_table(value, **self.options)
         elif isinstance(value, os.PathLike):
             value = os.fspath(value)
@@ -95,7 +95,7 @@ class Tables:
         key = _only(name, [each for each in self.given if _fold(each) == _fold(name)])
         if key is not None:
             value = self.given[key]
-            return written(key), open_table(value, **self.options) if isinstance(value, str) else value
+            return name_text(key), open_table(value, **self.options) if isinstance(value, str) else value
         if len(name) == 1 and is_location(name[0]):
             return name[0], open_table(name[0], **self.options)
         if self.catalog is None:
@@ -107,7 +107,7 @@ class Tables:
             except (StorageError, RequestError) as error:
                 is_of_catalog = isinstance(error, StorageError) or error.cause in _CANNOT_ASK
                 if is_of_catalog and len(whole) > len(name) > 1:  # nobody said this catalog
-                    error.message = f"Cannot tell whether catalog {whole[0]} has {written(name)}: {error.message}"
+                    error.message = f"Cannot tell whether catalog {whole[0]} has {name_text(name)}: {error.message}"
                 raise
             if found is not None:
                 opened.setdefault(*found)
@@ -145,15 +145,15 @@ class Tables:
             yield from (name[-1:] for name in self.catalog.tables(self.within))
             for inner in self.catalog.namespaces(self.within):
                 yield from walk(self.catalog, inner)
-        elif isinstance(self.catalog, Together):
-            yield from self.catalog.reachable()
+        elif isinstance(self.catalog, AllCatalogs):
+            yield from self.catalog.all_tables()
         else:
             yield from walk(self.catalog)
 
     def qualified(self, name: Name) -> str:
         """A name of the catalog as text, with the catalog's own before it."""
         own = (self.catalog.name,) if self.catalog is not None and self.catalog.name else ()
-        return written((*own, *name))
+        return name_text((*own, *name))
 
     def absent(self, name: Name) -> TableNotFoundError:
         """The error about a name that stands for nothing."""
@@ -165,21 +165,23 @@ class Tables:
                 whole, table = found
                 names = ", ".join(NAMES[(table if isinstance(table, Table) else table._source).format])
                 return TableNotFoundError(
-                    f"There is no table {written(name)}; the metadata tables of {whole} are {names}",
+                    f"There is no table {name_text(name)}; the metadata tables of {whole} are {names}",
                     cause="NoSuchTable",
                 )
         known: list[Name] = []
-        if isinstance(self.catalog, Together) and len(name) > 1 and name[0].lower() in self.catalog.configured:
+        if isinstance(self.catalog, AllCatalogs) and len(name) > 1 and name[0].lower() in self.catalog.catalogs:
             with contextlib.suppress(StorageError):  # who may read tables may not always list them
                 known += walk(self.catalog, (name[0].lower(),))
         else:
             known += self.names()
-        near = nearest(name, known) or nearest(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
+        near = (
+            nearest_names(name, known) or nearest_names(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
+        )
         ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
         shown = [each for each in known if each[-1:] in ends] or list(near)
         near_names = f"the nearest are {', '.join(map(in_sql, shown[:3]))}" if shown else self._nothing("tables")
-        hint = table_here(name) or near_names
-        return TableNotFoundError(f"There is no table {written(name)}; {hint}", cause="NoSuchTable")
+        hint = local_table_hint(name) or near_names
+        return TableNotFoundError(f"There is no table {name_text(name)}; {hint}", cause="NoSuchTable")
 
     def _of_catalog(self, catalog: Catalog, name: Name) -> tuple[str, Table] | None:
         """The table of exactly that name, else the only table whose name differs in case alone."""
@@ -194,7 +196,7 @@ class Tables:
         return None if alike is None else self._opened(catalog, alike)
 
     def _opened(self, catalog: Catalog, name: Name) -> tuple[str, Table]:
-        return self.qualified(name), open_table(written(name), catalog=catalog, **self.options)
+        return self.qualified(name), open_table(name_text(name), catalog=catalog, **self.options)
 
     def _whole(self, name: Name, *, is_taken: bool = False, is_namespace: bool = False) -> list[Name]:
         """The possible names in the catalog; in several, also in those that a name may be of without saying so."""
@@ -203,15 +205,17 @@ class Tables:
             return [(*self.within, *name)]
         inner = [name[1:]] if name[0].casefold() == self.catalog.name.casefold() else []
         fronts: tuple[str, ...] = ()
-        if isinstance(self.catalog, Together) and self.within:
+        if isinstance(self.catalog, AllCatalogs) and self.within:
             fronts = self.within[:1]
-        elif isinstance(self.catalog, Together) and not is_taken and name[0].lower() not in self.catalog.configured:
-            fronts = self.catalog.unsaid()
+        elif isinstance(self.catalog, AllCatalogs) and not is_taken and name[0].lower() not in self.catalog.catalogs:
+            fronts = self.catalog.default_catalogs()
         return [name, *inner, *((front, *name) for front in fronts)]
 
     def _nothing(self, what: str) -> str:
-        is_configured = not isinstance(self.catalog, Together) or self.catalog.configured
-        return f"there are no {what} at all" if is_configured else f"write a table's path in quotes; {no_catalogs()}"
+        is_configured = not isinstance(self.catalog, AllCatalogs) or self.catalog.catalogs
+        return (
+            f"there are no {what} at all" if is_configured else f"write a table's path in quotes; {no_catalogs_hint()}"
+        )
 
     def _no_namespace(self, name: Name) -> TableNotFoundError:
         known: list[Name] = []
@@ -219,9 +223,9 @@ class Tables:
             known += self.catalog.namespaces()
             with contextlib.suppress(HarnessError):  # it may be another catalog that is down
                 known += [inner for each in tuple(known) for inner in self.catalog.namespaces(each)]
-        near = nearest(name, known) or nearest(name[-1:], known) or known[:3]
+        near = nearest_names(name, known) or nearest_names(name[-1:], known) or known[:3]
         hint = f"the nearest are {', '.join(map(in_sql, near))}" if near else self._nothing("namespaces")
-        return TableNotFoundError(f"There is no namespace {written(name)}; {hint}", cause="NoSuchNamespace")
+        return TableNotFoundError(f"There is no namespace {name_text(name)}; {hint}", cause="NoSuchNamespace")
 
 
 def _only(name: Name, found: Iterable[Name]) -> Name | None:
@@ -230,7 +234,7 @@ def _only(name: Name, found: Iterable[Name]) -> Name | None:
     if name in alike:
         return name
     if len(alike) > 1:
-        raise _ambiguous(name, [written(each) for each in alike])
+        raise _ambiguous(name, [name_text(each) for each in alike])
     return alike[0] if alike else None
 
 
@@ -238,7 +242,7 @@ def _ambiguous(name: Name, found: list[str], what: str = "Table") -> AmbiguousTa
     is_case = len({each.casefold() for each in found}) == 1
     way = "use the exact spelling" if is_case else "write it whole"
     return AmbiguousTableError(
-        f"{what} {written(name)} may be any of {', '.join(sorted(found))}: {way}", cause="AmbiguousName"
+        f"{what} {name_text(name)} may be any of {', '.join(sorted(found))}: {way}", cause="AmbiguousName"
     )
 
 

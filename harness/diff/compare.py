@@ -32,7 +32,7 @@ from harness.diff.sources import usual_engines
 from harness.diff.spread import by_columns, by_key, partition_columns
 from harness.diff.tolerances import Tolerance, parsed
 from harness.errors import RequestError, UnknownColumnError, UnsupportedError
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.metadata.model.times import When
 from harness.snapshot import Changes, Snapshot
 from harness.storage.threads import phase
@@ -48,7 +48,7 @@ _LEFT = object()
 """The right side that nobody gives."""
 
 
-@checked
+@validate_call
 def compare(
     left: object,
     right: object = _LEFT,

@@ -20,7 +20,7 @@ from harness.diff.canonical import unwrapped
 from harness.diff.schemas import is_binary, is_hugeint, is_text, is_ticks, nanos, normal_type, plain, remade
 from harness.engines.duckdb.instance import cursor
 from harness.errors import UnsupportedError
-from harness.metadata.model.arrow_values import children_of, is_rebuilt, with_children
+from harness.metadata.model.arrow_values import can_rebuild, children_of, with_children
 
 
 class Simple(Enum):
@@ -202,7 +202,7 @@ def _carried(array: pa.Array) -> pa.Array:
         return array
     if isinstance(array.type, pa.BaseExtensionType):
         return _carried(array.storage)
-    if is_rebuilt(wanted):
+    if can_rebuild(wanted):
         return with_children(array, [_carried(child) for child in children_of(array)], wanted)
     return array.cast(wanted)
 

@@ -30,8 +30,8 @@ from harness.engines.duckdb.lowering import Use, lower, numbered
 from harness.engines.duckdb.relations import registrar
 from harness.engines.registry import engine_names, find_engine
 from harness.errors import HarnessError, RequestError, UnknownColumnError, UnsupportedError
-from harness.metadata.catalogs.resolving import is_table
-from harness.metadata.model.arguments import check
+from harness.metadata.catalogs.resolving import is_foreign_table
+from harness.metadata.model.arguments import check_arguments
 from harness.metadata.model.schema import METADATA, arrow_field
 from harness.metadata.model.times import When
 from harness.metadata.planned_scan import PlannedScan
@@ -61,7 +61,7 @@ class Query:
     dialect: str = "duckdb"
 
     def __post_init__(self) -> None:
-        check({"text": self.text, "tables": self.tables, "dialect": self.dialect})
+        check_arguments({"text": self.text, "tables": self.tables, "dialect": self.dialect})
 
     @property
     def name(self) -> str:
@@ -315,7 +315,7 @@ def opened(data: object, at: When = None) -> object:
     """
     if isinstance(data, str | os.PathLike):
         data = RowSource.parse(str(data)) or open_table(data)
-    elif is_table(data):
+    elif is_foreign_table(data):
         data = open_table(data)
     if at is None:
         return data

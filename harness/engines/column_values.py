@@ -16,7 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import array_of, child_types, children_of, is_rebuilt, nullable, with_children
+from harness.metadata.model.arrow_values import (
+    array_of,
+    can_rebuild,
+    child_types,
+    children_of,
+    nullable_type,
+    with_children,
+)
 from harness.metadata.plan.projection import ColumnSource, ConstantValue, FileColumn, PartitionValue
 from harness.storage.records import dataclass
 
@@ -147,7 +154,7 @@ def as_arrow(values: Sequence[Any], type_: dt.Type) -> pa.Array:
 
     Raises pa.ArrowException, TypeError, ValueError, OverflowError: a value is none of the type.
     """
-    wanted = nullable(dt.arrow_type(type_))
+    wanted = nullable_type(dt.arrow_type(type_))
     missing = array_of([value is None for value in values], pa.bool_())
     match type_:
         case dt.StructType(fields=fields):
@@ -199,7 +206,7 @@ def conformed(schema: pa.Schema) -> pa.Schema:
 
     Tables hold nulls in required columns (iceberg 5.13), and Arrow wants a value even where a parent is null.
     """
-    return pa.schema([f.with_type(nullable(f.type)).with_nullable(True) for f in schema])
+    return pa.schema([f.with_type(nullable_type(f.type)).with_nullable(True) for f in schema])
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -239,7 +246,7 @@ def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(array.type):
         zoned = array.view(pa.timestamp(array.type.unit, wanted.tz))
         return zoned if zoned.type == wanted else zoned.cast(wanted)
-    if is_rebuilt(wanted):
+    if can_rebuild(wanted):
         pairs = zip(children_of(array), child_types(wanted), strict=True)
         return with_children(array, [exact(child, type_) for child, type_ in pairs], wanted)
     return array.cast(wanted)

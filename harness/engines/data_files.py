@@ -19,7 +19,7 @@ from harness.errors import (
     StorageError,
     UnsupportedError,
 )
-from harness.metadata.files.parquet import open_parquet, row_count, whole
+from harness.metadata.files.parquet import check_rows, open_parquet, row_count
 from harness.metadata.model.arrow_values import array_of, children_of, nested_type, with_children
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field, GeographyType, GeometryType, VariantType, children
@@ -371,7 +371,7 @@ def load_parquet(
             rows = stored.read()
             if not schema:
                 return rows  # a table that is made of no arrays has no rows
-            whole(rows, count, file=name)
+            check_rows(rows, count, file=name)
             encoded = set(variants(fields, sources))
             chunks = [rows.column(i).combine_chunks() for i in range(len(schema))]
             columns = [_mapped(array, (i,), encoded, variant_to_json) for i, array in enumerate(chunks)]

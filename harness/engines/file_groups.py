@@ -27,7 +27,7 @@ from harness.errors import (
 )
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Mask, Places, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Indices, Mask, scalar_of, to_numpy
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.plan.projection import ColumnSource, FileColumn, is_positional, resolve, shares_columns
 from harness.metadata.planned_scan import PlannedScan
@@ -59,9 +59,9 @@ class ScanFiles:
     format: Sequence[str]
     recorded_rows: pa.Array | pa.ChunkedArray
     exact: Mask
-    partition: Places
+    partition: Indices
     constants: Sequence[Mapping[int, Any]]
-    split: Places
+    split: Indices
     are_data: bool
 
     def __len__(self) -> int:
@@ -71,15 +71,15 @@ class ScanFiles:
         """Return both paths of a file."""
         return FileName(self.path[number], self.physical[number])
 
-    def names(self, numbers: Places) -> list[FileName]:
+    def names(self, numbers: Indices) -> list[FileName]:
         """Return both paths of some of the files."""
         return list(map(self.name, numbers.tolist()))
 
-    def physical_of(self, numbers: Places) -> list[PhysicalPath]:
+    def physical_of(self, numbers: Indices) -> list[PhysicalPath]:
         """Return the physical paths of some of the files."""
         return [self.physical[number] for number in numbers.tolist()]
 
-    def partition_values(self, numbers: Places) -> list[Mapping[int, Any]]:
+    def partition_values(self, numbers: Indices) -> list[Mapping[int, Any]]:
         """Return the partition values of some of the files, each by source field id."""
         return [self.constants[place] for place in self.partition[numbers].tolist()]
 
@@ -116,8 +116,8 @@ class Opened:
     """
 
     forms: Sequence[FileForm]
-    form: Places
-    rows: Places
+    form: Indices
+    rows: Indices
 
     @staticmethod
     def of(forms: Sequence[FileForm], rows: Sequence[int | None]) -> Opened:
@@ -139,12 +139,12 @@ class FileGroup:
     form: how all members are stored. sources: per wanted field, where its values come from.
     """
 
-    members: Places
-    rows: Places
+    members: Indices
+    rows: Indices
     form: FileForm
     sources: tuple[ColumnSource, ...]
 
-    def part(self, places: Places) -> FileGroup:
+    def part(self, places: Indices) -> FileGroup:
         """Return the group of some of its members. places: indexes into `members`."""
         return replace(self, members=self.members[places], rows=self.rows[places])
 
@@ -161,7 +161,7 @@ class Looks(Protocol):
     def faults(self, files: ScanFiles) -> Faults:
         """Return why files that were prefetched cannot be read, by number."""
 
-    def opened(self, files: ScanFiles, numbers: Places) -> Opened:
+    def opened(self, files: ScanFiles, numbers: Indices) -> Opened:
         """Return some of the files, which were prefetched and have no fault. Raises as `prefetch`."""
 
     def check_partition_values(
@@ -182,7 +182,7 @@ class Inspector:
     looks: Looks
     plan: PlannedScan
 
-    def groups(self, files: ScanFiles, fields: tuple[dt.Field, ...], numbers: Places | None = None) -> list[FileGroup]:
+    def groups(self, files: ScanFiles, fields: tuple[dt.Field, ...], numbers: Indices | None = None) -> list[FileGroup]:
         """Return the file groups, in the order of their first files, with `fields` resolved.
 
         Args:
@@ -209,7 +209,7 @@ class Inspector:
         return groups
 
     def _group(
-        self, files: ScanFiles, members: Places, form: FileForm, rows: Places, fields: tuple[dt.Field, ...]
+        self, files: ScanFiles, members: Indices, form: FileForm, rows: Indices, fields: tuple[dt.Field, ...]
     ) -> FileGroup:
         first, mapping = int(members[0]), self.plan.name_mapping
         sources = resolve(
@@ -229,7 +229,7 @@ class Inspector:
             )
         return FileGroup(members=members, rows=rows, form=form, sources=sources)
 
-    def _check_counts(self, files: ScanFiles, numbers: Places, opened: Opened) -> None:
+    def _check_counts(self, files: ScanFiles, numbers: Indices, opened: Opened) -> None:
         """Hold row counts against the recorded ones.
 
         Wrong ones are warned of. Rows do not depend on these: no plan trusts a count alone.
@@ -255,7 +255,7 @@ class Inspector:
             f"[{rule_in_format('iceberg 7.2', self.plan.format)}]"
         )
 
-    def _warn_of_other_names(self, files: ScanFiles, numbers: Places, opened: Opened) -> None:
+    def _warn_of_other_names(self, files: ScanFiles, numbers: Indices, opened: Opened) -> None:
         """Tells of data files that have no column of the table: mostly names or ids went astray."""
         if not files.are_data:
             return
@@ -287,7 +287,7 @@ class Inspector:
         warn(sentence)
 
 
-def _alike(files: ScanFiles, numbers: Places, opened: Opened) -> list[Places]:
+def _alike(files: ScanFiles, numbers: Indices, opened: Opened) -> list[Indices]:
     """Return the files that are read in one way together, as indexes into `numbers`, by their first files."""
     partition = files.partition[numbers].tolist()
     columns = {place: frozenset(files.constants[place]) for place in set(partition)}
@@ -431,7 +431,7 @@ class DirectLooks:
         """Return nothing: `prefetch` raises what is wrong with a file."""
         return {}
 
-    def opened(self, files: ScanFiles, numbers: Places) -> Opened:
+    def opened(self, files: ScanFiles, numbers: Indices) -> Opened:
         """Return some of the files; Parquet files were prefetched, others are read now."""
         forms: list[FileForm] = []
         rows: list[int | None] = []

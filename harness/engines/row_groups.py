@@ -18,7 +18,7 @@ from harness.engines.data_files import FileName
 from harness.engines.duckdb.instance import IS_DUCKDB_1, DuckDBFiles, cursor
 from harness.engines.footers import read_footers
 from harness.errors import HarnessError
-from harness.metadata.files.parquet_footer import Contradiction, struct, varint
+from harness.metadata.files.parquet_footer import Contradiction, read_struct, read_varint
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.plan.projection import ColumnSource, FileColumn, resolver
@@ -99,10 +99,10 @@ def pages_together(index: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> 
     kind: the physical type. stored, type_: of the file and of the table.
     """
     try:
-        fields, _ = struct(index, 0, {})
+        fields, _ = read_struct(index, 0, {})
         empty = [flag == 1 for flag in _items(index, fields[_NULL_PAGES], lambda at: (index[at], at + 1))]
         ends = [_items(index, fields[key], partial(_text, index)) for key in (_LEAST, _GREATEST)]
-        counts = _items(index, fields[_NULLS], partial(varint, index)) if _NULLS in fields else None
+        counts = _items(index, fields[_NULLS], partial(read_varint, index)) if _NULLS in fields else None
         values = [
             [_plain(raw, kind, stored, type_) for raw, is_empty in zip(raws, empty, strict=True) if not is_empty]
             for raws in ends
@@ -115,14 +115,14 @@ def pages_together(index: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> 
 
 
 _NULL_PAGES, _LEAST, _GREATEST, _NULLS = (number << 4 | 9 for number in (1, 2, 3, 5))
-"""Fields of a column index, as `struct` calls them: lists of flags, texts, texts and numbers."""
+"""Fields of a column index, as `read_struct` calls them: lists of flags, texts, texts and numbers."""
 
 
 def _items(data: bytes, at: int, read: Callable[[int], tuple[T, int]]) -> list[T]:
     """The elements of a list in Thrift's compact protocol. read: an element and the place after it."""
     count, at = data[at] >> 4, at + 1
     if count == 0x0F:
-        count, at = varint(data, at)
+        count, at = read_varint(data, at)
     found = []
     for _ in range(count):
         item, at = read(at)
@@ -131,7 +131,7 @@ def _items(data: bytes, at: int, read: Callable[[int], tuple[T, int]]) -> list[T
 
 
 def _text(data: bytes, at: int) -> tuple[bytes, int]:
-    length, at = varint(data, at)
+    length, at = read_varint(data, at)
     return data[at : at + length], at + length
 
 
@@ -295,13 +295,13 @@ def column_chunks(plan: PlannedScan, physical: Sequence[PhysicalPath]) -> dict[P
 
 
 _SIZE, _CHECKSUM = 3 << 4 | 5, 4 << 4 | 5
-"""Fields of a page header, as `struct` calls them: numbers 3 and 4, integers of 32 bits."""
+"""Fields of a page header, as `read_struct` calls them: numbers 3 and 4, integers of 32 bits."""
 
 
 def has_checksum(data: bytes) -> bool:
     """True if a page that begins with these bytes says its checksum. A header that is cut off says none."""
     try:
-        header, _ = struct(data, 0, {})
+        header, _ = read_struct(data, 0, {})
     except (IndexError, Contradiction):
         return False
     return _CHECKSUM in header
@@ -312,7 +312,7 @@ def damaged_pages(chunk: bytes) -> Iterator[int]:
     at = 0
     while at < len(chunk):
         try:
-            header, start = struct(chunk, at, {})
+            header, start = read_struct(chunk, at, {})
             end = start + header[_SIZE]
         except (IndexError, KeyError, Contradiction):
             yield at

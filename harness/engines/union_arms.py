@@ -29,7 +29,7 @@ from harness.engines.data_files import FileName
 from harness.engines.file_groups import Faults, FileGroup, Inspector, Looks, ScanFiles
 from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, rule_in_format
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Places, array_of, distinct, from_numpy, to_numpy
+from harness.metadata.model.arrow_values import Indices, array_of, distinct_values, from_numpy, to_numpy
 from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.projection import (
     ColumnSource,
@@ -299,12 +299,14 @@ def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
     sets, place = plan.delete_sets, plan.files.schema.get_field_index("delete_set")
     if len(sets) < 2 or plan.files.column("sequence_number").null_count or sum(map(len, sets)) > _MOST_WORK:
         return plan
-    own: Places = to_numpy(plan.files.column(place))
+    own: Indices = to_numpy(plan.files.column(place))
     merged, shared = own.copy(), list(sets)
     hit = np.flatnonzero(np.isin(own, [number for number, members in enumerate(sets) if members]))
     classes = _classes(plan)[hit]
     by_class: dict[int, list[int]] = {}
-    for class_, number in (divmod(pair, len(sets)) for pair in distinct(classes * len(sets) + own[hit]).tolist()):
+    for class_, number in (
+        divmod(pair, len(sets)) for pair in distinct_values(classes * len(sets) + own[hit]).tolist()
+    ):
         by_class.setdefault(class_, []).append(number)
     shares = np.full(len(own), -1)
     for class_, numbers in by_class.items():
@@ -320,7 +322,7 @@ def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
     return replace(plan, files=files, delete_sets=tuple(shared[number] for number in used.tolist()))
 
 
-def _classes(plan: PlannedScan) -> Places:
+def _classes(plan: PlannedScan) -> Indices:
     """The class of each file, as a number below that of the files."""
     deletes = plan.equality_deletes
     numbers, partitions = (to_numpy(plan.files.column(name)) for name in ("sequence_number", "partition"))

@@ -30,9 +30,9 @@ def _to_arrow(name: str, value: object) -> pa.Table | None:
         return None
     import pyarrow as pa
 
-    from harness.metadata.catalogs.resolving import is_table  # local tables need no catalogs
+    from harness.metadata.catalogs.resolving import is_foreign_table  # local tables need no catalogs
 
-    if is_table(value):
+    if is_foreign_table(value):
         return None
     if not hasattr(value, "__arrow_c_stream__"):
         raise RequestError(

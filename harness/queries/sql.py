@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from harness.engines.registry import Engine, find_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.metadata.filters.predicate import is_decided
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.queries.inputs import Inputs, snapshot_of
 from harness.queries.parameters import Params, binding_error, by_name, numbered
 from harness.queries.plain import Rewritten, rewrite_plain
@@ -75,7 +75,7 @@ def sql(
 ) -> duckdb.DuckDBPyRelation | DataFrame: ...
 
 
-@checked
+@validate_call
 def sql(
     query: str,
     tables: Mapping[str, object] | None = None,

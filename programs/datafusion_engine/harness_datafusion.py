@@ -50,7 +50,7 @@ from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.metadata.files.roaring import deleted_mask
 from harness.metadata.filters.predicate import And, Comparison, In, IsNan, IsNull, Or, Predicate, StartsWith
 from harness.metadata.filters.predicate import Constant as Always
-from harness.metadata.model.arrow_values import children_of, nullable, with_children
+from harness.metadata.model.arrow_values import children_of, nullable_type, with_children
 from harness.metadata.model.schema import Field, TimestampType, Type, arrow_field, arrow_type, children
 from harness.metadata.planned_scan import PlannedScan
 
@@ -112,7 +112,7 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 
 def _rows(plan: PlannedScan, columns: Sequence[Field]) -> pa.Table:
     """The live rows as `c0`, `c1`, …"""
-    types = [nullable(arrow_type(f.type)) for f in columns]
+    types = [nullable_type(arrow_type(f.type)) for f in columns]
     schema = pa.schema([pa.field(f"c{i}", type_) for i, type_ in enumerate(types)] + [pa.field("one", pa.int8())])
     if plan.files.num_rows == 0:
         return schema.empty_table()
@@ -278,7 +278,7 @@ class _File:
             else self.constant(part, count)
             for part in value.parts
         ]
-        return with_children(array, parts, nullable(arrow_type(wanted)))
+        return with_children(array, parts, nullable_type(arrow_type(wanted)))
 
 
 def _single(array: pa.Array, stored: Type, wanted: Type) -> pa.Array:

@@ -17,8 +17,8 @@ from harness.connections.connection import Connection
 from harness.connections.statements import finished, statements
 from harness.connections.tables import in_sql
 from harness.errors import RequestError, visible
-from harness.metadata.catalogs.catalog import nearest
-from harness.metadata.model.text_tables import aligned
+from harness.metadata.catalogs.catalog import nearest_names
+from harness.metadata.model.text_tables import align
 
 _BARE_WORDS = ("help", "quit", "exit")
 """Commands that need no dot: no statement of SQL consists of such a word."""
@@ -93,7 +93,7 @@ class Session:
     def _run_command(self, line: str) -> None:
         name, _, argument = line.strip().rstrip(";").partition(" ")
         if name not in COMMANDS:
-            near = nearest((name[1:],), [(each[1:],) for each in COMMANDS]) or (("help",),)
+            near = nearest_names((name[1:],), [(each[1:],) for each in COMMANDS]) or (("help",),)
             raise RequestError(f"There is no command {name}; the nearest is .{near[0][0]}")
         COMMANDS[name][0](self, argument.strip())
 
@@ -129,7 +129,7 @@ class Session:
         if not argument:
             raise RequestError("Cannot show a schema: say whose, .schema sales.orders")
         fields = self.connection.table(argument.strip("'")).schema.fields
-        results.print_result(*(f"{line}\n" for line in aligned([(field.name, str(field.type)) for field in fields])))
+        results.print_result(*(f"{line}\n" for line in align([(field.name, str(field.type)) for field in fields])))
 
     def _plan(self, argument: str) -> None:
         query = argument or self.last_statement

@@ -43,7 +43,7 @@ from harness.engines.union_arms import (
 )
 from harness.metadata.files.roaring import deleted_bits, deleted_mask
 from harness.metadata.filters import sqltext
-from harness.metadata.model.arrow_values import Places, array_of, from_numpy
+from harness.metadata.model.arrow_values import Indices, array_of, from_numpy
 from harness.metadata.model.schema import Field
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
@@ -238,7 +238,7 @@ class _ArmQuery:
         """Tells whether positions are deleted, of files that DuckDB reads itself."""
         return self.scan.parquet and self.arm.deleted is not None
 
-    def part(self, places: Places) -> list[_ArmQuery]:
+    def part(self, places: Indices) -> list[_ArmQuery]:
         """The arm of some of its files, which DuckDB reads itself; none, if there are no files."""
         if places.size in (0, len(self.scan.rows)):
             return [self] if places.size else []

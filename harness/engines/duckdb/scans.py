@@ -24,7 +24,7 @@ from harness.engines.union_arms import KeySet, Pooled, Scope, deleted_keys, key_
 from harness.errors import SchemaMismatchError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
-from harness.metadata.model.arrow_values import Places, array_of, from_numpy
+from harness.metadata.model.arrow_values import Indices, array_of, from_numpy
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, is_variant_group
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType
 from harness.metadata.plan.projection import ColumnSource, FileColumn
@@ -50,7 +50,7 @@ class RelationScan:
     shown: how DuckDB shows the columns of the group's schema, by place.
     """
 
-    rows: Places
+    rows: Indices
     relation: str
     parquet: bool
     shown: Sequence[Exposed]

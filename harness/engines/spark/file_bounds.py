@@ -13,7 +13,7 @@ from harness.engines.column_values import StoredColumn
 from harness.engines.footers import is_legacy
 from harness.metadata.filters.skipping import ColumnBounds, bound_array
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Places, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Indices, from_numpy, scalar_of, to_numpy
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
@@ -46,7 +46,7 @@ class FileBounds:
         return FileBounds({(f.id, f.type): found[f.id] for f in single if f.id in found})
 
     def table(
-        self, stored: Sequence[StoredColumn], places: Sequence[int], members: Places, legacy: frozenset[str]
+        self, stored: Sequence[StoredColumn], places: Sequence[int], members: Indices, legacy: frozenset[str]
     ) -> pa.Table | None:
         """The bounds as `java/FileBounds.java` takes them; None: nothing is known.
 

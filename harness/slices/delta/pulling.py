@@ -77,7 +77,7 @@ class DeltaContents:
     def vectors(self) -> Iterator[tuple[str, DeletionVectorDescriptor]]:
         """The deletion vectors of files that are kept, with the file's physical path."""
         for row in self.adds():
-            vector = DeletionVectorDescriptor.of(row)
+            vector = DeletionVectorDescriptor.from_row(row)
             if vector is not None:
                 yield row["physical"], vector
 
@@ -87,7 +87,7 @@ class DeltaContents:
         with_vector = files.filter(pc.is_valid(files.column("dv_storage_type")))
         physical = self.table.locator.physical(with_vector.column("key")).to_pylist()
         rows = with_vector.select([f.name for f in DELETION_VECTOR]).to_pylist()
-        for path, vector in zip(physical, map(DeletionVectorDescriptor.of, rows), strict=True):
+        for path, vector in zip(physical, map(DeletionVectorDescriptor.from_row, rows), strict=True):
             assert vector is not None, "files without a vector were left out"
             yield path, vector.unique_id
 
@@ -397,7 +397,7 @@ class _DeltaSlice:
 
     def _vector(self, row: Mapping[str, Any]) -> JsonObject | None:
         """The descriptor in the slice; None: no row of the file is deleted."""
-        vector = DeletionVectorDescriptor.of(row)
+        vector = DeletionVectorDescriptor.from_row(row)
         if vector is None:
             return None
         if self.vectors is not None:

@@ -22,7 +22,7 @@ from functools import partial
 from harness.diff.reports.documents import annotation, shown_annotations
 from harness.diff.reports.text import to_text as comparison_text
 from harness.errors import counted, visible
-from harness.metadata.model.text_tables import aligned
+from harness.metadata.model.text_tables import align
 from harness.suite.results import Case, Check, Outcome, Run, Score
 
 # Words that the reports of a run share.
@@ -138,7 +138,7 @@ def _engines(run: Run) -> list[str]:
             for format_ in run.formats():
                 silent, *rest = score_cells(run.score(engine, format_))
                 lines.append([f"  {format_}", silent, *("" for _ in shown), *rest])
-    return list(aligned(lines, [False, *(True for _ in lines[0][1:])]))
+    return list(align(lines, [False, *(True for _ in lines[0][1:])]))
 
 
 def _remarks(run: Run) -> list[str]:

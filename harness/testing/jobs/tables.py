@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from harness.errors import RequestError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, written
+from harness.metadata.catalogs.catalog import Catalog, Name, name_text, nearest_names, parse_name
 from harness.metadata.files.parquet import open_parquet
-from harness.metadata.model.arguments import check
+from harness.metadata.model.arguments import check_arguments
 from harness.snapshot import Changes, Snapshot
 from harness.storage.paths import is_local, local_path
 from harness.table import Table, open_table
@@ -191,7 +191,7 @@ class JobTables:
 
     def add(self, sources: Mapping[str, object]) -> None:
         """Further names, or other tables for those that there are."""
-        check({"tables": sources})
+        check_arguments({"tables": sources})
         self.sources |= {_own_name(name): source for name, source in sources.items()}
 
     def catalog_names(self) -> tuple[str, ...]:
@@ -213,7 +213,7 @@ class JobTables:
             point[_TIMESTAMP] = str(timestamp_us // 1000)
         if key[0] in PATH_CATALOGS and len(key) in (2, 3) and _is_path(key[1]):
             return self._opened("#".join(key[1:]), point)
-        return self._known(written(key), key, point)
+        return self._known(name_text(key), key, point)
 
     def target_key(self, key: Name) -> Name:
         """The key of a written table: the same for a source that is written to by name and by path."""
@@ -255,8 +255,8 @@ class JobTables:
             return self._opened(values[0], options)
         found = self._known(values[0], _own_name(values[0].replace("`", '"')), options)
         if found is None:
-            near = nearest(parse_name(values[0]), self.sources)
-            hint = f"the nearest are {', '.join(map(written, near))}" if near else "the test names none"
+            near = nearest_names(parse_name(values[0]), self.sources)
+            hint = f"the nearest are {', '.join(map(name_text, near))}" if near else "the test names none"
             raise TableNotFoundError(f"Cannot find a table: {values[0]}; {hint}")
         return found
 
@@ -283,7 +283,7 @@ class JobTables:
         """All writes of a table, by its name or the path that it was saved to; the first one first."""
         target = self.targets.get(path_key(name) if _is_path(name) else self.target_key(_own_name(name)))
         if target is None:
-            known = ", ".join(written(key) for key in self.targets) or "nothing"
+            known = ", ".join(name_text(key) for key in self.targets) or "nothing"
             raise RequestError(f"The job wrote nothing to {name}; it wrote to {known}")
         return tuple(target.writes)
 
@@ -324,7 +324,7 @@ class JobTables:
             return None
         inner = key[1:] if key[0] == self.catalog.name.casefold() and len(key) > 2 else key
         try:
-            return open_table(written(inner), catalog=self.catalog)
+            return open_table(name_text(inner), catalog=self.catalog)
         except TableNotFoundError as error:
             if error.cause in _MISSING:
                 return None
