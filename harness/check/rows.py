@@ -17,11 +17,11 @@ from sqlglot import exp
 
 from harness.check.files import FileRows
 from harness.check.rules import Found, Place, Reads, Severity, rule
-from harness.engines.data_files import FileName, look_at
+from harness.engines.data_files import FileName, map_files
 from harness.engines.duckdb import relations
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.duckdb.leaves import SINGLE, internal, rows_of, single_columns
-from harness.engines.duckdb.relations import about
+from harness.engines.duckdb.leaves import SINGLE, internal_value, rows_of, single_columns
+from harness.engines.duckdb.relations import naming_table
 from harness.engines.footers import read_footers
 from harness.engines.row_groups import ColumnChunk, column_chunks, damaged_pages, has_checksum
 from harness.errors import EngineError
@@ -39,7 +39,7 @@ from harness.storage.threads import phase
 
 def _asked(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
     """The answer to a query about a relation of a plan that is called `rows` in the text."""
-    with about(plan):
+    with naming_table(plan):
         found = relation.query("rows", text)
         return [] if found is None else found.fetchall()
 
@@ -154,7 +154,7 @@ def _other_buckets(
     text = f'SELECT "_file", {function}({hashed}) AS b, count(*), any_value({value}::VARCHAR) FROM bucketed_rows'
     connection.create_function(function, buckets_in, [type_], "INTEGER", type=PythonUDFType.ARROW)
     try:
-        with about(rows.plan):
+        with naming_table(rows.plan):
             found = connection.execute(f"{text} GROUP BY ALL ORDER BY ALL").fetchall()
     finally:
         connection.remove_function(function)
@@ -182,7 +182,7 @@ def _hashed(value: str, type_: dt.Type) -> tuple[str, str]:
         case dt.TimestampType(unit="ns", utc=True):
             return f"epoch_us({value}) * 1000", "BIGINT"  # DuckDB shows them in micros
         case _:
-            return f"({internal(value, type_)})::BIGINT", "BIGINT"
+            return f"({internal_value(value, type_)})::BIGINT", "BIGINT"
 
 
 @rule("ICE-508", Severity.ERROR, Reads.ROWS, "iceberg 2.11", "iceberg 5.18")
@@ -301,7 +301,7 @@ def partition_columns(rows: FileRows) -> Iterator[Found]:
             continue
         relation = relations.relation(rows_of(bare, holds, ["_file"], [column]))
         value = sqltext.name(column.name)
-        ends = (internal(f"{function}({value})", column.type) for function in ("min", "max"))
+        ends = (internal_value(f"{function}({value})", column.type) for function in ("min", "max"))
         text = f'SELECT "_file", {", ".join(ends)}, count(*) - count({value}) FROM rows GROUP BY "_file" ORDER BY ALL'
         for path, least, greatest, nulls in _asked(plan, relation, text):
             recorded = plan.partitions[files[path]["partition"]].constants.get(column.id)
@@ -327,7 +327,7 @@ def sorted_deletes(rows: FileRows) -> Iterator[Found]:
     access = DuckDBFiles(cursor(), rows.plan.storage)
     named = {access.name(path): recorded for path, recorded in paths.items()}
     text = 'SELECT filename AS "_file", file_row_number AS "_pos", file_path, pos FROM read_parquet'
-    with about(rows.plan):
+    with naming_table(rows.plan):
         relation = access.connection.sql(f"{text}({access.listed(list(paths))}, hive_partitioning=false)")
     for name, at in unsorted(rows.plan, relation, "file_path, 'ASC NULLS LAST', pos, 'ASC NULLS LAST'"):
         yield Found(Place(file=named[name], field="file_path, pos"), "in order", f"not from row {at} on")
@@ -347,7 +347,7 @@ def page_checksums(rows: FileRows) -> Iterator[Found]:
     parquet = (file for file in files if file["format"] == "parquet" and file["path"] in wanted)
     physical: dict[PhysicalPath, str] = {file["physical"]: file["path"] for file in parquet}
     # The first page of a file is behind the magic, and all pages have checksums, or none.
-    tells = look_at(lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical)
+    tells = map_files(lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical)
     files_ = column_chunks(rows.plan, [path for path, told in zip(physical, tells, strict=True) if told])
     chunks = [(path, chunk) for path, of_file in files_.items() for chunk in of_file]
 

@@ -74,7 +74,7 @@ class PositionFrom:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredOr:
+class StoredOrInherited:
     """The stored value, or where it is null, `inherited`."""
 
     stored: StoredColumn
@@ -86,10 +86,10 @@ class Lineage:
     """`value` in files whose rows have ids, null in others, whatever they store (iceberg 5.18)."""
 
     first_row_id: Constant
-    value: Constant | PositionFrom | StoredOr
+    value: Constant | PositionFrom | StoredOrInherited
 
 
-ColumnValue: TypeAlias = Constant | StoredColumn | Position | PositionFrom | StoredOr | Lineage
+ColumnValue: TypeAlias = Constant | StoredColumn | Position | PositionFrom | StoredOrInherited | Lineage
 
 
 def constant(values: Sequence[Any], type_: dt.Type) -> Constant:
@@ -132,7 +132,7 @@ def stored_columns(values: Iterable[ColumnValue]) -> Iterator[StoredColumn]:
         match value:
             case StoredColumn() as stored:
                 yield stored
-            case StoredOr(stored=stored):
+            case StoredOrInherited(stored=stored):
                 yield stored
             case Lineage(value=inner):
                 yield from stored_columns((inner,))
@@ -186,15 +186,15 @@ def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """
     if not len(schema):
         return rows.select([])
-    loose = conformed(schema)
+    loose = nullable_schema(schema)
     columns = [
-        pa.chunked_array([exact(chunk, f.type) for chunk in column.chunks], f.type)
+        pa.chunked_array([as_exact_type(chunk, f.type) for chunk in column.chunks], f.type)
         for column, f in zip(rows.columns, loose, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=loose)
 
 
-def conformed(schema: pa.Schema) -> pa.Schema:
+def nullable_schema(schema: pa.Schema) -> pa.Schema:
     """`schema` with fields that may all be null, at every level.
 
     Tables hold nulls in required columns (iceberg 5.13), and Arrow wants a value even where a parent is null.
@@ -206,11 +206,11 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch as `conform` gives its rows; `schema`: from `conformed`. Without fields, rows are still counted."""
     if not len(schema):
         return batch.select([])
-    columns = [exact(column, f.type) for column, f in zip(batch.columns, schema, strict=True)]
+    columns = [as_exact_type(column, f.type) for column, f in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def as_exact_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The same values as `wanted`.
 
     Bytes become Booleans, integers times and timestamps, text UUIDs, bytes fixed ones; a zone is only a label.
@@ -222,7 +222,7 @@ def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_null(wanted) and array.null_count == len(array):
         return pa.nulls(len(array))  # DuckDB 1.5 hands out nulls without a type as int32, which no cast undoes
     if isinstance(array.type, pa.BaseExtensionType):
-        return exact(array.storage, wanted)
+        return as_exact_type(array.storage, wanted)
     is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     if isinstance(wanted, pa.UuidType) and (is_text or pa.types.is_string_view(array.type)):
         digits = pc.replace_substring(array.cast(pa.string()), "-", "").fill_null("0" * 32)
@@ -233,7 +233,7 @@ def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         data = pa.Array.from_buffers(pa.binary(16), len(array), [validity, packed])
         return pa.ExtensionArray.from_storage(wanted, data)
     if isinstance(wanted, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(wanted, exact(array, wanted.storage_type))
+        return pa.ExtensionArray.from_storage(wanted, as_exact_type(array, wanted.storage_type))
     if pa.types.is_boolean(wanted) and pa.types.is_int8(array.type):
         return array.cast(pa.bool_())
     if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(array.type):
@@ -241,5 +241,5 @@ def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         return zoned if zoned.type == wanted else zoned.cast(wanted)
     if is_rebuilt(wanted):
         pairs = zip(children_of(array), child_types(wanted), strict=True)
-        return with_children(array, [exact(child, type_) for child, type_ in pairs], wanted)
+        return with_children(array, [as_exact_type(child, type_) for child, type_ in pairs], wanted)
     return array.cast(wanted)

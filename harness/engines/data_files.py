@@ -82,10 +82,10 @@ def missing_file(file: FileName, fault: str | None, storage: Storage, *, table: 
     """The error about a file that nothing can be read of. fault: as `Storage.fault` says."""
     reason = "it is missing or empty" if fault in (None, ABSENT) else fault
     remedy = "let this user read it" if fault == DENIED else "restore it, or map its path with path_map"
-    other = _in_another_spelling(file, storage) if fault in (None, ABSENT) else None
+    other = _path_in_another_encoding(file, storage) if fault in (None, ABSENT) else None
     if other is not None:
         reason = f"{reason}, but {other} exists: its writer escaped the path otherwise than the metadata says"
-        remedy = f"open the table with path_map={{{_folders(file.physical, other)}}}"
+        remedy = f"open the table with path_map={{{_path_map_item(file.physical, other)}}}"
     return MissingFileError(
         f"Cannot read a data file: {reason}; {remedy}",
         cause="MissingFile",
@@ -96,7 +96,7 @@ def missing_file(file: FileName, fault: str | None, storage: Storage, *, table: 
     )
 
 
-def _in_another_spelling(file: FileName, storage: Storage) -> str | None:
+def _path_in_another_encoding(file: FileName, storage: Storage) -> str | None:
     """Return the path of a file that exists where a writer may have put this one; None if there is none.
 
     The log of a Delta table has percent-encoded paths (delta L38). Some writers did not encode a path that they
@@ -120,7 +120,7 @@ def _encoded(path: str) -> str:
     return quote(path, safe="/=").replace("~", "%7E")
 
 
-def _folders(missing: str, existing: str) -> str:
+def _path_map_item(missing: str, existing: str) -> str:
     """Return the item of a path map from one path to the other, shortened to the folders if the names are alike."""
     before, after = missing, existing
     if before.rpartition("/")[2] == after.rpartition("/")[2]:
@@ -128,7 +128,7 @@ def _folders(missing: str, existing: str) -> str:
     return f"{before!r}: {after!r}"
 
 
-def damaged(
+def corrupt_file(
     message: str,
     file: FileName | str | None,
     *,
@@ -141,7 +141,7 @@ def damaged(
     return CorruptFileError(message, cause="CorruptDataFile", table=table, file=name, field=field, rule=rule)
 
 
-def look_at(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:
+def map_files(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:
     """Return the result of `look` for each file, in order; remote files are read at once, because each read waits.
 
     Args:
@@ -162,12 +162,12 @@ def look_at(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str])
 # A stored file as a stream that libraries can seek in, so that they read the end of a file without the rest.
 
 
-def opened(file: FileName, storage: Storage) -> IO[bytes]:
+def open_stream(file: FileName, storage: Storage) -> IO[bytes]:
     """The bytes of a file, each read when it is asked for."""
-    return cast(IO[bytes], io.BufferedReader(_Stored(storage, file.physical)))
+    return cast(IO[bytes], io.BufferedReader(_StoredFile(storage, file.physical)))
 
 
-class _Stored(io.RawIOBase):
+class _StoredFile(io.RawIOBase):
     """A stored file that can seek, and reads what is asked for only."""
 
     def __init__(self, storage: Storage, path: PhysicalPath) -> None:
@@ -214,12 +214,12 @@ def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[Physica
 
     def rows(file: FileName) -> int | None:
         try:
-            footer = parquet.read_metadata(opened(file, storage))
+            footer = parquet.read_metadata(open_stream(file, storage))
         except (HarnessError, pa.ArrowException, OSError, UnicodeError):  # the last: a message holds bytes of the file
             return None
         return None if footer.num_columns else row_count(footer, file=str(file))
 
-    counts = look_at(rows, files, [file.physical for file in files])
+    counts = map_files(rows, files, [file.physical for file in files])
     return {file.physical: count for file, count in zip(files, counts, strict=True) if count is not None}
 
 
@@ -399,7 +399,7 @@ def with_canonical_geometries(
             column = _mapped(rows.column(place).combine_chunks(), (place,), found, canonical)
         except ValueError as error:
             reason = f"Cannot read file: a geometry is no well-known binary: {error}; restore it"
-            raise damaged(reason, file, table=table, field=source.physical.name, rule="frontier F1.7") from error
+            raise corrupt_file(reason, file, table=table, field=source.physical.name, rule="frontier F1.7") from error
         rows = rows.set_column(place, rows.column_names[place], column)
     return rows
 

@@ -14,7 +14,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from harness.engines.data_files import FileName, damaged, load, load_parquet, with_canonical_geometries
+from harness.engines.data_files import FileName, corrupt_file, load, load_parquet, with_canonical_geometries
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, legacy_kinds, read_footers
 from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
@@ -97,12 +97,12 @@ class FileForm:
     schema: PhysicalSchema
     legacy: frozenset[str] = frozenset()
     converted: bool = False
-    shown: tuple[str, ...] | None = None
+    duckdb_types: tuple[str, ...] | None = None
     foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Opened:
+class OpenedFiles:
     """Files after a look at them.
 
     forms: each form once. form: per file, an index into `forms`. rows: per file, the physical row count or UNKNOWN.
@@ -113,15 +113,15 @@ class Opened:
     rows: Places
 
     @staticmethod
-    def of(forms: Sequence[FileForm], rows: Sequence[int | None]) -> Opened:
+    def from_forms(forms: Sequence[FileForm], rows: Sequence[int | None]) -> OpenedFiles:
         """Return the columns of files, given a form and a row count of each."""
         counts = np.array([UNKNOWN if count is None else count for count in rows], np.int64)
         distinct = {id(form): form for form in forms}
         if len(distinct) == 1:  # a hash takes 0.2 µs a column of the schema
-            return Opened(forms[:1], np.zeros_like(counts), counts)
+            return OpenedFiles(forms[:1], np.zeros_like(counts), counts)
         numbers: dict[FileForm, int] = {}
         number_of = {key: numbers.setdefault(form, len(numbers)) for key, form in distinct.items()}
-        return Opened(list(numbers), np.array([number_of[id(form)] for form in forms], np.int64), counts)
+        return OpenedFiles(list(numbers), np.array([number_of[id(form)] for form in forms], np.int64), counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -142,7 +142,7 @@ class FileGroup:
         return replace(self, members=self.members[places], rows=self.rows[places])
 
 
-class Looks(Protocol):
+class FileOpener(Protocol):
     """Learns of files what must be known before their rows are read; from where is an engine's choice."""
 
     def prefetch(self, *parts: ScanFiles) -> None:
@@ -154,7 +154,7 @@ class Looks(Protocol):
     def faults(self, files: ScanFiles) -> Faults:
         """Return why files that were prefetched cannot be read, by number."""
 
-    def opened(self, files: ScanFiles, numbers: Places) -> Opened:
+    def opened(self, files: ScanFiles, numbers: Places) -> OpenedFiles:
         """Return some of the files, which were prefetched and have no fault. Raises as `prefetch`."""
 
     def check_partition_values(
@@ -172,7 +172,7 @@ class Looks(Protocol):
 class Inspector:
     """Groups the files of a plan by what a look at them tells."""
 
-    looks: Looks
+    opener: FileOpener
     plan: PlannedScan
 
     def groups(self, files: ScanFiles, fields: tuple[dt.Field, ...], numbers: Places | None = None) -> list[FileGroup]:
@@ -187,10 +187,10 @@ class Inspector:
             HarnessError: A file cannot be read, has no column for a field, or contradicts its partition tuple.
         """
         numbers = np.arange(len(files)) if numbers is None else numbers
-        self.looks.prefetch(files)
-        opened = self.looks.opened(files, numbers)
+        self.opener.prefetch(files)
+        opened = self.opener.opened(files, numbers)
         self._check_counts(files, numbers, opened)
-        parts = _alike(files, numbers, opened)
+        parts = _group_places(files, numbers, opened)
         self._warn_of_other_names(files, numbers, opened)
         groups = [
             self._group(files, numbers[part], opened.forms[opened.form[part[0]]], opened.rows[part], fields)
@@ -198,7 +198,7 @@ class Inspector:
         ]
         for group in groups:
             if files.are_data and group.form.format == "parquet" and not group.form.foreign:
-                self.looks.check_partition_values(files, int(group.members[0]), fields, group.sources)
+                self.opener.check_partition_values(files, int(group.members[0]), fields, group.sources)
         return groups
 
     def _group(
@@ -222,7 +222,7 @@ class Inspector:
             )
         return FileGroup(members=members, rows=rows, form=form, sources=sources)
 
-    def _check_counts(self, files: ScanFiles, numbers: Places, opened: Opened) -> None:
+    def _check_counts(self, files: ScanFiles, numbers: Places, opened: OpenedFiles) -> None:
         """Hold row counts against the recorded ones.
 
         Wrong ones are warned of. Rows do not depend on these: no plan trusts a count alone.
@@ -248,7 +248,7 @@ class Inspector:
             f"[{in_format('iceberg 7.2', self.plan.format)}]"
         )
 
-    def _warn_of_other_names(self, files: ScanFiles, numbers: Places, opened: Opened) -> None:
+    def _warn_of_other_names(self, files: ScanFiles, numbers: Places, opened: OpenedFiles) -> None:
         """Tells of data files that have no column of the table: mostly names or ids went astray."""
         if not files.are_data:
             return
@@ -280,7 +280,7 @@ class Inspector:
         warn(sentence)
 
 
-def _alike(files: ScanFiles, numbers: Places, opened: Opened) -> list[Places]:
+def _group_places(files: ScanFiles, numbers: Places, opened: OpenedFiles) -> list[Places]:
     """Return the files that are read in one way together, as indexes into `numbers`, by their first files."""
     partition = files.partition[numbers].tolist()
     columns = {place: frozenset(files.constants[place]) for place in set(partition)}
@@ -294,7 +294,7 @@ def _alike(files: ScanFiles, numbers: Places, opened: Opened) -> list[Places]:
 def wrong_count(file: FileName, rows: int, expected: int, table: str) -> CorruptFileError:
     """The error about a file that has another number of rows than the metadata says (iceberg 7.2)."""
     reason = f"Cannot read file: it has {rows} rows, the metadata says {expected}; restore the file"
-    return damaged(reason, file, table=table, field="record_count", rule="iceberg 7.2")
+    return corrupt_file(reason, file, table=table, field="record_count", rule="iceberg 7.2")
 
 
 # Looks from this process, for engines that run here.
@@ -385,7 +385,7 @@ def _contradicts(
 
 
 @dataclass(slots=True)
-class DirectLooks:
+class LocalFileOpener:
     """Opens the files of a plan, Parquet footers many in one call; other files are read as a whole, and kept.
 
     access: opens the files for DuckDB, which reads footers; no rows are read.
@@ -424,7 +424,7 @@ class DirectLooks:
         """Return nothing: `prefetch` raises what is wrong with a file."""
         return {}
 
-    def opened(self, files: ScanFiles, numbers: Places) -> Opened:
+    def opened(self, files: ScanFiles, numbers: Places) -> OpenedFiles:
         """Return some of the files; Parquet files were prefetched, others are read now."""
         forms: list[FileForm] = []
         rows: list[int | None] = []
@@ -438,7 +438,7 @@ class DirectLooks:
                 schema, count = self._other(files.name(number), files.format[number])
                 forms.append(FileForm(format=files.format[number], schema=schema))
                 rows.append(count)
-        return Opened.of(forms, rows)
+        return OpenedFiles.from_forms(forms, rows)
 
     def _form(self, path: str, footer: Footer) -> FileForm:
         """Return the form of a Parquet file, one object for all files whose footers share their schema."""
@@ -451,7 +451,7 @@ class DirectLooks:
                 schema=footer.schema,
                 legacy=legacy,
                 converted=converted,
-                shown=footer.shown,
+                duckdb_types=footer.duckdb_types,
                 foreign=footer.foreign,
             )
         return form
@@ -494,6 +494,6 @@ class DirectLooks:
             check_partition_values(self.access, name, fields, sources, constants, table=table)
 
 
-def looks_here(plan: PlannedScan) -> DirectLooks:
+def local_opener(plan: PlannedScan) -> LocalFileOpener:
     """Looks at the files of a plan from this process, for an engine that reads them here."""
-    return DirectLooks(DuckDBFiles(cursor(), plan.storage), plan)
+    return LocalFileOpener(DuckDBFiles(cursor(), plan.storage), plan)

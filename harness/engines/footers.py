@@ -14,16 +14,16 @@ from typing import TypeAlias
 
 import duckdb
 
-from harness.engines.data_files import FileName, check_file, damaged, look_at
+from harness.engines.data_files import FileName, check_file, corrupt_file, map_files
 from harness.engines.duckdb.instance import (
     GEOMETRY_CONVERSION,
     DuckDBFiles,
     connect,
-    forbidden,
+    ends_instance,
+    error_text,
+    forbidden_error,
     forbidding_setting,
-    is_given_up,
-    is_of_storage,
-    said,
+    is_storage_error,
 )
 from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
 from harness.metadata.files.parquet import ELEMENT_COLUMNS, parse_elements, physical_schema, physical_schemas
@@ -67,20 +67,20 @@ def refusal(error: Exception, files: Sequence[FileName], storage: Storage, *, ta
     if isinstance(error, StorageError):
         return error.within(table=table)
     try:
-        look_at(lambda file: check_file(file, storage, table=table), files, [file.physical for file in files])
+        map_files(lambda file: check_file(file, storage, table=table), files, [file.physical for file in files])
     except HarnessError as gone:
         return gone
-    reason = error.message if isinstance(error, HarnessError) else said(error)[:_SHOWN]
+    reason = error.message if isinstance(error, HarnessError) else error_text(error)[:_SHOWN]
     name = str(files[0]) if len(files) == 1 else None
     if isinstance(error, duckdb.FatalException):  # of an instance that was given up before
         return EngineError(f"{doing}: open the table again: {reason}", table=table)
     if (setting := forbidding_setting(reason)) is not None:
-        return forbidden(setting, table=table, file=name)
+        return forbidden_error(setting, table=table, file=name)
     if isinstance(error, duckdb.OutOfMemoryException | duckdb.InterruptException):  # of a limit, not of the file
         return EngineError(f"{doing}: {reason}", table=table, file=name)
-    if is_of_storage(reason):
+    if is_storage_error(reason):
         return StorageError(f"{doing}: {reason}", table=table, file=name)
-    return damaged(f"{doing}: {reason}", name, table=table)
+    return corrupt_file(f"{doing}: {reason}", name, table=table)
 
 
 FOOTER = "Cannot read the footer of a Parquet file"
@@ -100,7 +100,7 @@ class Footer:
     schema: PhysicalSchema
     rows: int
     metadata: Mapping[bytes, bytes]
-    shown: tuple[str, ...] | None
+    duckdb_types: tuple[str, ...] | None
     foreign: bool
     is_brotli: bool
 
@@ -120,7 +120,7 @@ def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) 
     except (duckdb.Error, HarnessError, LookupError, ValueError) as error:
         for file in files:  # the slow way round, to name the culprit
             check_file(file, access.storage, table=table)
-            alone = DuckDBFiles(connect(), access.storage) if is_given_up(error) else access
+            alone = DuckDBFiles(connect(), access.storage) if ends_instance(error) else access
             try:
                 _read(alone, (file.physical,))
             except (duckdb.Error, HarnessError, LookupError, ValueError) as reason:
@@ -199,7 +199,7 @@ def _checked_footers(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> di
             try:
                 footer = _checked_footer(files, path, end, schemas)
             except Contradiction as error:
-                raise damaged(f"{error}; restore the file", path) from error
+                raise corrupt_file(f"{error}; restore the file", path) from error
             if footer is not None:
                 found[path] = footer
                 if len(schemas) < MOST_TRIED:
@@ -241,7 +241,7 @@ def _ends(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> Iterator[tupl
         size = files.storage.size(path)  # and the end is read once more, by DuckDB
         return _whole_footer(lambda length: files.storage.read(path, offset=max(0, size - length)), TAIL_BYTES)
 
-    yield from zip(remote, look_at(remote_end, remote, remote), strict=True)
+    yield from zip(remote, map_files(remote_end, remote, remote), strict=True)
     for path in physical:
         if is_local(path):
             yield path, _whole_footer(partial(files.end, path), TAIL_BYTES)
@@ -266,7 +266,7 @@ def _parsed(files: DuckDBFiles, schemas: Mapping[PhysicalPath, bytes]) -> dict[s
     try:
         return _parsed_by_duckdb(files, tuple(schemas))
     except duckdb.Error as error:
-        if is_given_up(error) or is_of_storage(said(error)):
+        if ends_instance(error) or is_storage_error(error_text(error)):
             raise
         if len(schemas) > 1:
             return {path: schema for each in schemas.items() for path, schema in _parsed(files, dict([each])).items()}
@@ -286,10 +286,10 @@ def _parsed_by_duckdb(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> d
     for name, *_, type_ in rows:
         types.setdefault(name, []).append(type_)
     names = {path: files.name(path) for path in physical}
-    return {path: (found[name], _shown(found[name], types[name]), False) for path, name in names.items()}
+    return {path: (found[name], _duckdb_types(found[name], types[name]), False) for path, name in names.items()}
 
 
-def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:
+def _duckdb_types(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:
     """DuckDB's types of the columns, see `Footer`; None: not certain, as of nested, binary and renamed columns."""
     known = tuple(type_ for type_ in types[1:] if type_ is not None)
     if len(known) != len(columns) or not all(isinstance(f.type, _PLAIN) for f in columns):

@@ -21,12 +21,12 @@ from harness.engines.column_values import (
     Position,
     PositionFrom,
     StoredColumn,
-    StoredOr,
+    StoredOrInherited,
     column_values,
     constant,
 )
 from harness.engines.data_files import FileName
-from harness.engines.file_groups import Faults, FileGroup, Inspector, Looks, ScanFiles
+from harness.engines.file_groups import Faults, FileGroup, FileOpener, Inspector, ScanFiles
 from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, in_format
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Places, array_of, distinct, from_numpy, to_numpy
@@ -49,13 +49,13 @@ _INT, _LONG = dt.IntegerType(32), dt.IntegerType(64)
 _METADATA_IDS = frozenset(f.id for f in dt.METADATA.values())
 
 
-class Pooled(enum.Enum):
+class DeletePool(enum.Enum):
     """Equality deletes that are not sorted out by data file, see `scopes`."""
 
     ALL = "all deletes of the plan, each with its sequence number and partition"
 
 
-Scope: TypeAlias = int | Pooled | None
+Scope: TypeAlias = int | DeletePool | None
 """The equality deletes of a file: an index into `ScanPlan.delete_sets`, or all of the plan; None: no delete hits it."""
 
 
@@ -74,7 +74,7 @@ def data_files(plan: PlannedScan, deleted: Collection[int], *, exact: bool) -> S
     has_deleted[list(deleted)] = True
     is_exact = np.ones_like(has_deleted) if exact else has_deleted.copy()
     is_exact[[number for number, format_ in enumerate(formats) if format_ != "parquet"]] = True
-    joined = np.array([scope + 2 if isinstance(scope, int) else int(scope is Pooled.ALL) for scope in scopes(plan)])
+    joined = np.array([scope + 2 if isinstance(scope, int) else int(scope is DeletePool.ALL) for scope in scopes(plan)])
     return ScanFiles(
         path=path,
         physical=physical,
@@ -135,7 +135,7 @@ class UnionArm:
         columns = {f"c{i}": f for i, f in enumerate(self.columns) if f.id != DELETED}
         values = {label: self._metadata(f) if f.id in _METADATA_IDS else stored[f] for label, f in columns.items()}
         values |= {label: stored[root] for root, label in self.key_labels().items()}
-        if self.scope is Pooled.ALL:
+        if self.scope is DeletePool.ALL:
             values["sq"] = self._sequence_number()
             values["sp"] = self._constant("partition", _LONG)
         return values
@@ -166,7 +166,9 @@ class UnionArm:
             case other:
                 raise AssertionError(f"no metadata column is called {other}")
 
-    def _stored_or(self, column: dt.Field, inherited: Constant | PositionFrom) -> Constant | PositionFrom | StoredOr:
+    def _stored_or(
+        self, column: dt.Field, inherited: Constant | PositionFrom
+    ) -> Constant | PositionFrom | StoredOrInherited:
         """The value that the files hold, and where it is null or they have none, the inherited one."""
         if self.plan.lookup.is_delta:
             name = self.plan.materialized.get(column.name)
@@ -177,7 +179,7 @@ class UnionArm:
             return inherited
         first = str(self.files.name(int(self.group.members[0])))
         check_stored(column, source, file_path=first, table=self.plan.table, lookup=self.plan.lookup)
-        return StoredOr(StoredColumn(column, source), inherited)
+        return StoredOrInherited(StoredColumn(column, source), inherited)
 
     def _sequence_number(self) -> Constant:
         return self._constant("sequence_number", _LONG)
@@ -209,8 +211,8 @@ def readable_arms(
     """The arms of the files that can be read, all files, and why others cannot; all else is as for `union_arms`."""
     deleted = deleted_positions(plan, with_positions(plan.files))
     files = data_files(plan, deleted, exact=any(f.id == dt.METADATA["_row_id"].id for f in columns))
-    inspector.looks.prefetch(files, deletes)
-    faults = inspector.looks.faults(files)
+    inspector.opener.prefetch(files, deletes)
+    faults = inspector.opener.faults(files)
     roots = key_roots(plan)
     fields = tuple(f for f in columns if f.id not in _METADATA_IDS) + roots
     by_set, sets = scopes(plan), plan.files.column("delete_set")
@@ -248,29 +250,29 @@ def deleted_positions(plan: PlannedScan, ordinals: Sequence[int]) -> Mapping[int
 # positions: recorded counts may be wrong (iceberg 7.2). A file that an equality delete may hit counts for nothing.
 
 
-def with_enough(plan: PlannedScan, looks: Looks) -> PlannedScan:
+def with_enough_files(plan: PlannedScan, opener: FileOpener) -> PlannedScan:
     """The plan of as many of its first files as have `plan.enough` rows, or of all; files are looked at until then."""
     total, enough = plan.files.num_rows, plan.enough
     if enough is None or plan.filter is not None:
         return plan
     rows, start, end = 0, 0, 1
     while start < total:
-        rows += _rows(plan, start, min(end, total), looks)
+        rows += _certain_rows(plan, start, min(end, total), opener)
         if rows >= enough:
             return replace(plan, files=plan.files.slice(0, min(end, total)))  # ordinals stay, and all that goes by them
         start, end = end, 2 * end + 1  # looks wait for each other, so there are more with each
     return plan
 
 
-def _rows(plan: PlannedScan, start: int, end: int, looks: Looks) -> int:
+def _certain_rows(plan: PlannedScan, start: int, end: int, opener: FileOpener) -> int:
     """The rows that certainly are in the files of these ordinals."""
     part = plan.files.slice(start, end - start)
     is_spared = np.array([not members for members in plan.delete_sets])[to_numpy(part.column("delete_set"))]
     counted = np.flatnonzero(is_spared & np.array([name == "parquet" for name in part.column("format").to_pylist()]))
     part = part.take(from_numpy(counted))
     files = data_files(replace(plan, files=part), (), exact=False)
-    looks.prefetch(files)
-    rows = np.maximum(looks.opened(files, np.arange(len(files))).rows, 0)
+    opener.prefetch(files)
+    rows = np.maximum(opener.opened(files, np.arange(len(files))).rows, 0)
     marked = with_positions(part)
     deleted = deleted_positions(plan, [start + int(counted[number]) for number in marked])
     for number in marked:
@@ -345,7 +347,7 @@ class KeySet:
     types: tuple[dt.Type, ...]
 
     @staticmethod
-    def of(delete: EqualityDelete) -> KeySet:
+    def from_delete(delete: EqualityDelete) -> KeySet:
         """The key set of a delete file."""
         paths = [key_fields(root) for root in delete.keys]
         names = tuple(tuple(f.name for f in path[1:]) for path in paths)
@@ -361,7 +363,7 @@ def key_sets(plan: PlannedScan, members: Sequence[int]) -> dict[KeySet, list[int
     """The delete files `members` (indexes into `plan.equality_deletes`) by what they compare."""
     sets: dict[KeySet, list[int]] = {}
     for member in members:
-        sets.setdefault(KeySet.of(plan.equality_deletes[member]), []).append(member)
+        sets.setdefault(KeySet.from_delete(plan.equality_deletes[member]), []).append(member)
     return sets
 
 
@@ -387,7 +389,7 @@ def delete_files(plan: PlannedScan) -> ScanFiles:
 def scopes(plan: PlannedScan) -> list[Scope]:
     """The equality deletes that data files are joined with, by delete set."""
     by_set = joins_by_set(plan)
-    return [None if not members else i if by_set else Pooled.ALL for i, members in enumerate(plan.delete_sets)]
+    return [None if not members else i if by_set else DeletePool.ALL for i, members in enumerate(plan.delete_sets)]
 
 
 def joins_by_set(plan: PlannedScan) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import duckdb
 
-from harness.engines.duckdb.instance import said
+from harness.engines.duckdb.instance import error_text
 from harness.errors import EngineError, HarnessError, TableNotFoundError
 from harness.metadata.catalogs.catalog import nearest, written
 from harness.metadata.model.schema import Field, Schema, StructType
@@ -29,7 +29,7 @@ def told(error: duckdb.Error, query: str, tables: Mapping[str, Schema], own: Col
 
     tables: those that the query could name, with the schemas of those that were read. own: tables of the connection.
     """
-    text = _EXCERPT.sub("", said(error))
+    text = _EXCERPT.sub("", error_text(error))
     absent = _TABLE.search(text)
     if isinstance(error, duckdb.CatalogException) and absent is not None:
         return no_table(absent[1], [*tables, *own])

@@ -138,9 +138,9 @@ def planned(
     """
     where = reference.where
     if where is not None and connection is not None:
-        from harness.engines.duckdb.relations import zoned
+        from harness.engines.duckdb.relations import filter_for_connection
 
-        where = zoned(where, connection)
+        where = filter_for_connection(where, connection)
     return replace(snapshot._planned(columns=reference.columns, where=where), enough=reference.enough)
 
 
