@@ -332,9 +332,9 @@ class Snapshot:
         """
         with self._reading():
             if where is not None and connection is not None:
-                from harness.engines.duckdb.relations import zoned
+                from harness.engines.duckdb.relations import filter_for_connection
 
-                where = zoned(filter_for(where, self.schema), connection)
+                where = filter_for_connection(filter_for(where, self.schema), connection)
             return self._rows(columns, where).to_duckdb(connection, name=name)
 
     @validate_call

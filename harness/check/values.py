@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.check.files import Statements
 from harness.check.rules import Breach, Place, Spans
-from harness.engines.duckdb.leaves import GroupValues, Leaf, group_values
+from harness.engines.duckdb.leaves import GroupValues, LeafColumn, group_values
 from harness.errors import UnknownColumnError
 from harness.metadata.delta.statistics import parse_document, value_at
 from harness.metadata.filters import sqltext
@@ -87,7 +87,7 @@ def recorded_statistic(stats: str | None, name: str, stored: Sequence[str]) -> o
     return None if stats is None else value_at(_document(stats), (name, *stored))
 
 
-def _has_recorded_counts(leaf: Leaf, statements: Statements, paths: Sequence[str]) -> bool:
+def _has_recorded_counts(leaf: LeafColumn, statements: Statements, paths: Sequence[str]) -> bool:
     """True unless a column takes reading of lists, and the metadata counts nothing of them in these files."""
     if not leaf.listed and not isinstance(leaf.path[-1].type, dt.ListType | dt.MapType):
         return True
@@ -112,7 +112,7 @@ def column_values(
         leaf
         for f in fields.values()
         if names is None or f.name in names
-        for leaf in Leaf(path=(f,), value=sqltext.name(f.name)).below(in_lists=plan.format == "iceberg")
+        for leaf in LeafColumn(path=(f,), value=sqltext.name(f.name)).below(in_lists=plan.format == "iceberg")
         if _has_recorded_counts(leaf, statements, paths)
     ]
     bounds = {} if plan.statistics is None else plan.statistics.bounds([leaf.path[-1] for leaf in leaves])

@@ -24,7 +24,7 @@ from harness.connections.tables import Tables, TableSource
 from harness.engines.duckdb.engine import attach as attach_plans
 from harness.engines.duckdb.engine import release
 from harness.engines.duckdb.instance import connect as new_instance
-from harness.engines.duckdb.instance import said
+from harness.engines.duckdb.instance import error_text
 from harness.errors import AmbiguousTableError, EngineError, HarnessError, RequestError
 from harness.metadata.catalogs.catalog import Name, name_text, parse_name
 from harness.metadata.catalogs.resolving import is_foreign_table
@@ -324,7 +324,7 @@ class Connection:
             try:  # DuckDB 2.0 refuses other work before rows are given up, and 1.5 cuts them off silently
                 self._connection.execute("SELECT 1 WHERE false").fetchall()
             except duckdb.FatalException as error:
-                message = f"DuckDB gave up the instance of this connection: open a new one: {said(error)}"
+                message = f"DuckDB gave up the instance of this connection: open a new one: {error_text(error)}"
                 raise EngineError(message) from error
         return prepare(statement, self._tables, self._connection)
 

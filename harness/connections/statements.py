@@ -220,7 +220,7 @@ class Prepared:
             return relations.query_text(
                 self.text, plans, connection, aliased=aliased, originals=originals, parameters=parameters
             )
-        return relations.filled(self.text, plans, connection, aliased=aliased)
+        return relations.with_sources(self.text, plans, connection, aliased=aliased)
 
 
 def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Prepared:
@@ -269,7 +269,7 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
         wholes,
         schemas,
         prefix=f"_harness_{_token}_{next(_calls)}",
-        now=partial(relations.moment, connection),
+        now=partial(relations.transaction_start, connection),
         metadata={
             name: rewrite.MetadataReference(whole, name[-1], columns)
             for name, (whole, _) in about.items()
@@ -325,7 +325,7 @@ def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
             except RequestError:
                 return "CREATE"
             return "EXPLAIN" if parsed.explain else "SELECT"
-        raise (relations.misparsed(text) or RequestError(f"Cannot parse the statement: {error}")) from error
+        raise (relations.parse_error(text) or RequestError(f"Cannot parse the statement: {error}")) from error
     return parts[-1].type.name if parts else "NONE"
 
 

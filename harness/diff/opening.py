@@ -26,7 +26,7 @@ from harness.diff.source_reading import check_there, rows_of
 from harness.diff.sources import RowSource
 from harness.diff.tolerances import Measure, Tolerance
 from harness.engines.duckdb.instance import cursor
-from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.engines.duckdb.lowering import QueryUse, lower, with_numbered_columns
 from harness.engines.duckdb.relations import registrar
 from harness.engines.registry import engine_names, find_engine
 from harness.errors import HarnessError, RequestError, UnknownColumnError, UnsupportedError
@@ -219,7 +219,7 @@ class SideOpening:
             try:
                 if self.engine == "duckdb":
                     connection = cursor()
-                    query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
+                    query = with_numbered_columns(lower(plan, connection, registrar(connection), QueryUse.ONCE), plan)
                     with failing_duckdb(info, plan):
                         relation = connection.sql(query)
                     schema = pa.schema([arrow_field(f) for f in plan.columns])

@@ -185,7 +185,7 @@ class SparkSide:
             if not has_gateway(session):
                 return _grouped(hashed.withColumn("b", functions.expr(hashing.bucket)))
             by = hashing.names.index(hashing.grouped_by[0])
-            found = Gateway.of(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=BITS)
+            found = Gateway.for_session(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=BITS)
         words = np.frombuffer(found, ">u8").astype(object).reshape(-1, 5)
         return {
             bucket: Sums(rows, low1 + (high1 << 64), low2 + (high2 << 64))
@@ -240,7 +240,7 @@ class SparkSide:
         session = self.frame.sparkSession
         if not has_gateway(session) or not is_known():
             return hashed_by_duckdb(self.frame, self.stored or self.schema, hashing, keep=keep)
-        gateway = Gateway.of(session)
+        gateway = Gateway.for_session(session)
 
         def chain(hashes: Sequence[Column], lane: Lane) -> Column:
             return reduce(lambda linked, value: _call(gateway, "link", linked, value), hashes, _constant(SEEDS[lane]))

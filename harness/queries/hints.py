@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import duckdb
 
-from harness.engines.duckdb.instance import said
+from harness.engines.duckdb.instance import error_text
 from harness.errors import EngineError, HarnessError, TableNotFoundError
 from harness.metadata.catalogs.catalog import name_text, nearest_names
 from harness.metadata.model.schema import Field, Schema, StructType
@@ -31,7 +31,7 @@ def explain_error(
 
     tables: those that the query could name, with the schemas of those that were read. own: tables of the connection.
     """
-    text = _EXCERPT.sub("", said(error))
+    text = _EXCERPT.sub("", error_text(error))
     missing_table = _TABLE.search(text)
     if isinstance(error, duckdb.CatalogException) and missing_table is not None:
         return table_not_found(missing_table[1], [*tables, *connection_tables])

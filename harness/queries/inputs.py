@@ -140,9 +140,9 @@ def plan_reference(
     """
     where = reference.where
     if where is not None and connection is not None:
-        from harness.engines.duckdb.relations import zoned
+        from harness.engines.duckdb.relations import filter_for_connection
 
-        where = zoned(where, connection)
+        where = filter_for_connection(where, connection)
     return replace(snapshot._planned(columns=reference.columns, where=where), enough=reference.enough)
 
 
