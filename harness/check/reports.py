@@ -114,7 +114,7 @@ def to_junit(report: CheckReport) -> str:
 
 def to_github(report: CheckReport) -> str:
     """The findings as annotations of GitHub's actions, a line each, then the outcome as plain text."""
-    from harness.diff.reports.documents import annotation, shown_annotations
+    from harness.diff.reports.documents import annotation, limit_annotations
 
     def line(finding: Finding) -> str:
         title = f"{finding.rule.id} {finding.rule.title}"
@@ -129,8 +129,8 @@ def to_github(report: CheckReport) -> str:
         def more(left: int, level: str = level, unkept: int = unkept) -> str:
             return annotation(level, f"{counted(left + unkept, 'more finding')}; see the log or another report")
 
-        lines += shown_annotations(found, line, more)
-    unchecked = shown_annotations(
+        lines += limit_annotations(found, line, more)
+    unchecked = limit_annotations(
         report.unchecked,
         lambda sentence: annotation("error", visible(sentence), title="Not checked"),
         lambda left: annotation("error", f"{counted(left, 'more thing')} not checked; see the log or another report"),
