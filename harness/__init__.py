@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from harness.metadata.plan.scan_plan import ScanPlan
     from harness.planned import open_plan
     from harness.queries.sql import sql
-    from harness.slices.pulling import Pulled
+    from harness.slices.pulling import PullResult
     from harness.snapshot import Changes, Snapshot
     from harness.storage.limits import Limits
     from harness.table import Table, open_table
@@ -102,7 +102,7 @@ __all__ = [
     "Limits",
     "MissingFileError",
     "OutsideTableError",
-    "Pulled",
+    "PullResult",
     "Query",
     "RequestError",
     "ScanPlan",
@@ -149,7 +149,7 @@ _LAZY = {
     "Limits": "storage.limits",
     "MissingFileError": "errors",
     "OutsideTableError": "errors",
-    "Pulled": "slices.pulling",
+    "PullResult": "slices.pulling",
     "Query": "diff.opening",
     "RequestError": "errors",
     "ScanPlan": "metadata.plan.scan_plan",

@@ -23,7 +23,7 @@ import pyarrow as pa
 from dbt.adapters.duckdb.plugins import BasePlugin
 from dbt.adapters.duckdb.utils import SourceConfig
 
-from harness.connections.connection import view_plans
+from harness.connections.connection import plan_views
 from harness.engines.duckdb.engine import AttachedTables, attach
 from harness.errors import RequestError
 from harness.table import open_table
@@ -48,7 +48,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # of a package that is not ther
     def configure_connection(self, conn: duckdb.DuckDBPyConnection) -> None:
         """Makes the views, with the tables as they are now: one version for the whole run."""
         if self._catalog is not None:
-            plans = view_plans(self._catalog, self._tables, self._options)
+            plans = plan_views(self._catalog, self._tables, self._options)
             self._attached = attach(plans, conn)
 
     def configure_cursor(self, cursor: duckdb.DuckDBPyConnection) -> None:

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from harness.metadata.model.text_tables import Listing
     from harness.metadata.tables.history import History
     from harness.metadata.tables.reading import MetadataTable
-    from harness.slices.pulling import Pulled
+    from harness.slices.pulling import PullResult
     from harness.snapshot import FormatTable
     from harness.storage.renewal import Renewal
 
@@ -419,7 +419,7 @@ class Table:
         sample_rows: int | None = None,
         anonymise: str | None = None,
         refresh: bool = False,
-    ) -> Pulled:
+    ) -> PullResult:
         """Make a slice of the table: a table of the same format in `directory`, with the files that the filter needs.
 
         Under the filter the slice gives the rows that the table gives; data files are taken whole, and deletes stay
@@ -470,7 +470,7 @@ class Table:
         if refresh:
             return pulling.refresh(snapshot, place)
         with read_context(self._source, snapshot._selection.snapshot):
-            return pulling.make(snapshot, place, request)
+            return pulling.make_slice(snapshot, place, request)
 
     @validate_call
     def check(

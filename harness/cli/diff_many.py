@@ -17,7 +17,7 @@ import harness
 from harness.cli import options, terminal
 from harness.cli.diff_request import DiffRequest, parsed_names, parsed_tolerances
 from harness.cli.options import named_table
-from harness.diff.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
+from harness.diff.result import Batch, BatchEntry, BatchOutcome, QueryFile, batch_entry
 from harness.diff.sources import RowSource
 from harness.engines.registry import start_engines
 from harness.errors import HarnessError, RequestError
@@ -44,7 +44,7 @@ def compare_files(request: DiffRequest, opening: options.OpeningOptions) -> Batc
     with terminal.progress("comparing", len(queries), "queries") as advance:
         for query in queries:
             with phase(query.name):
-                entries.append(run.entry(query))
+                entries.append(run.run_query(query))
             advance(1)
     title = f"{len(queries)} queries" if len(queries) > 1 else "1 query"
     return Batch(title=f"{title} on {engines[0]} and {engines[1]}", sides=engines, entries=tuple(entries))
@@ -199,7 +199,7 @@ def _compare_pair(name: str, sides: _Namespaces, request: DiffRequest, arguments
     except HarnessError as error:
         return BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error))
     try:
-        return entry_of(name, harness.compare(*tables, **request.rules, engines=request.readers))
+        return batch_entry(name, harness.compare(*tables, **request.rules, engines=request.readers))
     except HarnessError as error:  # such as keys that the table lacks
         error.with_option_names(options.option_for)
         return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))

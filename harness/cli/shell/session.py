@@ -14,7 +14,7 @@ from harness.cli.formats import RowFormat, number_of_rows
 from harness.cli.inspection import explained
 from harness.cli.writers import QueryRows, engine_error, write_rows
 from harness.connections.connection import Connection
-from harness.connections.statements import finished, statements
+from harness.connections.statements import is_finished, statements
 from harness.connections.tables import in_sql
 from harness.errors import RequestError, visible
 from harness.metadata.catalogs.catalog import nearest_names
@@ -42,7 +42,7 @@ class InputLines:
                 self.unfinished = ""
                 return f".{word}" if is_word else line.strip()
         self.unfinished += line.rstrip("\n") + "\n"
-        return self.take() if finished(self.unfinished) else None
+        return self.take() if is_finished(self.unfinished) else None
 
     def take(self) -> str:
         """The unfinished lines, which are forgotten."""

@@ -158,7 +158,7 @@ def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE, most: int |
     """
     relaxed = relaxation_lines(comparison)
     parts = [
-        [f"{comparison.verdict.value}: {comparison.sentence}"],
+        [f"{comparison.outcome.value}: {comparison.sentence}"],
         [*_sides(comparison)],
         [
             f"{word} failed: {type(side.error).__name__}: {visible(str(side.error))}"
@@ -220,12 +220,12 @@ def _rows(comparison: ComparisonResult, width: int, most: int | None) -> Iterato
     shown, differing = sum(row.count for row in rows), comparison.differing
     yield f"rows ({shown:,} of {differing:,} shown)"
     if rows:
-        yield from _shown(rows, comparison, width)
+        yield from _row_lines(rows, comparison, width)
     if shown < differing:
         yield f"{counted(differing - shown, 'more differing row')} not shown; the counts above are exact"
 
 
-def _shown(rows: Sequence[RowPairing], comparison: ComparisonResult, width: int) -> Iterator[str]:
+def _row_lines(rows: Sequence[RowPairing], comparison: ComparisonResult, width: int) -> Iterator[str]:
     header = ["", *map(visible, comparison.columns)]
     longest = min(max(map(cell_width, header)), _NARROWEST)
     widest = _WIDEST_VALUE if width >= _WIDEST_LINE else max((width - longest - 12) // 2, _NARROWEST)
@@ -259,7 +259,7 @@ def _grid(rows: Sequence[RowPairing], header: list[str], lines: list[list[list[s
 
 def _record(number: int, row: RowPairing, comparison: ComparisonResult, widest: int) -> Iterator[str]:
     """A row as a list of its columns; of two rows, only the keys and the differing columns."""
-    yield f"  {number}. {row.label}{times(row)}"
+    yield f"  {number}. {row.label}{count_phrase(row)}"
     left, right = _cells(row, widest)
     columns = [
         ("!" if marked else "", name, a, b)
@@ -285,15 +285,15 @@ def _lines(row: RowPairing, widest: int) -> list[list[str]]:
     left, right = _cells(row, widest)
     if row.kind is RowKind.CHANGED:
         return [["~", *(f"{a} → {b}" if m else a for a, b, m in zip(left, right, row.marked, strict=True))]]
-    lines = [] if row.left is None else [[f"-{_times(row.left_count)}", *left]]
-    return lines if row.right is None else [*lines, [f"+{_times(row.right_count)}", *right]]
+    lines = [] if row.left is None else [[f"-{_count_mark(row.left_count)}", *left]]
+    return lines if row.right is None else [*lines, [f"+{_count_mark(row.right_count)}", *right]]
 
 
-def _times(count: int) -> str:
+def _count_mark(count: int) -> str:
     return "" if count == 1 else f" {count:,}x"
 
 
-def times(row: RowPairing) -> str:
+def count_phrase(row: RowPairing) -> str:
     """The count of a row on its side, as a phrase to append; empty for once."""
     if row.left_count and row.right_count and row.left_count != row.right_count:
         return f", {row.left_count:,} times on the left, {row.right_count:,} times on the right"

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
-from harness.diff.reports.documents import annotation, shown_annotations
+from harness.diff.reports.documents import annotation, limit_annotations
 from harness.diff.reports.text import to_text as comparison_text
 from harness.errors import counted, visible
 from harness.metadata.model.text_tables import align
@@ -224,7 +224,7 @@ def to_github(run: Run) -> str:
 
 def _annotations(run: Run) -> Iterator[str]:
     for outcome, kind in _KINDS.items():
-        yield from shown_annotations(
+        yield from limit_annotations(
             [case for case in run.cases if case.outcome is outcome],
             partial(_annotation, kind),
             partial(_more, kind, outcome.value),
