@@ -27,15 +27,15 @@ from harness.engines.column_values import (
 )
 from harness.engines.data_files import FileName
 from harness.engines.file_groups import Faults, FileGroup, Inspector, Looks, ScanFiles
-from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, in_format
+from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, rule_in_format
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Places, array_of, distinct, from_numpy, to_numpy
 from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.projection import (
     ColumnSource,
+    ConstantValue,
+    FileColumn,
     PartitionValue,
-    Stored,
-    Value,
     check_stored,
     find_named,
     find_stored,
@@ -445,11 +445,11 @@ def _has_value(wanted: dt.Field, source: ColumnSource) -> bool:
     match source:
         case PartitionValue():
             return True
-        case Stored(parts=parts):
+        case FileColumn(parts=parts):
             return not below or _has_value(below[0], parts[0])
-        case Value(value=value) if below and value is not None:
-            return _has_value(below[0], Value(value.get(below[0].id)))
-        case Value(value=value):
+        case ConstantValue(value=value) if below and value is not None:
+            return _has_value(below[0], ConstantValue(value.get(below[0].id)))
+        case ConstantValue(value=value):
             return value is not None or isinstance(wanted.type, dt.UnknownType)
 
 
@@ -474,7 +474,7 @@ def columns_to_read(plan: PlannedScan) -> tuple[dt.Field, ...]:
                 cause="UnsupportedType",
                 table=plan.table,
                 field=".".join(path),
-                rule=in_format("iceberg 1.22", plan.format),
+                rule=rule_in_format("iceberg 1.22", plan.format),
             )
         if isinstance(f.type, dt.StructType):
             names = [part.name.lower() for part in f.type.fields]

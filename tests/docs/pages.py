@@ -44,6 +44,7 @@ _BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _FILE = re.compile(r"^<!-- (?P<mark>saved as|copy of) (?P<file>\S+) -->\n+```\w+\n(?P<text>.*?)^```$", re.M | re.S)
+_FINDING = re.compile(r"different: |^\d+ errors? by ", re.MULTILINE)
 _PYTEST = re.compile(r"^\$ (pytest .*)$", re.MULTILINE)
 _EXPORT = re.compile(r"^\$ export (\w+)=(.*)$", re.MULTILINE)
 _COMMAND = re.compile(
@@ -93,11 +94,11 @@ def files(text: str, mark: str) -> dict[str, str]:
 
 def commands(block: str) -> list[tuple[str, str, str]]:
     """The `harness` commands of a console block, what is typed into each, and the lines shown under it."""
-    return [(found["command"], _typed(found), found["shown"]) for found in _COMMAND.finditer(block)]
+    return [(match["command"], _typed(match), match["shown"]) for match in _COMMAND.finditer(block)]
 
 
-def _typed(found: re.Match[str]) -> str:
-    return "".join((found["typed"] or "").splitlines(keepends=True)[1:-1])
+def _typed(match: re.Match[str]) -> str:
+    return "".join((match["typed"] or "").splitlines(keepends=True)[1:-1])
 
 
 def answer(command: str, typed: str = "") -> tuple[str, int]:
@@ -152,9 +153,9 @@ def run_pytest(command: str) -> None:
     assert " skipped" not in ran.stdout, f"$ {command}\n{ran.stdout}"
 
 
-def expected_code(shown: str) -> int:
+def expected_code(transcript: str) -> int:
     """Return the exit code that goes with a transcript: 2 for an error, 1 for a difference or a finding of check."""
-    return 2 if "error: " in shown else int(re.search(r"different: |^\d+ errors? by ", shown, re.MULTILINE) is not None)
+    return 2 if "error: " in transcript else int(_FINDING.search(transcript) is not None)
 
 
 def rewritten(text: str, answered: Answer, *, with_pyiceberg: bool = False) -> str:
