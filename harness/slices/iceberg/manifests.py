@@ -450,7 +450,9 @@ def _slice_snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool
     return found
 
 
-def _snapshot_log(log: list[dict[str, Any]], ids: set[int], snapshots: tuple[IcebergSnapshot, ...]) -> list[dict[str, object]]:
+def _snapshot_log(
+    log: list[dict[str, Any]], ids: set[int], snapshots: tuple[IcebergSnapshot, ...]
+) -> list[dict[str, object]]:
     """The history of `main` since it last was at a snapshot that the slice lacks: no time is answered wrongly."""
     first = max((place + 1 for place, entry in enumerate(log) if entry["snapshot-id"] not in ids), default=0)
     kept = log[first:]

@@ -168,7 +168,11 @@ class Rereads:
             entry = batch_entry(check.name, compared)
             if check.limit is not None:
                 expected_count = min(check.limit, expected.num_rows)
-                is_right = actual.num_rows == expected_count and not compared.only_right and not compared.counted_schema_differences
+                is_right = (
+                    actual.num_rows == expected_count
+                    and not compared.only_right
+                    and not compared.counted_schema_differences
+                )
                 extra = f", {compared.only_right:,} of them not in {check.expected_name}" if compared.only_right else ""
                 message = f"{counted(actual.num_rows, 'row')} of {expected_count:,}{extra}"
                 outcome = BatchOutcome.EQUAL if is_right else BatchOutcome.DIFFERENT
