@@ -10,8 +10,9 @@ by binary search, however many deletes there are.
 | position delete file  | the same                                      | at least the file's       | listed in it    |
 | deletion vector       | the same                                      | at least the file's       | its target      |
 
-Sequence numbers are *data* sequence numbers. A position delete applies to files of the same commit and of older commits, an
-equality delete only to older files (4.7). A file with a deletion vector has no other position deletes (4.5).
+Sequence numbers are *data* sequence numbers. A position delete applies to files of the same commit and of older
+commits, an equality delete only to older files (4.7). A file with a deletion vector has no other position deletes
+(4.5).
 
 A position delete file of another partition does not apply (4.4). If it lists a live data file, its writer
 meant to delete those rows, and readers disagree about them. This is an error (trap T9) unless the caller chose to be

@@ -172,8 +172,9 @@ def _by_names(
     candidates = _highest(numbered, _NUMBERED)
     if not allow_version_guess:
         raise AmbiguousTableError(
-            f"Cannot tell the current metadata file: there is no version hint, and '{_name_list(candidates)}' is only the "
-            "highest number; name the metadata file itself, or give allow_version_guess",
+            "Cannot tell the current metadata file: there is no version hint, and "
+            f"'{_name_list(candidates)}' is only the highest number; name the metadata file itself, or give "
+            "allow_version_guess",
             cause="AmbiguousMetadata",
             file=directory,
             rule="iceberg 1.5",

@@ -1,7 +1,9 @@
-"""The trust in a table's word about its contents: by statement, type and writer.
+"""Trust in the recorded statistics of a table: by statement, type, and writer.
 
-`CLAIMS` is the policy for Iceberg where `prune` is not given, `WRITER_FAULTS` the register of known faults of writers of both
-formats. Both stand in docs/reference/trust.md as well. Source: iceberg 3.9, T14; this overrules the default of 3.9.
+`CLAIMS` is the policy for Iceberg if `prune` is not passed. `WRITER_FAULTS` lists the known faults of writers of both
+formats. Both are also in docs/reference/trust.md.
+
+Spec: Iceberg, "Scan Planning" (rule iceberg 3.9, trap T14). The policy overrules the default of 3.9.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from harness.storage.records import dataclass
 
 
 class Statement(enum.Enum):
-    """Something that metadata says; the value is what people call it."""
+    """Kinds of statements that metadata makes about files. The values describe them for people."""
 
     RECORD_COUNT = "record counts of manifests and files"
     PARTITION = "partition tuples of files"
@@ -30,7 +32,7 @@ class Statement(enum.Enum):
 
 
 class Trust(enum.Enum):
-    """The ways to take a statement: may a manifest or file be skipped because of it?"""
+    """Levels of trust: whether a statement may skip a manifest or file."""
 
     YES = "yes"
     ROUNDED_UP = "yes, as if the upper bound had been cut without rounding it up"
@@ -40,7 +42,14 @@ class Trust(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A line of the policy. types: that it is about; empty: all that no line before it names. reason: why so."""
+    """One line of the policy.
+
+    Attributes:
+        statement: The statement.
+        trust: How far it is trusted.
+        reason: Why.
+        types: The types for which the line applies; empty for all types that no earlier line names.
+    """
 
     statement: Statement
     trust: Trust
@@ -66,15 +75,22 @@ CLAIMS: Final = (
     Claim(Statement.NULL_COUNT, Trust.YES, "plausible ones (3.19); not a count of no values at all"),
     Claim(Statement.NAN_COUNT, Trust.YES, "where they are recorded; bounds say nothing of NaN (3.21)"),
 )
-"""The policy unless the caller chooses otherwise, first match first."""
+"""The default policy. The first line that matches applies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterFault:
     """A known fault of a writer.
 
-    until: the first release, as (major, minor), that is right; None: not told apart by release.
-    format: of the tables. guard: why no row is lost by it, or what to do. source: where it is described.
+    Attributes:
+        writer: The writer.
+        statement: The statement that can be wrong.
+        types: The types that are affected; empty for all.
+        wrong: The fault.
+        until: The first correct release as (major, minor); None if releases cannot be distinguished.
+        format: The format of the tables.
+        guard: Why no row is lost, or what users can do.
+        source: Where the fault is described.
     """
 
     writer: str
@@ -153,19 +169,25 @@ WRITER_FAULTS: Final = (
         source="https://github.com/delta-io/delta/pull/7101",
     ),
 )
-"""The register of writers."""
+"""The known faults of writers."""
 
 _JAVA: Final = re.compile(r"Apache Iceberg (\d+)\.(\d+)(?:\.|\s|$)")
-"""The text of Apache Iceberg in `iceberg-version` of a snapshot's summary."""
+"""The name of Apache Iceberg in `iceberg-version` of a snapshot's summary."""
 
 
 def trust_in(statement: Statement, type_: Type) -> Trust:
-    """The policy on a statement about values of `type_`."""
+    """Return the trust in a statement about values of a type."""
     return next(c.trust for c in CLAIMS if c.statement is statement and (not c.types or isinstance(type_, c.types)))
 
 
 def is_trusted_writer(statement: Statement, type_: Type, summary: Mapping[str, str] | None) -> bool:
-    """True if a snapshot's summary names a writer that is right about a statement on `type_`; None: no summary."""
+    """Return whether a snapshot's summary names a writer that is right about a statement on a type.
+
+    Args:
+        statement: The statement.
+        type_: The type.
+        summary: The summary of the snapshot; None if there is none.
+    """
     release = _JAVA.match((summary or {}).get("iceberg-version", ""))
     if release is None:
         return False
@@ -178,11 +200,17 @@ def is_trusted_writer(statement: Statement, type_: Type, summary: Mapping[str, s
 
 
 def guarded_faults(format: str, statement: Statement, fields: Iterable[Field]) -> tuple[str, ...]:
-    """The known faults that a filter meets where it goes by a statement about columns, and that lose no row.
+    """Return the known faults that can affect a filter on some columns but lose no row.
 
-    A fault of any type is guarded against in each filter, and is not said.
+    Faults that affect all types are guarded against in every filter, so they are left out.
 
-    Returns: for each fault the columns, the words of the register, and the source.
+    Args:
+        format: The format of the table.
+        statement: The statement that the filter uses.
+        fields: The columns of the filter.
+
+    Returns:
+        For each fault, a text with the columns, the fault, and its source.
     """
     columns = list(fields)
     faults = {

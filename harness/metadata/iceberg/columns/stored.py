@@ -120,7 +120,7 @@ def lists(offsets: FieldOffsets, slot: str, entries: Places) -> pa.Array:
 
 
 def bounds(offsets: FieldOffsets, slot: str, key: int, entries: Places) -> pa.Array:
-    """Return the value of one key in a map of bounds of the given entries; null if the key is missing or occurs twice."""
+    """Return the value of one key in a map of bounds of the given entries; null if it is missing or repeated."""
     if (slot, key) not in offsets.pairs:
         return pa.nulls(len(entries), pa.binary())
     places, times = (noted[entries] for noted in offsets.pairs[slot, key])
@@ -447,7 +447,7 @@ class ManifestCache:
             self._others.add(recorded)
 
     def get(self, recorded: str, fields: Sequence[int]) -> tuple[bytes, StoredEntries] | None:
-        """Return a manifest's header and live entries with the bounds of `fields`, or None if any part is not cached."""
+        """Return a manifest's header and live entries with bounds of `fields`, or None if a part is not cached."""
         key = self._key(recorded)
         entry = None if key is None else self.cache.get(key)
         facts = None if key is None else self.cache.columns(key, FACTS)
