@@ -191,15 +191,15 @@ def _imported(module: str, name: str) -> object:
     """Return a name of a module of this package. The error of a damaged installation says what overwrote it."""
     # Not kept in globals(): the import system may set names of this package too, and would win only sometimes.
     try:
-        from harness.storage.threads import whole_module
+        from harness.storage.threads import import_uninterrupted
 
-        return getattr(whole_module(f"harness.{module}"), name)
+        return getattr(import_uninterrupted(f"harness.{module}"), name)
     except ImportError as error:
         if not (error.name or "").startswith("harness."):  # a dependency is not installed
             raise
-        from harness.owners import overwritten
+        from harness.owners import overwritten_error
 
-        raise overwritten(str(error)) or error from error
+        raise overwritten_error(str(error)) or error from error
 
 
 def __dir__() -> list[str]:

@@ -23,7 +23,7 @@ from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import metadata_root
 from harness.storage.limits import contained
-from harness.storage.paths import is_local, local_path, shown, slashed
+from harness.storage.paths import is_local, local_path, redact, slashed
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def reading(table: FormatTable, point: Point | None) -> Iterator[None]:
+def read_context(table: FormatTable, point: Point | None) -> Iterator[None]:
     """Surrounds a read of `table` at `point`; None: the table has no snapshot.
 
     Raises:
@@ -62,13 +62,13 @@ def reading(table: FormatTable, point: Point | None) -> Iterator[None]:
     except MissingFileError as error:
         newest = None
         try:
-            if point is not None and error.cause != _TOLD:
+            if point is not None and error.cause != _TABLE_MOVED_ON:
                 newest = table.newest()
         except HarnessError:  # then the first error says all that is known
             pass
         if point is not None and newest not in (None, point.id):
             what = "version" if table.format == "delta" else "snapshot"
-            error.cause = _TOLD
+            error.cause = _TABLE_MOVED_ON
             error.message += (
                 f". The table has moved on: {what} {point.id} was read, the newest is {newest}, and files of the one "
                 "may have been removed since; open the table again"
@@ -76,7 +76,7 @@ def reading(table: FormatTable, point: Point | None) -> Iterator[None]:
         raise
 
 
-_TOLD = "TableMovedOn"
+_TABLE_MOVED_ON = "TableMovedOn"
 
 
 _LOG = logging.getLogger("harness.plan")
@@ -190,20 +190,20 @@ class Snapshot:
     name: str | None = None
 
     def __repr__(self) -> str:
-        return f"Snapshot({point_shown(self._source, self._selection.snapshot, self.name)})"
+        return f"Snapshot({point_text(self._source, self._selection.snapshot, self.name)})"
 
     def _repr_html_(self) -> str:
         """For notebooks: which point of the table's history it is, and the columns. Reads nothing."""
         time = None if self.timestamp_ms is None else show_ms(self.timestamp_ms)
         kind = "version" if self._source.format == "delta" else "snapshot"
-        known = {
+        facts = {
             "name": self.name,
-            "location": shown(self._source.location),
+            "location": redact(self._source.location),
             "format": self._source.format,
             kind: self.id,
             "time": time,
         }
-        return frames.described("Snapshot", known, self.schema)
+        return frames.described("Snapshot", facts, self.schema)
 
     @property
     def id(self) -> int | None:
@@ -294,13 +294,13 @@ class Snapshot:
         from harness.metadata.tables.reading import MetadataTable, metadata_table
 
         with self._reading():
-            found = metadata_table(self._source, self._selection, name)
+            table = metadata_table(self._source, self._selection, name)
 
         def read(columns: frozenset[str]) -> pa.Table:
             with self._reading():
-                return found.read(columns)
+                return table.read(columns)
 
-        return MetadataTable(found.schema, read)
+        return MetadataTable(table.schema, read)
 
     @checked
     def to_duckdb(
@@ -454,7 +454,7 @@ class Snapshot:
             return _SnapshotRows(replace(self._planned(columns, where), enough=limit), self)
 
     def _reading(self) -> AbstractContextManager[None]:
-        return reading(self._source, self._selection.snapshot)
+        return read_context(self._source, self._selection.snapshot)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)
@@ -469,17 +469,17 @@ class _SnapshotRows(PlannedRows):
         return self.snapshot._reading()
 
 
-def point_shown(table: FormatTable, point: Point | None, name: str | None) -> str:
+def point_text(table: FormatTable, point: Point | None, name: str | None) -> str:
     """A table's name or location, with the point of its history, for people."""
     kind = "version" if table.format == "delta" else "snapshot"
-    title = shown(table.location) if name is None else name
+    title = redact(table.location) if name is None else name
     return f"{title!r}, format={table.format!r}, {kind}={None if point is None else point.id}"
 
 
-def called(location: str, name: str | None = None) -> str:
+def short_table_name(location: str, name: str | None = None) -> str:
     """Return a short name of a table: its catalog's, else that of its directory, also of a location such as `.`."""
     plain = local_path(location)
-    place = slashed(os.path.abspath(plain)) if is_local(plain) else shown(location)
+    place = slashed(os.path.abspath(plain)) if is_local(plain) else redact(location)
     folder = metadata_root(place) if place.endswith(".metadata.json") else place
     return name or folder.rstrip("/").rpartition("/")[2]
 

@@ -17,7 +17,14 @@ import pyarrow as pa
 from harness.engines.data_files import FileName, damaged, load, load_parquet, with_canonical_geometries
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, legacy_kinds, read_footers
-from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
+from harness.errors import (
+    CorruptFileError,
+    HarnessError,
+    SchemaMismatchError,
+    rule_in_format,
+    untrusted_table_error,
+    warn,
+)
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Mask, Places, scalar_of, to_numpy
@@ -245,7 +252,7 @@ class Inspector:
         self._doubt(
             f"Recorded row counts of table {self.plan.table} are wrong: {files.name(int(numbers[wrong[0]]))} has "
             f"{opened.rows[wrong[0]]} rows, the metadata says {expected[wrong[0]]}{others} "
-            f"[{in_format('iceberg 7.2', self.plan.format)}]"
+            f"[{rule_in_format('iceberg 7.2', self.plan.format)}]"
         )
 
     def _warn_of_other_names(self, files: ScanFiles, numbers: Places, opened: Opened) -> None:
@@ -267,7 +274,7 @@ class Inspector:
         unmatched = numbers[~np.array(shares, np.bool_)[opened.form] & (opened.rows != 0)]
         if unmatched.size:
             others = f", and {unmatched.size - 1} more files," if unmatched.size > 1 else ""
-            rule = in_format("iceberg 5.2", self.plan.format)
+            rule = rule_in_format("iceberg 5.2", self.plan.format)
             self._doubt(
                 f"Data file {files.name(int(unmatched[0]))}{others} of table {self.plan.table} has no column of the "
                 "table's schema, so all its values are null, a default or a partition value; unless its columns were "
@@ -276,7 +283,7 @@ class Inspector:
 
     def _doubt(self, sentence: str) -> None:
         if self.plan.storage.untrusted:
-            raise distrusted(sentence, self.plan.table)
+            raise untrusted_table_error(sentence, self.plan.table)
         warn(sentence)
 
 

@@ -27,7 +27,7 @@ from harness.engines.column_values import (
 )
 from harness.engines.data_files import FileName
 from harness.engines.file_groups import Faults, FileGroup, Inspector, Looks, ScanFiles
-from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, in_format
+from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, rule_in_format
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Places, array_of, distinct, from_numpy, to_numpy
 from harness.metadata.plan.deletes import EqualityDelete, key_fields
@@ -474,7 +474,7 @@ def columns_to_read(plan: PlannedScan) -> tuple[dt.Field, ...]:
                 cause="UnsupportedType",
                 table=plan.table,
                 field=".".join(path),
-                rule=in_format("iceberg 1.22", plan.format),
+                rule=rule_in_format("iceberg 1.22", plan.format),
             )
         if isinstance(f.type, dt.StructType):
             names = [part.name.lower() for part in f.type.fields]

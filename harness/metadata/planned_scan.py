@@ -18,8 +18,8 @@ from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of,
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.deletes import ChangedRows, StoredVector
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.storage.gate import Roots, Verdict
-from harness.storage.paths import PhysicalPath, shown
+from harness.storage.gate import Containment, Roots
+from harness.storage.paths import PhysicalPath, redact
 from harness.storage.stores import Storage
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def within_roots(plan: PlannedScan) -> PlannedScan:
     sentence = roots.told()
     if sentence is None:
         return plan
-    warn(f"Table {shown(plan.table)}: {sentence}", OutsideTableWarning)
+    warn(f"Table {redact(plan.table)}: {sentence}", OutsideTableWarning)
     return replace(plan, warnings=(*plan.warnings, sentence))
 
 
@@ -144,7 +144,7 @@ def _paths_to_check(files: pa.Table, roots: Roots) -> Iterator[tuple[str, Physic
     distinct = dict.fromkeys(folder for part in slices for folder in pc.unique(_folders(part)).to_pylist())
     found = files.select(["path", "physical"])
     climbing = [found.filter(pc.match_substring_regex(found.column(name), _MAY_CLIMB)) for name in found.column_names]
-    outside = [f for f in distinct if f.endswith(":/") or roots.verdict(f) is not Verdict.INSIDE]
+    outside = [f for f in distinct if f.endswith(":/") or roots.containment(f) is not Containment.INSIDE]
     if outside:
         folders = _folders(physical)
         is_outside = pc.is_in(folders, array_of(outside, pa.string()))

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError, StorageError
-from harness.storage.paths import PhysicalPath, is_local, local_path, shown
+from harness.storage.paths import PhysicalPath, is_local, local_path, redact
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
-from harness.writing.places import inside
+from harness.writing.local_files import check_inside
 
 NOTE = "_harness_slice.json"
 """The note of a slice's origin. Names that begin so are hidden: neither format's cleaning removes them."""
@@ -50,7 +50,7 @@ class SlicePlace:
 
     def file(self, relative: str) -> Path:
         """The path of a file of the slice. Raises RequestError: a link leads out of the directory."""
-        return inside(self.directory, self.directory / relative)
+        return check_inside(self.directory, self.directory / relative)
 
     def begin(self, request: dict[str, Any], *, refresh: bool = False) -> None:
         """Take the directory for this pull, or go on with the same one. refresh: the directory is a slice.
@@ -58,7 +58,7 @@ class SlicePlace:
         Raises RequestError: the directory holds something else.
         """
         for path in (self._marker, self.journal):
-            inside(self.directory, path)
+            check_inside(self.directory, path)
         if not refresh:
             self.check()
         content = json.dumps(request, indent=1, sort_keys=True)
@@ -267,7 +267,7 @@ def fetch(
     present, missing = {}, []
     for file in files:
         found = known.get(file.target)
-        if found is not None and found.source == shown(file.physical) and _is_there(place.file(file.target), found):
+        if found is not None and found.source == redact(file.physical) and _is_there(place.file(file.target), found):
             present[file.target] = found
         else:
             missing.append(file)
@@ -318,7 +318,7 @@ class _Work:
             target.parent.mkdir(parents=True, exist_ok=True)
             digest = self._linked(file, part) or self._copied(file, part, size)
             os.replace(part, target)
-        fetched = FetchedFile(source=shown(file.physical), target=file.target, size=size, sha256=digest)
+        fetched = FetchedFile(source=redact(file.physical), target=file.target, size=size, sha256=digest)
         journal = self._place.journal
         with self._lock, writing(journal), journal.open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(fetched)) + "\n")
@@ -381,11 +381,11 @@ def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed
     known = read_journal(journal)
     with writing(directory):
         for target in known.keys() - fetched.keys():
-            inside(directory, directory / target).unlink(missing_ok=True)
+            check_inside(directory, directory / target).unlink(missing_ok=True)
         for target in known if refreshed == 1 else ():
             # Files that were made of originals the first time; later files have a folder for each time.
             if target.startswith(f"{_ORIGINALS}/"):
-                inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
+                check_inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
         shutil.rmtree(directory / f"refresh-{refreshed - 1}", ignore_errors=True)
         lines = "".join(json.dumps(asdict(file)) + "\n" for file in fetched.values())
         journal.unlink(missing_ok=True)

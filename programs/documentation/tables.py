@@ -28,7 +28,7 @@ from harness.storage.option_names import CONNECTION, NAMES, StoreKind
 from harness.suite.rereads.shapes import SHAPES
 from harness.suite.scenarios.delta.history import OPERATIONS as DELTA_OPERATIONS
 from harness.suite.scenarios.iceberg.history import OPERATIONS as ICEBERG_OPERATIONS
-from harness.suite.scenarios.model import WAYS, Expectation
+from harness.suite.scenarios.model import SELECTORS, Expectation
 from harness.writing.delta import builder as delta
 from harness.writing.iceberg import builder as iceberg
 
@@ -200,10 +200,10 @@ def with_topics(page: str) -> str:
 
 def with_checks(page: str) -> str:
     """The page of `harness check` with all rules as they must be now, each with an anchor."""
-    from harness.check.running import every_rule
+    from harness.check.running import all_rules
 
     text = []
-    for rule in every_rule():
+    for rule in all_rules():
         file = {"ICE": "iceberg", "DEL": "delta"}[rule.id[:3]]
         numbers = ", ".join(
             f"[{number}](../rules/{number.split()[0]}.md#{number.replace(' ', '-')})" for number in rule.breaks
@@ -223,19 +223,22 @@ def with_checks(page: str) -> str:
 def with_keywords(page: str) -> str:
     """The page of scenarios with the tables of their keywords as they must be now."""
     keys = ((key.name, key.metadata["meaning"]) for key in dataclasses.fields(Expectation))
-    ways = ((name, way.meaning) for name, way in WAYS.items())
-    for mark, rows in (("keys of expect", keys), ("ways to say at", ways)):
+    selectors = ((name, kind.meaning) for name, kind in SELECTORS.items())
+    for mark, rows in (("keys of expect", keys), ("keys of at", selectors)):
         page = _written(page, mark, "Key", (f"| `{name}` | {meaning} |" for name, meaning in rows))
     for mark, operations in (("Iceberg", ICEBERG_OPERATIONS), ("Delta", DELTA_OPERATIONS)):
         rows = (f"| `{name}` | `{operation.keys}` |" for name, operation in operations.items())
         page = _written(page, f"operations of {mark}", f"Operation of {mark}", rows)
-    files = (("Iceberg", iceberg.IcebergTable, iceberg), ("Delta", delta.DeltaTable, delta))
-    rows = (f"| {name} | {_file_keys(table.write_data, module.FileOptions)} |" for name, table, module in files)
+    files = (
+        ("Iceberg", iceberg.IcebergTable, iceberg.IcebergFileOptions),
+        ("Delta", delta.DeltaTable, delta.DeltaFileOptions),
+    )
+    rows = (f"| {name} | {_file_keys(table.write_data, options)} |" for name, table, options in files)
     return _written(page, "keys of a file", "Table", rows)
 
 
 def _file_keys(method: Any, options: Any) -> str:
-    named = inspect.signature(method).parameters.keys() - {"self", "rows", "schema", "more"}
+    named = inspect.signature(method).parameters.keys() - {"self", "rows", "schema", "file_options"}
     known = sorted(named | {field.name for field in dataclasses.fields(options)})
     return ", ".join(f"`{name.replace('_', '-')}`" for name in known)
 

@@ -31,10 +31,10 @@ def table(tmp_path, monkeypatch, clock_ahead) -> Path:
     return tmp_path / "t"
 
 
-def write(made: IcebergTable, i: int) -> object:
+def write(table: IcebergTable, i: int) -> object:
     region = "us" if i % 3 == 0 else "eu"
     rows = [{"id": 2 * i, "region": region}, {"id": 2 * i + 1, "region": region}]
-    return made.write_data(rows, partition={"region": region})
+    return table.write_data(rows, partition={"region": region})
 
 
 def plans(table: Path) -> list[object]:

@@ -108,7 +108,7 @@ def test_a_table_that_a_catalog_manages(tmp_path, here):
     )
     for number in range(1, 5):
         table.append(table.write_data([{"id": number}]))
-    name, content = table.log.stage(3), table.log.hold(4)
+    name, content = table.log.stage(3), table.log.remove_commit_file(4)
 
     def ids(**how):
         return sorted(harness.read_untrusted(str(table.directory), **how)["id"].to_pylist())

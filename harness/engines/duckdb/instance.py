@@ -28,7 +28,7 @@ from harness.storage.limits import confinement
 from harness.storage.paths import PhysicalPath, is_local, local_path
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
-from harness.storage.threads import WATCHED, Lock, tracked
+from harness.storage.threads import WATCHED, Lock, track
 
 IS_DUCKDB_1 = int(duckdb.__version__.split(".")[0]) < 2
 GEOMETRY_CONVERSION = "enable_geoparquet_conversion"
@@ -55,7 +55,7 @@ def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyCo
             Polars and Parquet take for numbers. Without, as is DuckDB's own default, both are text, and booleans are.
         locked: no setting can be changed; so it is of every instance in a process that is confined.
     """
-    connection = tracked(duckdb.connect())
+    connection = track(duckdb.connect())
     for setting in (*_SETTINGS, f"arrow_lossless_conversion = {lossless}"):
         connection.execute(f"SET GLOBAL {setting}")  # a cursor has the settings of the instance, not of the connection
     confined = _confining(connection)
@@ -112,7 +112,7 @@ def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
                 for setting, value in _MEASURED.items():
                     made.execute(f"SET {setting} = {value}")
     _own.add(made)
-    return tracked(made)
+    return track(made)
 
 
 def is_own(connection: duckdb.DuckDBPyConnection) -> bool:

@@ -239,7 +239,7 @@ class _DeleteFiles:
         assert isinstance(rules, IcebergRules)  # Delta has no position delete files
         spellings = PathSpellings(rules.path_map, rules.location, self.plan.table, self.storage.untrusted)
         live = self.data.ordinals
-        if rules.path_map.said:
+        if rules.path_map.explicit_count:
             names = [
                 name if name in live else spellings.equivalent_path(RecordedPath(name), live) or name for name in names
             ]

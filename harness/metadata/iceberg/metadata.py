@@ -39,7 +39,7 @@ from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.types import parse_schema
 from harness.metadata.model.schema import Schema, check_nesting
 from harness.metadata.plan.deletes import directory_of
-from harness.storage.limits import DEFAULT, Limits, refusal
+from harness.storage.limits import DEFAULT, Limits, limit_error
 from harness.storage.paths import PhysicalPath, RecordedPath, is_local, join, local_path, slashed
 from harness.storage.stores import Storage
 
@@ -418,7 +418,7 @@ def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
         return data
     except TooLongError as error:
         asked = f"its {len(data):,} bytes hold {error.found:,} or more, {most:,} are allowed"
-        raise refusal("document_bytes", asked, file=file) from error
+        raise limit_error("document_bytes", asked, file=file) from error
     except (OSError, EOFError, zlib.error) as error:
         raise CorruptFileError(
             f"Cannot decompress metadata file: {error}", cause="CorruptMetadata", file=file, rule="iceberg 1.7"

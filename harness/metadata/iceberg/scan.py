@@ -47,7 +47,7 @@ from harness.metadata.plan.scan_plan import (
     trusted_statistics,
 )
 from harness.metadata.planned_scan import PlannedScan, within_roots
-from harness.storage.gate import is_name
+from harness.storage.gate import is_possible_name
 from harness.storage.limits import contained
 from harness.storage.paths import PathMap, absolute, local_path
 from harness.storage.records import dataclass
@@ -450,7 +450,7 @@ def _apply_path_map(
     deletes: tuple[ManifestEntry, ...], paths: Callable[[], pa.ChunkedArray], spellings: PathSpellings
 ) -> tuple[ManifestEntry, ...]:
     """Return the deletes, with targets replaced by the data file's path if the caller's path map equates both paths."""
-    if not spellings.path_map.said:
+    if not spellings.path_map.explicit_count:
         return deletes
     named = {target for entry in deletes if (target := entry.file.referenced_data_file) is not None}
     if named == _live_among(frozenset(named), paths):
@@ -538,7 +538,7 @@ def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedAr
     found, open_ = recorded, None
     for old, new in path_map.prefixes:
         prefix = local_path(old).rstrip("/")
-        if not prefix or not is_name(prefix):  # no recorded path starts with a prefix that is not UTF-8
+        if not prefix or not is_possible_name(prefix):  # no recorded path starts with a prefix that is not UTF-8
             continue
         hit = pc.or_(pc.equal(recorded, scalar_of(prefix, pa.string())), pc.starts_with(recorded, prefix + "/"))
         hit = hit if open_ is None else pc.and_(hit, open_)

@@ -37,7 +37,7 @@ from harness.metadata.model.times import When
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.limits import contained
-from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, both_paths, is_local, join, shown
+from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, both_paths, is_local, join, redact
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion, Storage
 from harness.storage.threads import phase, read_ahead
@@ -326,8 +326,8 @@ class IcebergTable:
             "format": self.format,
             "format_version": metadata.format_version,
             "uuid": metadata.uuid,
-            "location": shown(metadata.location),
-            "metadata_file": shown(self.metadata_path),
+            "location": redact(metadata.location),
+            "metadata_file": redact(self.metadata_path),
             **_values(metadata, "last_updated_ms", "last_sequence_number", "next_row_id"),
             **_values(metadata, "current_snapshot_id", "current_schema_id"),
             "schemas": [
@@ -449,13 +449,13 @@ def load(location: PhysicalPath, storage: Storage, options: ReadOptions) -> Iceb
     """
     try:
         path, warnings = _find_metadata_file(location, storage, options.allow_version_guess)
-        storage = storage.around(location, path)
+        storage = storage.including_table(location, path)
         metadata = _read_metadata(path, storage)
     except HarnessError as error:
         error.within(table=location)
         raise
     given = options.path_map.prefixes
-    path_map = PathMap(given + default_prefixes(metadata, storage), said=len(given))
+    path_map = PathMap(given + default_prefixes(metadata, storage), explicit_count=len(given))
     return IcebergTable(
         location=location,
         metadata_path=path,

@@ -14,10 +14,10 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import CorruptDeleteError, distrusted, warn
+from harness.errors import CorruptDeleteError, untrusted_table_error, warn
 from harness.metadata.model.arrow_values import array_of, without_rows
 from harness.metadata.model.schema import Field, StructType
-from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, local_path, shown, slashed
+from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, local_path, redact, slashed
 from harness.storage.records import dataclass
 
 
@@ -291,8 +291,8 @@ class PathSpellings:
 
         `path` itself is not a live data file.
         """
-        physical = self.path_map.physical(path) if self.path_map.said else path
-        if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.said]):
+        physical = self.path_map.physical(path) if self.path_map.explicit_count else path
+        if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.explicit_count]):
             return None
         heads = [(old.rstrip("/"), new.rstrip("/")) for old, new in self.path_map.prefixes]
         others = {physical, *(old + physical[len(new) :] for old, new in heads if _is_below(physical, new))}
@@ -335,8 +335,8 @@ class PathSpellings:
             f"{self.path_map.physical(RecordedPath(target))!r}}}"
         )
         if self.untrusted:
-            raise distrusted(sentence, self.table)
-        warn(f"Table {shown(self.table)}: {sentence}")
+            raise untrusted_table_error(sentence, self.table)
+        warn(f"Table {redact(self.table)}: {sentence}")
 
 
 def authority_of(path: str) -> str:

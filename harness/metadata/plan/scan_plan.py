@@ -31,7 +31,7 @@ from harness.metadata.model.file_schema import NameMapping
 from harness.metadata.model.schema import Field, Schema, Type, value_text
 from harness.metadata.plan.deletes import EqualityDelete, PositionDelete, PositionDeletes
 from harness.metadata.plan.projection import ColumnLookup
-from harness.storage.paths import PathMap, RecordedPath, shown
+from harness.storage.paths import PathMap, RecordedPath, redact
 from harness.storage.records import dataclass
 
 P = TypeVar("P", bound="ScanPlan")
@@ -337,7 +337,7 @@ class ScanPlan:
     def __repr__(self) -> str:
         name = "version" if self.format == "delta" else "snapshot"
         counts = f"files={self.files.num_rows}, skipped={len(self.skipped)}"
-        return f"ScanPlan({shown(self.table)!r}, format={self.format!r}, {name}={self.snapshot}, {counts})"
+        return f"ScanPlan({redact(self.table)!r}, format={self.format!r}, {name}={self.snapshot}, {counts})"
 
     def _repr_html_(self) -> str:
         """Return the picture of partitions or files and the text of `explain`, for notebooks."""

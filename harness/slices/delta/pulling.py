@@ -37,7 +37,7 @@ from harness.writing.delta.files import write_vectors
 from harness.writing.delta.log import LogState
 from harness.writing.delta.types import JsonObject
 from harness.writing.delta.values import encoded_path, json_text
-from harness.writing.places import set_time
+from harness.writing.local_files import set_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,7 +176,7 @@ class _IcebergSlice:
         target = self.names.written(entry.file.path, ending=".parquet")
         file = place.file(target)
         with writing(file):
-            facts = writer.write_file(file, writer.position_columns(None), rows, writer.FileOptions())
+            facts = writer.write_file(file, writer.position_columns(None), rows, writer.IcebergFileOptions())
         named = entry.file.referenced_data_file
         return {
             key_of(entry): {

@@ -63,7 +63,7 @@ from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.model.arrow_values import Mask, Places, array_of, from_numpy, scalar_of, to_numpy, without_rows
 from harness.metadata.model.schema import Schema
 from harness.metadata.plan.scan_plan import BY_PARTITION, KEPT
-from harness.storage.limits import DEFAULT, Limits, contained, refusal
+from harness.storage.limits import DEFAULT, Limits, contained, limit_error
 from harness.storage.records import dataclass
 
 
@@ -460,7 +460,7 @@ def _naming_manifest(manifest: ManifestFile) -> Iterator[None]:
         with contained(file=manifest.path):
             yield
     except UnusualEncoding as error:
-        raise refusal("block_bytes", "a block of 2 GiB or more", file=manifest.path) from error
+        raise limit_error("block_bytes", "a block of 2 GiB or more", file=manifest.path) from error
     except HarnessError as error:
         raise error.within(file=manifest.path) from error.__cause__
 

@@ -33,7 +33,7 @@ from harness.metadata.model.arrow_values import (
     to_numpy,
     without_rows,
 )
-from harness.storage.decoded import Cache, KeptEntry, Key
+from harness.storage.decoded import Cache, Key, StoredTable
 from harness.storage.paths import is_local
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion
@@ -459,7 +459,7 @@ class ManifestCache:
                 return None
             for name in bounds.schema.names:
                 facts = facts.append_column(bounds.schema.field(name), bounds.column(name))
-        header = entry.about.get(_HEADER)
+        header = entry.metadata.get(_HEADER)
         return None if header is None else (header, _from_cache(entry, facts, Extent(tuple(fields))))
 
     def put(self, recorded: str, header: bytes, raw: StoredEntries, counts: Mapping[str, pa.Array]) -> None:
@@ -527,7 +527,7 @@ def _bounds_key(key: Key, field: int) -> Key:
     return Key(f"manifest bounds {field}", key.path, key.size, key.token)
 
 
-def _from_cache(entry: KeptEntry, facts: pa.Table, extent: Extent) -> StoredEntries:
+def _from_cache(entry: StoredTable, facts: pa.Table, extent: Extent) -> StoredEntries:
     def paths() -> pa.ChunkedArray:
         return entry.columns(pa.schema([pa.field("path", pa.string(), nullable=False)])).column(0)
 
