@@ -55,7 +55,7 @@ def share_type(operand: object, literals: Sequence[Literal]) -> bool:
     if LiteralKind.DECIMAL in kinds and not _fits_decimal(column, known):
         return False
     if LiteralKind.STRING in kinds and len(kinds) == 2:
-        # A string is cast to the type of the other literals. If that is the type of the column, nothing changes.
+        # A string is cast to the type of its fellow literals, which is harmless if the column has this type too.
         return column is not None and kinds - {LiteralKind.STRING} <= uncast_kinds(column.type)
     # A date among timestamps means its first moment, whichever of these types the column has.
     return len(kinds) <= 1 or kinds in (

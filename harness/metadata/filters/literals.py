@@ -75,7 +75,7 @@ def _duckdb() -> type[Dialect]:
 
 
 # Some nodes of parsed SQL are subclasses of a more general node: sqlglot makes `concat_ws` a `Concat`. `match` and
-# `isinstance` accept such a node as the general one, although it means something else. So callers check for a special
+# `isinstance` accept the node as the general one, although it means something else. So callers check for a special
 # form first. This also covers classes that later releases of sqlglot add.
 
 
@@ -107,7 +107,7 @@ GROUPS = frozenset(
 
 
 def general_form(kind: type[exp.Expr]) -> type[exp.Expr] | None:
-    """Return the more general class for which `match` would mistake nodes of a class, or None."""
+    """Return the more general class that `match` would take nodes of this class for, or None."""
     for base in kind.__mro__[1:]:
         # Classes with an underscore are private to sqlglot; parsers do not create nodes of them.
         if issubclass(base, exp.Expr) and base not in GROUPS and not base.__name__.startswith("_"):
@@ -154,7 +154,7 @@ _FIRST_DAY, _LAST_DAY = 1 - _EPOCH, datetime.date.max.toordinal() - _EPOCH
 
 
 def period_of(nanoseconds: int, unit: str) -> tuple[int, int] | None:
-    """Return the period that contains a time, like `date_trunc`: its first nanosecond, and that of the next period.
+    """Return the period that contains a time, like `date_trunc`: its first nanosecond and the first of the next period.
 
     Returns:
         Both, or None if one is outside the years 1 to 9999 or the unit is unknown. Weeks begin on Mondays.

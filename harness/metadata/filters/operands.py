@@ -82,7 +82,7 @@ class NullIf:
 
 @dataclass(frozen=True, slots=True)
 class SumOf:
-    """`field + number` on integers. The sum fails if it overflows, so files in which it may overflow are kept."""
+    """`field + number` on integers. The sum fails if it overflows, so files that may cause an overflow are kept."""
 
     field: Field
     number: int
@@ -164,7 +164,7 @@ def _compare_head(field: Field, op: Op, literal: Literal) -> Predicate:
 
 
 def _compare_or_else(operand: OrElse, op: Op, literal: Literal) -> Predicate:
-    """Compare `coalesce`, if column, default, and literal have one type and nothing is cast."""
+    """Compare `coalesce` if column, default, and literal have the same type, so that no cast is involved."""
     own = uncast_kinds(operand.field.type) | (
         {LiteralKind.STRING} if isinstance(operand.field.type, StringType) else set()
     )
@@ -230,7 +230,7 @@ _DATE_PARTS = ("date_part", "datepart")
 
 
 def tag_field(node: exp.Expr, field: Field | None) -> None:
-    """Record which field a column node refers to. None stands for a field inside one that planning does not examine."""
+    """Record which field a column node refers to. Pass None for a field that planning ignores."""
     node.meta[_FIELD] = field
 
 
@@ -303,7 +303,7 @@ def _sum(node: exp.Add | exp.Sub) -> SumOf | None:
 def _head(column: exp.Expr, length: exp.Expr) -> Operand | None:
     """Return the operand for the first characters.
 
-    The length must be 1 or more: a negative one counts from the other end.
+    The length must be 1 or more: a negative length counts from the end of the text.
     """
     field, literal = field_of(column), literal_of(length)
     if field is None or not isinstance(field.type, StringType) or literal is None:

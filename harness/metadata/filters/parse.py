@@ -1,9 +1,9 @@
 """Filters from SQL text: a boolean expression over a table's columns becomes a `Filter`.
 
-The user's text is kept, except that column names are replaced by the schema's spelling in quotes, so that engines run
-what the user wrote. (Generating the text from the parsed form changes the meaning of some operators: sqlglot 30 turns
-DuckDB's `~`, which matches a whole string, into a search.) Only conditions from another dialect are generated. The
-parts that planning cannot use stay in the text and are `Undecided` in the predicate.
+Engines run the user's own text, in which only the column names are replaced by the schema's spelling in quotes.
+(Generating the text from the parsed form changes the meaning of some operators: sqlglot 30 turns DuckDB's `~`, which
+matches a whole string, into a search.) Only conditions from another dialect are generated. The parts that planning
+cannot use stay in the text and are `Undecided` in the predicate.
 
 sqlglot parses filters as well as queries. The first filter of a process costs 0.1 s of CPU (sqlglot 30.30: 53 ms for
 its import, 45 ms for its DuckDB dialect; its compiled form imports more slowly). DuckDB's `json_serialize_sql` would

@@ -28,7 +28,7 @@ IN_LIMIT = 200
 
 
 class Op(enum.Enum):
-    """Comparison operators. The values are those of SQL."""
+    """Comparison operators. The values are their SQL text."""
 
     EQ = "="
     NE = "<>"
@@ -132,7 +132,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """A part that planning does not understand (a function, arithmetic, or two columns). Any row may satisfy it."""
+    """A part with unknown meaning (a function, arithmetic, or two columns), which any row may satisfy."""
 
 
 Predicate: TypeAlias = Comparison | In | IsNull | IsNan | StartsWith | And | Or | Constant | Undecided
@@ -156,12 +156,12 @@ class Filter:
 
 
 def conjunction(parts: tuple[Predicate, ...]) -> Predicate:
-    """Return the AND of `parts`; a single part is returned as it is."""
+    """Return the AND of `parts`; a single part is returned unchanged."""
     return parts[0] if len(parts) == 1 else And(parts)
 
 
 def disjunction(parts: tuple[Predicate, ...]) -> Predicate:
-    """Return the OR of `parts`; a single part is returned as it is."""
+    """Return the OR of `parts`; a single part is returned unchanged."""
     return parts[0] if len(parts) == 1 else Or(parts)
 
 

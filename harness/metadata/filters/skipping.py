@@ -145,7 +145,7 @@ class ColumnBounds:
         nan_count, nans_counted = (
             _counts(nans, size) if is_float else (np.zeros(size, np.int64), np.ones(size, np.bool_))
         )
-        # Writers that left the column out record 0 values even if the file has rows. Then nothing is known.
+        # Writers that left the column out record 0 values even if the file has rows, so their counts are ignored.
         left_out = counted & (value_count == 0)
         counted = counted & ~left_out
         nulls_counted = nulls_counted & ~left_out
@@ -203,7 +203,7 @@ class ColumnBounds:
         )
 
     def where(self, mask: Mask, other: ColumnBounds) -> ColumnBounds:
-        """Return these facts for rows with a true mask, and the other facts for all other rows."""
+        """Return these facts for rows with a true mask, and the facts of `other` for the remaining rows."""
         chosen = from_numpy(mask)
         return ColumnBounds(
             lower=pc.if_else(chosen, self.lower, other.lower),
@@ -253,10 +253,10 @@ def may_match(
 
     Args:
         predicate: A condition on rows.
-        columns: Returns the facts of a column in all files, or None if nothing is known about the column.
+        columns: Returns the facts of a column in all files, or None if it has no facts.
         size: Number of files.
-        undecided: The result for a part that planning does not understand, and for a column without facts. With False
-            and exact facts, the result is whether every row matches, whatever the other columns hold.
+        undecided: The result for an `Undecided` part, and for a column without facts. With False
+            and exact facts, the result is whether every row matches, whatever values its other columns have.
     """
     match predicate:
         case And(parts=parts):
@@ -304,7 +304,7 @@ def _leaf_may_match(leaf: Leaf, facts: ColumnBounds) -> Mask:
 
 
 def _comparison_may_match(op: Op, value: Any, facts: ColumnBounds, column: Field) -> Mask:
-    """Return where a NaN or a number within the bounds may satisfy a comparison. NaN is above all numbers (3.21)."""
+    """Return a mask of the files whose values may satisfy a comparison. NaN is above all numbers (iceberg 3.21)."""
     if value != value:
         nans, numbers = op in (Op.EQ, Op.LE, Op.GE), facts.has_numbers & (op in (Op.LT, Op.LE, Op.NE))
     else:
@@ -324,7 +324,7 @@ _EXCLUDES: dict[Op, tuple[Op | None, Op | None]] = {
 
 
 def _excluded(op: Op, value: Any, facts: ColumnBounds, column: Field) -> Mask:
-    """Return where no number within the bounds satisfies a comparison."""
+    """Return a mask of the files in which no number within the bounds satisfies a comparison."""
     if op is Op.NE:
         return _bound_is(_single_value(facts, column), Op.EQ, value)
     if isinstance(column.type, UuidType):
@@ -363,7 +363,7 @@ def _none_may_match(values: Sequence[Any], facts: ColumnBounds, column: Field) -
 
 
 def _is_in(bounds: pa.Array, values: Sequence[Any], column: Field) -> Mask:
-    """Return where a bound is one of some values. -0.0 equals 0.0."""
+    """Return a mask of the bounds that are one of some values. -0.0 equals 0.0."""
     if bounds.null_count == len(bounds):
         return np.zeros(len(bounds), np.bool_)
     wanted = bound_array(values, column.type).drop_null()
@@ -376,7 +376,7 @@ def _is_in(bounds: pa.Array, values: Sequence[Any], column: Field) -> Mask:
 
 
 def _prefix_excluded(prefix: str, facts: ColumnBounds, *, negated: bool) -> Mask:
-    """Return where no text within the bounds starts with a prefix. If `negated`, return where all of them do."""
+    """Return a mask of the files in which no text within the bounds starts with a prefix, or all do if `negated`."""
     excluded = np.zeros(len(facts), np.bool_)
     if not pa.types.is_string(facts.lower.type):
         return excluded
@@ -415,7 +415,7 @@ _COMPARE: dict[Op, Callable[..., pa.Array]] = {
 
 
 def _bound_is(bounds: pa.Array, op: Op, value: Any) -> Mask:
-    """Return where a bound is known and compares as given with a value; False if the value does not fit the type."""
+    """Return a mask of the bounds that compare as given with a value; False for unknown bounds and unfit values."""
     if bounds.null_count == len(bounds):
         return np.zeros(len(bounds), np.bool_)
     if pa.types.is_int64(bounds.type) and isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -439,7 +439,7 @@ def may_share(column: Field, left: ColumnBounds, right: ColumnBounds) -> Mask:
 
 
 def _below(column: Field, low: ColumnBounds, high: ColumnBounds) -> Mask:
-    """Return where every value in `low` is certainly less than every value in `high`."""
+    """Return a mask of the pairs in which every value of `low` is certainly less than every value of `high`."""
     if isinstance(column.type, UuidType):
         return np.zeros(len(low), np.bool_)
     below = compare_bounds(pc.less, low.upper, high.lower)

@@ -284,7 +284,7 @@ def opens_in_duckdb(path: str) -> bool:
 
 
 def type_name(type_: dt.Type) -> str:
-    """Return the DuckDB type in which the engine returns values of a type, spelled as DuckDB prints it.
+    """Return the DuckDB type of the values that the engine returns for a type, spelled as DuckDB prints it.
 
     A variant is JSON text, geometry and geography are WKB bytes, and an instant in nanoseconds is TIMESTAMP_NS in UTC,
     because DuckDB before 2.0 has no zoned nanosecond type.

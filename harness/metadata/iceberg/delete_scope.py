@@ -18,7 +18,7 @@ A position delete file of another partition does not apply (4.4). If it lists a 
 meant to delete those rows, and readers disagree about them. This is an error (trap T9) unless the caller chose to be
 lenient. The contradiction is detected in three cases: if the metadata names exactly one data file; if the delete file
 is a *suspect*, which means that it has another spec than the data file and the data file's path is within its path
-bounds; and if the delete file is read for another data file. A delete file that lists a data file of its own spec in
+bounds; and if the delete file is read for another data file. A delete file that lists a data file of the same spec in
 another partition is only detected in these cases, because reading the delete files of all partitions would defeat
 partition skipping.
 
@@ -221,7 +221,7 @@ class DeleteIndex:
             format_version: The format version of the table.
             live_paths: Recorded paths of the snapshot's live data files; the paths of `single_targets` are enough. If
                 the only path of a delete file is not among them, the delete file is read for its whole partition, which
-                is slower and gives the same rows (iceberg 4.14).
+                is slower but returns the same rows (iceberg 4.14).
 
         Raises:
             CorruptDeleteError: An entry lacks a required field (4.17, 4.23), or a file has two vectors (4.21).
@@ -442,7 +442,7 @@ class EqualityDeletes:
 
     Attributes:
         global_deletes: Indexes of the deletes of unpartitioned specs.
-        by_partition: Indexes of the other deletes.
+        by_partition: Indexes of all remaining deletes.
         cached_sets: Results of `deletes_for`.
     """
 

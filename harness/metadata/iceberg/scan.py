@@ -344,7 +344,7 @@ _MIN_CACHED_FILES = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileList:
-    """The parts of a `ScanPlan` that come from manifest entries. The fields are those of `ScanPlan`."""
+    """The parts of a `ScanPlan` that come from manifest entries. Its fields are described in `ScanPlan`."""
 
     files: pa.Table
     partitions: tuple[Partition, ...]
@@ -485,7 +485,7 @@ def _warn_of_stray_deletes(
 
 
 def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
-    """Return those of `paths` that are paths of live data files."""
+    """Return the subset of `paths` that live data files have."""
     if not paths:
         return frozenset()
     known = array_of(sorted(paths), pa.string())

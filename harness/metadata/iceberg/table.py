@@ -2,7 +2,7 @@
 
 A table in a file system has no catalog that records the current metadata file. Two sources are certain: a path to the
 metadata file itself, and files named `v<N>.metadata.json` with a version hint. Files named `<n>-<id>.metadata.json` are
-written by catalogs, and some may be left over from commits that failed. Such a file is used only if the caller allows
+written by catalogs, and some may be left over from commits that failed. Such files are used only if the caller allows
 the guess.
 """
 
@@ -51,7 +51,7 @@ _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd)
 _ANY = re.compile(rf"(?P<stem>.+?){_SUFFIX}")
 _VERSIONED = re.compile(rf"v(?P<number>[0-9]+){_SUFFIX}")
 _NUMBERED = re.compile(rf"v?(?P<number>[0-9]+)-.+?{_SUFFIX}")
-# A commit to a file-system table writes such a file and then renames it; a crash can leave the file behind.
+# A commit to a file-system table writes a file with this name and then renames it; a crash can leave the file behind.
 _TEMPORARY = re.compile(rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_SUFFIX}", re.IGNORECASE)
 
 
@@ -200,7 +200,7 @@ def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
 def _newest_by_time(directory: PhysicalPath, names: Sequence[str], storage: Storage) -> str:
     """Return the newest of several files with one number (iceberg 1.5).
 
-    Raises AmbiguousTableError if the newest is not unique or another file lists it as its predecessor.
+    Raises AmbiguousTableError if several files are newest, or another file lists it as its predecessor.
     """
     loaded = {name: _read_metadata(join(directory, name), storage) for name in names}
     times = {name: metadata.last_updated_ms for name, metadata in loaded.items()}
@@ -362,7 +362,7 @@ class IcebergTable:
 
     @property
     def path_map(self) -> PathMap:
-        """The map from recorded to physical paths: the caller's prefixes first, then those of the table's own move."""
+        """The map from recorded to physical paths: the caller's prefixes, then the prefixes of the table's own move."""
         return self.options.path_map
 
     @property

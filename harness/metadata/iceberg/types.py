@@ -1,6 +1,6 @@
 """Parser of Iceberg's JSON for types, schemas, defaults, and name mappings (iceberg 1.22, 1.23, 5.14, 5.15, section 6).
 
-An unknown type name becomes an `OpaqueType`, so that the other columns of the table stay readable. Projecting,
+An unknown type name becomes an `OpaqueType`, so that all further columns of the table stay readable. Projecting,
 filtering, or equality-deleting by a column of that type raises an error.
 """
 
@@ -36,7 +36,7 @@ _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
     """Parse a default value of a type into internal values (see `harness.metadata.model.schema`).
 
-    Structs are objects by field id, in which fields may be missing. Maps are `{"keys": [...], "values": [...]}`.
+    Structs are objects by field id, and fields may be missing. Maps are `{"keys": [...], "values": [...]}`.
 
     Returns:
         The value. None for null, and for a value of an unknown type.
@@ -77,7 +77,7 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
 
 
 def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
-    """Return `value` as an internal value. Raises ValueError with the text of what was expected."""
+    """Return `value` as an internal value. Raises ValueError with a text that describes the expected value."""
     match type_:
         case dt.BooleanType():
             return _instance_of(bool, value, "true or false")

@@ -1,4 +1,4 @@
-"""The deletes of a plan: which rows of data files are deleted, and where this is recorded.
+"""The deletes of a plan: which rows of data files are deleted, and the sources that record it.
 
 A plan describes every source of deleted rows completely, so that it can be read from the plan alone.
 `harness.metadata.deletes.loading` reads deleted positions; engines read equality deletes like data files.

@@ -1,4 +1,4 @@
-"""Projection of a data file's schema onto the table's schema: where the values of each column come from.
+"""Projection of a data file's schema onto the table's schema: the source of the values of each column.
 
 These are pure functions: they take the physical schema of a file and the fields that a read needs, and return the
 source of each field.
@@ -155,7 +155,7 @@ def resolve(
     Iceberg: a field that the file has by id is read from the file. Otherwise its value comes from the partition tuple,
     else from the field's default, else it is null (5.2). A file without any ids gets ids first: from the name mapping,
     or, if there is none, from the names (avro, orc) or from the positions of the columns (parquet, top level only;
-    5.6). For such a file, the partition tuple takes precedence over the file.
+    5.6). For a file without ids, the partition tuple takes precedence over the file.
 
     Delta: a partition column has the value of the partition tuple, whatever the file holds (V1). Any other field, at
     each struct level, is read if the file has it by name or by id, with Delta's type widening (T16 to T18, T22).
@@ -206,7 +206,7 @@ def resolver(
 ) -> Callable[[dt.Field], ColumnSource]:
     """Return a function that finds the source of one of `fields`, for callers that handle each error separately.
 
-    Arguments and errors are those of `resolve`.
+    It has the arguments and errors of `resolve`.
     """
     has_ids = any(f.id is not None for f in walk_stored(file))
     by_position = False

@@ -99,7 +99,7 @@ def catalog_answer(
     """Return the answer in a caller's arguments, or None if there is none.
 
     Args:
-        max_version: The latest version that the catalog knows; None if the catalog was not asked.
+        max_version: The latest version that the catalog knows; None without an answer of the catalog.
         ratified: Commits that the catalog still holds: the name of a staged file, a (version, name) pair, or a
             (version, content) pair if only the catalog has the commit. None or empty if all commits are published.
         published_only: True to read without the catalog's answer.
@@ -174,9 +174,9 @@ class TableOptions(TypedDict, total=False):
     """If True, read a Delta table whose newest checkpoint has no commit of the same version (delta L23). By default
     that is an error."""
     enforce_retention: bool
-    """If True, refuse old snapshots of a Delta table for which the table no longer retains deleted files, as Spark does
-    (delta L37). The latest snapshot is always read. By default, old snapshots are read as long as their files exist.
-    Reads of changes ignore the option."""
+    """If True, refuse snapshots of a Delta table that are older than its retention period for deleted files, as Spark
+    does (delta L37). The latest snapshot is always read. By default, old snapshots are read as long as their files
+    exist. Reads of changes ignore the option."""
     max_version: int | None
     """The latest version of a Delta table that its catalog knows. Later versions are not read (frontier F4.4)."""
     ratified: Iterable[Ratified] | None
@@ -214,7 +214,7 @@ class ReadOptions:
         allow_checkpoint_only: As in `TableOptions`.
         enforce_retention: As in `TableOptions`.
         pinned_version: A version of a Delta table to treat as the latest one; None for the actual latest version.
-        answer: The answer of the table's catalog; None if it was not asked.
+        answer: The answer of the table's catalog; None if there is none.
         published_only: As in `TableOptions`.
     """
 
@@ -232,5 +232,5 @@ class ReadOptions:
 
     @property
     def max_version(self) -> int | None:
-        """The latest version that the catalog knows; None if the catalog was not asked."""
+        """The latest version that the catalog knows; None without an answer of the catalog."""
         return None if self.answer is None else self.answer.max_version

@@ -143,7 +143,8 @@ class SkippedFiles:
 
         Args:
             decisions: The decision on each skipped file.
-            load: Returns the other columns of `SKIPPED`, and the partitions of the files. It is called at most once.
+            load: Returns all columns of `SKIPPED` except the decision, and the partitions of the files. It is called at
+                most once.
         """
 
         def files() -> tuple[pa.Table, tuple[Partition, ...]]:

@@ -48,7 +48,7 @@ class Claim:
         statement: The statement.
         trust: How far it is trusted.
         reason: Why.
-        types: The types for which the line applies; empty for all types that no earlier line names.
+        types: The types that the line covers; empty for all types that no earlier line names.
     """
 
     statement: Statement
@@ -90,7 +90,7 @@ class WriterFault:
         until: The first correct release as (major, minor); None if releases cannot be distinguished.
         format: The format of the tables.
         guard: Why no row is lost, or what users can do.
-        source: Where the fault is described.
+        source: A link to a description of the fault.
     """
 
     writer: str

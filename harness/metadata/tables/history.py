@@ -98,7 +98,7 @@ def _counts(snapshot: IcebergSnapshot, parent: IcebergSnapshot | None) -> Iterat
     for kind in ("position-deletes", "equality-deletes"):
         added, removed = _added_and_removed(kind, snapshot, parent)
         if kind == "equality-deletes" and (added, removed) != (0, 0):
-            lost = None  # nobody counted the rows that equal a deleted key
+            lost = None  # the rows that equal a deleted key are not counted
         lost = None if lost is None or added is None or removed is None else max(lost + added - removed, 0)
     yield from (
         rows,

@@ -234,7 +234,7 @@ class ManifestTables:
         return self._with_metrics(self._table(found, columns), columns)
 
     def _all_entries(self, schema: pa.Schema, columns: AbstractSet[str]) -> pa.Table:
-        """Return all entries, including those of deleted files. Files are null unless `columns` names them."""
+        """Return all entries, including entries of deleted files. Files are null unless `columns` names them."""
         wants_files = bool({"data_file", METRICS} & columns)
         fields = self._fields(deletes=True) if wants_files else ()
         found = self._read(
@@ -328,7 +328,7 @@ class ManifestTables:
     def _table(self, files: DataFiles, columns: AbstractSet[str]) -> pa.Table:
         """Return files as rows, with the statistics that `columns` names and `files` has.
 
-        `METRICS` stands for all statistics.
+        `METRICS` includes all statistics.
         """
         schema, table, size = self.plain_schema, files.table, len(files)
         names = {**{f.name: f.name for f in schema}, "file_path": "path", "file_size_in_bytes": "size"}

@@ -36,7 +36,7 @@ def _snapshots(metadata: TableMetadata, _: str) -> _LogRows:
 
 
 def _history(metadata: TableMetadata, _: str) -> _LogRows:
-    """Yield each snapshot that was ever current, with the time from which on it was current."""
+    """Yield each snapshot that was ever current, with the time at which it became current."""
     ancestors: set[int] = set()  # the current snapshot and its known ancestors
     current = metadata.current_snapshot_id
     while current is not None and current not in ancestors:

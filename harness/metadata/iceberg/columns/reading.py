@@ -260,7 +260,7 @@ def _partitions(
     if not len(raw):
         return np.zeros(0, dtype=np.int32), []
     encoded = raw.table.column("partition").combine_chunks()
-    # Index 0 stands for a null tuple.
+    # Index 0 is the null tuple.
     contents = [None, *encoded.dictionary.to_pylist()]
     within = to_numpy(pc.fill_null(encoded.indices, scalar_of(-1, pa.int32()))).astype(np.int64) + 1
     ordinals = {spec: i for i, spec in enumerate(sorted({part.reader.spec.id for part in parts}))}

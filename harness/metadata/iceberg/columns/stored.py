@@ -431,9 +431,9 @@ class ManifestCache:
     """The cache of decoded manifests.
 
     Attributes:
-        cache: Where the entries are kept.
+        cache: The store of the decoded entries.
         version: Takes the recorded path of a manifest, and returns its physical path and the version that storage has
-            now. The size of a version is 0 if storage was not asked for it, and the version is None if it is unknown.
+            now. The size of a version is 0 if it has not been requested, and the version is None if it is unknown.
     """
 
     cache: Cache
