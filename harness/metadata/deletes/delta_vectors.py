@@ -74,7 +74,7 @@ def decode_inline(vector: InlineVector, *, limits: Limits = DEFAULT) -> BitMap64
     except ValueError as error:
         raise bad_vector(f"its inline text has {error}", "delta D4") from None
     if not 0 <= len(data) - vector.length < 4:
-        raise bad_vector(f"its inline text gives {len(data)} bytes, {vector.length} are declared", "delta D4")
+        raise bad_vector(f"its inline text decodes to {len(data)} bytes, {vector.length} are declared", "delta D4")
     return _check_count(_decode(data[: vector.length], limits), vector)
 
 
@@ -90,11 +90,11 @@ def decode_stored(frame: bytes, vector: StoredVector, *, limits: Limits = DEFAUL
         raise bad_vector(f"{len(frame)} bytes are left at its offset, expected {vector.length + _FRAME}", "delta D14")
     (length,) = struct.unpack_from(">i", frame)
     if length != vector.length:
-        raise bad_vector(f"the file says {length} bytes, its descriptor {vector.length}", "delta D5")
+        raise bad_vector(f"the file records {length} bytes, its descriptor {vector.length}", "delta D5")
     data = frame[4 : 4 + length]
     (checksum,) = struct.unpack_from(">I", frame, 4 + length)
     if zlib.crc32(data) != checksum:
-        raise bad_vector(f"its checksum is {zlib.crc32(data):#010x}, the file says {checksum:#010x}", "delta D5")
+        raise bad_vector(f"its checksum is {zlib.crc32(data):#010x}, the file records {checksum:#010x}", "delta D5")
     return _check_count(_decode(data, limits), vector)
 
 
@@ -133,7 +133,7 @@ def bad_vector(reason: str, rule: str) -> CorruptDeleteError:
 def _decode(data: bytes, limits: Limits) -> BitMap64:
     """Decode a bitmap that comes after its magic number (delta D7, D8)."""
     if len(data) < 4:
-        raise bad_vector(f"it has {len(data)} bytes, no bitmap is that short", "delta D7")
+        raise bad_vector(f"it has {len(data)} bytes, too few for a bitmap", "delta D7")
     (magic,) = struct.unpack_from("<i", data)
     try:
         if magic == _PORTABLE:
@@ -161,7 +161,9 @@ def _little_endian(data: bytes) -> bytes:
 
 def _check_count(positions: BitMap64, vector: Vector) -> BitMap64:
     if len(positions) != vector.record_count:
-        raise bad_vector(f"it holds {len(positions)} positions, its descriptor says {vector.record_count}", "delta D9")
+        raise bad_vector(
+            f"it holds {len(positions)} positions, its descriptor records {vector.record_count}", "delta D9"
+        )
     return positions
 
 
@@ -183,7 +185,9 @@ def read_vectors(
     for key, vector in vectors.items():
         if vector.length < 0 or vector.offset < 0:
             place = f"{vector.length} bytes at {vector.offset}"
-            raise bad_vector(f"it is said to be {place}, expected none below 0", "delta D5").within(file=targets[key])
+            raise bad_vector(f"its descriptor records {place}, expected 0 or more", "delta D5").within(
+                file=targets[key]
+            )
     start = min(vector.offset for vector in vectors.values())
     end = max(vector.offset + vector.length + _FRAME for vector in vectors.values())
     try:

@@ -236,7 +236,7 @@ class _DeleteFiles:
         if delete.sequence_number < row["sequence_number"]:
             return
         if delete.target is not None and delete.target != path:
-            message = f"Position delete file is for data file {delete.target} and has rows for {path}. Rewrite it"
+            message = f"Position delete file is for data file {delete.target} but has rows for {path}. Rewrite it"
             raise CorruptDeleteError(message, file=delete.path, rule="iceberg 4.4")
         own, other = (self.plan.partitions[partition] for partition in (delete.partition, row["partition"]))
         raise partition_mismatch(

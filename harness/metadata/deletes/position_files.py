@@ -103,7 +103,8 @@ def _read_columns(
             raise UnsupportedError(message, cause="UnsupportedFormat", rule="iceberg 4.11")
     if format == "avro" and record_count not in (None, table.num_rows):
         # A file that was cut between two blocks looks complete, and deletes would be lost.
-        message = f"Position delete file has {table.num_rows} rows, its entry says {record_count}. Restore the file"
+        rows = table.num_rows
+        message = f"Position delete file has {rows} rows, its manifest entry records {record_count}. Restore the file"
         raise CorruptDeleteError(message, file=name, field="record_count", rule="iceberg 4.10")
     path, position = _find_columns([(f.name, f.id) for f in schema], name)
     return table.column(path), table.column(position)

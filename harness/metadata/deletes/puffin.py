@@ -112,7 +112,7 @@ def read_deletion_vector(
     try:
         if offset < len(_MAGIC) or size < 0 or offset + size > puffin.size:
             raise _corrupt(
-                f"its bytes are {size} from {offset} on, expected within the {puffin.size} bytes of the file",
+                f"it has {size} bytes at offset {offset}, expected within the {puffin.size} bytes of the file",
                 rule="iceberg 4.17",
             )
         positions = decode_deletion_vector(puffin.bytes_at(offset, size), limits=puffin.storage.limits)
@@ -147,7 +147,7 @@ def decode_deletion_vector(blob: bytes, *, limits: Limits = DEFAULT) -> BitMap64
 
 def _check_counts(positions: BitMap64, count: int | None, data_record_count: int | None) -> None:
     if len(positions) != count:
-        reason = f"it holds {len(positions)} positions, expected {count} as its manifest entry says"
+        reason = f"it holds {len(positions)} positions, expected {count}, as its manifest entry records"
         raise _corrupt(reason, rule="iceberg 4.19")
     if positions and data_record_count is not None and positions.max() >= data_record_count:
         reason = f"it deletes position {positions.max()} of a data file with {data_record_count} rows"

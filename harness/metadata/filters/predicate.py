@@ -246,8 +246,8 @@ def filter_for(where: str | Filter, schema: Schema) -> Filter:
         is_metadata = metadata is not None and metadata.id == column.id
         if column not in schema.fields and not is_metadata:
             raise RequestError(
-                f'Cannot use the filter: it was parsed for another schema, whose column "{column.name}" is not the '
-                "same here. Parse it for this schema, or give its text.",
+                f'Cannot use the filter: it was parsed for another schema, with another column "{column.name}". '
+                "Parse it for this schema, or pass its text.",
                 field=column.name,
             )
         # In a plan, `_partition` has the type for its table.

@@ -24,7 +24,7 @@ def refuse_half_characters(sql: str, what: str) -> None:
         sql.encode()
     except UnicodeEncodeError as error:
         raise RequestError(
-            f"Cannot parse the {what}: character {error.start + 1} is half of one, {sql[error.start]!a}; "
+            f"Cannot parse the {what}: character {error.start + 1} is half of a character, {sql[error.start]!a}; "
             "write it in UTF-8"
         ) from None
 
@@ -201,9 +201,7 @@ class ColumnNames:
         found = exact or alike
         if len(found) > 1:
             listed = ", ".join(f'"{f.name}"' for f in found)
-            message = (
-                f'Column "{name}" is ambiguous, it may be any of {listed}. Use the exact spelling, case-sensitively.'
-            )
+            message = f'Column "{name}" is ambiguous: it matches {listed}. Use the exact spelling and letter case.'
             raise UnknownColumnError(message, field=name, cause="AmbiguousColumn", rule="iceberg 5.21")
         return found[0] if found else None
 
@@ -216,7 +214,7 @@ class ColumnNames:
         near = [folded[n] for n in difflib.get_close_matches(wanted.casefold(), folded, n=3)]
         hint = f"did you mean {' or '.join(near)}?" if near else f"the table has {', '.join(self.schema.names()[:20])}"
         if self.is_condition and not near and len(names) == 1:
-            hint += f"; a text has single quotes, '{wanted}'"
+            hint += f"; write a text in single quotes, '{wanted}'"
         if wanted in known:
             hint = f"did you mean the field {wanted}, without quotes around the whole?"
         return UnknownColumnError(f'Unknown column "{wanted}": {hint}', field=wanted)

@@ -103,7 +103,7 @@ class DeleteScope:
         if vector.sequence_number < data.sequence_number:
             message = (
                 f"Deletion vector of {data.file.path} has sequence number {vector.sequence_number}, expected at least"
-                f" {data.sequence_number} as its data file. Rewrite the vector"
+                f" {data.sequence_number}, the number of its data file. Rewrite the vector"
             )
             raise CorruptDeleteError(message, cause="CorruptDeletionVector", file=vector.file.path, rule="iceberg 4.3")
         self.check_target(vector, data, rule="iceberg 4.3")
@@ -326,7 +326,7 @@ def check_entry(entry: ManifestEntry, format_version: int) -> None:
         raise UnsupportedError(message, cause="UnsupportedFormat", file=file.path, rule="iceberg 2.20")
     elif not file.equality_ids:
         raise CorruptDeleteError(
-            "Equality delete file has no equality ids, so what its rows delete is unknown. Rewrite the delete",
+            "Equality delete file has no equality ids, so it is unknown which rows it deletes. Rewrite the delete",
             cause="CorruptManifest",
             file=file.path,
             field="equality_ids",

@@ -368,7 +368,7 @@ class ManifestReader:
 
         def partition(encoded: bytes) -> Mapping[int, Any]:
             if column.read(encoded, 0) != len(encoded):
-                raise ValueError("a partition tuple has a rest")
+                raise ValueError("a partition tuple has extra bytes")
             return self._convert(column.take()[0])
 
         return partition

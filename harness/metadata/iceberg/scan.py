@@ -208,7 +208,7 @@ class _IcebergScan:
         if wrong is None:
             trusted = tuple(t for f in filters.values() for t in f.trusted())
             return _OpenedManifests(files, len(chosen), trusted=trusted, guarded=guarded)
-        warning = f"Partition summaries of manifest {wrong.path} are wrong: no manifest is skipped [iceberg 3.9]"
+        warning = f"Partition summaries of manifest {wrong.path} are wrong, so no manifest is skipped [iceberg 3.9]"
         return _OpenedManifests(self._data_files(manifests, statistics, condition), len(manifests), (warning,))
 
     def _manifest_filters(
@@ -522,7 +522,7 @@ def _table(
     try:
         return pa.table([columns[name] for name in FILES.names], schema=FILES)
     except (pa.ArrowException, OverflowError, UnicodeError) as error:
-        message = f"Invalid manifest: a number or a text in it is beyond what its type holds: {error}"
+        message = f"Invalid manifest: a number or text in it does not fit its type: {error}"
         raise CorruptFileError(message, cause="CorruptManifest", rule="iceberg 2.7") from error
 
 

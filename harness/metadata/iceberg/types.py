@@ -49,7 +49,7 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
         return None
     match type_:
         case dt.UnknownType() | dt.VariantType() | dt.GeometryType() | dt.GeographyType():
-            message = f"Invalid default: got {show(json.value)}, expected null, as always for type {type_}"
+            message = f"Invalid default: got {show(json.value)}, expected null, the only default of type {type_}"
             raise json.under("iceberg 5.14").error(message)
         case dt.StructType(fields=fields):
             by_key = {str(field.id): field for field in fields}
@@ -66,7 +66,9 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
             keys = [parse_default(item, key.type) for item in json.child("keys").items()]
             values = [parse_default(item, value.type) for item in json.child("values").items()]
             if len(keys) != len(values):
-                raise json.error(f"Invalid default: got {len(keys)} keys and {len(values)} values, expected as many")
+                raise json.error(
+                    f"Invalid default: got {len(keys)} keys and {len(values)} values, expected equally many"
+                )
             return list(zip(keys, values, strict=True))
         case _:
             try:
@@ -163,7 +165,7 @@ def _days(text: str) -> int:
     year, month, day = int(match[1]), int(match[2]), int(match[3])
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _DAYS_IN_MONTH[month - 1] + (leap and month == 2):
-        raise ValueError("a date of the calendar")
+        raise ValueError("a date that exists")
     # Count from 1 March, so that the leap day is the last day of the year.
     years = year - (month <= 2)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
@@ -314,7 +316,9 @@ def _check_ids(document: Json, fields: tuple[dt.Field, ...]) -> None:
     for path, field in dt.walk(fields):
         name = ".".join(path)
         if field.id in seen:
-            message = f"Invalid schema: field id {field.id} is of '{seen[field.id]}' and '{name}', expected unique ids"
+            message = (
+                f"Invalid schema: field id {field.id} belongs to '{seen[field.id]}' and '{name}', expected unique ids"
+            )
             raise document.error(message, cause="DuplicateFieldId")
         if field.id > MAX_FIELD_ID:
             message = f"Invalid schema: field '{name}' has the reserved id {field.id}, expected at most {MAX_FIELD_ID}"

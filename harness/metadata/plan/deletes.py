@@ -330,8 +330,8 @@ class PathSpellings:
         if not below or not path.startswith(folder + "/") or not data.startswith(target + "/"):
             folder, target = directory_of(path), directory_of(data)
         sentence = (
-            f"Position delete file {delete} deletes no row: it names {path}, and the data file is {data}, another path "
-            f"by its scheme or authority (iceberg 1.14). If both are one file, say path_map={{{folder!r}: "
+            f"Position delete file {delete} deletes no row: it names {path}, which differs from data file {data} "
+            f"only by scheme or authority (iceberg 1.14). If both are the same file, pass path_map={{{folder!r}: "
             f"{self.path_map.physical(RecordedPath(target))!r}}}"
         )
         if self.untrusted:

@@ -74,7 +74,7 @@ def decode(data: bytes) -> ScanPlan:
         header = pa.ipc.open_stream(reader).read_all()
         metadata = header.schema.metadata or {}
         if _VERSION not in metadata:
-            raise ValueError("it is another Arrow stream")
+            raise ValueError("it is an Arrow stream without a plan")
         if metadata[_VERSION] != str(VERSION).encode():
             raise _unknown_version(metadata[_VERSION])
         text, rest = metadata[_DOCUMENT], memoryview(data)[reader.tell() :]
@@ -145,13 +145,13 @@ def _check(plan: ScanPlan) -> None:
             _check_indexes(np.array(source.applied + source.suspects, np.int64), len(deletes.files), "delete file")
     decisions = to_numpy(plan.skipped.files.column("decision"))
     if ((decisions < 1) | (decisions > BY_STATISTICS)).any():
-        raise ValueError("a file is skipped for no known reason")
+        raise ValueError("a file is skipped for an unknown reason")
     is_inline = pc.equal(deletes.vectors.column("format"), "inline")
     for name in ("physical", "offset"):
         if not deletes.vectors.column(name).is_null().equals(is_inline):
-            raise ValueError(f"a deletion vector without {name} is in a file, or an inline vector has one")
+            raise ValueError(f"a deletion vector in a file lacks {name}, or an inline vector has {name}")
     if set(pc.unique(deletes.vectors.column("format")).to_pylist()) - set(_FORMATS):
-        raise ValueError("a deletion vector is of no known format")
+        raise ValueError("a deletion vector has an unknown format")
     is_delta = isinstance(plan.rules, DeltaRules)
     if is_delta and (deletes.files or plan.equality_deletes or not plan.lookup.is_delta):
         raise ValueError("a plan of a Delta table has deletes or a lookup of Iceberg")

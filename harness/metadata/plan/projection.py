@@ -356,13 +356,13 @@ class _Resolver:
             if len(found) > 1:
                 names = " and ".join(repr(level[place].name) for place in found)
                 raise SchemaMismatchError(
-                    f"Cannot read column {path}: the file's columns {names} may both be {name!r}; rewrite the file",
+                    f"Cannot read column {path}: the file's columns {names} both match {name!r}; rewrite the file",
                     **self.error_place("AmbiguousColumn", path, "delta T10"),
                 )
             return found[0] if found else None
         if self.lookup is ColumnLookup.DELTA_ID and level and len(self.levels.by_id(None, level)) == len(level):
             raise SchemaMismatchError(
-                f"Cannot read column {path}: the table finds columns by field id, and the file's columns at its level "
+                f"Cannot read column {path}: the table finds columns by field id, and the file's columns at this level "
                 "have none; rewrite the file",
                 **self.error_place("MissingFieldIds", path, "delta T11"),
             )
@@ -409,8 +409,8 @@ class _Resolver:
                 if (readable_in_delta if self.lookup.is_delta else readable)(stored.type, wanted.type):
                     return FileColumn(stored, place=place)
         raise SchemaMismatchError(
-            f"Cannot read column {path}: the file stores {describe(stored)} and the table has {wanted.type}, which it "
-            f"cannot be read as; {'rewrite the file, or ' if self.is_mapped else ''}{self.remedy()}",
+            f"Cannot read column {path}: the file stores {describe(stored)}, which cannot be read as "
+            f"{wanted.type}, the type in the table; {'rewrite the file, or ' if self.is_mapped else ''}{self.remedy()}",
             **self.error_place("IncompatibleType", path, self.rule("iceberg 5.12", "delta T23")),
         )
 
@@ -468,7 +468,7 @@ class _Resolver:
     def remedy(self) -> str:
         """Return advice for a column that is missing or has the id of another."""
         if self.is_mapped:
-            return "correct the table property schema.name-mapping.default, by which the file's columns have their ids"
+            return "correct the table property schema.name-mapping.default, which assigns ids to the file's columns"
         return "rewrite the file"
 
     def rule(self, iceberg: str, delta: str) -> str:

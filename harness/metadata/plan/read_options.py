@@ -109,20 +109,20 @@ def catalog_answer(
             version, or a name that is not a staged commit of its version (frontier F4.4, F4.5).
     """
     if published_only and max_version is not None:
-        message = "Cannot read by the catalog's answer and published_only at once: give max_version, or published_only"
+        message = "Cannot use max_version and published_only together: pass only one of them"
         raise RequestError(message, cause="ExclusiveSelectors", options=("max_version", "published_only"))
     if isinstance(ratified, str):
         raise _invalid(f"ratified={ratified!r}: expected a list of names")
     commits = tuple(sorted(map(_commit, ratified or ()), key=lambda commit: commit.version))
     if max_version is None:
         if commits:
-            raise _invalid("ratified: expected max_version with it, the latest version that the catalog knows")
+            raise _invalid("ratified: expected with max_version, the latest version that the catalog knows")
         return None
     if type(max_version) is not int or max_version < 0:
         raise _invalid(f"max_version={max_version!r}: expected a version, 0 or more")
     for one, other in itertools.pairwise(commits):
         if one.version == other.version:
-            raise _invalid(f"ratified: it lists version {one.version} twice, and a catalog ratifies one commit of each")
+            raise _invalid(f"ratified: it lists version {one.version} twice, expected one commit per version")
     if commits and commits[-1].version > max_version:
         newest = commits[-1].version
         raise _invalid(f"ratified: it lists version {newest}, above max_version={max_version}; ask the catalog again")

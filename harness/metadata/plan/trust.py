@@ -35,8 +35,8 @@ class Trust(enum.Enum):
     """Levels of trust: whether a statement may skip a manifest or file."""
 
     YES = "yes"
-    ROUNDED_UP = "yes, as if the upper bound had been cut without rounding it up"
-    NAMED_WRITER = "where the snapshot names its writer, and that one is right"
+    ROUNDED_UP = "yes, with the upper bound rounded up in case it was truncated"
+    NAMED_WRITER = "only if the snapshot names a writer that is known to be right"
     NO = "no"
 
 
@@ -58,22 +58,28 @@ class Claim:
 
 
 CLAIMS: Final = (
-    Claim(Statement.RECORD_COUNT, Trust.NO, "real tables count wrongly, and an empty file costs little"),
+    Claim(Statement.RECORD_COUNT, Trust.NO, "real tables record wrong counts, and reading an empty file costs little"),
     Claim(Statement.PARTITION, Trust.YES, "they are values of the rows, not statistics"),
-    Claim(Statement.SUMMARY_BOUNDS, Trust.ROUNDED_UP, "a known writer cuts texts without rounding up", (StringType,)),
+    Claim(
+        Statement.SUMMARY_BOUNDS, Trust.ROUNDED_UP, "a known writer truncates texts without rounding up", (StringType,)
+    ),
     Claim(
         Statement.SUMMARY_BOUNDS,
         Trust.NAMED_WRITER,
         "a known writer reuses the buffers that its bounds point into",
         (BinaryType, FixedType),
     ),
-    Claim(Statement.SUMMARY_BOUNDS, Trust.YES, "both, decodable and not inverted (3.8); no lie is known"),
-    Claim(Statement.SUMMARY_NULLS, Trust.YES, "where there are bounds beside it"),
-    Claim(Statement.SUMMARY_NANS, Trust.NO, "some writers say so whatever there is (3.7)"),
-    Claim(Statement.SUMMARY_EMPTY, Trust.NO, "a known writer leaves out bounds of values that there are"),
-    Claim(Statement.COLUMN_BOUNDS, Trust.YES, "decodable and not inverted (3.25)"),
-    Claim(Statement.NULL_COUNT, Trust.YES, "plausible ones (3.19); not a count of no values at all"),
-    Claim(Statement.NAN_COUNT, Trust.YES, "where they are recorded; bounds say nothing of NaN (3.21)"),
+    Claim(
+        Statement.SUMMARY_BOUNDS,
+        Trust.YES,
+        "if both exist, can be decoded, and are not inverted (3.8); no fault is known",
+    ),
+    Claim(Statement.SUMMARY_NULLS, Trust.YES, "if the summary also has bounds"),
+    Claim(Statement.SUMMARY_NANS, Trust.NO, "some writers always record it (3.7)"),
+    Claim(Statement.SUMMARY_EMPTY, Trust.NO, "a known writer leaves out bounds although there are values"),
+    Claim(Statement.COLUMN_BOUNDS, Trust.YES, "if they can be decoded and are not inverted (3.25)"),
+    Claim(Statement.NULL_COUNT, Trust.YES, "if they are plausible (3.19); a count of 0 values is ignored"),
+    Claim(Statement.NAN_COUNT, Trust.YES, "if they are recorded; bounds do not cover NaN (3.21)"),
 )
 """The default policy. The first line that matches applies."""
 
@@ -108,9 +114,9 @@ WRITER_FAULTS: Final = (
         writer="Apache Iceberg (Java)",
         statement=Statement.SUMMARY_BOUNDS,
         types=(BinaryType, FixedType),
-        wrong="bounds are those of another file, after a delete of whole files",
+        wrong="bounds belong to another file, after a delete of whole files",
         until=(1, 11),
-        guard="used of this writer's later releases only, which name themselves in the snapshot's summary",
+        guard="used only for later releases of this writer, which name themselves in the summary of the snapshot",
         source="https://github.com/apache/iceberg/issues/15128",
     ),
     WriterFault(
@@ -118,21 +124,21 @@ WRITER_FAULTS: Final = (
         statement=Statement.SUMMARY_BOUNDS,
         types=(StringType,),
         wrong="upper bounds are cut to 16 bytes and not rounded up",
-        guard="upper bounds of texts are rounded up, whoever wrote them",
+        guard="upper bounds of texts from any writer are rounded up",
         source="https://github.com/duckdb/duckdb-iceberg/issues/1047",
     ),
     WriterFault(
         writer="ClickHouse 26.3 to 26.9",
         statement=Statement.SUMMARY_EMPTY,
         wrong="bounds are missing for most transforms, as if there were no values",
-        guard="missing bounds say nothing",
+        guard="missing bounds are ignored",
         source="https://github.com/ClickHouse/ClickHouse/issues/118905",
     ),
     WriterFault(
         writer="not known",
         statement=Statement.COLUMN_BOUNDS,
         wrong="lower bounds above upper bounds",
-        guard="inverted bounds say nothing, of files as of manifests",
+        guard="inverted bounds of files and manifests are ignored",
         source="https://github.com/ClickHouse/ClickHouse/issues/116499",
     ),
     WriterFault(
@@ -140,32 +146,32 @@ WRITER_FAULTS: Final = (
         statement=Statement.COLUMN_BOUNDS,
         types=(StringType, BinaryType),
         wrong="bounds leave out row groups whose values are too long for statistics",
-        guard='none, since such manifests name no writer: rewrite them, or read with prune="off"',
+        guard='none, because these manifests do not name their writer: rewrite them, or read with prune="off"',
         source="https://github.com/trinodb/trino/issues/19052",
     ),
     WriterFault(
         writer="iceberg-rust 0.5",
         statement=Statement.COLUMN_BOUNDS,
         wrong="upper bounds of files with several row groups are too small",
-        guard='none, since such manifests name no writer: rewrite them, or read with prune="off"',
+        guard='none, because these manifests do not name their writer: rewrite them, or read with prune="off"',
         source="https://github.com/apache/iceberg-rust/issues/1519",
     ),
     WriterFault(
-        writer="delta-rs until 1.6.6, and Polars, which writes by it",
+        writer="delta-rs until 1.6.6, and Polars, which uses it",
         statement=Statement.COLUMN_BOUNDS,
         types=(DecimalType,),
-        wrong="decimals go through a double, and end at 2^63",
+        wrong="decimals are converted through a double and limited to 2^63",
         format="delta",
-        guard="bounds of Delta's decimals are widened by what a double loses; those at 2^63 say nothing",
+        guard="bounds of Delta's decimals are widened by the precision that a double loses; bounds at 2^63 are ignored",
         source="https://github.com/delta-io/delta-rs/issues/4757",
     ),
     WriterFault(
-        writer="delta-rs until 1.6.6, Polars, which writes by it, and Sail 0.7",
+        writer="delta-rs until 1.6.6, Polars, which uses it, and Sail 0.7",
         statement=Statement.COLUMN_BOUNDS,
         types=(FloatType,),
-        wrong="the maximum leaves NaN out",
+        wrong="the maximum ignores NaN",
         format="delta",
-        guard="a maximum of floats in a Delta log never skips a file by a comparison that NaN passes",
+        guard="a maximum of floats in a Delta log never skips a file if NaN could satisfy the comparison",
         source="https://github.com/delta-io/delta/pull/7101",
     ),
 )

@@ -99,7 +99,7 @@ class MetadataTable:
         from harness.engines.duckdb.instance import cursor
 
         table = self.to_arrow()
-        notes = [f"({_SHOWN} of {table.num_rows:,} rows; to_arrow() has all)"] if table.num_rows > _SHOWN else []
+        notes = [f"({_SHOWN} of {table.num_rows:,} rows; to_arrow() returns all)"] if table.num_rows > _SHOWN else []
         return *texts_of(cursor().from_arrow(with_readable_units(table)).limit(_SHOWN)), notes
 
 
@@ -140,7 +140,7 @@ def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
     if kind not in names:
         near = get_close_matches(kind, names, n=1)
         hint = f"did you mean {near[0]}" if near else f"there are {', '.join(names)}"
-        raise RequestError(f"There is no metadata table {name!r} of {table.format} tables: {hint}")
+        raise RequestError(f"Unknown metadata table {name!r} for {table.format} tables: {hint}")
     try:
         if table.format != "delta":
             return _iceberg_table(table, selection, kind)

@@ -158,7 +158,7 @@ def _per_entry(values: Sequence[int], owner: Places, name: str, *, bits: int = 6
     """Return the value of each entry's manifest. Raises CorruptFileError if a value does not fit its column."""
     for value in values:
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
-            raise corrupt(name, f"the list gives it {name} {value}, beyond {bits} bits", "2.2")
+            raise corrupt(name, f"the manifest list records its {name} as {value}, which exceeds {bits} bits", "2.2")
     found: Places = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
     return found
 

@@ -343,7 +343,7 @@ def _check(
         raise corrupt("content", f"{path} has content {number}, expected 0, 1 or 2", "2.7")
     if reader.is_disputed and not stated.all():
         path, _ = first(~stated)
-        message = f"it says that it holds deletes, the list says data, and the entry of {path} says neither"
+        message = f"its header says deletes, the manifest list says data, and the entry of {path} has no content"
         raise corrupt("content", message, "2.4")
     wrong = (content == Content.DATA) == is_deletes  # the content is 0 if none is stored
     if wrong.any():
