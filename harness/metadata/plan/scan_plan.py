@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.arrow_values import from_numpy, to_numpy, without_rows
+from harness.metadata.model.arrow_values import empty_table, from_numpy, to_numpy
 from harness.metadata.model.file_schema import NameMapping
 from harness.metadata.model.schema import Field, Schema, Type, value_text
 from harness.metadata.plan.deletes import EqualityDelete, PositionDelete, PositionDeletes
@@ -196,7 +196,7 @@ class SkippedFiles:
 
 def no_skipped_files() -> SkippedFiles:
     """Return the skipped files of a plan that skips none."""
-    return SkippedFiles(np.zeros(0, np.int8), lambda: (without_rows(SKIPPED), ()))
+    return SkippedFiles(np.zeros(0, np.int8), lambda: (empty_table(SKIPPED), ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,11 +356,11 @@ class ScanPlan:
             width: Maximum width of tables and bars in cells; None for no maximum.
             in_ascii: If True, draw bars in ASCII.
         """
-        from harness.metadata.model.drawing import section
+        from harness.metadata.model.drawing import text_section
         from harness.metadata.plan import explain as plan_report
         from harness.metadata.plan.layout import layout
 
-        return plan_report.as_text(self, width, section(layout(self), width, in_ascii=in_ascii))
+        return plan_report.as_text(self, width, text_section(layout(self), width, in_ascii=in_ascii))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole plan as plain values, for JSON. Internal values are unchanged, including bytes."""
