@@ -107,8 +107,8 @@ def _fails_in_spark(stored: PhysicalField) -> bool:
 def _has_plain_paths(level: Sequence[PhysicalField]) -> bool:
     """Tells whether no column's path with dots can be another's: Parquet's Java library finds dictionaries by such."""
     dotted = [f.name for f in level if "." in f.name]
-    apart = not any(name.startswith(f"{f.name}.") for name in dotted for f in level)
-    return apart and all(_has_plain_paths(f.children) for f in level)
+    no_prefix = not any(name.startswith(f"{f.name}.") for name in dotted for f in level)
+    return no_prefix and all(_has_plain_paths(f.children) for f in level)
 
 
 def _has_distinct_names(level: Sequence[PhysicalField], folded: Callable[[str], str] = str) -> bool:

@@ -27,7 +27,7 @@ from harness.engines.spark.deletes import with_flags
 from harness.engines.spark.gateway import OPTIONS, Gateway, check_readable, has_gateway, location
 from harness.engines.spark.planned_source import PlannedSource
 from harness.engines.spark.session import are_distinct, check_nested, failure, levels, require
-from harness.engines.spark.types import quoted
+from harness.engines.spark.types import quote_name
 from harness.errors import EngineError, RequestError
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
@@ -52,13 +52,13 @@ class PlainPaths:
         name = physical.rstrip("/").rpartition("/")[2]
         return not name.startswith(_HIDDEN) and ":" not in name and not name.endswith("._COPYING_")
 
-    def knows(self, schema: Sequence[PhysicalField], used: Sequence[PhysicalField]) -> bool:
+    def reads_unambiguously(self, schema: Sequence[PhysicalField], used: Sequence[PhysicalField]) -> bool:
         """Tells whether no setting of the session has a say in what is read of a file; raises as `check_nested`.
 
         schema: the file's columns. used: those of them that are read.
         """
         check_nested(self.session, used)
-        settled = all(_is_settled(stored) for stored in walk_stored(used))
+        settled = all(_is_independent_of_settings(stored) for stored in walk_stored(used))
         return settled and all(are_distinct([f.name for f in level]) for level in levels(schema))
 
     def planned_frame(
@@ -87,20 +87,20 @@ class PlainPaths:
         locations = [location(path) for path in paths]
         by_row = positions or deleted is not None
         frame, found = self._stored(file_format, read_schema, list(dict.fromkeys(locations)), positions=by_row)
-        shown = [f"p{i}" for i in range(len(read_schema.names))] + (["pos"] if by_row else [])
+        output_columns = [f"p{i}" for i in range(len(read_schema.names))] + (["pos"] if by_row else [])
         if len(locations) == 1 and constants.num_columns == 0:
             frame = frame.withColumn(_NUMBER, functions.lit(0).cast("bigint"))
         elif constants.num_columns or deleted is not None or len(set(locations)) < len(locations):
             frame = self._joined(
-                frame.select(*shown, _PATH), [found[_normal_location(place)] for place in locations], constants
+                frame.select(*output_columns, _PATH), [found[_normal_location(place)] for place in locations], constants
             )
-            shown += constants.column_names
+            output_columns += constants.column_names
         if deleted is not None:
             bitmaps = dict(enumerate(deleted))
             number, position = functions.col(_NUMBER), functions.col("pos")
             frame, flag = with_flags(frame, number, position, bitmaps, self.session)
-            return frame.select(*shown, flag.alias("deleted"))
-        return frame.select(*shown)
+            return frame.select(*output_columns, flag.alias("deleted"))
+        return frame.select(*output_columns)
 
     def expose(self, frame: DataFrame) -> DataFrame:
         """The frame itself: it belongs to the user's session already."""
@@ -114,7 +114,7 @@ class PlainPaths:
         frame = read.load(list(locations))
         found = _spark_spellings(frame, locations)
         metadata = frame.metadataColumn("_metadata")
-        columns = [functions.col(quoted(name)).alias(f"p{i}") for i, name in enumerate(read_schema.names)]
+        columns = [functions.col(quote_name(name)).alias(f"p{i}") for i, name in enumerate(read_schema.names)]
         columns.append(metadata.getField("file_path").alias(_PATH))
         if positions:
             columns.append(metadata.getField("row_index").alias("pos"))
@@ -127,9 +127,9 @@ class PlainPaths:
         keys = pa.table({_AT: pa.array([at for at, _ in rows], pa.string()), _NUMBER: numbers})
         for name, column in zip(constants.column_names, constants.columns, strict=True):
             keys = keys.append_column(name, column.take(numbers))
-        told = functions.broadcast(self.session.createDataFrame(keys))
+        keys_frame = functions.broadcast(self.session.createDataFrame(keys))
         # An outer join, each of whose columns fails the query where nothing was joined: no row is lost in silence.
-        joined = frame.join(told, functions.col(_PATH) == functions.col(_AT), "left")
+        joined = frame.join(keys_frame, functions.col(_PATH) == functions.col(_AT), "left")
         kept = [functions.col(name) for name in frame.columns if name != _PATH]
         checked = [_checked_constant(functions.col(name)).alias(name) for name in (_NUMBER, *constants.column_names)]
         return joined.where(_checked_constant(functions.col(_NUMBER)) >= 0).select(*kept, *checked)
@@ -194,7 +194,7 @@ def _spellings(spelling: str) -> set[str]:
     return {spelling, re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*):///", r"\1:/", spelling)}
 
 
-def _is_settled(stored: PhysicalField) -> bool:
+def _is_independent_of_settings(stored: PhysicalField) -> bool:
     """Tells whether Spark gives a type alike under all settings, tried on Spark 4.3; others are read through Arrow."""
     match stored.type:
         case dt.BooleanType() | dt.IntegerType() | dt.DecimalType() | dt.StringType() | dt.BinaryType() | dt.DateType():

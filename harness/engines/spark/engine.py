@@ -21,7 +21,7 @@ from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.lowering import lower, without_call_sites
 from harness.engines.spark.session import spark_session
-from harness.engines.spark.types import output_column, quoted
+from harness.engines.spark.types import output_column, quote_name
 from harness.engines.union_arms import refuse_same_names
 from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.metadata.model.schema import Field, arrow_field
@@ -144,7 +144,9 @@ def query(
         session.conf.set(key, value)
     try:
         for name, plan in plans.items():  # which the query's own filters have narrowed already: no bounds are read
-            gateway.moved(dataframe(replace(plan, statistics=None), own), session).createOrReplaceTempView(quoted(name))
+            gateway.move(dataframe(replace(plan, statistics=None), own), session).createOrReplaceTempView(
+                quote_name(name)
+            )
         result = session.sql(text, args=_arguments(parameters))
         return gateway.expose(result if columns is None else _as_columns(result, columns))
     except ParseException as error:
@@ -174,7 +176,7 @@ def _with_suggestions(
         for name, plan in plans.items():
             fields = {f.name.casefold(): f for f in (*plan.columns, *plan.schema.fields)}
             empty = session.createDataFrame([], StructType([output_column(f) for f in fields.values()]))
-            empty.createOrReplaceTempView(quoted(name))
+            empty.createOrReplaceTempView(quote_name(name))
         session.sql(text)
     except AnalysisException as better:
         return better

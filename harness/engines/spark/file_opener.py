@@ -204,7 +204,7 @@ class _FileToOpen:
 
     name: FileName
     format: str
-    alike: object
+    group_key: object
 
     @property
     def is_here(self) -> bool:
@@ -224,7 +224,7 @@ class ExecutorFileOpener:
     _brotli: set[str] = field(default_factory=set)
     _orc: dict[str, OrcTraits] = field(default_factory=dict)
     _ends: dict[str, EndBytes] = field(default_factory=dict)
-    _alike: set[object] = field(default_factory=set)
+    _group_keys: set[object] = field(default_factory=set)
     _forms: dict[tuple[int, frozenset[str], bool], FileForm] = field(default_factory=dict)
 
     def prefetch(self, *parts: ScanFiles) -> None:
@@ -246,13 +246,13 @@ class ExecutorFileOpener:
             else:
                 self._refuse(file, missing_file(file.name, fault, self.plan.storage, table=self.plan.table))
         if self.gateway.is_local:
-            self._look_here([file for file in present if file.is_here])
+            self._open_here([file for file in present if file.is_here])
             present = [file for file in present if not file.is_here]
         others = [file for file in present if file.format not in _BY_JVM or not hadoop_opens(file.name.physical)]
         for file_format in _BY_JVM:
             by_jvm = [file for file in present if file.format == file_format and hadoop_opens(file.name.physical)]
-            others += self._look_at_ends(by_jvm)
-        self._look_at_heads(others)
+            others += self._open_by_ends(by_jvm)
+        self._open_in_python(others)
 
     def faults(self, files: ScanFiles) -> Faults:
         """Return why files that were prefetched cannot be read, by number."""
@@ -298,7 +298,7 @@ class ExecutorFileOpener:
     def _refuse(self, file: _FileToOpen, fault: HarnessError) -> None:
         self._opened[file.name.physical] = fault.within(table=self.plan.table)
 
-    def _look_here(self, files: Sequence[_FileToOpen]) -> None:
+    def _open_here(self, files: Sequence[_FileToOpen]) -> None:
         """Looks at local Parquet files from this process."""
         access = DuckDBFiles(cursor(), self.plan.storage)
         footers, faults = footers_and_faults(access, [file.name for file in files], table=self.plan.table)
@@ -314,7 +314,7 @@ class ExecutorFileOpener:
             if footer.is_brotli:
                 self._brotli.add(path)
 
-    def _look_at_ends(self, files: Sequence[_FileToOpen]) -> list[_FileToOpen]:
+    def _open_by_ends(self, files: Sequence[_FileToOpen]) -> list[_FileToOpen]:
         """Looks at files of one format by their ends; gives back those that the JVM has no access to."""
         inaccessible = []
         schemas: dict[bytes, None] = {}
@@ -371,9 +371,9 @@ class ExecutorFileOpener:
             self._opened[path] = self.images.opened(file.name, ends)
         else:
             self._opened[path] = known
-            alike = (id(known[0]), file.alike)
-            if alike not in self._alike:  # likely the first of a group, whose partition values are checked
-                self._alike.add(alike)
+            alike = (id(known[0]), file.group_key)
+            if alike not in self._group_keys:  # likely the first of a group, whose partition values are checked
+                self._group_keys.add(alike)
                 self._ends[path] = ends
             if len(schemas) < MOST_TRIED:
                 schemas[footer.schema] = None
@@ -397,29 +397,29 @@ class ExecutorFileOpener:
         except HarnessError as error:
             self._refuse(file, error)
 
-    def _look_at_heads(self, files: Sequence[_FileToOpen]) -> None:
+    def _open_in_python(self, files: Sequence[_FileToOpen]) -> None:
         if not files:
             return
         named = tuple((file.name, file.format) for file in files)
         reader = HeadReader(named, self.plan.storage, self.plan.table, self.plan.format)
         found = run_in_python(self.gateway.session, reader.batches, len(files), min(len(files), _MAX_TASKS))
         for number, pickled in zip(*(found.column(i).to_pylist() for i in range(2)), strict=True):
-            self._keep_head(files[number], pickle.loads(pickled))  # of harness's own workers
+            self._keep_result(files[number], pickle.loads(pickled))  # of harness's own workers
 
-    def _keep_head(self, file: _FileToOpen, look: FileHead | EndBytes | str) -> None:
+    def _keep_result(self, file: _FileToOpen, result: FileHead | EndBytes | str) -> None:
         path = file.name.physical
-        match look:
+        match result:
             case str():
-                fault = unwrap(RuntimeError(look))
+                fault = unwrap(RuntimeError(result))
                 assert fault is not None
                 self._refuse(file, fault)
             case FileHead():
-                self._disk[path] = DiskFile(path, look.size)
-                self._opened[path] = FileForm(format=file.format, schema=look.schema), look.rows
-                if look.orc is not None:
-                    self._orc[path] = look.orc
+                self._disk[path] = DiskFile(path, result.size)
+                self._opened[path] = FileForm(format=file.format, schema=result.schema), result.rows
+                if result.orc is not None:
+                    self._orc[path] = result.orc
             case EndBytes():
-                self._keep_ends(file, look, {})
+                self._keep_ends(file, result, {})
 
     def _fault(self, file: FileName, letter: str) -> HarnessError:
         """The error for a file that the JVM could not read, by what `decode` gives."""

@@ -214,7 +214,9 @@ class Gateway(PlannedReads):
         """Read the ends of files on the executors of the driver's JVM."""
         job: Any = self._context._jvm.harness.spark.FileEnds  # type: ignore[union-attr]
         try:
-            text = job.text(self._user._jsparkSession, bytearray(joined(physical)), {**OPTIONS, **options}, most)
+            text = job.text(
+                self._user._jsparkSession, bytearray(join_locations(physical)), {**OPTIONS, **options}, most
+            )
             return base64.b64decode(text)
         except Py4JError as error:
             raise engine_error(error) from error
@@ -256,13 +258,13 @@ class Gateway(PlannedReads):
             lanes, by: places of bigint columns without nulls; a row's bucket is the lowest bits of that of `by`.
         """
         sums: Any = self._context._jvm.harness.spark.BucketSums  # type: ignore[union-attr]
-        return bytes(sums.for_session(frame._jdf, *lanes, by, bits))
+        return bytes(sums.of(frame._jdf, *lanes, by, bits))
 
     def expose(self, frame: DataFrame) -> DataFrame:
         """A frame of the private session as one of the user's session: same rows, same scan, no setting changed."""
-        return self.moved(frame, self._user)
+        return self.move(frame, self._user)
 
-    def moved(self, frame: DataFrame, session: SparkSession) -> DataFrame:
+    def move(self, frame: DataFrame, session: SparkSession) -> DataFrame:
         """A frame as one of another session of the application: same rows, same scan."""
         return DataFrame(self._lowering.expose(session._jsparkSession, frame._jdf), session)
 
@@ -314,7 +316,7 @@ def location(path: str) -> str:
     return hadoop_location(plain)
 
 
-def joined(physical: Sequence[str]) -> bytes:
+def join_locations(physical: Sequence[str]) -> bytes:
     """The locations of files, as the JVM takes them: a NUL between two."""
     return "\0".join(map(location, physical)).encode()
 

@@ -25,7 +25,16 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from harness.engines.spark.compiled import jar_beside_a_client
 from harness.engines.spark.executor_python import engine_error
-from harness.engines.spark.gateway import OPTIONS, SETTINGS, PlannedRead, PlannedReads, ipc, joined, location, stream
+from harness.engines.spark.gateway import (
+    OPTIONS,
+    SETTINGS,
+    PlannedRead,
+    PlannedReads,
+    ipc,
+    join_locations,
+    location,
+    stream,
+)
 from harness.engines.spark.hadoop_options import check_schemes
 from harness.errors import HarnessError, RequestError
 from harness.storage.threads import Lock
@@ -101,7 +110,9 @@ class PlannedSource(PlannedReads):
     def read_ends(self, physical: Sequence[str], options: Mapping[str, str], most: int) -> bytes:
         """Read the ends of files on the executors of the server."""
         try:
-            return self._answer("ends", files=_packed(joined(physical)), hadoop=_hadoop(options), most=str(most))
+            return self._answer(
+                "ends", files=_packed(join_locations(physical)), hadoop=_hadoop(options), most=str(most)
+            )
         except PySparkException as error:
             raise engine_error(error) from error
 

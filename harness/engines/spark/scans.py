@@ -122,7 +122,9 @@ class FrameScan:
             case PlannedSource() as source:
                 return can_distinguish(source.session, self._used()) and all(map(hadoop_opens, names))
             case PlainPaths() as reader:
-                return reader.knows(self.group.form.schema, self._used()) and all(map(reader.opens, names))
+                return reader.reads_unambiguously(self.group.form.schema, self._used()) and all(
+                    map(reader.opens, names)
+                )
             case other:
                 assert_never(other)
 

@@ -21,7 +21,7 @@ ARROW_METADATA = "harness.arrow"
 _INTEGERS = {8: spark.ByteType, 16: spark.ShortType, 32: spark.IntegerType, 64: spark.LongType}
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name as it stands in Spark's SQL."""
     return "`" + name.replace("`", "``") + "`"
 
