@@ -37,14 +37,14 @@ class Entry:
     names: DuckDB's names, first the usual one; an operator by its sign.
     draws: DuckDB's SQL with kinds of values in braces, by which tests draw calls: `lpad({text}, {count}, {text})`.
     forms: the signatures of the code.
-    refused: words to write instead of a function that is always refused; empty: it is not.
+    alternative: words to write instead of a function that is always refused; empty: it is not.
     """
 
     names: tuple[str, ...]
     kind: FunctionKind
     draws: tuple[str, ...]
     forms: tuple[Signature, ...] = ()
-    refused: str = ""
+    alternative: str = ""
 
 
 _WINDOW = "OVER (PARTITION BY b1 ORDER BY row)"
@@ -72,7 +72,7 @@ def _entries(kind: FunctionKind, rows: str) -> Iterator[Entry]:
             if (code := _CODE.get(name)) is None:
                 yield Entry(tuple(name.split(", ")), kind, draws)
             else:
-                yield Entry(code.names, kind, draws, getattr(code, "forms", ()), getattr(code, "refused", ""))
+                yield Entry(code.names, kind, draws, getattr(code, "forms", ()), getattr(code, "alternative", ""))
 
 
 _SECTIONS = re.split(r"^# (.+)\n", Path(__file__).with_suffix(".txt").read_text("utf-8"), flags=re.MULTILINE)[1:]

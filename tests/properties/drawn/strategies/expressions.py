@@ -163,4 +163,4 @@ def with_columns(template: str) -> str:
 
 def calls() -> tuple[tuple[Entry, str], ...]:
     """Every call that the table of functions has for tests, with the entry that it is of."""
-    return tuple((function, draw) for function in SUPPORTED for draw in function.draws if not function.refused)
+    return tuple((function, draw) for function in SUPPORTED for draw in function.draws if not function.alternative)
