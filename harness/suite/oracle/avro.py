@@ -1,4 +1,4 @@
-"""Avro files and manifests, decoded byte by byte: container, schema and records (iceberg 2.14, 7.3).
+"""A decoder for Avro files and manifests: container, schema, and records (iceberg 2.14, 7.3).
 
 Spec: Apache Avro 1.12, "Object Container Files", "Binary Encoding", "Logical Types"; Iceberg, "Appendix A: Avro".
 """
@@ -38,13 +38,23 @@ Decode: TypeAlias = Callable[[ByteReader], Any]
 
 
 class UnsupportedAvroError(Exception):
-    """A legal Avro file without a meaning in Iceberg. The text says why."""
+    """A valid Avro file that has no meaning in Iceberg. The message says why."""
 
 
 def open_avro(data: bytes, *, is_manifest: bool = False) -> StoredFile:
-    """The columns and rows of an Avro container. is_manifest: logical types have no say in values (iceberg 2.15).
+    """Open an Avro container file.
 
-    Raises UnsupportedAvroError: see there. ValueError: cut, or damaged; also while rows are taken.
+    Args:
+        data: The content of the file.
+        is_manifest: Whether the file is a manifest or manifest list. Logical types then do not affect values (iceberg
+            2.15).
+
+    Returns:
+        The columns and rows. Rows are decoded while they are consumed.
+
+    Raises:
+        UnsupportedAvroError: The file has a codec, root type, or union that Iceberg does not use.
+        ValueError: The file is cut or damaged. Also raised while rows are consumed.
     """
     source = ByteReader(data)
     if source.take(len(_MAGIC)) != _MAGIC:
@@ -65,7 +75,7 @@ def open_avro(data: bytes, *, is_manifest: bool = False) -> StoredFile:
 
 
 def _records(source: ByteReader, decompress: Callable[[bytes], bytes], sync: bytes, decode: Decode) -> Iterator[Any]:
-    """The records in order. Raises ValueError for a cut or damaged block, or one with bytes left."""
+    """Yield the records in order. Raise ValueError if a block is cut, damaged, or longer than its records."""
     empty = 0
     while source.remaining:
         count, size = _long(source), _long(source)
@@ -74,7 +84,7 @@ def _records(source: ByteReader, decompress: Callable[[bytes], bytes], sync: byt
         packed = source.take(size)
         try:
             block = ByteReader(decompress(packed))
-        except Exception as error:  # each codec's library has its own
+        except Exception as error:  # each codec's library has an error class of its own
             raise ValueError(f"a block cannot be decompressed: {error}") from error
         for _ in range(count):
             start = block.at
@@ -88,7 +98,7 @@ def _records(source: ByteReader, decompress: Callable[[bytes], bytes], sync: byt
 
 
 def _long(source: ByteReader) -> int:
-    """A zigzag number of at most ten bytes."""
+    """Return a zigzag-encoded integer of at most ten bytes."""
     number = 0
     for shift in range(0, 70, 7):
         (byte,) = source.take(1)
@@ -99,7 +109,10 @@ def _long(source: ByteReader) -> int:
 
 
 def _block_items(source: ByteReader, decode: Decode) -> Iterator[Any]:
-    """Items in blocks, each behind its count; a negative count is followed by the block's bytes."""
+    """Yield items that are stored in blocks.
+
+    A count precedes each block. After a negative count comes the block's size in bytes.
+    """
     empty = 0
     while count := _long(source):
         size = _long(source) if count < 0 else None
@@ -114,7 +127,7 @@ def _block_items(source: ByteReader, decode: Decode) -> Iterator[Any]:
 
 
 def _snappy(data: bytes) -> bytes:
-    """The content of a raw block, which begins with its length in seven bits a byte, and ends with a checksum."""
+    """Return the content of a raw Snappy block: a varint length, the data, and a CRC-32 of the content."""
     last = next((place for place, byte in enumerate(data[:10]) if byte < 0x80), 9)
     declared = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data[: last + 1]))
     check(declared, MAX_BYTES, "bytes")
@@ -127,7 +140,7 @@ def _snappy(data: bytes) -> bytes:
 def _deflate(data: bytes) -> bytes:
     plain, rest = one_stream("deflate", data)
     checksum = zlib.adler32(plain).to_bytes(4, "big")
-    # Python's writers leave up to three bytes of zlib's checksum behind the stream.
+    # Python's writers leave up to four bytes of zlib's checksum after the stream.
     if rest not in [checksum[:length] for length in range(5)]:
         raise ValueError("it ends before its block does, or after it")
     return plain
@@ -147,8 +160,10 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
 class _AvroType:
     """A type of a writer's schema.
 
-    column: what it stores; its name and id are those of the field that has the type, where there is one.
-    decode: takes a value off the stream.
+    Attributes:
+        column: The stored column, without a name and an id.
+        decode: Reads a value from the stream.
+        is_optional: Whether the type is a union with null.
     """
 
     column: RawColumn
@@ -156,7 +171,7 @@ class _AvroType:
     is_optional: bool = False
 
     def as_column(self, name: str, field_id: object) -> RawColumn:
-        """The column under a field's name and id; an id that is no int is none."""
+        """Return the column with a field's name and id. An id that is not an int is ignored."""
         return replace(self.column, name=name, id=field_id if type(field_id) is int else None)
 
 
@@ -172,7 +187,7 @@ def _bytes(stream: ByteReader) -> bytes:
 
 def _text_bytes(stream: ByteReader) -> bytes:
     text = _bytes(stream)
-    text.decode()  # text that is no UTF-8 is damage, whether or not the column is asked for
+    text.decode()  # text that is not UTF-8 is damage, even if the column is not selected
     return text
 
 
@@ -196,17 +211,18 @@ _LOGICAL: dict[tuple[str, str], dt.ColumnType] = {
 
 
 class _SchemaParser:
-    """Parses a writer's schema. is_manifest: numbers are of any size, and decimals stay bytes."""
+    """A parser for a writer's schema. With `is_manifest`, integers have any size, and decimals remain bytes."""
 
     def __init__(self, is_manifest: bool) -> None:
         self.is_manifest = is_manifest
-        self.named_types: dict[str, Mapping[str, object]] = {}  # named types so far
-        self.enclosing_records: list[str] = []  # the records around the current place
+        self.named_types: dict[str, Mapping[str, object]] = {}  # named types that were declared so far
+        self.enclosing_records: list[str] = []  # records that contain the current type
         self.types = 0
 
     def parse(self, schema: Any, namespace: str) -> _AvroType:
         self.types += 1
-        check(self.types, MAX_TYPES, "types in its schema")  # types that each hold the next one twice are soon millions
+        # types that each contain the next one twice expand to millions
+        check(self.types, MAX_TYPES, "types in its schema")
         match schema:
             case str() if schema in _PRIMITIVES:
                 return self.primitive(schema, {})
@@ -293,7 +309,7 @@ class _SchemaParser:
         return _AvroType(_unnamed("map", item.column.parts), decode)
 
     def primitive(self, name: str, schema: Mapping[str, object]) -> _AvroType:
-        """A primitive type under its logical type. Unknown and misplaced logical types are ignored, as Avro says."""
+        """Return a primitive type with its logical type. Avro ignores unknown and misplaced logical types."""
         type_, decode = _PRIMITIVES[name]
         annotation = str(schema.get("logicalType"))
         local = _LOGICAL.get((f"local-{annotation}", name))
@@ -304,7 +320,7 @@ class _SchemaParser:
         return self.decimal(_LOGICAL.get((annotation, name), type_), decode, schema)
 
     def decimal(self, type_: dt.ColumnType, decode: Decode, schema: Mapping[str, Any]) -> _AvroType:
-        """The type, or the annotated decimal: big-endian two's complement of any length."""
+        """Return the type, or the annotated decimal type: a big-endian two's complement number of any length."""
         precision, scale = schema.get("precision"), schema.get("scale", 0)
         is_annotated = schema.get("logicalType") == "decimal" and (
             type_ == dt.BINARY or isinstance(type_, dt.FixedType)
