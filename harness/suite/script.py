@@ -1,7 +1,7 @@
-"""A scenario as one Python file, which a maintainer of a reader runs without harness.
+"""A scenario as one Python file that a reader's maintainer can run without harness.
 
-The file holds the table. It writes the table where it is run, and prints the rows that reads must give, the rules that
-say so, and what to type into other readers.
+The file contains the table. It writes the table and prints the rows that reads must return, the rules that require
+them, and the commands for other readers.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ from harness.suite.scores import read_text
 from harness.writing.places import FIRST_TIMESTAMP_MS, PLAIN
 
 MAX_BYTES = 30 * 1024
-"""Bytes of a script, so that an issue tracker takes it."""
+"""The largest script in bytes, so that issue trackers accept it."""
 _MAX_ROWS = 30
-"""Rows of a read that the story shows; all are in a file beside the table."""
+"""The number of rows per read that the description shows. A file beside the table contains all rows."""
 _ARCHIVE_WIDTH = 100
 
 
 def script(scenario: Scenario) -> str:
-    """The text of the script.
+    """Return the text of the script.
 
-    The table is built at two places. Only where both differ in nothing but the place can a script write a third.
+    The table is built in two directories. If the two tables differ only in the directory's path, a script can write the
+    table anywhere.
 
     Raises:
-        RequestError: the scenario cannot be built, a path lies where bytes cannot be replaced, or the script is too
-            long.
+        RequestError: The scenario cannot be built, a path is stored in a form in which it cannot be replaced, or the
+            script is too long.
     """
     name = scenario.name.rpartition("/")[2]
     with tempfile.TemporaryDirectory(prefix="harness-script-") as folder:
@@ -68,7 +69,7 @@ def script(scenario: Scenario) -> str:
 
 
 def _write_rows(built: BuiltScenario, roots: Sequence[Path]) -> None:
-    """Write the rows of each read beside the table, as JSON lines."""
+    """Write the rows of each read beside the table as JSON lines."""
     for each in built.expectations:
         if not isinstance(each.expected, pa.Table):
             continue
@@ -84,9 +85,12 @@ def _rows_file(read: ResolvedExpectation) -> str:
 
 
 def _archive(root: Path, copy: Path, started: float) -> str:
-    """The files of a root, with HOME in its place, as text.
+    """Return the files below a root as text, with SCRIPT_ROOT in place of the root.
 
-    again: the same files, made at another root. started: the time before which no file of this table was written.
+    Args:
+        root: The root of the table.
+        copy: The root of the same table, built a second time.
+        started: A time before which no file of this table was written.
     """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
@@ -114,7 +118,7 @@ def _archive(root: Path, copy: Path, started: float) -> str:
 
 
 def _story(built: BuiltScenario) -> str:
-    """The text that the script begins with and prints."""
+    """Return the description at the start of the script, which the script also prints."""
     scenario = built.scenario
     lines = [scenario.title, "", f"Scenario {scenario.name} of harness. The rules:", *map(_citation, scenario.clauses)]
     lines += ["", "python THIS_FILE [DIRECTORY] writes the table below the directory and prints this text. The table:"]
@@ -128,7 +132,7 @@ def _story(built: BuiltScenario) -> str:
 
 
 def _citation(clause: str) -> str:
-    """A clause as a line: a rule with its title and links, or a section of a specification as it is."""
+    """Return a clause as a line: a rule with its title and links, or the section of a specification unchanged."""
     try:
         rule = find_rule(clause)
     except RequestError:

@@ -42,15 +42,7 @@ class UnsupportedAvroError(Exception):
 
 
 def open_avro(data: bytes, *, is_manifest: bool = False) -> StoredFile:
-    """Open an Avro container file.
-
-    Args:
-        data: The content of the file.
-        is_manifest: Whether the file is a manifest or manifest list. Logical types then do not affect values (iceberg
-            2.15).
-
-    Returns:
-        The columns and rows. Rows are decoded while they are consumed.
+    """Open an Avro container file. In a manifest, logical types do not affect values (iceberg 2.15).
 
     Raises:
         UnsupportedAvroError: The file has a codec, root type, or union that Iceberg does not use.
@@ -158,13 +150,7 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
 
 @dataclass(frozen=True, slots=True)
 class _AvroType:
-    """A type of a writer's schema.
-
-    Attributes:
-        column: The stored column, without a name and an id.
-        decode: Reads a value from the stream.
-        is_optional: Whether the type is a union with null.
-    """
+    """A type of a writer's schema. `decode` reads a value from the stream; `column` has no name and no id yet."""
 
     column: RawColumn
     decode: Decode

@@ -54,13 +54,9 @@ def delta_bitmap(blob: bytes) -> set[int]:
 
 
 def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> set[int]:
-    """Decode a 64-bit bitmap: a count, then for each 32-bit bitmap its upper 32 bits and the bitmap.
+    """Decode a 64-bit bitmap: a count, then each bitmap's upper 32 bits and the bitmap (iceberg 4.18, delta D7).
 
-    Args:
-        data: The bytes after the magic number.
-        order: Whether the upper halves must ascend (delta D7), or must only be distinct (iceberg 4.20).
-
-    Spec: rules iceberg 4.18 and delta D7.
+    `order` says whether the upper halves must ascend (delta D7) or only be distinct (iceberg 4.20).
     """
     source, found, seen = ByteReader(data), set[int](), [-1]
     for _ in range(source.number(8)):
@@ -76,9 +72,9 @@ def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> set[i
 
 
 def decode_native(data: bytes, order: str) -> set[int]:
-    """Decode Delta's older layout: a count, then for each 32-bit bitmap its length and the bitmap (delta D7).
+    """Decode Delta's older layout: a count, then each bitmap's length and the bitmap (delta D7).
 
-    `order` is the byte order of the count and of the lengths.
+    `order` is the byte order.
     """
     source, found = ByteReader(data), set[int]()
     for key in range(source.number(4, order, signed=True)):

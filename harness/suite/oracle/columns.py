@@ -70,12 +70,7 @@ class FileColumns:
         return FileColumns(scan, file, stored, columns, has_ids, by_position)
 
     def reader(self, wanted: Field) -> ValueReader:
-        """Return the function from a row of the file to the value of a top-level field.
-
-        Raises:
-            SchemaMismatchError: The file cannot provide the field.
-            UnsupportedError: The type, or the way to find the column, is not supported.
-        """
+        """Return the function from a row to a top-level field's value. Raise an error if the file cannot provide it."""
         return self._reader(wanted, self.columns, wanted.name)
 
     def place_of(self, wanted: Field) -> int | None:
@@ -99,7 +94,7 @@ class FileColumns:
         return wanted.id in constants or value is not None
 
     def stored_metadata(self, wanted: Field, name: str | None) -> ValueReader | None:
-        """Return a reader for a metadata column that the file stores, or None if it does not store the column.
+        """Return a reader for a metadata column that the file stores, or None.
 
         Iceberg files identify it by the reserved field id, Delta files by `name`.
         """
@@ -111,8 +106,7 @@ class FileColumns:
     def _is_constant(self, wanted: Field) -> bool:
         """Return whether the value is the partition value.
 
-        The partition value always takes precedence in Delta (V1), and in Iceberg only if the file has no field ids
-        (5.2).
+        Delta always prefers it to the file's value (V1), Iceberg only if the file has no field ids (5.2).
         """
         return wanted.id in self.file.constants and (self.scan.is_delta or not self.has_ids)
 

@@ -45,7 +45,6 @@ class DeltaRead:
         log: The commits that belong to the table.
         latest: The latest version.
         state: The requested version. For a read of changes, the last version of the range.
-        columns: The columns of that version.
     """
 
     def __init__(self, request: Request, files: Files) -> None:
@@ -73,10 +72,7 @@ class DeltaRead:
         )
 
     def _with_table_type(self, column: Field) -> Field:
-        """Return a metadata column with its type in this table.
-
-        Only `_partition` has a type that depends on the table.
-        """
+        """Return a metadata column with its type in this table, which only `_partition` depends on."""
         if column.id != METADATA["_partition"].id:
             return column
         parts = tuple(replace(f, physical_name=None) for f in self.columns.partition_columns)
@@ -152,11 +148,7 @@ class DeltaRead:
         )
 
     def times(self, versions: Iterable[int]) -> dict[int, int]:
-        """Return the times of commits in milliseconds by version.
-
-        The time is the in-commit timestamp if the version has one, otherwise the modification time of the file (delta
-        L33).
-        """
+        """Return times in milliseconds by version: in-commit timestamps, otherwise times of files (delta L33)."""
         first = self._in_commit_start()[0]
         wanted = set(versions)
         modified = self._file_times(first) if min(wanted, default=first) < first else {}
@@ -183,7 +175,7 @@ class DeltaRead:
         return version
 
     def _in_commit_start(self) -> tuple[int, int | None]:
-        """Return the first version with in-commit timestamps and the time of its commit (delta L35).
+        """Return the first version with in-commit timestamps and its time (delta L35).
 
         The time is None if all commits have in-commit timestamps or none has.
         """
@@ -246,10 +238,7 @@ class DeltaRead:
         )
 
     def _partition(self, recorded: Mapping[str, str | None]) -> dict[int, Any]:
-        """Return the partition values that the log records, by field id.
-
-        A value is found by the column's physical name, otherwise by a name that differs only in case (delta V1 to V8).
-        """
+        """Return the recorded partition values by field id. Names of columns may differ in case (delta V1 to V8)."""
         exact = {f.physical_name or f.name for f in self.columns.partition_columns}
         any_case = {key.lower(): text for key, text in recorded.items() if key not in exact}
         names = {(f.physical_name or f.name).lower(): f.name for f in self.columns.partition_columns}

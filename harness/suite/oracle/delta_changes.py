@@ -78,10 +78,7 @@ def _commits(table: DeltaRead, versions: range) -> Iterator[tuple[ReplayedState,
 
 
 def _check_version(state: ReplayedState, table: DeltaRead) -> None:
-    """Raise an error if a version has no feed, or its rows do not fit the last version's schema.
-
-    Spec: rules delta C3, C10, C11.
-    """
+    """Check that a version has a feed and that its rows fit the last version's schema (delta C3, C10, C11)."""
     columns = columns_of(state, table.request.location)
     refuse = partial(errors.RequestError, cause="ChangeFeedError", snapshot=state.version)
     if not is_true(state, "delta.enableChangeDataFeed"):
@@ -119,8 +116,8 @@ def _changed_files(
 ) -> Iterator[tuple[str | None, DataFile]]:
     """Yield the files with the rows that a commit changed, each with the kind of change.
 
-    The kind is None for change files, which store the kind of each row. If a commit has change files, they contain all
-    of its changes (delta C4). Actions without a change of data are skipped (C5).
+    The kind is None for change files, which store it in each row. Change files contain all changes of their commit
+    (delta C4). Actions without a change of data are skipped (C5).
     """
     if changes := [body for name, body in actions if name == "cdc"]:
         yield from ((None, table.data_file(canonical_path(body["path"], table.root), body)) for body in changes)
@@ -174,10 +171,7 @@ def _with_partition_values(table: DeltaRead, version: int, remove: Document) -> 
 
 
 def _positions_outside_change(table: DeltaRead, file: DataFile, hiding: Document, other: Document) -> set[int]:
-    """Return the positions of a file that did not change.
-
-    The changed positions are those that the vector of `hiding` deletes and the vector of `other` does not (delta C6).
-    """
+    """Return the positions that did not change: all but those that only `hiding` deletes (delta C6)."""
     hidden, also = (
         set[int]() if body.get("deletionVector") is None else table.positions(body, file.physical)
         for body in (hiding, other)

@@ -46,10 +46,7 @@ def table_root(location: str) -> str:
 
 
 def canonical_path(recorded: str, root: str) -> str:
-    """Return the absolute decoded path of a file in the log.
-
-    All spellings of one file have the same result (delta L38, L41).
-    """
+    """Return the absolute decoded path of a file, the same for all spellings in the log (delta L38, L41)."""
     if not recorded:
         raise log_error("a path is empty", None, "delta L25")
     if _LOCAL.match(recorded):
@@ -214,7 +211,6 @@ class Log:
     Attributes:
         commits: Directory entries of commits by version, in ascending order.
         checkpoints: Complete checkpoints as (version, file names), in ascending order.
-        latest: The latest version.
         catalog_commits: The content of commits that only the catalog has, by version.
     """
 
@@ -244,9 +240,9 @@ class Log:
         )
 
     def bases(self, version: int) -> list[tuple[int, tuple[str, ...]]]:
-        """Return the checkpoints that are followed by all commits up to a version, oldest first (delta L21 to L23).
+        """Return the checkpoints that all commits up to a version follow, oldest first (delta L21 to L23).
 
-        The base (-1, ()) means that the replay starts at version 0 without a checkpoint.
+        The base (-1, ()) starts at version 0 without a checkpoint.
         """
         return [
             (base, names)
@@ -264,12 +260,7 @@ class Log:
         return found
 
     def load(self, version: int | None) -> ReplayedState:
-        """Return the state of the table at a version. None means the latest version.
-
-        Raises:
-            SnapshotNotFoundError: The version does not exist.
-            InvalidTableError: The log is incomplete or contradicts itself.
-        """
+        """Return the state of the table at a version. None means the latest version."""
         target = self.latest if version is None else version
         readable = self.readable()
         if not 0 <= target <= self.latest or (readable and target < readable[0]):
@@ -385,11 +376,7 @@ class Log:
 
 
 def list_log(root: str, files: Files) -> Log:
-    """Return the log of the table in directory `root`.
-
-    Raises:
-        TableNotFoundError: The log is empty (delta L4).
-    """
+    """Return the log of the table in directory `root`. Raise TableNotFoundError if the log is empty (delta L4)."""
     entries = files.entries(join(root, "_delta_log"))
     commits = {int(match[1]): entry for entry in entries if (match := _COMMIT.fullmatch(entry.name))}
     whole = [e.name for e in entries if e.size != 0]

@@ -45,13 +45,7 @@ _MAX_ID = 2147483447
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """A table's columns at one version.
-
-    Attributes:
-        schema: The columns.
-        partition_columns: The partition columns, in the order of the metadata.
-        lookup: How columns are found in data files; see `scan.Scan`.
-    """
+    """A table's columns at one version. `lookup` is the way to find columns in data files; see `scan.Scan`."""
 
     schema: Schema
     partition_columns: tuple[Field, ...]
@@ -59,11 +53,7 @@ class TableColumns:
 
 
 def columns_of(state: ReplayedState, table: str) -> TableColumns:
-    """Return the columns of a table.
-
-    Raises:
-        UnsupportedError: The protocol or the type of a column is not supported.
-        InvalidTableError: The protocol or the schema is invalid.
+    """Return a table's columns. Raise an error if the protocol or the schema is invalid or not supported.
 
     Spec: rules delta P1 to P4, T1, T13, T23, V7, V8.
     """
@@ -145,10 +135,7 @@ def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
 
 
 class _SchemaParser:
-    """A parser that turns a schema's JSON into fields.
-
-    Field ids are those of column mapping. Without column mapping, fields are numbered in schema order.
-    """
+    """A parser that turns a schema's JSON into fields. Without column mapping, fields are numbered in schema order."""
 
     def __init__(self, is_mapped: bool, checks_changes: bool, document: object) -> None:
         self.is_mapped, self.checks_changes = is_mapped, checks_changes
@@ -273,13 +260,7 @@ def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Fie
 
 
 def partition_value(text: str | None, type_: dt.ColumnType, *, column: str) -> object:
-    """Return the value of a partition column.
-
-    The empty text is null, except for strings and binaries.
-
-    Raises:
-        UnsupportedError: Values of this type cannot be partition values.
-        InvalidTableError: The text is not a value of the type.
+    """Return the value of a partition column. The empty text is null, except for strings and binaries.
 
     Spec: Delta, "Partition Value Serialization" (rules delta V2 to V7).
     """

@@ -36,8 +36,7 @@ def check(found: int, most: int, kind: str) -> None:
 def parse_json(text: str | bytes) -> Any:
     """Return the value of a JSON text, with exact integers.
 
-    Raises:
-        CorruptFileError: The text is not JSON. The error does not name the file; the caller adds it.
+    Raise CorruptFileError, without a file name, if it is invalid.
     """
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
@@ -48,11 +47,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def optional_value(document: Document, key: str, kind: type[T]) -> T | None:
-    """Return the value of a key, or None if it is null or absent.
-
-    Raises:
-        InvalidTableError: The value has another type.
-    """
+    """Return the value of a key, None if it is null or absent. Raise InvalidTableError if it has another type."""
     value = document.get(key)
     if value is None or type(value) is kind:
         return value
@@ -60,11 +55,7 @@ def optional_value(document: Document, key: str, kind: type[T]) -> T | None:
 
 
 def required_value(document: object, key: str, kind: type[T], *, cause: str | None = None) -> T:
-    """Return the value of a key.
-
-    Raises:
-        InvalidTableError: The value is null or absent, or has another type.
-    """
+    """Return the value of a key. Raise InvalidTableError if it is null, absent, or has another type."""
     value = optional_value(mapping(document), key, kind)
     if value is None:
         raise InvalidTableError(f"Missing {key}, expected {kind.__name__}", cause=cause, field=key)
@@ -72,22 +63,14 @@ def required_value(document: object, key: str, kind: type[T], *, cause: str | No
 
 
 def mapping(value: object) -> dict[str, object]:
-    """Return the value, which must be a JSON object.
-
-    Raises:
-        InvalidTableError: It is not an object.
-    """
+    """Return the value. Raise InvalidTableError if it is not a JSON object."""
     if not isinstance(value, dict):
         raise InvalidTableError(f"Invalid document: got {value!r:.80}, expected an object")
     return value
 
 
 def expect_type(value: object, kind: type) -> Any:
-    """Return the value, which must have exactly this type and no subclass of it.
-
-    Raises:
-        ValueError: It has another type.
-    """
+    """Return the value. Raise ValueError if its type is not exactly this type."""
     if type(value) is not kind:
         raise ValueError(f"got {value!r:.80}, expected {kind.__name__}")
     return value
@@ -100,11 +83,7 @@ class ByteReader:
         self.data, self.at = data, 0
 
     def take(self, length: int) -> bytes:
-        """Return the next `length` bytes.
-
-        Raises:
-            ValueError: Fewer bytes remain.
-        """
+        """Return the next `length` bytes. Raise ValueError if fewer bytes remain."""
         part = self.data[self.at : self.at + length]
         if length < 0 or len(part) != length:
             raise ValueError(f"it ends early, after {len(self.data)} bytes")
@@ -137,8 +116,7 @@ _STREAMS: dict[str, Callable[[], Any]] = {
 def one_stream(codec: str, data: bytes) -> tuple[bytes, bytes]:
     """Return the content of the first compressed stream and the bytes after it.
 
-    Raises:
-        ValueError: The stream is cut short or too long. The codec's own error for damaged data.
+    Damaged data raises ValueError or the codec's own error.
     """
     stream = _STREAMS[codec]()
     plain = bytes(stream.decompress(data, MAX_BYTES + 1))
@@ -159,12 +137,7 @@ def streams(codec: str, data: bytes) -> bytes:
 
 
 def unzstd(data: bytes) -> bytes:
-    """Return the content of a zstandard stream.
-
-    Raises:
-        ValueError: The content is too long.
-        OSError: The data is damaged.
-    """
+    """Return the content of a zstandard stream. Raise ValueError if it is too long, OSError if it is damaged."""
     plain = io.BytesIO()
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         while piece := stream.read(1 << 20):

@@ -30,8 +30,7 @@ _BATCH_ROWS = 4096
 def open_file(file: DataFile, files: Files) -> StoredFile:
     """Open a data or delete file.
 
-    Raises:
-        HarnessError: The file is missing, damaged, or unsupported. Also raised while rows are consumed.
+    Damage raises an error of harness that names the file, also while rows are consumed.
     """
     try:
         opened = _parse(files.read(file.physical), file.format)

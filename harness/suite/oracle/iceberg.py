@@ -166,15 +166,10 @@ def _trails(field: Field) -> Iterator[tuple[Field, ...]]:
 
 @dataclass(frozen=True)
 class _ApplicableDeletes:
-    """The deletes that apply to a data file.
-
-    A deletion vector replaces all position delete files (iceberg 4.5).
+    """The deletes that apply to a data file. A deletion vector replaces all position delete files (iceberg 4.5).
 
     Attributes:
-        vector: The deletion vector.
-        positions: Position delete files.
         inapplicable: Position delete files of other partitions, which must not name the data file (iceberg 4.4).
-        equality: Equality delete files.
     """
 
     vector: LiveFile | None
@@ -222,12 +217,7 @@ def _mismatch(delete: LiveFile, data: LiveFile, rule: str) -> errors.CorruptDele
 
 @dataclass
 class _PositionReader:
-    """A reader of the deleted positions in a snapshot's data files.
-
-    Attributes:
-        targets: All data files with their deletes.
-        read: The rows of the position delete files that were read so far, by path.
-    """
+    """A reader of deleted positions. `read` has the rows of the position delete files that were read so far."""
 
     targets: Sequence[tuple[LiveFile, _ApplicableDeletes]]
     paths: PathPrefixes
@@ -320,10 +310,7 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
 
 
 def _with_table_type(column: Field, metadata: MetadataValues) -> Field:
-    """Return a metadata column with its type in this table.
-
-    Only `_partition` has a type that depends on it (iceberg 5.17).
-    """
+    """Return a metadata column with its type in this table, which only `_partition` depends on (iceberg 5.17)."""
     if column.id != METADATA["_partition"].id:
         return column
     fields = partition_fields(metadata)

@@ -57,10 +57,7 @@ def live_files(metadata: MetadataValues, snapshot: ListedSnapshot, paths: PathPr
 
 
 def read_avro(data: bytes, *, file: str) -> tuple[dict[str, str], tuple[RawColumn, ...], list[_Record]]:
-    """Return the header, columns, and records of a manifest or manifest list (iceberg 2.14, 2.19).
-
-    `file` is the path for messages.
-    """
+    """Return the header, columns, and records of a manifest or manifest list (iceberg 2.14, 2.19)."""
     if data[:4] == b"AGS1":
         raise errors.EncryptedTableError("Cannot read an encrypted file", cause="EncryptedTable", file=file)
     try:
@@ -121,11 +118,7 @@ def _manifests(snapshot: ListedSnapshot, paths: PathPrefixes) -> Iterator[_Manif
 
 
 class _ManifestReader:
-    """A reader of one manifest.
-
-    Attributes:
-        next_row_id: The first row id of the next data file without a row id. None if no file inherits row ids.
-    """
+    """A reader of one manifest. `next_row_id` is None if no file inherits row ids."""
 
     def __init__(self, metadata: MetadataValues, manifest: _Manifest, paths: PathPrefixes) -> None:
         self.metadata, self.manifest, self.paths = metadata, manifest, paths
@@ -235,9 +228,9 @@ class _ManifestReader:
         return Spec(spec_id, spec_fields(fields))
 
     def _partition(self, written: _Record) -> dict[int, object]:
-        """Return the partition tuple by field id.
+        """Return the partition tuple by field id. Absent values are null (iceberg 2.17).
 
-        Values match by position if a v1 writer gave no ids. Absent values are null (iceberg 2.17).
+        Values match by position if a v1 writer gave no ids.
         """
         has_ids = any(isinstance(key, int) for key in written)
         values: dict[int, object] = {}
@@ -257,7 +250,7 @@ class _ManifestReader:
 
 
 def partition_key(file: LiveFile) -> Hashable:
-    """Return a key that is equal only for equal partition tuples of the same spec (iceberg 2.18, 4.1).
+    """Return a key that is equal only for equal tuples of one spec (iceberg 2.18, 4.1).
 
     Nulls are equal. Floats are compared by their bits, except that all NaNs are equal.
     """

@@ -61,12 +61,7 @@ class Files:
     """The local file system. A subclass may read an object store."""
 
     def read(self, path: str) -> bytes:
-        """Return all bytes of a regular file. Pipes and other special files are not opened for waiting.
-
-        Raises:
-            MissingFileError: There is no regular file.
-            UnsupportedError: The path has a scheme that cannot be opened.
-        """
+        """Return all bytes of a regular file. Raise MissingFileError if there is none; pipes are not waited for."""
         if not self.opens(path):
             raise UnsupportedError("Cannot open files of this scheme", file=path)
         try:
@@ -80,11 +75,7 @@ class Files:
         raise MissingFileError("Cannot read file: it is no regular file", cause="IrregularFile", file=path)
 
     def has_file(self, path: str) -> bool:
-        """Return whether there is a regular file.
-
-        Raises:
-            MissingFileError: The path exists and is not a regular file.
-        """
+        """Return whether there is a regular file. Raise MissingFileError if the path is anything else."""
         plain = local_path(path)
         if os.path.lexists(plain) and not os.path.isfile(plain):
             raise MissingFileError("Cannot read file: it is no regular file", cause="IrregularFile", file=path)
@@ -126,11 +117,7 @@ class PathPrefixes:
         return os.path.join(os.getcwd(), local_path(plain)) if is_local(plain) else plain
 
     def read(self, recorded: str) -> bytes:
-        """Return the bytes of a file.
-
-        Raises:
-            MissingFileError: The file does not exist. The error names the recorded and the physical path.
-        """
+        """Return the bytes of a file. If it is missing, the error names the recorded and the physical path."""
         physical = self.physical(recorded)
         try:
             return self.files.read(physical)

@@ -38,11 +38,7 @@ EqualityKeys: TypeAlias = dict[int, frozenset[EqualityKey]]
 
 
 def read(request: Request, files: Files | None = None) -> pa.Table:
-    """Return the rows of a table, in the Arrow types of `types.arrow_type`.
-
-    Args:
-        request: The read.
-        files: The file system. None means local files.
+    """Return the rows of a table, in the Arrow types of `types.arrow_type`. `files` of None means local files.
 
     Raises:
         HarnessError: The table or the request is invalid, or has a feature that the oracle does not support.
@@ -69,11 +65,7 @@ def scan_of(request: Request, files: Files) -> Scan:
 
 
 def rows_of(scan: Scan) -> pa.Table:
-    """Return all rows of a scan.
-
-    Raises:
-        HarnessError: A file cannot be read, or the filter fails on a row.
-    """
+    """Return all rows of a scan. Raise HarnessError if a file cannot be read or the filter fails on a row."""
     try:
         columns = _columns_to_read(scan)
         places = [next(i for i, f in enumerate(columns) if f.id == wanted.id) for wanted in scan.columns]
@@ -232,10 +224,7 @@ def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[EqualityKey]:
 
 
 def _checked_columns(columns: FileColumns, wanted: Sequence[Field]) -> list[tuple[Field, ValueReader, list[object]]]:
-    """Return the stored columns of a Parquet file that have a partition value and an ordered type.
-
-    Each comes with its reader and an empty list for its values.
-    """
+    """Return the stored columns with a partition value and an ordered type, each with its reader and an empty list."""
     file_columns = {f.id: f for f in wanted if f.id in columns.file.constants and columns.place_of(f) is not None}
     ordered = dt.DecimalType | dt.FloatType | dt.IntegerType | dt.TimestampType
     return [

@@ -161,11 +161,11 @@ class MapType(ColumnType):
 class Field:
     """A column, struct field, list element, map key, or map value.
 
-    In Delta tables without column mapping, the oracle numbers the fields itself.
+    Without column mapping, the oracle itself numbers the fields of a Delta table.
 
     Attributes:
         initial_default: The value for rows that are older than the field.
-        physical_name: The name under Delta's column mapping. None if there is no column mapping.
+        physical_name: The name under Delta's column mapping. None without column mapping.
     """
 
     id: int
@@ -221,14 +221,7 @@ def value_at(value: Any, path: Sequence[int]) -> object:
 
 
 def find_field(name: str, fields: Iterable[Field]) -> Field | None:
-    """Return the field with exactly this name, otherwise the only field whose name differs in case (iceberg 5.21).
-
-    Returns:
-        The field, or None if there is no match.
-
-    Raises:
-        UnknownColumnError: Several fields match.
-    """
+    """Return the field with exactly this name, otherwise the only one that differs in case, or None (iceberg 5.21)."""
     alike = [f for f in fields if f.name.casefold() == name.casefold()]
     exact = [f for f in alike if f.name == name]
     if len(exact or alike) > 1:

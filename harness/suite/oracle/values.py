@@ -123,7 +123,7 @@ def _time(parts: tuple[str | None, ...], per_second: int) -> int:
 def _timestamp(text: str, type_: dt.TimestampType, grammar: Grammar) -> int:
     """Return a timestamp as the number of units since 1970.
 
-    A text without a time zone is in UTC. A time zone requires a time of day and a type with a time zone.
+    Text without a time zone is in UTC. A time zone requires a time of day and a type with a time zone.
     """
     per_second, form = (
         UNITS[type_.unit],
@@ -145,23 +145,14 @@ def _timestamp(text: str, type_: dt.TimestampType, grammar: Grammar) -> int:
 
 
 def within_bits(value: int, bits: int) -> int:
-    """Return the number if it fits into a signed integer of `bits` bits.
-
-    Raises:
-        ValueError: It does not fit.
-    """
+    """Return the number. Raise ValueError if it does not fit into a signed integer of `bits` bits."""
     if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise ValueError(f"{value} does not fit {bits} bits")
     return value
 
 
 def to_decimal(value: Decimal, type_: dt.DecimalType) -> Decimal:
-    """Return the number with exactly the scale of the type.
-
-    Raises:
-        ValueError: It has too many digits before the decimal point.
-        ArithmeticError: It has too many digits after the decimal point.
-    """
+    """Return the number with exactly the scale of the type. Raise ValueError or ArithmeticError if digits are lost."""
     scaled = value.quantize(Decimal((0, (1,), -type_.scale)), context=EXACT)
     if scaled != 0 and scaled.adjusted() >= type_.precision - type_.scale:
         raise ValueError(f"{value} does not fit {type_}")
@@ -192,10 +183,7 @@ _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # decimal digits that hold every intege
 
 
 def iceberg_conversion(stored: dt.ColumnType, target: dt.ColumnType) -> Conversion | None:
-    """Return the conversion from a stored type to a type of an Iceberg table, or None if there is none.
-
-    Spec: Iceberg, "Schema Evolution", "Appendix A" (rules iceberg 5.12, 6.1 to 6.13).
-    """
+    """Return the conversion from a stored type to a type of an Iceberg table, or None (iceberg 5.12, 6.1 to 6.13)."""
     match target, stored:
         case dt.IntegerType(bits=bits), dt.IntegerType(bits=width) if width <= bits:
             return identity
@@ -232,10 +220,7 @@ def iceberg_conversion(stored: dt.ColumnType, target: dt.ColumnType) -> Conversi
 
 
 def delta_conversion(stored: dt.ColumnType, target: dt.ColumnType) -> Conversion | None:
-    """Return the conversion from a stored type to a type of a Delta table, or None if there is none.
-
-    Spec: Delta, "Type Widening" (rules delta T16, T18, T22 to T24).
-    """
+    """Return the conversion from a stored type to a type of a Delta table, or None (delta T16, T18, T22 to T24)."""
     match target, stored:
         case dt.IntegerType(bits=bits), dt.IntegerType(bits=width) if width <= max(bits, 32):
             return lambda value: within_bits(value, bits)
@@ -286,8 +271,7 @@ def _uuid(value: bytes) -> bytes:
 def canonical_geometry(data: bytes) -> bytes:
     """Return a geometry as little-endian ISO well-known binary without an SRID.
 
-    Raises:
-        CorruptFileError: The bytes are not a geometry (frontier F1.7).
+    Raise CorruptFileError if the bytes are not a geometry (frontier F1.7).
     """
     source = ByteReader(data)
     try:

@@ -40,12 +40,7 @@ def is_variant(column: RawColumn) -> bool:
 
 
 def variant_json(column: RawColumn, group: object) -> str:
-    """Return the JSON text of a stored variant that is not SQL's null. Shredded columns are merged into the value.
-
-    Raises:
-        CorruptFileError: The value is malformed.
-        UnsupportedError: The value uses an encoding that is not supported.
-    """
+    """Return the JSON text of a variant that is not SQL's null. Shredded columns are merged into it."""
     parts = _group_parts(column, group)
     if parts["metadata"][1] is None:
         raise _malformed("it has no metadata")

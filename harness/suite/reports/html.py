@@ -1,8 +1,8 @@
-"""The HTML report of a run: one file that needs no network and no script, with a table of features by engine.
+"""The HTML report of a run: one file without network access and scripts, with a table of features by engine.
 
-Each cell of the table links to the scenarios that have the feature, and each scenario to its outcomes: the story and
-the rows that must come, then per engine what was read, the rows that differ, and the command that shows it again. Signs
-and words state an outcome; colors repeat it.
+Each cell of the table links to the scenarios with the feature, and each scenario to its outcomes: the scenario's text
+and expected rows, then for each engine the reads, the rows that differ, and the command that repeats the case. Outcomes
+are shown by signs and words; colors only repeat them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DEMANDS = {"must": "demanded by the specification", "policy": "harness's policy
 
 
 def to_html(run: Run) -> str:
-    """The run as one self-contained HTML document."""
+    """Return the run as one self-contained HTML document."""
     page = _Page(run, {case.id: number for number, case in enumerate(run.cases, 1)})
     style = "".join(asset(*place) for place in _STYLES)
     return document("harness: who reads what", page.body(), style=style)
@@ -38,7 +38,7 @@ def to_html(run: Run) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The page. Its places are numbered, because names may hold any text."""
+    """The page. Its anchors are numbers, because names may contain any text."""
 
     run: Run
     numbers: Mapping[str, int]
@@ -176,7 +176,7 @@ def _score_row(name: str, score: Score, counts: str) -> str:
 
 
 def _is_quiet(case: Case) -> bool:
-    """Tells whether there is nothing to say."""
+    """Return whether the case is PASS without notes, so that it needs no details."""
     return case.outcome is Outcome.PASS and not any(check.notes for check in case.checks)
 
 
@@ -191,7 +191,7 @@ def _legend(run: Run) -> Iterator[str]:
 
 
 def _scenario(scenario: ScenarioInfo) -> Iterator[str]:
-    """The title of a scenario, and folded its story and the rows that must come."""
+    """Yield the title of a scenario, and in a collapsed section its text and the expected rows."""
     yield f"<h3><code>{escaped(scenario.name)}</code></h3>"
     clauses = f" ({escaped(', '.join(scenario.clauses))})" if scenario.clauses else ""
     yield f"<p>{escaped(scenario.title)}{clauses}</p>"
@@ -207,7 +207,7 @@ def _scenario(scenario: ScenarioInfo) -> Iterator[str]:
 
 
 def _read(read: ReadInfo) -> Iterator[str]:
-    """What a read must give."""
+    """Yield a read and its expected result."""
     yield f"<p>Read {read.number}, <code>{escaped(read.read)}</code>, {_DEMANDS[read.demand]}"
     yield f"{'' if read.why is None else f': {escaped(read.why)}'}</p>"
     if read.error is not None:
