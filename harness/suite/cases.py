@@ -123,9 +123,7 @@ def load_cases(directory: Path) -> Cases:
         raise RequestError(
             f"No cases: expected {INDEX}, folders with {_DAT}, or folders {_WORKLOADS}", file=str(directory)
         )
-    unknown_kinds = {
-        kind: f"{counted(number, 'case')} of a kind that is not known" for kind, number in sorted(not_run.items())
-    }
+    unknown_kinds = {kind: f"{counted(number, 'case')} of an unknown kind" for kind, number in sorted(not_run.items())}
     return Cases(
         directory=directory,
         cases=tuple(cases_by_name[name] for name in sorted(cases_by_name)),
@@ -266,7 +264,7 @@ def _workload_cases(file: Path, directory: Path) -> Iterator[TableCase]:
     elif kind == "read":
         rows = _rows(folder / "expected" / file.stem / "expected_data", directory)
         if rows.num_rows != expected.get("rowCount", rows.num_rows):
-            raise _UnknownKind("read whose rowCount is not that of its expected rows")
+            raise _UnknownKind("read with a rowCount that differs from its expected rows")
         read = ResolvedExpectation(**arguments, expected=rows)
     else:
         read = MetadataRead(**arguments, expected=_facts(_stated_facts(expected)))
@@ -278,7 +276,7 @@ def _refusal(spec: Mapping[str, Any]) -> ExpectedError | None:
     version = spec.get("version")
     if "error" not in spec and not (isinstance(version, int) and version < 0):
         return None
-    code = str((spec.get("error") or {}).get("errorCode", "a version that cannot be"))
+    code = str((spec.get("error") or {}).get("errorCode", "a version that cannot exist"))
     # A reader that declines such a table is correct.
     declined = any(word in code.upper() for word in ("UNSUPPORTED", "FEATURE", "PROTOCOL"))
     return ExpectedError("UnsupportedError" if declined else "HarnessError", match=code)
@@ -291,7 +289,7 @@ def _selector(spec: Mapping[str, Any]) -> ResolvedSelector:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise _UnknownKind("timestamp in another form than ISO 8601") from None
+        raise _UnknownKind("timestamp that is not ISO 8601") from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return ResolvedSelector(timestamp_ms=round(moment.timestamp() * 1000))
 

@@ -89,7 +89,7 @@ def json_lines_table(text: str, schema: pa.Schema | None) -> pa.Table:
     """
     rows = [json.loads(line) for line in text.split("\n") if line.strip()]
     if wrong := [row for row in rows if not isinstance(row, dict)]:
-        raise ValueError(f"a row is {excerpt(wrong[0])}, not an object by the names of columns")
+        raise ValueError(f"a row is {excerpt(wrong[0])}, not an object with a key for each column")
     typed = [] if schema is None else schema.names
     names = list(dict.fromkeys([*(rows[0] if rows else typed), *(name for row in rows for name in row)]))
     columns = {}
@@ -101,7 +101,7 @@ def json_lines_table(text: str, schema: pa.Schema | None) -> pa.Table:
 
 
 def _raise_missing(name: str, row: Mapping[str, object]) -> object:
-    raise ValueError(f"the row {excerpt(row)} has no {name!r}, which another row has; null is written as null")
+    raise ValueError(f"the row {excerpt(row)} has no {name!r}, which another row has; write null explicitly")
 
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:

@@ -57,7 +57,7 @@ def _pyiceberg() -> _ReaderCalls:
         try:
             condition = AlwaysTrue() if where is None else parse(where)
         except Exception as error:  # from the parser library that PyIceberg uses
-            raise Unsupported(f"PyIceberg's filters have no such expression: {where}") from error
+            raise Unsupported(f"PyIceberg's filters do not support this expression: {where}") from error
         at, snapshot_id = table.at, None
         if at is not None and at.kind != "snapshot_id":
             found = opened.snapshot_by_name(at.value) if at.kind == "ref" else opened.snapshot_as_of_timestamp(at.value)
@@ -97,10 +97,10 @@ def _pyiceberg_core() -> _ReaderCalls:
         for number, table in enumerate(tables):
             _check_format(table, "iceberg", "pyiceberg-core")
             if table.at is not None:
-                raise Unsupported("pyiceberg-core gives DataFusion the current snapshot alone")
+                raise Unsupported("pyiceberg-core only provides the current snapshot to DataFusion")
             opened = StaticTable.from_metadata(f"file://{table.metadata_path}")
             if "://" not in opened.location():
-                raise Unsupported("pyiceberg-core reads tables whose recorded paths are URLs")
+                raise Unsupported("pyiceberg-core only reads tables whose recorded paths are URLs")
             context.register_table(f"t{number}", opened)
         return context.sql(select([f"t{number}" for number in range(len(tables))])).to_arrow_table()
 
@@ -139,9 +139,9 @@ def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _ReaderCalls:
 
     def scan(table: SimpleNamespace, where: str | None) -> Any:
         if table.format not in formats:
-            raise Unsupported(f"This reads tables of {' and '.join(formats)} alone")
+            raise Unsupported(f"This reader only reads {' and '.join(formats)} tables")
         if where is not None and "::BLOB" in where:  # Polars' SQL would read the literal as the bytes of its text
-            raise Unsupported("Polars has no literal of bytes as DuckDB writes it")
+            raise Unsupported("Polars does not support DuckDB's literals of bytes")
         frame: Any
         if table.format == "delta":
             frame = pl.scan_delta(table.location, **_at_arguments("Polars", table))
@@ -404,7 +404,7 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
         for table in tables:
             function, points = _CLICKHOUSE[table.format]
             if reserved := set(re.findall(r"\w+", text)) & _CLICKHOUSE_COLUMNS[table.format]:
-                raise Unsupported(f"{function} has columns of its own by the names {', '.join(sorted(reserved))}")
+                raise Unsupported(f"{function} has its own columns named {', '.join(sorted(reserved))}")
             if table.at is None:
                 continue
             if table.at.kind not in points or len(tables) > 1:  # the settings apply to the whole query
@@ -537,7 +537,7 @@ class SparkReference:
         self, table: SimpleNamespace, columns: tuple[str, ...] | None, where: str | None, settings: Mapping[str, int]
     ) -> DataFrame:
         if table.format != self._format:
-            raise Unsupported(f"This reads {self._format} tables only")
+            raise Unsupported(f"This reader only reads {self._format} tables")
         reader = self._session.read.format(self._format)
         for name, value in _options(self._format, table.at).items():
             reader = reader.option(name, value)
@@ -576,7 +576,7 @@ def _options(format: str, at: SimpleNamespace | None) -> dict[str, Any]:
         return {"timestampAsOf": _moment(at.value).strftime("%Y-%m-%d %H:%M:%S.%f")}
     if format == "iceberg" or at.kind == "version":
         return {"versionAsOf": at.value}  # for Iceberg, a snapshot id or the name of a branch or tag
-    raise Unsupported(f"Delta tables are not read by {at.kind}")
+    raise Unsupported(f"Delta tables cannot be read by {at.kind}")
 
 
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")+)\"")
@@ -610,7 +610,7 @@ def _start_session(format: str, settings: tuple[tuple[str, str], ...] = ()) -> S
     if not pyspark.__version__.startswith(f"{pinned}."):
         raise ImportError(f"the jars are for pyspark {pinned}, and {pyspark.__version__} is installed")
     if unknown := [name for name, _ in settings if not name.startswith("spark.")]:
-        raise ValueError(f"{unknown[0]} is no setting of Spark: their names begin with spark.")
+        raise ValueError(f"{unknown[0]} is not a setting of Spark: their names begin with spark.")
     builder = SparkSession.builder.config("spark.jars.packages", ",".join(_PINNED[format]["packages"]))
     for name, value in {**_SETTINGS, **_PINNED[format]["settings"], **dict(settings)}.items():
         builder = builder.config(name, value)
@@ -655,7 +655,7 @@ def _open_reader(name: str, *pairs: str) -> _ReaderCalls:
     if name in _WITH_SETTINGS:
         return _WITH_SETTINGS[name]({setting: value for setting, _, value in (pair.partition("=") for pair in pairs)})
     if pairs:
-        raise ValueError(f"{name} takes no settings; those that do: {', '.join(_WITH_SETTINGS)}")
+        raise ValueError(f"{name} accepts no settings; readers that do: {', '.join(_WITH_SETTINGS)}")
     return _READERS[name]()
 
 

@@ -88,7 +88,7 @@ def _fault(value: object, rule: Mapping[str, Any], known: Mapping[str, Any], pla
         return f"{place} has no {missing[0]!r}"
     unknown = sorted(value.keys() - properties.keys())
     if unknown and rule.get("additionalProperties") is False:
-        return f"{place} has a key {unknown[0]!r}, which the protocol does not know"
+        return f"{place} has a key {unknown[0]!r}, which the protocol does not define"
     value_faults = (
         _fault(value[name], properties[name], known, f"{name!r} of {place}") for name in value if name in properties
     )
@@ -97,16 +97,16 @@ def _fault(value: object, rule: Mapping[str, Any], known: Mapping[str, Any], pla
 
 UNSUPPORTED = "unsupported-feature"
 ERROR_CLASSES: Mapping[str, str] = {
-    UNSUPPORTED: "legal, and the reader does not read it",
-    "corrupt-metadata": "the metadata cannot be decoded, or breaks the specification",
+    UNSUPPORTED: "legal, but the reader does not support it",
+    "corrupt-metadata": "the metadata cannot be decoded, or violates the specification",
     "corrupt-data": "a data file cannot be decoded, or is not the file that the metadata describes",
     "corrupt-deletes": "a delete file or deletion vector is damaged, or contradicts the data",
-    "schema-mismatch": "the columns of a file cannot become those of the table",
-    "missing-file": "the metadata names a file that is not there",
-    "not-found": "no such table, snapshot, version, branch or tag, or none at that time",
-    "invalid-request": "the table has no such column, or no answer to such a read",
-    "forbidden-file": "the metadata names a file that the table may not read",
-    "limit": "the table asks for more than the reader gives",
+    "schema-mismatch": "the columns of a file cannot be converted to those of the table",
+    "missing-file": "the metadata names a file that does not exist",
+    "not-found": "the table, snapshot, version, branch or tag does not exist, or not at that time",
+    "invalid-request": "the table does not have the column or does not support the read",
+    "forbidden-file": "the metadata names a file outside the allowed directories",
+    "limit": "the table exceeds a limit of the reader",
     "failed": "any other error",
 }
 """The classes of errors that cases expect, with their meanings. A reader may use other classes."""

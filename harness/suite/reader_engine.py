@@ -47,7 +47,7 @@ def reader_engine(name: str) -> ReaderEngine:
         EngineError: The engine does not start.
     """
     worker = open_engine(name, ReaderOptions(), _WORKERS)
-    assert isinstance(worker, Worker), "engines that run plans are found first"
+    assert isinstance(worker, Worker), "engines that execute plans are found first"
     return ReaderEngine(worker)
 
 
@@ -111,23 +111,23 @@ class ReaderEngine:
         """
         if not is_local(plan.table):
             raise RequestError(
-                f"Cannot read {shown(plan.table)} by {self.name}: readers of other projects get local tables; "
+                f"Cannot read {shown(plan.table)} with {self.name}: readers of other projects read local tables only; "
                 "copy it first with harness pull",
                 table=plan.table,
             )
         roots = plan.storage.roots
         if roots is not None and roots.outside is Outside.REFUSE:
             raise RequestError(
-                f"Cannot read {shown(plan.table)} by {self.name}: nothing holds a reader of another project to the "
-                "table's own files, as untrusted and outside='refuse' ask; take duckdb or spark",
+                f"Cannot read {shown(plan.table)} with {self.name}: a reader of another project cannot be restricted "
+                "to the table's own files, as untrusted and outside='refuse' require; use duckdb or spark",
                 table=plan.table,
             )
         if CHANGES["_change_type"] in plan.schema.fields:
-            raise UnsupportedError(f"Cannot read changes by {self.name}: only duckdb and spark do", table=plan.table)
+            raise UnsupportedError(f"Cannot read changes with {self.name}: use duckdb or spark", table=plan.table)
         source = open_table(plan.table)._source
         if plan.snapshot is None and source.current is not None:
             raise UnsupportedError(
-                f"Cannot read {shown(plan.table)} by {self.name} as it was before its first snapshot: open it again",
+                f"Cannot read {shown(plan.table)} with {self.name} as it was before its first snapshot: open it again",
                 table=plan.table,
             )
         at = None

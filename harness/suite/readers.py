@@ -104,8 +104,8 @@ def program_of(name: str) -> str:
     if folder and (built := Path(folder).resolve() / name / "reader").is_file():
         return str(built)
     raise RequestError(
-        f"Cannot use the engine {name}: it is not built; build it in a checkout of harness: "
-        "nox -s readers -- native, and set HARNESS_READERS=.nox/readers",
+        f"Cannot use the engine {name}: it is not built; run "
+        "nox -s readers -- native in a checkout of harness and set HARNESS_READERS=.nox/readers",
         cause=NOT_INSTALLED,
     )
 
@@ -129,8 +129,8 @@ def interpreter_of(reader: OtherReader, pythons: Mapping[str, str]) -> str:
     missing = [name for name in reader.modules if importlib.util.find_spec(name) is None]
     if missing:
         raise RequestError(
-            f"Cannot use the engine {reader.name}: {', '.join(missing)} is not installed; name an interpreter that has "
-            f"it by {variable}, or make one: python -m {__name__} DIR {reader.name}, and set HARNESS_READERS=DIR",
+            f"Cannot use the engine {reader.name}: {', '.join(missing)} is not installed; set {variable} to an "
+            f"interpreter that has it, or run python -m {__name__} DIR {reader.name} and set HARNESS_READERS=DIR",
             cause=NOT_INSTALLED,
         )
     return sys.executable
@@ -223,7 +223,7 @@ def open_engine(name: str, places: ReaderOptions, resources: ExitStack) -> Reade
     """
     argument, (name, settings) = name, split_settings(name)
     if settings and name not in READERS:
-        raise RequestError(f"Cannot use the engine {argument}: {name} takes no settings")
+        raise RequestError(f"Cannot use the engine {argument}: {name} accepts no settings")
     if name in engine_names():
         try:
             start_engines([name])

@@ -74,7 +74,7 @@ def score_results(
         if not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
     }
     if not chosen:
-        raise RequestError(f"No case is called {' or '.join(patterns)}", file=str(directory))
+        raise RequestError(f"No case matches {' or '.join(patterns)}", file=str(directory))
     reader = _reader(results)
     engine = EngineInfo(
         name=reader["name"], version=reader["version"], argument="", folders=(str(directory), str(results))
@@ -87,7 +87,7 @@ def score_results(
         checks = [*_checks(case, results, engine.name)]
         cases.append(make_case(info, engine, checks, xfails))
     if all(check.message == NOT_RUN for case in cases for check in case.checks):
-        raise RequestError("No file is a result of the suite; one would be CASE/1.arrow", file=str(results))
+        raise RequestError("The folder contains no result of the suite, for example CASE/1.arrow", file=str(results))
     features = sorted({feature for case in cases for feature in case.scenario.features})
     return Run(
         engines=(engine,),
@@ -103,7 +103,7 @@ def score_results(
 def _reader(results: Path) -> dict[str, Any]:
     """Return the content of `reader.json`, or a default with the folder's name."""
     if not results.is_dir():
-        raise RequestError("There is no such folder of results", file=str(results))
+        raise RequestError("The folder of results does not exist", file=str(results))
     if not os.path.lexists(results / "reader.json"):
         return {"name": results.resolve().name, "version": "unknown"}
     return json_object(results, "reader.json", "reader")
@@ -147,7 +147,7 @@ def _result(results: Path, read: str, schema: pa.Schema | None) -> tuple[pa.Tabl
     answer: dict[str, Any] = json_object(results, f"{read}.json", "result") if "json" in suffixes else {}
     rows = [suffix for suffix in suffixes if suffix != "json"]
     if len(rows) > 1 or (rows and answer and "count" not in answer):
-        raise RequestError(f"A read has one result, not {' and '.join(suffixes)}", file=str(results / read))
+        raise RequestError(f"A read must have one result, got {' and '.join(suffixes)}", file=str(results / read))
     if rows:
         return read_rows(results, f"{read}.{rows[0]}", schema, is_json=rows[0] == "jsonl"), answer.get("count")
     match answer:

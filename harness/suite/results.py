@@ -116,7 +116,7 @@ def read_list(path: Path) -> tuple[ListEntry, ...]:
         if not pattern:
             continue
         if not reason:
-            raise RequestError(f"Invalid line {number}: {pattern!r} has no reason; say why after a #", file=str(path))
+            raise RequestError(f"Invalid line {number}: {pattern!r} has no reason; add one after a #", file=str(path))
         if "::" not in pattern:
             raise RequestError(f"Invalid line {number}: {pattern!r}, expected ENGINE::SCENARIO", file=str(path))
         found.append(ListEntry(pattern, reason, str(path), number))

@@ -123,7 +123,8 @@ def run(
             place = place_below(directory, about.name)
             if os.path.lexists(place):
                 raise RequestError(
-                    "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
+                    "Cannot keep a table: the path already exists; remove it, or name another directory",
+                    file=str(place),
                 )
             with phase(about.name):
                 scenario_cases = list(_run_scenario(scenario, about, lists, place, run_engines))
@@ -302,19 +303,19 @@ def _read_result(
 def _rows(reader: Reader | HarnessReader, built: TableCase, expectation: ResolvedExpectation) -> ArrowStream:
     if isinstance(expectation, MetadataRead):
         if not isinstance(reader, HarnessReader) or reader.name == ORACLE:
-            raise UnsupportedError("protocol and metadata of a version are asked of harness's own engines only")
+            raise UnsupportedError("only harness's own engines can read the protocol and metadata of a version")
         facts: ArrowStream = expectation.rows(built.address)
         return facts
     if isinstance(reader, HarnessReader):
         own: ArrowStream = reader.answer(built.address, expectation)
         return own
     if unknown := expectation.plan_arguments().keys() - {"columns", "where"} | expectation.opening.keys():
-        raise UnsupportedError(f"reads by {', '.join(sorted(unknown))} are asked of harness's own engines only")
+        raise UnsupportedError(f"only harness's own engines support reads with {', '.join(sorted(unknown))}")
     table, columns, where = table_at(built, expectation), expectation.columns, expectation.where
     schema = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
     if expectation.at.changes is not None:
         if not isinstance(reader, Worker) or where is not None:
-            raise UnsupportedError("filtered reads of change data are asked of harness's own engines only")
+            raise UnsupportedError("only harness's own engines support filtered reads of change data")
         changes: ArrowStream = reader.changes(table, *expectation.at.changes, columns=columns, schema=schema)
         return changes
     if isinstance(reader, Worker):

@@ -178,7 +178,7 @@ def confirm_refusal(check: Check, intact_check: Check) -> Check:
     """Return the check of a correct refusal, or UNSUPPORTED if the check of the intact copy is not PASS."""
     if intact_check.outcome is Outcome.PASS:
         return check
-    message = f"the intact table is not read rightly either: {intact_check.message}"
+    message = f"the intact copy is not read correctly either: {intact_check.message}"
     return dataclasses.replace(check, outcome=Outcome.UNSUPPORTED, message=message)
 
 
@@ -196,7 +196,7 @@ def score_count(check: Check | None, expectation: ResolvedExpectation, count: in
     if count == rows:
         message = f"counted {count:,}" if check is None else check.message
         return dataclasses.replace(check, outcome=Outcome.PASS, message=message, comparison=None, wrong_rows=False)
-    message = f"count(*) is {count:,}, and the rows are {rows:,}"
+    message = f"count(*) is {count:,}, expected {rows:,}"
     wrong = dataclasses.replace(check, outcome=Outcome.FAIL, message=message, comparison=None, wrong_rows=True)
     return _apply_policy(wrong, expectation)
 
@@ -229,12 +229,14 @@ def _score(expectation: ResolvedExpectation, result: pa.Table | Exception, measu
         return _score_unexpected_error(expectation, result, measure)
     rows = counted(result.num_rows, "row")
     if isinstance(expected, ExpectedError):
-        return _check(Outcome.FAIL, f"gave {rows}, expected {_expected_error_text(expected)}")
-    return _check(Outcome.PASS, f"gave {rows}") if expected is None else _score_rows(expected, result, measure, engine)
+        return _check(Outcome.FAIL, f"returned {rows}, expected {_expected_error_text(expected)}")
+    return (
+        _check(Outcome.PASS, f"returned {rows}") if expected is None else _score_rows(expected, result, measure, engine)
+    )
 
 
 def _expected_error_text(expected: ExpectedError) -> str:
-    return expected.kind if expected.match is None else f"{expected.kind} that says {expected.match!r}"
+    return expected.kind if expected.match is None else f"{expected.kind} with {expected.match!r}"
 
 
 def error_text(error: Exception) -> str:

@@ -63,7 +63,7 @@ def script(scenario: Scenario) -> str:
     program = f'#!/usr/bin/env python3\n"""{text}"""\n\n{code.strip()}\n\n\n{ending}'
     if (size := len(program.encode())) > MAX_BYTES:
         raise RequestError(
-            f"Cannot write a script of {size:,} bytes for {scenario.name}: {MAX_BYTES:,} are allowed; shrink the table"
+            f"Cannot write a script of {size:,} bytes for {scenario.name}: the limit is {MAX_BYTES:,}; shrink the table"
         )
     return program
 
@@ -107,8 +107,8 @@ def _archive(root: Path, copy: Path, started: float) -> str:
                 or table_script.relocate(data, table_script.SCRIPT_ROOT, str(copy)) != other.read_bytes()
             ):
                 raise RequestError(
-                    f"Cannot write a script: {member.name} holds its place in a form that cannot be replaced, such as "
-                    "compressed or cut; leave the codec to harness"
+                    f"Cannot write a script: {member.name} stores its path in a form that cannot be replaced, for "
+                    "example compressed or cut; do not set a codec"
                 )
             time_s = path.stat().st_mtime
             member.mtime = FIRST_TIMESTAMP_MS // 1000 if time_s >= started - 1 else time_s
@@ -144,14 +144,14 @@ def _expected_lines(read: ResolvedExpectation) -> Iterator[str]:
     if read.open is not None:
         yield f"The specification leaves this open: {read.open}. Harness decided:"
     if read.policy is not None:
-        yield f"No specification demands this, harness does: {read.policy}."
+        yield f"The specification does not require this, harness does: {read.policy}."
     match read.expected:
         case ExpectedError(kind=kind, match=words):
             yield f"Must be refused: an error and no rows ({kind}{'' if words is None else f', {words}'})."
         case pa.Table() as rows:
             types = ", ".join(f"{field.name} {field.type}" for field in rows.schema)
-            shown = "" if rows.num_rows <= _MAX_ROWS else f", of which these are the first {_MAX_ROWS}"
-            yield f"Must give {counted(rows.num_rows, 'row')} in any order{shown}; all in {_rows_file(read)}: {types}"
+            shown = "" if rows.num_rows <= _MAX_ROWS else f", the first {_MAX_ROWS} of them below"
+            yield f"Must return {counted(rows.num_rows, 'row')} in any order{shown}; all in {_rows_file(read)}: {types}"
             yield json_lines_of(rows.slice(0, _MAX_ROWS)).rstrip("\n")
         case _:
             yield "Nothing."

@@ -82,13 +82,13 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
             built.
     """
     if os.path.lexists(directory / INDEX):
-        raise RequestError("A suite is there already: give another directory, or remove it", file=str(directory))
+        raise RequestError("A suite already exists: use another directory, or remove it", file=str(directory))
     started = time.time()
     entries, paths = [], []
     for scenario in scenarios:
         place = place_below(directory, scenario.name)
         if os.path.lexists(place):
-            raise RequestError(f"{place} is there already: give another directory, or remove it")
+            raise RequestError(f"{place} already exists: use another directory, or remove it")
         built, intact_copy = build(scenario, place), None
         if any(map(needs_intact_copy, built.expectations)):
             # the undamaged history may still break rules

@@ -31,7 +31,7 @@ def table_root(directory: str, name: str) -> str:
     if len(root) > LENGTH:
         raise ValueError(f"{root} is longer than {LENGTH} characters: choose a shorter directory")
     if not re.fullmatch(r"/[\w./-]+", root, re.ASCII):
-        raise ValueError(f"{root} has signs that formats write in other ways: choose a directory of ASCII letters")
+        raise ValueError(f"{root} has characters that the formats escape: choose a directory with an ASCII name")
     return root.ljust(LENGTH, "_")
 
 
@@ -66,7 +66,7 @@ def main(name: str, story: str, table: str) -> None:
         root = table_root(sys.argv[1] if len(sys.argv) > 1 else ".", name)
         os.makedirs(root)
     except FileExistsError:
-        sys.exit(f"{root} is there already: remove it, or name another directory")
+        sys.exit(f"{root} already exists: remove it, or name another directory")
     except (ValueError, OSError) as error:
         sys.exit(str(error))
     write(table, root)

@@ -57,7 +57,7 @@ def _hello(engine: dict[str, Any]) -> dict[str, object]:
     try:
         importlib.import_module("pyarrow")
     except ImportError:
-        return {"missing": "the interpreter lacks pyarrow, which carries the rows; pip install pyarrow"}
+        return {"missing": "the interpreter lacks pyarrow, which transfers the rows; pip install pyarrow"}
     try:
         engine.update(_engine(sys.argv[0]))
         claimed = engine["capabilities"]() if "capabilities" in engine else None
@@ -133,7 +133,7 @@ def _message(error: BaseException) -> str:
 def _write_rows(rows: Any, output: str) -> str:
     if isinstance(rows, (str, os.PathLike)):
         if not os.path.isfile(rows):
-            raise ValueError("the path of the rows is not that of a regular file: " + repr(os.fspath(rows)))
+            raise ValueError("the path of the rows is not a regular file: " + repr(os.fspath(rows)))
         shutil.copyfile(rows, output)
         return output
     import pyarrow as pa

@@ -161,8 +161,8 @@ def _check_name(name: str) -> str:
     """
     if name.casefold() in engine_names():
         raise RequestError(
-            f"Cannot use a reader that is called {name}: that is an engine that runs harness's plans, and results are "
-            "told apart by name; give the reader another name in its answer to hello, or by NAME=exec:COMMAND"
+            f"Cannot use a reader that is called {name}: this is the name of an engine that runs harness's plans; "
+            "give the reader another name in its answer to hello, or with NAME=exec:COMMAND"
         )
     if not name.isprintable() or len(name) > _MAX_NAME_LENGTH:
         raise RequestError(
@@ -262,7 +262,7 @@ class Worker:
         arguments = {"table": dataclasses.asdict(table), "columns": columns, **self._filter(where)}
         if options:
             if unknown := sorted(options.keys() - self.options()):
-                raise UnsupportedError(f"{self.name} takes no option {unknown[0]}")
+                raise UnsupportedError(f"{self.name} does not support the option {unknown[0]}")
             arguments["options"] = dict(options)
         return self._rows({"op": "read", **arguments}, schema)
 
@@ -285,7 +285,7 @@ class Worker:
 
     def _filter(self, where: str | None) -> dict[str, object]:
         if where is not None and not self.takes_filters:
-            raise UnsupportedError(f"{self.name} takes no filters")
+            raise UnsupportedError(f"{self.name} does not support filters")
         return {"where": where, "predicate": predicate(where)}
 
     def _start(self) -> Mapping[str, Any]:
@@ -308,7 +308,7 @@ class Worker:
     def _send(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Send a request and return the answer, unless the engine declines or refuses."""
         if not self.offers(operation := request["op"]):
-            raise UnsupportedError(f"{self.name} does not offer {operation}")
+            raise UnsupportedError(f"{self.name} does not support {operation}")
         table = request["table"]["location"], request["table"]["metadata_path"]
         if self._process_per_table and self._table not in (None, table):
             self._kill()
@@ -317,7 +317,7 @@ class Worker:
             try:
                 self._start()
             except RequestError as error:  # the worker did start before
-                raise EngineError(f"The worker does not start again: {error.message}", cause=CRASHED) from error
+                raise EngineError(f"The worker could not be restarted: {error.message}", cause=CRASHED) from error
         match answer := self._exchange({"id": next(self._numbers), **request}, self._limit):
             case {"unsupported": str(message)}:
                 raise UnsupportedError(message)
@@ -358,7 +358,7 @@ class Worker:
         if wrong is None and isinstance(answer, dict) and answer.get("id", request.get("id")) == request.get("id"):
             return answer
         self._kill()
-        wrong = wrong or f"the answer has the id {answer['id']}, the request {request['id']}"
+        wrong = wrong or f"the answer has the id {answer['id']}, expected {request['id']}"
         raise EngineError(f"{self.name} breaks the protocol: {wrong}", cause=BROKEN_PROTOCOL)
 
     def _rows(self, request: Mapping[str, object], schema: pa.Schema | None) -> pa.Table:

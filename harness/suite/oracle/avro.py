@@ -50,7 +50,7 @@ def open_avro(data: bytes, *, is_manifest: bool = False) -> StoredFile:
     """
     source = ByteReader(data)
     if source.take(len(_MAGIC)) != _MAGIC:
-        raise ValueError("it does not begin with Obj and a 1")
+        raise ValueError("it does not begin with Obj and version 1")
     header = dict(_block_items(source, lambda s: (_text_bytes(s).decode(), _bytes(s))))
     sync = source.take(_SYNC_BYTES)
     codec = header.get("avro.codec", b"null").decode(errors="replace")
@@ -115,7 +115,7 @@ def _block_items(source: ByteReader, decode: Decode) -> Iterator[Any]:
             empty += source.at == before
             check(empty, MAX_EMPTY, "items without a byte")
         if size is not None and source.at != start + size:
-            raise ValueError("a block of items is not as long as it says")
+            raise ValueError("a block of items does not have its declared length")
 
 
 def _snappy(data: bytes) -> bytes:
@@ -134,7 +134,7 @@ def _deflate(data: bytes) -> bytes:
     checksum = zlib.adler32(plain).to_bytes(4, "big")
     # Python's writers leave up to four bytes of zlib's checksum after the stream.
     if rest not in [checksum[:length] for length in range(5)]:
-        raise ValueError("it ends before its block does, or after it")
+        raise ValueError("the compressed data does not end with its block")
     return plain
 
 
@@ -237,7 +237,7 @@ class _SchemaParser:
             case {"type": inner}:
                 return self.parse(inner, namespace)
             case _:
-                raise ValueError("its schema has something that is no Avro type")
+                raise ValueError("its schema contains a value that is not an Avro type")
 
     def union(self, branches: list[Any], namespace: str) -> _AvroType:
         types = [self.parse(branch, namespace) for branch in branches]
@@ -272,7 +272,7 @@ class _SchemaParser:
             raise ValueError("its schema has a record without proper fields")
         names = [str(f["name"]) for f in fields]
         if len(set(names)) < len(names):
-            raise ValueError("its schema has two fields of one name")
+            raise ValueError("its schema has two fields with the same name")
         self.enclosing_records.append(full)
         types = [self.parse(f["type"], full.rpartition(".")[0]) for f in fields]
         self.enclosing_records.pop()
@@ -284,7 +284,7 @@ class _SchemaParser:
             part = item.as_column("element", schema.get("element-id"))
             return _AvroType(_unnamed("list", (part,)), lambda stream: list(_block_items(stream, item.decode)))
         if item.column.type != "struct" or item.is_optional or len(item.column.parts) != 2:
-            raise ValueError("its schema has a map whose items are no records of key and value")
+            raise ValueError("its schema has a map whose items are not records of a key and a value")
 
         def decode(stream: ByteReader) -> list[Any]:
             pairs = list(_block_items(stream, item.decode))

@@ -106,7 +106,7 @@ def _bitmap(source: ByteReader, base: int) -> set[int]:
         is_run = runs[place // 8] >> place % 8 & 1
         container = _container(source, base + key * _CHUNK, None if is_run else cardinality)
         if len(container) != cardinality:
-            raise ValueError(f"a container holds {len(container)} values, it says {cardinality}")
+            raise ValueError(f"a container holds {len(container)} values, declared {cardinality}")
         found |= container
     return found
 
@@ -118,7 +118,7 @@ def _container(source: ByteReader, base: int, cardinality: int | None) -> set[in
         for _ in range(source.number(2)):
             start, more = source.number(2), source.number(2)
             if start < after or start + more >= _CHUNK:
-                raise ValueError("a run leaves its container, or goes before the last one's end")
+                raise ValueError("a run exceeds its container or overlaps the previous run")
             after = start + more + 1
             found.update(range(base + start, base + after))
         return found
@@ -137,13 +137,13 @@ _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 def z85(text: str) -> bytes:
     """Decode a Z85 text, five characters for four bytes: https://rfc.zeromq.org/spec/32 (delta D4)."""
     if len(text) % 5 or not set(text) <= set(_Z85):
-        raise ValueError("its text is no Z85")
+        raise ValueError("its text is not Z85")
     data = b""
     for start in range(0, len(text), 5):
         number = 0
         for character in text[start : start + 5]:
             number = number * 85 + _Z85.index(character)
         if number >> 32:
-            raise ValueError("its text is no Z85")
+            raise ValueError("its text is not Z85")
         data += number.to_bytes(4, "big")
     return data

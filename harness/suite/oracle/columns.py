@@ -132,13 +132,13 @@ class FileColumns:
             cause, rule = "AmbiguousColumn", "delta T10"
         else:
             if self.scan.lookup == "delta id" and level and all(c.id is None for c in level):
-                reason = "the table goes by field ids, and the file has none"
+                reason = "the table uses field ids, and the file has none"
                 self._mismatch(reason, "MissingFieldIds", path, "delta T11")
             found = [i for i, c in enumerate(level) if c.id == wanted.id]
             cause, rule = "DuplicateFieldId", "delta T11" if self.scan.is_delta else "iceberg 5.1"
         if len(found) > 1:
             names = " and ".join(repr(level[i].name) for i in found)
-            self._mismatch(f"it may be any of the file's columns {names}", cause, path, rule)
+            self._mismatch(f"it matches several columns of the file: {names}", cause, path, rule)
         return found[0] if found else None
 
     def _value_reader(self, wanted: Field, column: RawColumn, place: int, path: str) -> ValueReader:
@@ -150,7 +150,7 @@ class FileColumns:
         if column.type == dt.UNKNOWN:
             return _constant(None)
         if self.by_position and (children(wanted.type) or column.parts):
-            message = f"Cannot read nested {path} by position: set the table property schema.name-mapping.default"
+            message = f"Cannot read nested {path} without field ids: set the table property schema.name-mapping.default"
             raise UnsupportedError(message, cause="MissingFieldIds", field=path, rule="iceberg 5.6")
         match wanted.type, column.type:
             case dt.StructType(fields=fields), "struct":
@@ -198,7 +198,7 @@ class FileColumns:
 
         def checked(value: Any) -> Any:
             if oldest is not None and value < oldest:
-                raise ValueError(f"{stored} {value} is in the calendar of an old writer (delta T20)")
+                raise ValueError(f"{stored} {value} was written in the Julian calendar (delta T20)")
             return final(value)
 
         return checked
@@ -219,7 +219,7 @@ class FileColumns:
     def _default(self, wanted: Field, path: str) -> Any:
         """Return the value of a field that the file lacks (iceberg 5.2, 5.9)."""
         if any(f.id in self.file.constants for _, f in walk(children(wanted.type))):
-            message = f"Cannot read column {path}: the file lacks the struct, and its partition tuple has values in it"
+            message = f"Cannot read column {path}: the file lacks the struct, but the partition tuple has its fields"
             raise UnsupportedError(message, cause="UnsupportedType", field=path, rule="iceberg 5.2")
         if wanted.initial_default is None and wanted.required:
             reason = f"it is required, and the file lacks field id {wanted.id}"
@@ -238,7 +238,7 @@ class FileColumns:
 
     def _incompatible(self, wanted: Field, column: RawColumn, path: str) -> NoReturn:
         rule = "delta T23" if self.scan.is_delta else "iceberg 5.12"
-        reason = f"the file stores {column.type} and the table has {wanted.type}, which it cannot be read as"
+        reason = f"the file stores {column.type}, which cannot be read as {wanted.type}"
         self._mismatch(reason, "IncompatibleType", path, rule)
 
     def _mismatch(self, reason: str, cause: str, path: str, rule: str) -> NoReturn:

@@ -114,10 +114,10 @@ class DeltaRead:
         if request.published_only and not managed:
             log, latest = published, published.load(None)
         if managed and request.max_version is None and not request.published_only:
-            message = "A catalog manages the table, and was not asked"
+            message = "A catalog manages the table: pass max_version with its answer"
             raise errors.UnsupportedError(message, cause="CatalogManaged", rule="frontier F4.3")
         if not managed and request.max_version is not None:
-            message = "There is a catalog's answer, and no catalog manages the table"
+            message = "max_version is only allowed for a table that a catalog manages"
             raise errors.RequestError(message, cause="CatalogAnswer", rule="frontier F4.5")
         return log, latest
 
@@ -138,7 +138,7 @@ class DeltaRead:
                 commits[version] = replace(staged[commit], name=f"{_STAGED}/{commit}")
             elif version not in commits:
                 message, file = (
-                    f"The ratified commit of version {version} is not there",
+                    f"The ratified commit of version {version} does not exist",
                     log.path(f"{_STAGED}/{commit}"),
                 )
                 cause = "StagedCommitMissing"
@@ -170,7 +170,7 @@ class DeltaRead:
             raise errors.SnapshotNotFoundError(message, cause="TimestampOutOfRange", rule="delta L34")
         goes_on = version in (log.latest, first - 1) or version + 1 in times
         if not goes_on and times[version] < timestamp_ms:
-            message = f"At {timestamp_ms} the table may have been at versions that are gone"
+            message = f"The version at {timestamp_ms} may be one that was removed from the log"
             raise errors.SnapshotNotFoundError(message, cause="TimestampOutOfRange", rule="delta L34")
         return version
 
@@ -181,7 +181,9 @@ class DeltaRead:
         """
         if not is_true(self.latest, "delta.enableInCommitTimestamps"):
             if is_catalog_managed(self.latest):
-                message = "The times of files mean nothing where a catalog publishes them"
+                message = (
+                    "A catalog-managed table needs in-commit timestamps: file times do not show when commits were made"
+                )
                 raise errors.InvalidTableError(message, cause="NoInCommitTimestamps", rule="frontier F4.7")
             return self.log.latest + 1, None
         keys = [f"delta.inCommitTimestampEnablement{name}" for name in ("Version", "Timestamp")]
@@ -201,7 +203,7 @@ class DeltaRead:
         for version in (v for v in self.log.readable() if v < end):
             time = self.log.commits[version].modified_ms
             if time is None:
-                raise errors.UnsupportedError("The storage gives no modification times", rule="delta L33")
+                raise errors.UnsupportedError("The storage has no modification times", rule="delta L33")
             last = time if last is None or time > last else last + 1
             times[version] = last
         return times
@@ -261,7 +263,7 @@ class DeltaRead:
             positions = self._vector_positions(add["deletionVector"])
             declared, count = add["deletionVector"]["cardinality"], _record_count(add)
             if len(positions) != declared:
-                raise _vector_error(f"{len(positions)} positions, declared are {declared}", "delta D9")
+                raise _vector_error(f"{len(positions)} positions, declared {declared}", "delta D9")
             if positions and max(positions) >= (self.row_count(physical) if count is None else count):
                 raise _vector_error(f"position {max(positions)} is beyond the file's rows", "delta D9")
         except errors.HarnessError as error:
@@ -275,12 +277,12 @@ class DeltaRead:
             if vector["storageType"] == "i":
                 data = z85(text)
                 if not 0 <= len(data) - size < 4:
-                    raise _vector_error(f"{len(data)} bytes inline, declared are {size}", "delta D4")
+                    raise _vector_error(f"{len(data)} bytes inline, declared {size}", "delta D4")
                 # Delta on Spark writes a vector without rows in this way
                 return delta_bitmap(data[:size]) if data else set()
             data, offset = self.paths.read(self._vector_path(vector)), vector.get("offset") or 1
             if data[:1] != b"\x01":
-                raise _vector_error("its file has another format version than 1", "delta D5")
+                raise _vector_error("the format version of its file is not 1", "delta D5")
             frame = data[offset : offset + size + 8]
             if len(frame) != size + 8 or size < 0:
                 raise _vector_error(f"{len(frame)} bytes at its offset, expected {size + 8}", "delta D14")

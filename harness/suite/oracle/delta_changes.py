@@ -29,7 +29,7 @@ def scan_changes(request: Request, files: Files) -> Scan:
     columns, _, used = resolve_columns(request, Schema(fields=fields), lambda field: field)
     if used - {"_file", "_pos"}:
         names = ", ".join(sorted(used))
-        raise errors.UnknownColumnError(f"Changes do not have all of {names}", field=names, rule="delta C12")
+        raise errors.UnknownColumnError(f"Unknown columns of changes: {names}", field=names, rule="delta C12")
     versions = _versions(table)
     times = table.times(versions)
     data: list[DataFile] = []
@@ -82,9 +82,11 @@ def _check_version(state: ReplayedState, table: DeltaRead) -> None:
     columns = columns_of(state, table.request.location)
     refuse = partial(errors.RequestError, cause="ChangeFeedError", snapshot=state.version)
     if not is_true(state, "delta.enableChangeDataFeed"):
-        raise refuse(f"Cannot read changes: version {state.version} keeps none", rule="delta C3")
+        raise refuse(
+            f"Cannot read changes: the change data feed is not enabled in version {state.version}", rule="delta C3"
+        )
     if reserved := [f.name for f in columns.schema.fields if f.name.lower() in CHANGES]:
-        message = f"Cannot read changes: the table has a column {reserved[0]!r} of its own"
+        message = f"Cannot read changes: the table has a column named {reserved[0]!r}"
         raise errors.InvalidTableError(message, cause="ChangeFeedError", field=reserved[0], rule="delta C10")
     partitions, last = (list(map(_stored_name, c.partition_columns)) for c in (columns, table.columns))
     if partitions != last or not _can_show(table.columns.schema.fields, columns.schema.fields):
@@ -153,7 +155,7 @@ def _by_path(table: DeltaRead, bodies: Iterable[Document]) -> dict[str, Document
     found: dict[str, Document] = {}
     for body in bodies:
         if found.setdefault(canonical_path(body["path"], table.root), body) is not body:
-            message = "A commit adds or removes a file twice, with two deletion vectors"
+            message = "A commit adds or removes a file twice with different deletion vectors"
             raise errors.InvalidTableError(message, cause="LogCorrupt", file=body["path"], rule="delta C6")
     return found
 

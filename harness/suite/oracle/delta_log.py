@@ -133,7 +133,7 @@ def _parse_action(value: object, file: str) -> list[Action]:
         raise _corrupt_log(f"got {value!r:.80}, expected an object", file, "delta L24")
     known = [(name, body) for name, body in value.items() if name in _FIELDS and body is not None]
     if len(known) > 1:
-        raise _corrupt_log(f"{len(known)} actions in one", file, "delta L24")
+        raise _corrupt_log(f"{len(known)} actions in one object", file, "delta L24")
     for name, body in known:
         try:
             mapping(body)
@@ -146,7 +146,7 @@ def _parse_action(value: object, file: str) -> list[Action]:
         texts = [text for key, kind in fields if kind is list for text in body.get(key) or ()]
         texts += [t for key, _ in fields if key in _MAPS for t in (body.get(key) or {}).values() if t is not None]
         if not all(isinstance(text, str) for text in texts):
-            raise _corrupt_log(f"a part of the {name} is no text", file, "delta L24")
+            raise _corrupt_log(f"a value of the {name} is not text", file, "delta L24")
     return known
 
 
@@ -168,7 +168,7 @@ _COLUMNS["add"].append("stats_parsed.numRecords")
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, object]:
     if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return dict(pairs)
 
 
@@ -308,9 +308,9 @@ class Log:
         if len(heads) > 1 or ((is_named or sidecars) and not heads):
             raise log_error(f"the checkpoint has {len(heads)} checkpointMetadata", top, "delta L14")
         if heads and heads[0].get("version") != version:
-            raise log_error(f"the checkpoint says that it is of version {heads[0].get('version')}", top, "delta L14")
+            raise log_error(f"its checkpointMetadata has version {heads[0].get('version')}", top, "delta L14")
         if sidecars and any(name in ("add", "remove") for name, _ in actions):
-            raise log_error("the checkpoint has files of its own beside sidecars", top, "delta L16")
+            raise log_error("the checkpoint has both file actions and sidecars", top, "delta L16")
         log = top.rpartition("/")[0]
         listing = []
         for sidecar in sidecars:

@@ -73,7 +73,7 @@ def columns_of(state: ReplayedState, table: str) -> TableColumns:
     try:
         document = parse_json(metadata.get("schemaString") or "")
     except CorruptFileError as error:
-        message = f"The schema string is missing or no JSON: {error.message}"
+        message = f"The schema string is missing or not JSON: {error.message}"
         raise InvalidTableError(message, cause="SchemaError", rule="delta T1") from error
     parser = _SchemaParser(mode != "none", bool(features & {"typewidening", "typewidening-preview"}), document)
     fields = parser.fields(document, top=True)
@@ -145,11 +145,11 @@ class _SchemaParser:
 
     def fields(self, document: object, *, top: bool = False) -> tuple[Field, ...]:
         if required_value(document, "type", str) != "struct":
-            raise self.schema_error("the schema is no struct")
+            raise self.schema_error("the schema is not a struct")
         fields = tuple(self.field(item, top=top) for item in required_value(document, "fields", list))
         for names in ([f.name for f in fields], [f.physical_name.lower() for f in fields if f.physical_name]):
             if len(set(names)) < len(names):
-                raise self.schema_error(f"one of the names {names} is there twice")
+                raise self.schema_error(f"one of the names {names} occurs twice")
         return fields
 
     def field(self, document: Any, *, top: bool) -> Field:
@@ -167,7 +167,7 @@ class _SchemaParser:
         id_ = required_value(annotations, _ID, int)
         physical = required_value(annotations, _NAME, str)
         if id_ in self.used_ids or not 0 <= id_ <= _MAX_ID or not physical:
-            raise self.schema_error(f"column id {id_} is repeated or out of range, or its physical name empty")
+            raise self.schema_error(f"column id {id_} is repeated or out of range, or its physical name is empty")
         self.used_ids.add(id_)
         return id_, physical
 

@@ -30,7 +30,7 @@ MAX_TYPES = 100_000  # types in a schema; a named type counts at each use
 def check(found: int, most: int, kind: str) -> None:
     """Raise ValueError if a count exceeds the oracle's limit."""
     if found > most:
-        raise ValueError(f"{found} {kind} are more than the oracle reads, which is {most}")
+        raise ValueError(f"{found} {kind} exceed the oracle's limit of {most}")
 
 
 def parse_json(text: str | bytes) -> Any:

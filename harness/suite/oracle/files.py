@@ -107,7 +107,7 @@ def position_deletes(file: DataFile, files: Files) -> list[tuple[str, int]]:
     for name, field_id in (("file_path", 2147483546), ("pos", 2147483545)):
         found = [i for i, c in enumerate(stored.columns) if (c.id == field_id if by_id else c.name == name)]
         if len(found) != 1:
-            message = f"Cannot read a position delete file: {len(found)} of its columns are {name}, expected one"
+            message = f"Cannot read a position delete file: it has {len(found)} columns {name}, expected one"
             raise errors.CorruptFileError(message, file=file.path, field=name, rule="iceberg 4.11")
         places += found
     rows = [tuple(row[place] for place in places) for row in stored.rows]
@@ -118,7 +118,7 @@ def position_deletes(file: DataFile, files: Files) -> list[tuple[str, int]]:
     except (AttributeError, UnicodeDecodeError):
         is_whole = False
     if not is_whole:
-        message = "A position delete has no path or no position; rewrite the delete"
+        message = "A position delete lacks its path or position; rewrite the delete file"
         raise errors.CorruptDeleteError(message, file=file.path, rule="iceberg 4.11")
     return deletes
 
@@ -259,7 +259,7 @@ def _open_orc(data: bytes) -> StoredFile:
 def _orc_columns(fields: list[pa.Field]) -> tuple[RawColumn, ...]:
     names = [f.name for f in fields]
     if len(set(names)) < len(names):  # pyarrow finds columns by name and would return one of them twice
-        raise ValueError(f"two of its columns have one name: {', '.join(names)}")
+        raise ValueError(f"two of its columns have the same name: {', '.join(names)}")
     return tuple(_orc_column(f) for f in fields)
 
 

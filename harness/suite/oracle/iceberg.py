@@ -44,7 +44,9 @@ def _current_metadata_file(location: str, files: Files) -> str:
             names = [name for name in names if not _LEFT_OVER.fullmatch(name)]
             numbers = [(re.fullmatch(rf"v([0-9]+){_SUFFIX}", name), name) for name in names]
             if not names or any(match is None for match, _ in numbers):
-                message = "Cannot tell the current metadata file: there is no version hint; name the file itself"
+                message = (
+                    "Cannot determine the current metadata file without a version hint; open the metadata file itself"
+                )
                 raise errors.AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule="iceberg 1.5")
             ordered = sorted((-int(match[1]), len(name), name) for match, name in numbers if match is not None)
             return join(directory, ordered[0][2])
@@ -91,7 +93,7 @@ def _hinted_file(directory: str, hint: str, files: Files) -> str:
             if files.has_file(path):
                 return path
         raise errors.TableNotFoundError(
-            f"There is no metadata of the version hint {hint!r:.80}", cause="MetadataNotFound"
+            f"There is no metadata file for the version hint {hint!r:.80}", cause="MetadataNotFound"
         )
     version = int(number[1])
     while (later := _version_file(directory, version + 1, files)) is not None:
@@ -121,7 +123,7 @@ def _check_files(live: Sequence[LiveFile], metadata: MetadataValues) -> None:
             raise broken("An equality delete file has no equality ids", cause="CorruptManifest", rule="iceberg 4.23")
         elif file.format == "puffin":
             if None in (file.referenced, file.offset, file.length) or metadata.version < 3:
-                message = "The entry of a deletion vector is incomplete, or its table older than v3"
+                message = "The entry of a deletion vector is incomplete, or the format version is below 3"
                 raise broken(message, cause="CorruptDeletionVector", rule="iceberg 4.17")
             if file.referenced in vectors:
                 message = f"Data file {file.referenced} has two deletion vectors"
@@ -145,7 +147,7 @@ def _equality_delete(delete: LiveFile, metadata: MetadataValues) -> EqualityDele
             raise unknown(f"Cannot apply an equality delete: no schema has field id {key}")
         *parents, column = trail
         if children(column.type) or not all(isinstance(parent.type, StructType) for parent in parents):
-            raise unknown(f"Cannot apply an equality delete: field {key} is no single value of a row")
+            raise unknown(f"Cannot apply an equality delete: field {key} is not a single value of a row")
         if isinstance(column.type, FloatType):
             message = f"Cannot apply an equality delete by {column.name!r} of type {column.type}"
             raise errors.UnsupportedError(message, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
@@ -211,7 +213,7 @@ def _mismatch(delete: LiveFile, data: LiveFile, rule: str) -> errors.CorruptDele
     descriptions = [
         f"spec {f.spec.id}, partition {dict(f.partition)}, sequence number {f.sequence_number}" for f in (delete, data)
     ]
-    message = f"A delete of {descriptions[0]} names data file {data.path} of {descriptions[1]}"
+    message = f"A delete with {descriptions[0]} names data file {data.path} with {descriptions[1]}"
     return errors.CorruptDeleteError(message, cause="DeletePartitionMismatch", file=delete.path, rule=rule)
 
 
@@ -249,7 +251,7 @@ def _vector_positions(vector: LiveFile, data: LiveFile, paths: PathPrefixes) -> 
     """Return the positions of a deletion vector (iceberg 4.17 to 4.20)."""
     length, offset, puffin = vector.length or 0, vector.offset or 0, paths.read(vector.path)
     if puffin[:4] != b"PFA1" or puffin[-4:] != b"PFA1":
-        message = "Cannot read deletion vector: its file is no Puffin file"
+        message = "Cannot read deletion vector: its file is not a Puffin file"
         raise errors.CorruptFileError(message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.22")
     blob = puffin[offset : offset + length]
     try:
@@ -257,7 +259,7 @@ def _vector_positions(vector: LiveFile, data: LiveFile, paths: PathPrefixes) -> 
             raise ValueError(f"{len(blob)} of {length} bytes")
         positions = puffin_vector(blob)
         if len(positions) != vector.record_count:
-            raise ValueError(f"{len(positions)} positions, its entry says {vector.record_count}")
+            raise ValueError(f"{len(positions)} positions, its entry has {vector.record_count}")
         if positions and data.record_count is not None and max(positions) >= data.record_count:
             raise ValueError(f"position {max(positions)} of {data.record_count} rows")
     except ValueError as error:

@@ -147,7 +147,9 @@ class _ManifestReader:
     def _file(self, path: str, record: _Record, sequence_number: int) -> LiveFile:
         content, count = _get(record, 134, "content"), _get(record, 103, "record_count")
         if content is None and self.header.get("content") == "deletes" and not self.manifest.is_deletes:
-            raise self._corrupt("it holds deletes, its list says data, an entry neither", "iceberg 2.4")
+            raise self._corrupt(
+                "its header declares deletes, its list declares data, and an entry has no content type", "iceberg 2.4"
+            )
         count = None if count is None or count < 0 else count  # iceberg 2.21
         if _get(record, 131, "key_metadata"):
             raise errors.EncryptedTableError(

@@ -92,9 +92,9 @@ def read_metadata(data: bytes, *, file: str) -> MetadataValues:
     """Parse the content of a metadata file (iceberg 1.9, 1.15)."""
     document = parse_json(_decompressed(data))
     if not isinstance(document, dict) or not document.keys() & {"format-version", "view-uuid"}:
-        raise errors.TableNotFoundError("The file is no table metadata", cause="NotATable", rule="iceberg 1.15")
+        raise errors.TableNotFoundError("The file is not table metadata", cause="NotATable", rule="iceberg 1.15")
     if document.get("view-uuid") is not None:
-        raise errors.IsAViewError("The metadata is a view's", rule="iceberg 1.9")
+        raise errors.IsAViewError("The metadata belongs to a view", rule="iceberg 1.9")
     version = required_value(document, "format-version", int)
     if version not in (1, 2, 3):
         message = f"Cannot read Iceberg format version {version}"
@@ -180,7 +180,7 @@ def _schemas(document: Document, version: int) -> dict[int, Schema]:
     schemas: dict[int, Schema] = {}
     for schema in (schema_of(mapping(item)) for item in listed):
         if schemas.setdefault(schema.id, schema) != schema:
-            raise errors.InvalidTableError(f"Schema id {schema.id} has two meanings", rule="iceberg 1.17")
+            raise errors.InvalidTableError(f"Schema id {schema.id} has two definitions", rule="iceberg 1.17")
     if current not in schemas:
         raise errors.InvalidTableError(f"There is no schema {current}", cause="MissingSchema", rule="iceberg 1.17")
     return {id_: schemas[id_] for id_ in sorted(schemas, key=lambda id_: (id_ != current, -id_))}
@@ -193,7 +193,7 @@ def _specs(document: Document, version: int) -> dict[int, Spec]:
     for item in required_value(document, "partition-specs", list, cause="MissingSpec"):
         spec = Spec(required_value(item, "spec-id", int), spec_fields(required_value(item, "fields", list)))
         if specs.setdefault(spec.id, spec) != spec:
-            raise errors.InvalidTableError(f"Partition spec id {spec.id} has two meanings", rule="iceberg 1.17")
+            raise errors.InvalidTableError(f"Partition spec id {spec.id} has two definitions", rule="iceberg 1.17")
     return specs
 
 
@@ -225,7 +225,7 @@ def _snapshots(document: Document) -> dict[int, ListedSnapshot]:
         manifest_list = optional_value(item, "manifest-list", str)
         inline = optional_value(item, "manifests", list)
         if (manifest_list is None and inline is None) or id_ in found:
-            message = f"Snapshot {id_} has no manifests, or comes twice"
+            message = f"Snapshot {id_} has no manifests or occurs twice"
             raise errors.InvalidTableError(message, rule="iceberg 1.26")
         found[id_] = ListedSnapshot(
             id=id_,

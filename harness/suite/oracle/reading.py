@@ -248,5 +248,5 @@ def _check_conflict(column: Field, stored_values: list[Any], columns: FileColumn
             not values or all(v < value for v in values) or all(v > value for v in values)
         )
     if stored_values and is_conflict:
-        message = f"Cannot read column {column.name!r}: the file's partition says {value!r}, and its rows otherwise"
+        message = f"Cannot read column {column.name!r}: its values contradict the file's partition value {value!r}"
         raise errors.SchemaMismatchError(message, cause="PartitionValueConflict", field=column.name, rule="iceberg 5.3")

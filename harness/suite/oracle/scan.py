@@ -165,7 +165,7 @@ def resolve_columns(
 
     columns = schema.fields if request.columns is None else tuple(map(find, request.columns))
     if request.columns is not None and len({f.id for f in columns}) < len(columns):
-        raise RequestError("Invalid columns: one is named twice")
+        raise RequestError("Invalid columns: a column is named twice")
     condition = None if request.where is None else request.where(find)
     used = (*columns, *(() if condition is None else condition.columns))
     return columns, condition, {f.name for f in used if f.name in METADATA and f.id == METADATA[f.name].id}

@@ -226,7 +226,7 @@ def find_field(name: str, fields: Iterable[Field]) -> Field | None:
     exact = [f for f in alike if f.name == name]
     if len(exact or alike) > 1:
         listed = ", ".join(f.name for f in exact or alike)
-        message = f"Column {name!r} is ambiguous, it may be any of {listed}"
+        message = f"Column {name!r} is ambiguous: it matches {listed}"
         raise UnknownColumnError(message, field=name, cause="AmbiguousColumn", rule="iceberg 5.21")
     return next(iter(exact or alike), None)
 

@@ -92,13 +92,13 @@ def parse_text(text: str, type_: dt.ColumnType, grammar: Grammar) -> object:
         case dt.UUID:
             return uuid.UUID(_match(_UUID, text)[0]).bytes
         case _:
-            raise ValueError(f"no text says a {type_}")
+            raise ValueError(f"{type_} has no text form")
 
 
 def _match(pattern: str, text: str) -> re.Match[str]:
     found = re.fullmatch(pattern, text, re.ASCII)
     if found is None:
-        raise ValueError("its text has another form")
+        raise ValueError("its text has the wrong form")
     return found
 
 
@@ -113,7 +113,7 @@ def _time(parts: tuple[str | None, ...], per_second: int) -> int:
     """Return a time of day in units of 1/`per_second` seconds. Finer fractions are an error."""
     hour, minute, second = (int(part or 0) for part in parts[:3])
     if hour > 23 or minute > 59 or second > 59:
-        raise ValueError("no such time of day")
+        raise ValueError("the time of day does not exist")
     units, rest = divmod(int((parts[3] or "").ljust(9, "0")) * per_second, 10**9)
     if rest:
         raise ValueError("too many digits after the second")
@@ -134,11 +134,11 @@ def _timestamp(text: str, type_: dt.TimestampType, grammar: Grammar) -> int:
     offset = (int(h or 0) * 60 + int(m or 0)) * 60 + int(s or 0)
     zone = (found["zone"] or "").strip()
     if not type_.utc and zone not in (("", "Z") if grammar is DELTA else ("",)):
-        raise ValueError("a time without a zone has a zone")
+        raise ValueError("a type without a time zone does not accept a time zone")
     if grammar is ICEBERG and (found[4] is None or (type_.utc and not zone)):
-        raise ValueError("it has no time, or no zone")
+        raise ValueError("it lacks the time or the time zone")
     if int(m or 0) > 59 or int(s or 0) > 59 or offset > grammar.max_offset_s:
-        raise ValueError("there is no such zone")
+        raise ValueError("the time zone offset does not exist")
     days = _day(_match(grammar.date, "-".join(found.groups()[:3])))
     seconds = days * DAY_SECONDS - (-offset if sign == "-" else offset)
     return within_bits(seconds * per_second + _time(found.groups()[3:7], per_second), 64)
@@ -264,7 +264,7 @@ def _ticks(value: int, unit: str, target: str) -> int:
 
 def _uuid(value: bytes) -> bytes:
     if len(value.decode()) != 36:
-        raise ValueError(f"{value!r} is no UUID")
+        raise ValueError(f"{value!r} is not a UUID")
     return uuid.UUID(value.decode()).bytes
 
 
@@ -288,14 +288,14 @@ def _geometry(source: ByteReader) -> tuple[bytes, int]:
     """Return the next geometry and the ISO code of its type."""
     order = {b"\0": "big", b"\1": "little"}.get(source.take(1))
     if order is None:
-        raise ValueError("it begins with no byte order")
+        raise ValueError("it does not begin with a byte order")
     code = source.number(4, order)
     flags, code = code >> 28, code & 0x1FFFFFFF
     if flags & 2:
         source.number(4, order)  # the SRID
     kind, dimensions = code % 1000, code // 1000
     if kind not in range(1, 8) or dimensions not in range(4):
-        raise ValueError(f"{code} is no type of geometry")
+        raise ValueError(f"{code} is not a geometry type")
     has_z, has_m = dimensions in (1, 3) or flags & 8, dimensions in (2, 3) or flags & 4
     iso = kind + (1000 if has_z else 0) + (2000 if has_m else 0)
     head = struct.pack("<BI", 1, iso)
@@ -312,7 +312,7 @@ def _geometry(source: ByteReader) -> tuple[bytes, int]:
             parts = [_geometry(source) for _ in range(source.number(4, order))]
             for _, part in parts:
                 if part // 1000 != iso // 1000 or (kind != 7 and part % 1000 != kind - 3):
-                    raise ValueError(f"a geometry of type {part} is part of one of type {iso}")
+                    raise ValueError(f"a geometry of type {iso} contains a geometry of type {part}")
             return head + struct.pack("<I", len(parts)) + b"".join(data for data, _ in parts), iso
 
 

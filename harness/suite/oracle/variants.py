@@ -73,7 +73,7 @@ def _shredded_text(parts: _ShreddedParts, metadata: bytes) -> str | None:
         return None if value is None else _BinaryValue(metadata, value).text(0, 0)
     if column.type == "struct":  # typed_value has the shredded fields of an object, and value has the others
         if value is not None and _number(value, 0, 1) & 3 != 2:
-            raise _malformed("a partially shredded object has a rest that is no object")
+            raise _malformed("the unshredded part of an object is not an object")
         fields = {} if value is None else _BinaryValue(metadata, value).fields(0, 0)
         for part, group in zip(column.parts, typed, strict=True):
             fields.pop(part.name, None)
@@ -82,7 +82,7 @@ def _shredded_text(parts: _ShreddedParts, metadata: bytes) -> str | None:
                 fields[part.name] = text
         return _object_text(fields)
     if value is not None:
-        raise _malformed("it has both a value and a typed_value, and is no object")
+        raise _malformed("it has both a value and a typed_value, but is not an object")
     if column.type == "list":  # elements cannot be missing: an element without a value is a variant null
         items = [_shredded_text(_group_parts(column.parts[0], group), metadata) or "null" for group in typed]
         return f"[{','.join(items)}]"
@@ -194,7 +194,7 @@ class _BinaryValue:
         """Return the number of elements and the position after it."""
         size = _number(self.data, at, width)
         if size > len(self.data):
-            raise _malformed(f"{len(self.data)} bytes claim {size} elements")
+            raise _malformed(f"{size} elements are declared for {len(self.data)} bytes")
         return size, at + width
 
     def places(self, at: int, width: int, size: int) -> list[int]:
@@ -226,7 +226,7 @@ def _number(data: bytes, at: int, width: int) -> int:
 
 def _slice(data: bytes, at: int, length: int) -> bytes:
     if at + length > len(data):
-        raise _malformed(f"it ends after {len(data)} bytes, and {length} are expected at {at}")
+        raise _malformed(f"it ends after {len(data)} bytes, expected {length} bytes at {at}")
     return data[at : at + length]
 
 

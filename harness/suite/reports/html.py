@@ -26,7 +26,7 @@ from harness.suite.reports.text import (
 from harness.suite.results import Case, Check, Outcome, ReadInfo, Run, ScenarioInfo, Score
 
 _STYLES = (("harness.diff.reports", "report.css"), (__package__, "run.css"))
-_DEMANDS = {"must": "demanded by the specification", "policy": "harness's policy", "open": "open in the specification"}
+_DEMANDS = {"must": "required by the specification", "policy": "harness's policy", "open": "open in the specification"}
 
 
 def to_html(run: Run) -> str:
@@ -72,9 +72,9 @@ class _Page:
                 own_format = f'<span class="in">{format_}</span>'
                 yield _score_row(own_format, self.run.score(engine, format_), "<td></td>" * len(shown))
         yield "</tbody></table></div>"
-        yield "<p>Silently wrong are reads that gave other rows than the specification's, or rows of a table that "
-        yield "must be refused, and no error. An engine claims the reads that it does not decline. Policy is apart: "
-        yield "answers that harness gives and no specification demands.</p>"
+        yield "<p>A read is silently wrong if it returned other rows than the specification requires, or rows of a "
+        yield "table that must be refused, and no error. An engine claims the reads that it does not decline. "
+        yield "Policies are counted separately: results that harness chose and no specification requires.</p>"
         for name, why in self.run.missing.items():
             yield f"<p>Not run: <b>{escaped(name)}</b>: {escaped(why)}</p>"
         yield "</section>"
@@ -83,7 +83,7 @@ class _Page:
         yield '<section aria-labelledby="features"><h2 id="features">Features</h2>'
         yield from _legend(self.run)
         yield '<form class="filter"><label><input type="checkbox" name="troubled"> '
-        yield "only features that some engine does not pass</label></form>"
+        yield "only features that an engine does not pass</label></form>"
         yield '<div class="scroll" tabindex="0" role="group" aria-labelledby="features"><table class="features">'
         heads = "".join(
             f'<th scope="col">{escaped(engine.name)}<span class="in">{escaped(engine.version)}</span></th>'
@@ -149,7 +149,7 @@ class _Page:
         if not by_scenario:
             return
         infos = {scenario.name: scenario for scenario in self.run.scenarios}
-        yield '<section aria-labelledby="cases"><h2 id="cases">What is not PASS</h2>'
+        yield '<section aria-labelledby="cases"><h2 id="cases">Cases that are not PASS</h2>'
         for name, cases in by_scenario.items():
             yield from _scenario(infos[name])
             for case in cases:
@@ -187,7 +187,7 @@ def _legend(run: Run) -> Iterator[str]:
         if counts[outcome]:
             sign = f'<b class="{outcome.value}">{SIGNS[outcome]} {outcome.value}</b>'
             yield f"<li>{sign} {MEANINGS[outcome]}</li>"
-    yield "<li>numbers are scenarios; a cell has the color of its worst outcome</li></ul>"
+    yield "<li>numbers count scenarios; a cell has the color of its worst outcome</li></ul>"
 
 
 def _scenario(scenario: ScenarioInfo) -> Iterator[str]:
@@ -197,7 +197,7 @@ def _scenario(scenario: ScenarioInfo) -> Iterator[str]:
     yield f"<p>{escaped(scenario.title)}{clauses}</p>"
     if not (scenario.story or scenario.expected):
         return
-    yield "<details><summary>The table, and what its reads must give</summary>"
+    yield "<details><summary>The table and its expected results</summary>"
     if scenario.story:
         text = "\n".join(map(escaped, scenario.story.splitlines()))
         yield f'<pre class="scroll" tabindex="0" role="group" aria-label="the scenario">{text}</pre>'
@@ -211,7 +211,7 @@ def _read(read: ReadInfo) -> Iterator[str]:
     yield f"<p>Read {read.number}, <code>{escaped(read.read)}</code>, {_DEMANDS[read.demand]}"
     yield f"{'' if read.why is None else f': {escaped(read.why)}'}</p>"
     if read.error is not None:
-        yield f"<p>A refusal: harness raises <code>{escaped(read.error)}</code>. Any error is right.</p>"
+        yield f"<p>An error: harness raises <code>{escaped(read.error)}</code>. Other readers may raise any error.</p>"
     if not read.columns:
         return
     heads = "".join(f'<th scope="col">{escaped(name)}</th>' for name in read.columns)

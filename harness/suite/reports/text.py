@@ -28,15 +28,15 @@ from harness.metadata.model.text_tables import aligned
 from harness.suite.results import Case, Check, Outcome, Run, Score
 
 MEANINGS = {
-    Outcome.PASS: "as the specification demands",
+    Outcome.PASS: "as the specification requires",
     Outcome.FAIL: "wrong rows, or rows of a table that must be refused",
-    Outcome.POLICY: "another answer, where harness's is a policy of its own",
-    Outcome.UNSUPPORTED: "the engine says that it does not do this",
+    Outcome.POLICY: "another result than harness's policy",
+    Outcome.UNSUPPORTED: "the engine does not support this",
     Outcome.ERROR: "failed, crashed or hung",
-    Outcome.OPEN: "the specification does not decide",
-    Outcome.SKIP: "on the list of skips, not run",
-    Outcome.XFAIL: "fails, as the list of expected failures says",
-    Outcome.XPASS: "passes, against the list of expected failures",
+    Outcome.OPEN: "the specification leaves it open",
+    Outcome.SKIP: "on the list of skips: not run",
+    Outcome.XFAIL: "fails as listed in the expected failures",
+    Outcome.XPASS: "passes although listed in the expected failures",
 }
 
 
@@ -181,9 +181,9 @@ def to_markdown(run: Run) -> str:
         for head, *cells in zip(SCORES, *(score_cells(run.score(each, format_)) for each in run.engines), strict=True)
     ]
     marks = ["---", *(":---:" for _ in names)]
-    legend = "✓ as the specification demands · ✗ wrong rows, or a broken table read · ! error, crash or hang"
-    rest = "– the engine says that it does not read this · ~ another answer than harness gives by a policy of its own"
-    rest += " · ? open in the specification · numbers are scenarios, in the last lines reads"
+    legend = "✓ as the specification requires · ✗ wrong rows, or a broken table read · ! error, crash or hang"
+    rest = "– the engine does not support this · ~ another result than harness's policy"
+    rest += " · ? open in the specification · numbers count scenarios, in the last lines reads"
     lines = [
         f"{_cell(headline(run))}.",
         "",
@@ -232,7 +232,7 @@ def _annotations(run: Run) -> Iterator[str]:
 
 
 def _more(kind: str, outcome: str, left: int) -> str:
-    text = f"{counted(left, 'more scenario')} came to {outcome}; see the log or another report"
+    text = f"{counted(left, 'more scenario')} ended as {outcome}; see the log or another report"
     return annotation(kind, text, title=outcome)
 
 

@@ -111,7 +111,7 @@ class SnapshotReads:
         """
         missing = sorted(request.options - self.options())
         if missing:
-            raise UnsupportedError(f"{self.engine.name} takes no {missing[0]}")
+            raise UnsupportedError(f"{self.engine.name} does not support the option {missing[0]}")
         if self.engine.name in _OPTIONS and (by_query or request.options & _QUERIES):
             return self._query_rows(request)
         plan = self._plan(request)
@@ -123,7 +123,7 @@ class SnapshotReads:
             }
             rows = self.engine.read(plan, {name: value for name, value in options.items() if value not in (None, [])})
             if repeated := [name for name, times in Counter(rows.column_names).items() if times > 1]:
-                raise EngineError(f"{self.engine.name} gives column {visible(repeated[0])} twice")
+                raise EngineError(f"{self.engine.name} returns column {visible(repeated[0])} twice")
             return rows
         if "batch_rows" in request.settings:
             size = request.settings["batch_rows"]
@@ -258,17 +258,19 @@ class Copies:
             self._snapshot, counts=request.statistics
         ):
             location = shown(self._snapshot._source.location)
-            raise EngineError(f"The copy of {location} has other files or deletes than the table, which is our fault")
+            raise EngineError(
+                f"The copy of {location} has other files or deletes than the table; this is a bug in harness"
+            )
         return found
 
     def _copy(self, name: str, source: Snapshot) -> Snapshot:
         plan = self._snapshot._planned()
         size = sum(filter(None, plan.files.column("size").to_pylist()))
         if size > MAX_BYTES:
-            raise UnsupportedError(f"its data files have {size:,} bytes, and at most {MAX_BYTES:,} are copied")
+            raise UnsupportedError(f"its data files have {size:,} bytes, more than the limit of {MAX_BYTES:,}")
         roots = plan.storage.roots
         if roots is not None and roots.outside is Outside.REFUSE:
-            raise UnsupportedError("it is held to its own files")
+            raise UnsupportedError("it must not read files outside its own directory")
         _plan_fingerprint(source, counts=True)  # raises an error for broken deletes before anything is written
         if self._directory is None:
             self._directory = TemporaryDirectory(prefix="harness-copies-", ignore_cleanup_errors=True)

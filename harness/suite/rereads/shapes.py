@@ -73,7 +73,7 @@ def shapes_of(names: Sequence[str] | None) -> tuple[QueryShape, ...]:
     known = {shape.name: shape for shape in SHAPES}
     for name in names or ():
         if name not in known:
-            raise RequestError(f"Unknown shape {name!r}: there are {', '.join(known)}", options=("shapes",))
+            raise RequestError(f"Unknown shape {name!r}: the shapes are {', '.join(known)}", options=("shapes",))
     return tuple(known[name] for name in names or known)
 
 

@@ -138,5 +138,5 @@ def look_up(values_by_label: Mapping[str, _T], label: Any, what: str, place: str
     """
     if label not in values_by_label:
         names = ", ".join(values_by_label) or "none yet"
-        raise RequestError(f"Unknown {what} {label!r} in {place}: there are {names}")
+        raise RequestError(f"Unknown {what} {label!r} in {place}: known are {names}")
     return values_by_label[label]

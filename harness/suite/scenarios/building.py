@@ -176,7 +176,9 @@ def columns_of(history: ScenarioHistory, expectation: Expectation, at: ResolvedS
     for place, name in enumerate(expectation.columns or fields_by_name):
         field = fields_by_name.get(name) or history.metadata_field(name)
         if field is None:
-            raise RequestError(f"Unknown column {name!r}: there are {', '.join(fields_by_name)}, and metadata columns")
+            raise RequestError(
+                f"Unknown column {name!r}: the columns are {', '.join(fields_by_name)}, and metadata columns"
+            )
         # A column with a type from the scenario gets an id that no field of the table has.
         fields.append(dataclasses.replace(field, id=-1 - place) if name in typed else field)
     return fields

@@ -60,7 +60,7 @@ def damage(arguments: Arguments, root: Path, within: Path, targets: Callable[[st
     """
     kinds = [kind for kind in _DAMAGE_KINDS if arguments.has(kind)]
     if len(kinds) != 1:
-        raise RequestError(f"Invalid {arguments.place}: give one of {', '.join(_DAMAGE_KINDS)}")
+        raise RequestError(f"Invalid {arguments.place}: expected one of {', '.join(_DAMAGE_KINDS)}")
     (kind,) = kinds
     subject = arguments.text(kind)
     if kind == "write":
@@ -126,7 +126,7 @@ def _edit(document: Any, steps: list[str], value: object, place: str) -> None:
         try:
             parsed = json.loads(inner)
         except ValueError as exc:
-            raise RequestError(f"Invalid {place}: {step!r} is a text without JSON") from exc
+            raise RequestError(f"Invalid {place}: {step!r} is a text that is not JSON") from exc
         _edit(parsed, rest, value, place)
         document[key] = json_text(parsed)
     else:
@@ -142,4 +142,4 @@ def _key(document: object, step: str, place: str) -> Any:
         case list() if step.isdigit() and int(step) < len(document):
             return int(step)
         case _:
-            raise RequestError(f"Invalid {place}: {step!r} leads nowhere")
+            raise RequestError(f"Invalid {place}: {step!r} does not exist")

@@ -44,7 +44,9 @@ def fixtures_directory() -> Path:
     for candidate in (package / "fixtures", package.parent / "fixtures"):
         if candidate.is_dir():
             return candidate
-    raise RequestError(f"No scenarios beside {package}: install lakeharness from its wheel, or use a checkout")
+    raise RequestError(
+        f"There are no scenarios next to {package}: install lakeharness from its wheel, or use a checkout"
+    )
 
 
 def find(glob: str = "*", directory: Path | None = None) -> list[Scenario]:
@@ -62,7 +64,7 @@ def find(glob: str = "*", directory: Path | None = None) -> list[Scenario]:
     chosen = sorted(name for name in files if fnmatch.fnmatchcase(name, glob))
     if not chosen:
         raise RequestError(
-            f"No scenario matches {glob!r} in {root}: there are {len(files)}, such as {next(iter(files), '-')}"
+            f"No scenario matches {glob!r} in {root}: it has {len(files)}, for example {next(iter(files), '-')}"
         )
     return [load(files[name], name) for name in chosen]
 
@@ -122,8 +124,8 @@ def from_mapping(mapping: object, name: str, *, path: Path | None = None) -> Sce
     known = features_of(format_)
     for feature in (f for f in features if f not in known):
         if feature in MEANINGS:
-            raise RequestError(f"Invalid feature {feature!r} in {place}: {format_} tables do not have it")
-        raise RequestError(f"Unknown feature {feature!r} in {place}: there are {', '.join(sorted(known))}")
+            raise RequestError(f"Invalid feature {feature!r} in {place}: {format_} tables cannot have it")
+        raise RequestError(f"Unknown feature {feature!r} in {place}: the features are {', '.join(sorted(known))}")
     table = arguments.typed(dict, "table")
     history = arguments.typed(list, "history", [])
     expect = arguments.any("expect")
@@ -157,5 +159,5 @@ def _expectation(value: object, place: str) -> Expectation:
     if outcomes > 1 or (outcomes == 0 and expectation.open is None):
         raise RequestError(f"Invalid {place}: expected either rows or error (with `open`, at most one of them)")
     if expectation.open is not None and expectation.policy is not None:
-        raise RequestError(f"Invalid {place}: a result that the specification leaves open is no policy")
+        raise RequestError(f"Invalid {place}: a result that the specification leaves open cannot be a policy")
     return expectation

@@ -66,7 +66,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             if isinstance(key, list | dict):
                 raise yaml.constructor.ConstructorError(None, None, "a key must be a scalar", key_node.start_mark)
             if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{key!r} stands twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"{key!r} occurs twice", key_node.start_mark)
             seen.add(key)
         mapping: dict[Any, object] = super().construct_mapping(node, deep=True)
         return mapping
@@ -85,7 +85,7 @@ def _check_depth(text: str) -> None:
             depth -= 1
         if depth > _MAX_DEPTH:
             mark: Any = event.start_mark
-            raise yaml.composer.ComposerError(None, None, "lists and mappings stand too deep in each other", mark)
+            raise yaml.composer.ComposerError(None, None, "lists and mappings are nested too deeply", mark)
 
 
 def _check_each_stands_once(root: Any) -> None:
@@ -95,7 +95,7 @@ def _check_each_stands_once(root: Any) -> None:
     while waiting:
         node = waiting.pop()
         if id(node) in seen:
-            raise yaml.composer.ComposerError(None, None, "a scenario has no aliases", node.start_mark)
+            raise yaml.composer.ComposerError(None, None, "aliases are not supported", node.start_mark)
         seen.add(id(node))
         if isinstance(node, yaml.SequenceNode):
             waiting.extend(node.value)
@@ -106,7 +106,7 @@ def _check_each_stands_once(root: Any) -> None:
 def _int(loader: _Loader, node: Any) -> int:
     text = loader.construct_scalar(node)
     if len(text) > _MAX_DIGITS:
-        raise yaml.constructor.ConstructorError(None, None, f"a number of {len(text):,} digits", node.start_mark)
+        raise yaml.constructor.ConstructorError(None, None, f"a number has {len(text):,} digits", node.start_mark)
     base = {"0o": 8, "0x": 16}.get(text[:2], 10)
     return int(text[2:] if base != 10 else text, base)
 

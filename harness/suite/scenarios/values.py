@@ -56,7 +56,7 @@ def stored_struct(fields: tuple[Field, ...], row: object) -> dict[int, dt.CellVa
         if unknown:
             names = ", ".join(f.name for f in fields)
             raise RequestError(
-                f"No column {', '.join(sorted(map(repr, unknown)))} for {dict(row)!r}: there are {names}"
+                f"Unknown column {', '.join(sorted(map(repr, unknown)))} in {dict(row)!r}: the columns are {names}"
             )
         return {f.id: parse_value(f.type, row[f.name]) for f in fields if f.name in row}
     if not isinstance(row, list | tuple) or len(row) != len(fields):
@@ -143,7 +143,7 @@ def _parsed(type_: dt.Type, value: Any) -> Any:
             pairs = value.items() if isinstance(value, Mapping) else value
             return [(parse_value(key.type, k), parse_value(item.type, v)) for k, v in pairs]
         case _:
-            raise ValueError("a scenario has no way to write it")
+            raise ValueError("values of this type cannot be written in a scenario")
 
 
 def _instance(kind: type, value: object) -> Any:
@@ -157,13 +157,13 @@ def _float(value: object) -> float:
         raise ValueError("expected a number")
     number = float(value)
     if isinstance(value, int) and math.isfinite(number) and int(number) != value:
-        raise ValueError("no double has this value")
+        raise ValueError("the number is not exactly a double")
     return number
 
 
 def _decimal(value: Any, scale: int) -> Decimal:
     if isinstance(value, float | bool):
-        raise ValueError("expected text, such as '9.99': a number would be rounded")
+        raise ValueError("expected text like '9.99', because a number would be rounded")
     number = Decimal(value)
     digits = number.as_tuple()
     if not isinstance(digits.exponent, int) or -digits.exponent > scale:
@@ -179,7 +179,7 @@ def _days(text: str) -> int:
 def _time(text: str, unit: str) -> int:
     match = _TIMES.fullmatch(text)
     if match is None:
-        raise ValueError("expected text such as '12:34:56.789'")
+        raise ValueError("expected text like '12:34:56.789'")
     return _ticks(match[1], match[2], match[3], match[4], unit)
 
 
@@ -187,7 +187,7 @@ def _timestamp(text: str, unit: str, *, utc: bool) -> int:
     match = _TIMESTAMPS.fullmatch(text)
     if match is None or (match[6] is not None) != utc:
         zone = " with Z or an offset" if utc else " without a zone"
-        raise ValueError(f"expected text such as '2024-01-31 12:34:56.789'{zone}")
+        raise ValueError(f"expected text like '2024-01-31 12:34:56.789'{zone}")
     zone, offset = match[6] or "Z", 0
     if zone != "Z":
         offset = (-1 if zone[0] == "-" else 1) * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)

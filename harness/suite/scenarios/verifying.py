@@ -104,9 +104,9 @@ def _fault(
         expectation_text = (
             f"{_expected_error_text(expected)} was" if isinstance(expected, ExpectedError) else "rows were"
         )
-        return f"{type(error).__name__}, where {expectation_text} expected: {error}"
+        return f"{expectation_text} expected, got {type(error).__name__}: {error}"
     if isinstance(expected, ExpectedError):
-        return f"{rows.num_rows} rows, where {_expected_error_text(expected)} was expected"
+        return f"{_expected_error_text(expected)} was expected, got {rows.num_rows} rows"
     comparison = compare(expected, rows, names=("expected", "read"))
     in_order = all(difference.kind is not SchemaKind.ORDER for difference in comparison.schema)
     return None if comparison.equal and in_order else comparison.to_text()

@@ -305,7 +305,9 @@ def targets(text: str, root: Path, labels: Mapping[str, Path], place: str) -> li
     found = sorted(p for p in root.glob(pattern) if p.is_file())
     if not found:
         names = ", ".join(labels) or "none"
-        raise RequestError(f"No file {text!r} in {place}: expected a label ({names}), `commit N`, ..., or a pattern")
+        raise RequestError(
+            f"No file {text!r} in {place}: expected a label ({names}), a target like `commit 3`, or a pattern"
+        )
     return found
 
 

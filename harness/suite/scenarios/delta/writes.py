@@ -87,7 +87,7 @@ class DeltaWrites:
         """Return the schema at a version, as the builder reads its own commits."""
         metadata = self.table.log.state(version).metadata
         if metadata is None:
-            raise RequestError(f"Version {version} of the table has no metaData, and so no schema")
+            raise RequestError(f"Version {version} of the table has no metaData and therefore no schema")
         document = json.loads(metadata["schemaString"])
         mapped = metadata.get("configuration", {}).get("delta.columnMapping.mode", "none") != "none"
         return schema_of(document, mapped=mapped)
@@ -96,7 +96,7 @@ class DeltaWrites:
         kind = "changes" if arguments.has("changes") else "data"
         label = arguments.text(kind)
         if label in self.files:
-            raise RequestError(f"Invalid {arguments.place}: there is a file {label!r} already")
+            raise RequestError(f"Invalid {arguments.place}: a file {label!r} already exists")
         schema = None  # the schema of the file: by names and types, or that of an older version
         if arguments.has("file-schema"):
             schema = schema_of(schema_json(arguments.typed(dict, "file-schema")), mapped=False)
@@ -162,5 +162,5 @@ def _row_fields(schema: Schema, columns: Any) -> tuple[Field, ...]:
     by_name = {f.name: f for f in schema.fields}
     unknown = [c for c in columns if c not in by_name]
     if unknown:
-        raise RequestError(f"No column {unknown[0]!r}: there are {', '.join(by_name)}")
+        raise RequestError(f"Unknown column {unknown[0]!r}: the columns are {', '.join(by_name)}")
     return tuple(by_name[c] for c in columns)

@@ -144,7 +144,7 @@ def _target(history: ScenarioHistory, text: str, place: str) -> Path:
     file = table.store.directory / text
     if not file.is_file():
         raise RequestError(
-            f"No file {text!r} in {place}: expected a label ({', '.join(files)}), `metadata`, ..., or a path"
+            f"No file {text!r} in {place}: expected a label ({', '.join(files)}), a target like `metadata`, or a path"
         )
     return file
 

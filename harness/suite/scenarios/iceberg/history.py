@@ -106,7 +106,7 @@ class IcebergHistory(ScenarioHistory):
     def opening(self, catalog: Mapping[str, object] | str | None) -> Mapping[str, Any]:
         """Return no arguments, because an Iceberg catalog only knows the metadata file."""
         if catalog is not None:
-            raise RequestError("Invalid 'catalog': it is for Delta tables")
+            raise RequestError("Invalid 'catalog': only Delta tables have it")
         return {}
 
     def schema_at(self, selector: ResolvedSelector) -> Schema:
