@@ -339,7 +339,7 @@ _KEYED = """
 
 
 def differing_batches(left: Buckets, right: Buckets, most: int = MOST_AT_ONCE) -> Iterator[tuple[int, ...]]:
-    """Group the buckets whose sums differ into batches of at most `most` rows of both sides, but at least one bucket."""
+    """Group the buckets whose sums differ into batches of at most `most` rows, but at least one bucket."""
     differing = sorted(b for b in left.keys() | right.keys() if left.get(b) != right.get(b))
     sizes = {b: sum(side[b].rows for side in (left, right) if b in side) for b in differing}
     return bucket_batches(sizes.items(), most)
