@@ -296,7 +296,7 @@ class Roots:
     _outside_folders: _OutsideFolders = field(default_factory=_OutsideFolders, repr=False, compare=False)
 
     @staticmethod
-    def of(location: str, more: Iterable[str] = (), *, outside: Outside = Outside.WARN) -> Roots:
+    def for_table(location: str, more: Iterable[str] = (), *, outside: Outside = Outside.WARN) -> Roots:
         """The roots of the table at `location`; `more`: others that the caller names. Relative ones start here.
 
         Raises MissingFileError where no file can be called like one of them.
@@ -380,7 +380,7 @@ class Roots:
             self.check(path, link)
         return path
 
-    def told(self) -> str | None:
+    def outside_notice(self) -> str | None:
         """A sentence on the outside directories met so far, if any; the first one after that gives its own warning."""
         folders = tuple(self._outside_folders.folders)
         self._outside_folders.is_reported = True
