@@ -53,7 +53,7 @@ _LONGEST = 200
 
 
 def _untyped_schema(names: Iterable[str]) -> Schema:
-    """Return a schema of which only the column names are known."""
+    """Return a schema with column names but no types."""
     return Schema(fields=tuple(Field(id=i, name=n, type=OpaqueType("unknown")) for i, n in enumerate(names)))
 
 

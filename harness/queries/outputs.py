@@ -16,7 +16,7 @@ from harness.metadata.model.schema import Schema
 from harness.storage.records import dataclass
 
 _NamesAndTypes = Sequence[tuple[str | None, str | None]]
-"""Names and types of columns. None if a column has no name, or if its type is not that of a bound table's column."""
+"""Names and types of columns. A name may be None. A type is None unless it comes from a bound table's column."""
 
 
 class OutputColumns:
@@ -93,7 +93,7 @@ class OutputColumns:
             return columns
         if self.names(inner) is None or len(renamed) > len(columns):
             return None
-        # If there are fewer names than columns, the other columns keep their names.
+        # If there are fewer names than columns, further columns keep their names.
         return [*((new, type_) for new, (_, type_) in zip(renamed, columns, strict=False)), *columns[len(renamed) :]]
 
     def _items(self, query: exp.Select) -> _NamesAndTypes | None:
@@ -133,7 +133,7 @@ class OutputColumns:
                 return None
 
     def _cte_of(self, table: exp.Table) -> exp.CTE | None:
-        """Return the CTE that a table name means, or None if it means no CTE or the one being defined."""
+        """Return the CTE that a table name means, or None for no CTE, or for a CTE inside itself."""
         cte = self._only(table.name)
         node: exp.Expr | None = table
         while node is not None and node is not cte:
@@ -251,7 +251,7 @@ def _is_attached_by(source: JoinedSource, name: str) -> bool:
 
 
 class EqualColumns:
-    """Columns of a SELECT that are equal in every combination of rows in which a row of one source matters."""
+    """Columns that are equal in all joined rows that can contribute to a SELECT's result through one source."""
 
     def __init__(self, scope: SourceColumns, position: int, conditions_: Iterable[exp.Expr]) -> None:
         """Collect equal columns.
@@ -491,7 +491,7 @@ def simplify_joins(select: exp.Select, sources: Sequence[JoinedSource], index_of
 
 
 def conditions(select: exp.Select, sources: Sequence[JoinedSource], position: int) -> Iterator[exp.Expr]:
-    """Yield conditions that are all true for every combination of rows in which a row of the source matters."""
+    """Yield conditions that all joined rows must satisfy for a row of the source to contribute to the result."""
     if is_preserved(sources, position, len(sources)):
         yield from conditions_of(select, "where")
     for index, source in enumerate(sources):

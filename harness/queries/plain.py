@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableReference:
-    """A place where a query reads a bound table.
+    """One mention of a bound table in a query.
 
     Attributes:
         view: The name of the view that replaces the table. The caller creates the view.

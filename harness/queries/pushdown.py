@@ -70,7 +70,7 @@ def lower_bound(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
 
 
 def _earliest(moment: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
-    """Return the earliest value of an expression that contains the current time, or None if it is not understood.
+    """Return the earliest value of an expression that contains the current time, or None if it is too complex.
 
     All expressions that `literal_of` understands grow with the time.
     """
@@ -185,7 +185,7 @@ def _is_plain_node(node: exp.Expr) -> bool:
 def _is_compared_sum(node: exp.Expr) -> bool:
     """Return whether a node adds a number to a column and is compared with a number.
 
-    DuckDB moves the number to the other side of the comparison, so the sum cannot overflow.
+    DuckDB subtracts the number on both sides of the comparison, so the sum cannot overflow.
     """
     condition = node.parent
     if type(node) not in (exp.Add, exp.Sub):
@@ -212,11 +212,11 @@ _PLAIN = {
     *(exp.TryCast, exp.Year, exp.TimestampTrunc, exp.Var),
 }
 _PLAIN_FUNCTIONS = {"date_part", "datepart", "prefix"}
-"""Functions for which sqlglot has no node class."""
+"""Functions without a node class in sqlglot."""
 
 
 def is_key(select: exp.Select, expression: exp.Expr, is_column: Callable[[str], bool]) -> bool:
-    """Return whether all rows of a group have the same value of an expression. True if nothing is grouped.
+    """Return whether all rows of a group have the same value of an expression. True without GROUP BY.
 
     Args:
         select: The SELECT.

@@ -227,7 +227,7 @@ def shorten(statement: SqlStatement, views: Sequence[Reference], quote: Callable
 
 
 def _others(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
-    """Return the other tables and subqueries with the table's name or alias."""
+    """Return further tables and subqueries with the table's name or alias."""
     kinds = (exp.Table, exp.Subquery)
     name = table.alias_or_name.casefold()
     return [other for other in tree.find_all(*kinds) if other is not table and other.alias_or_name.casefold() == name]
@@ -269,7 +269,7 @@ def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[
 
 
 def _names(qualifier: tuple[str, ...], name: tuple[str, ...]) -> bool:
-    """Return whether one name ends with the other: `sales.orders` matches `prod.sales.orders` and the reverse."""
+    """Return whether the shorter name ends the longer one, for example `sales.orders` and `prod.sales.orders`."""
     folded = tuple(part.casefold() for part in name)
     shared = min(len(qualifier), len(folded))
     return qualifier[-shared:] == folded[-shared:]
@@ -338,7 +338,7 @@ def rewrite(
     now: Callable[[], datetime.datetime] | None = None,
     values: Mapping[str, object] | None = None,
 ) -> Rewritten:
-    """Return the query with a separate view at every place where it reads one of `tables`.
+    """Return the query with a separate view for every mention of one of `tables`.
 
     Table names match without regard to case, and only without a schema. A CTE hides a table of the same name. Other
     table names stay, because they may be the user's own tables.
@@ -390,7 +390,7 @@ def rewrite_statement(
 
     Args:
         statement: The statement.
-        bound: The key in `tables` by the parts of a name. Tables that the statement writes are not included.
+        bound: The key in `tables` by the parts of a name. Tables that the statement writes are left out.
         tables: Schemas of the bound tables.
         into: As for `rewrite`.
         prefix: As for `rewrite`.
@@ -516,7 +516,7 @@ def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
 
 
 def _is_bare(reference: Reference, text: str) -> bool:
-    """Return whether no alias may follow: in `TABLE t`, `DESCRIBE t`, and `SUMMARIZE t`, nothing can refer to an alias."""
+    """Return whether no alias may follow, as in `TABLE t`, `DESCRIBE t`, and `SUMMARIZE t`."""
     is_table = re.search(r"(?<![\w\"'.])TABLE\s*\Z", text[: reference.start], re.IGNORECASE) is not None
     return is_table or isinstance(reference.node.parent, exp.Describe | exp.Summarize)
 

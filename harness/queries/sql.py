@@ -116,8 +116,8 @@ def sql(
             which are opened if the query names them. On DuckDB also pandas, Polars, or Arrow data frames.
         params: Values for `?`, `$1`, or `$name`: a list, or a mapping by name. The engine binds them, and planning
             skips files with them. DuckDB 1 runs such a query immediately and keeps its rows.
-        engine: `duckdb`, `spark`, or an engine of another package that runs queries. Such an engine takes its own
-            dialect, reads all files, and returns an Arrow stream.
+        engine: `duckdb`, `spark`, or an engine of another package that runs queries. An engine of another
+            package takes its own dialect, reads all files, and returns an Arrow stream.
         dialect: The dialect of `query`, by sqlglot's name.
         connection: Your DuckDB connection, whose own tables the query may use, or None for a new one. Temporary objects
             are created on it, once for each plan, until `harness.detach`.
@@ -129,7 +129,7 @@ def sql(
 
     Raises:
         RequestError: The query cannot be parsed, or writes. The engine does not exist or does not run queries. An
-            argument is for the other engine.
+            argument does not apply to this engine.
         UnsupportedError: Spark might answer differently than DuckDB, or a column of the result cannot leave DuckDB. The
             message names the construct or the column.
         TableNotFoundError: A name is not a table. The message has the nearest names.

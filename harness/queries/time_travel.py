@@ -1,7 +1,7 @@
 """Time travel clauses: `FROM orders AT (VERSION => 3)`, `FROM orders TIMESTAMP AS OF '2024-06-01'`.
 
-A table with a time travel clause becomes a table with a new name, so one query may read a table at several versions. The
-clauses of DuckDB and of Spark work in both dialects:
+A table with a time travel clause becomes a table with a new name, so one query may read several versions of a table.
+The clauses of DuckDB and of Spark work in both dialects:
 
     AT (VERSION => 3)                       AT (TIMESTAMP => TIMESTAMP '2024-06-01 12:00:00')
     [FOR] VERSION AS OF 3, or 'audit'       [FOR] TIMESTAMP AS OF '2024-06-01'
@@ -53,7 +53,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A query in which each table at a moment has a new name.
+    """A query with a new name for each table at a moment.
 
     Attributes:
         query: The query.
@@ -69,7 +69,7 @@ def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) ->
 
     Args:
         statement: The statement.
-        is_bound: Returns whether the parts of a name are those of a bound table.
+        is_bound: Returns whether the parts of a name mean a bound table.
 
     Raises:
         RequestError: A moment is not a literal, or the clause is not supported, for example BEFORE.
