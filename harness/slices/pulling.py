@@ -95,7 +95,7 @@ def make_slice(snapshot: Snapshot, directory: Path, request: SliceRequest, *, re
     fetched, reused = fetch(files, storage, place, link=request.link)
     with phase("writing the slice"):
         notes = planned.write(place, fetched)
-    sentence = None if storage.roots is None else storage.roots.told()
+    sentence = None if storage.roots is None else storage.roots.outside_notice()
     if sentence is not None:
         warn(f"Table {redact(snapshot._source.location)}: {sentence}")
     is_anonymised = request.anonymise is not None
