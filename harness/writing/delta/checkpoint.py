@@ -310,7 +310,9 @@ class _CheckpointWriter:
         name = f"{self._stem}.{derived_uuid(f'checkpoint {self.version} {format_}')}.{format_}"
         if self.options.classic_name:
             if format_ == "json":
-                raise RequestError("Cannot give a JSON checkpoint the name of a classic one: that name is of Parquet")
+                raise RequestError(
+                    "Cannot use classic_name for a JSON checkpoint: classic checkpoints are Parquet files"
+                )
             name = f"{self._stem}.parquet"
         if format_ == "parquet":
             return [self._parquet(name, actions, v2=True)], sidecars

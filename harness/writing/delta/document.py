@@ -201,7 +201,7 @@ class DeltaDocument:
             while isinstance(json_type, dict) and json_type["type"] != "struct":
                 json_type = json_type.get("elementType", json_type.get("valueType"))
             if not isinstance(json_type, dict):
-                raise RequestError(f"Cannot add a field to a column of type {json_type}: it holds no struct")
+                raise RequestError(f"Cannot add a field to a column of type {json_type}: it contains no struct")
             fields: list[JsonObject] = json_type["fields"]
             level = fields
         new = field_json(name, type_text)
@@ -276,7 +276,7 @@ def edit_schema(metadata: JsonObject, change: Callable[[JsonObject], object]) ->
 def _locate(document: JsonObject, path: FieldPath) -> tuple[list[JsonObject], JsonObject]:
     f, rest = _split(document, path)
     if rest:
-        raise RequestError(f"No column {path!r}: it leads into {f['name']!r}, to something that is not a struct field")
+        raise RequestError(f"No column {path!r}: the part below {f['name']!r} is not a struct field")
     for level in _field_lists(document):
         if any(f is other for other in level):
             return level, f

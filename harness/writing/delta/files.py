@@ -320,7 +320,9 @@ def write_vectors(
     if storage == "i":
         return [{"storageType": "i", "pathOrInlineDv": z85(p), **fact} for p, fact in zip(payloads, facts, strict=True)]
     if "/" in prefix:
-        raise RequestError(f"Cannot use the prefix {prefix!r} for a deletion vector: it is one folder name, without /")
+        raise RequestError(
+            f"Cannot use the prefix {prefix!r} for a deletion vector: expected a single folder name without /"
+        )
     content, offsets = vector_file_bytes(payloads)
     path = root / prefix / f"deletion_vector_{name}.bin"
     path.parent.mkdir(parents=True, exist_ok=True)

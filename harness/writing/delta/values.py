@@ -186,11 +186,11 @@ def shared_partition_values(
     if not columns:
         return {}
     if isinstance(rows, pa.Table):
-        raise RequestError("Cannot tell the partition of an Arrow table; name it with `partition`")
+        raise RequestError("Cannot determine the partition of an Arrow table; set `partition`")
     found = {tuple(_partition_values(columns, row).items()) for row in rows}
     if len(found) != 1:
         raise RequestError(
-            f"Cannot tell the partition of the rows: they fall in {len(found)}; name it with `partition`, "
+            f"Cannot determine the partition of the rows: they are in {len(found)} partitions; set `partition`, "
             "or use write_partitioned"
         )
     return dict(found.pop())

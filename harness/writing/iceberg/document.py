@@ -73,7 +73,7 @@ def transform_value(transform: str, source: Type, value: Any) -> object:
             micros = value // 1000 if unit == "ns" else value
             return micros // (_DAY_US // 24) if name == "hour" else _calendar_units(name, micros // _DAY_US)
         case _:
-            raise RequestError(f"Cannot apply {transform} to {source}: name the partition value in `partition`")
+            raise RequestError(f"Cannot apply {transform} to {source}: set the partition value with `partition`")
 
 
 def _split(transform: str) -> tuple[str, int]:
@@ -94,7 +94,7 @@ def _hash_input(source: Type, value: Any) -> bytes:
         case UuidType() | FixedType() | BinaryType():
             return bytes(value)
         case _:
-            raise RequestError(f"Cannot apply bucket to {source}: Iceberg does not hash this type")
+            raise RequestError(f"Cannot apply bucket to {source}: Iceberg defines no hash of this type")
 
 
 def _calendar_units(name: str, days: int) -> int:
@@ -218,7 +218,7 @@ class TableDocument:
         name = "main" if branch is None else branch
         parent = self.ref(name)
         if parent is None and name != "main":
-            raise RequestError(f"Cannot commit to {name}: there is no such branch; make it with create_branch")
+            raise RequestError(f"Cannot commit to {name}: there is no such branch; create it with create_branch")
         return parent
 
     def set_ref(self, name: str, snapshot_id: int, kind: str, timestamp_ms: int) -> None:

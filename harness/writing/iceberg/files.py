@@ -438,8 +438,8 @@ def shared_partition(
         return default_spec_id, {}
     if not places or any(repr(p) != repr(places[0]) for p in places):
         raise RequestError(
-            "Cannot tell the partition of the delete file: its data files are in several partitions or known by path "
-            "only; write one delete file per partition, or name it with `partition` and `spec_id`"
+            "Cannot determine the partition of the delete file: its data files are in several partitions, or were given by "
+            "path; write one delete file per partition, or set `partition` and `spec_id`"
         )
     return places[0]
 

@@ -99,7 +99,7 @@ def _common_tuple(
             tuples.append(candidate)
     if len(tuples) != 1:
         raise RequestError(
-            f"Cannot tell the partition of the rows: they fall in {len(tuples)}; name it with `partition`, "
+            f"Cannot determine the partition of the rows: they are in {len(tuples)} partitions; set `partition`, "
             "or use write_partitioned"
         )
     return tuples[0]

@@ -91,7 +91,7 @@ class TypeText(Generic[_T]):
     def next_type(self) -> tuple[_T, bool]:
         """The next type, and whether it ends in `not null`."""
         if not self.tokens:
-            raise RequestError("Cannot read a type: the text ends early; write for example map<string, int>")
+            raise RequestError("Cannot read a type: the text ends too early; write for example map<string, int>")
         type_ = self._bare(self.tokens.pop(0), self)
         required = [t.lower() for t in self.tokens[:2]] == ["not", "null"]
         if required:
