@@ -272,7 +272,7 @@ class Snapshot:
 
     @property
     def id(self) -> int | None:
-        """The snapshot id, or the version of a Delta table. None if the table has no snapshot, and therefore no rows."""
+        """The snapshot id, or the version of a Delta table. None if the table has no snapshot, and no rows."""
         return None if self._selection.snapshot is None else self._selection.snapshot.id
 
     @property

@@ -593,7 +593,8 @@ class Table:
         )
         if refresh and (at is not None or request != SliceRequest()):
             raise RequestError(
-                "Cannot refresh a slice with other options: a refresh uses those of the pull; leave them out, or pull a new slice",
+                "Cannot refresh a slice with other options: a refresh uses the options of the pull. "
+                "Leave the options out, or pull a new slice",
                 options=("refresh",),
             )
         snapshot, place = self.snapshot(at), Path(directory)

@@ -141,7 +141,7 @@ def test_upper_bounds_are_cut_upward(tmp_path, value, expected):
 
 def test_rows_of_several_partitions_are_refused(tmp_path):
     table = small(tmp_path, partition_spec=[("s", "identity")])
-    with pytest.raises(RequestError, match="they fall in 2; name it with `partition`, or use write_partitioned"):
+    with pytest.raises(RequestError, match="they are in 2 partitions; set `partition`, or use write_partitioned"):
         table.write_data([{"s": "a"}, {"s": "b"}])
 
 
