@@ -196,9 +196,9 @@ def _imported(module: str, name: str) -> object:
     # Do not cache the name in globals(): the import system sets attributes of this package too, so which value is found
     # would depend on the order of imports.
     try:
-        from harness.storage.threads import whole_module
+        from harness.storage.threads import import_uninterrupted
 
-        return getattr(whole_module(f"harness.{module}"), name)
+        return getattr(import_uninterrupted(f"harness.{module}"), name)
     except ImportError as error:
         if not (error.name or "").startswith("harness."):  # a dependency is not installed
             raise

@@ -57,5 +57,5 @@ def open_plan(
         untrusted=untrusted,
     )
     if place.endswith(".metadata.json"):
-        storage = storage.around(place, place)
+        storage = storage.including_table(place, place)
     return PlannedRows(within_roots(with_storage(plan, storage.for_read())))

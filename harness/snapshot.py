@@ -23,7 +23,7 @@ from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import metadata_root
 from harness.storage.limits import contained
-from harness.storage.paths import is_local, local_path, shown, slashed
+from harness.storage.paths import is_local, local_path, redact, slashed
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from harness.metadata.delta.scan import DeltaSnapshot
     from harness.metadata.delta.table import DeltaSelection, DeltaTable
-    from harness.metadata.iceberg.model import Snapshot as IcebergSnapshot
+    from harness.metadata.iceberg.model import IcebergSnapshot
     from harness.metadata.iceberg.table import IcebergTable
     from harness.metadata.iceberg.time_travel import IcebergSelection
     from harness.metadata.tables.reading import MetadataTable
@@ -263,7 +263,7 @@ class Snapshot:
         kind = "version" if self._source.format == "delta" else "snapshot"
         facts = {
             "name": self.name,
-            "location": shown(self._source.location),
+            "location": redact(self._source.location),
             "format": self._source.format,
             kind: self.id,
             "time": time,
@@ -603,14 +603,14 @@ class _SnapshotRows(PlannedRows):
 def point_text(table: FormatTable, point: Point | None, name: str | None) -> str:
     """Return a table's name or location, and a point of its history, for people to read."""
     kind = "version" if table.format == "delta" else "snapshot"
-    title = shown(table.location) if name is None else name
+    title = redact(table.location) if name is None else name
     return f"{title!r}, format={table.format!r}, {kind}={None if point is None else point.id}"
 
 
 def short_table_name(location: str, name: str | None = None) -> str:
     """Return a short name of a table: its name in the catalog, or else the name of its directory."""
     plain = local_path(location)
-    place = slashed(os.path.abspath(plain)) if is_local(plain) else shown(location)
+    place = slashed(os.path.abspath(plain)) if is_local(plain) else redact(location)
     folder = metadata_root(place) if place.endswith(".metadata.json") else place
     return name or folder.rstrip("/").rpartition("/")[2]
 

@@ -43,13 +43,13 @@ from harness.storage.paths import (
     PathMap,
     PhysicalPath,
     absolute,
+    canonical_path,
     expanded,
     is_local,
     join,
     local_path,
     may_be_name,
-    place,
-    shown,
+    redact,
 )
 from harness.storage.records import dataclass
 from harness.storage.stores import Entry, Storage
@@ -238,7 +238,7 @@ class Table:
         point = "version" if self.format == "delta" else "snapshot"
         facts = {
             "name": self.name,
-            "location": shown(self.location),
+            "location": redact(self.location),
             "format": self.format,
             point: None if current is None else current.id,
             "time": None if current is None or current.timestamp_ms is None else show_ms(current.timestamp_ms),
@@ -262,10 +262,10 @@ class Table:
     def _picture_html(self) -> str:
         from harness.metadata.model.drawing import as_html
         from harness.metadata.plan.layout import layout
-        from harness.metadata.tables.history import MOST_BARS, drawn
+        from harness.metadata.tables.history import MOST_BARS, draw_history
 
         if self.format != "delta":
-            return as_html(drawn(self.history(), MOST_BARS))
+            return as_html(draw_history(self.history(), MOST_BARS))
         try:
             return as_html(layout(self.snapshot().plan(columns=())))
         except HarnessError:  # The checkpoint that holds the statistics was deleted.
@@ -690,13 +690,13 @@ def open_storage(
     for key, value in options.items():
         if "://" in key and not isinstance(value, Mapping):
             raise RequestError(
-                f"Invalid storage_options: the value for {shown(key)} is not a mapping", options=("storage_options",)
+                f"Invalid storage_options: the value for {redact(key)} is not a mapping", options=("storage_options",)
             )
     owners = targets if is_local(local_path(location)) else (location,)
     return Storage(
         dict(options),
         limits,
-        stores=frozenset(place(owner).store for owner in owners if not is_local(local_path(owner))),
+        stores=frozenset(canonical_path(owner).store for owner in owners if not is_local(local_path(owner))),
         roots=Roots.of(location, (*targets, *allowed_roots), outside=Outside.REFUSE if untrusted else Outside(outside)),
         untrusted=untrusted,
         renewal=renewal,
@@ -722,7 +722,7 @@ def check_within(
     roots.check(PhysicalPath(f"{absolute(local_path(location), os.getcwd()).rstrip('/')}/"))
     sentence = roots.told()
     if sentence is not None:
-        warn(f"Table {shown(location)}: {sentence}", OutsideTableWarning)
+        warn(f"Table {redact(location)}: {sentence}", OutsideTableWarning)
 
 
 def load_table(
@@ -774,7 +774,7 @@ def load_table(
         raise no_table(location, storage) from None
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
-        warn(f"Table {shown(location)}: {sentence}", OutsideTableWarning)
+        warn(f"Table {redact(location)}: {sentence}", OutsideTableWarning)
     return table
 
 

@@ -31,12 +31,12 @@ from harness.metadata.catalogs.resolving import is_table
 from harness.metadata.model.arguments import check, checked
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.planned_scan import PlannedScan
-from harness.queries.hints import told
-from harness.queries.parameters import unbound
-from harness.queries.sql import given_up, missing_file
+from harness.queries.hints import explain_error
+from harness.queries.parameters import binding_error
+from harness.queries.sql import instance_error, missing_file
 from harness.snapshot import Snapshot
 from harness.storage.paths import is_path
-from harness.storage.threads import tracked
+from harness.storage.threads import track
 from harness.table import OpenOptions, Table
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class Connection:
 
     def cursor(self) -> Connection:
         """Another connection to the same instance and names, with temporary tables and a transaction of its own."""
-        return Connection(self._tables, tracked(self._connection.cursor()))
+        return Connection(self._tables, track(self._connection.cursor()))
 
     # The last statement.
 
@@ -366,13 +366,15 @@ class Connection:
             if isinstance(error, duckdb.IOException):
                 found = missing_file(error, tables)
             elif isinstance(error, duckdb.InternalException | duckdb.FatalException):
-                found = given_up(error, tables)
+                found = instance_error(error, tables)
             if prepared is None:
                 raise found or error from error
             if found is None and isinstance(error, duckdb.CatalogException | duckdb.BinderException):
                 found = absent(error, prepared, self._tables)
             known = {name: snapshot.schema for name, snapshot in tables.items()}
-            raise found or unbound(error) or told(error, prepared.text, known) from error.with_traceback(None)
+            raise found or binding_error(error) or explain_error(error, prepared.text, known) from error.with_traceback(
+                None
+            )
 
 
 def _statements(query: str) -> list[str]:

@@ -27,7 +27,7 @@ from harness.metadata.filters.sqltext import text as literal
 from harness.metadata.planned_scan import PlannedScan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
 from harness.queries import rewrite
-from harness.queries.inputs import MetadataTables, planned
+from harness.queries.inputs import MetadataTables, plan_reference
 from harness.queries.plain import TableReference, may_name_moments
 from harness.queries.time_travel import Pinned, pin
 from harness.snapshot import Snapshot
@@ -279,7 +279,7 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
     reads = tuple(
         (
             reference,
-            planned(reference, snapshots[reference.table], connection)
+            plan_reference(reference, snapshots[reference.table], connection)
             if reference.metadata is None
             else metadata.read(reference),
         )

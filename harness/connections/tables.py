@@ -18,7 +18,7 @@ from harness.metadata.catalogs.warehouse import table_here
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.model.arguments import check_options
 from harness.metadata.tables.reading import NAMES
-from harness.queries.hints import no_table
+from harness.queries.hints import table_not_found
 from harness.queries.inputs import is_location
 from harness.snapshot import Snapshot
 from harness.storage.paths import is_path
@@ -158,7 +158,7 @@ class Tables:
     def absent(self, name: Name) -> TableNotFoundError:
         """The error about a name that stands for nothing."""
         if len(name) == 1 and is_path(name[0]):
-            return no_table(name[0], ())
+            return table_not_found(name[0], ())
         with contextlib.suppress(HarnessError):
             found = self.open(name[:-1]) if len(name) > 1 else None
             if found is not None:

@@ -39,7 +39,7 @@ from harness.diff.sides import (
 )
 from harness.diff.spread import Groups, Load
 from harness.errors import EngineError, HarnessError, RequestError
-from harness.storage.threads import phase, tracked
+from harness.storage.threads import phase, track
 
 LABELS = ("left", "right")
 HashedSides: TypeAlias = tuple[HashedSide, HashedSide]
@@ -266,7 +266,7 @@ class HashTally:
         """
         with ExitStack() as resources:
             folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="harness-compare-"))
-            connection = tracked(duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}))
+            connection = track(duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}))
             resources.callback(connection.close)
             connection.execute("SET preserve_insertion_order = false")
             connection.register("l", left)

@@ -36,7 +36,7 @@ from harness.metadata.model.schema import METADATA, arrow_field
 from harness.metadata.model.times import When
 from harness.metadata.planned_scan import PlannedScan
 from harness.snapshot import Changes, Snapshot, short_table_name
-from harness.storage.paths import shown
+from harness.storage.paths import redact
 from harness.table import Table, open_table
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class SideOpening:
             name, engine = self._unplanned() or ("", "")
             return SideInfo(name=self.name or name, engine=engine)
         name, engine = self.name or short_table_name(table, own), engine_version(self.engine)
-        return SideInfo(name=name, engine=engine, table=shown(table), snapshot=snapshot, format=format_)
+        return SideInfo(name=name, engine=engine, table=redact(table), snapshot=snapshot, format=format_)
 
     def _unplanned(self) -> tuple[str, str] | None:
         """Name and engine of an object that is no planned table; None: no side can be made of it."""

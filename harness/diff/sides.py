@@ -29,7 +29,7 @@ from harness.engines.duckdb.failures import engine_error
 from harness.errors import EngineError
 from harness.metadata.filters import sqltext
 from harness.metadata.planned_scan import PlannedScan
-from harness.storage.threads import cached_property, phase, tracked
+from harness.storage.threads import cached_property, phase, track
 
 if TYPE_CHECKING:
     from harness.diff.spark_side import SparkSide
@@ -355,7 +355,7 @@ class ArrowSide:
     def in_duckdb(self) -> DuckDBSide:
         """The same rows as DuckDB reads them."""
         with failing(self.info):
-            connection = tracked(duckdb.connect())
+            connection = track(duckdb.connect())
             self.resources.callback(connection.close)
             connection.register("rows", carried(self.whole))
         return _side(self.info, self.schema, connection)
@@ -421,7 +421,7 @@ def _put_aside(
             advance(batch.num_rows)
 
     with failing(info), phase("putting rows aside") as advance:
-        connection = tracked(duckdb.connect(str(folder / "rows.duckdb"), config={"memory_limit": _MEMORY}))
+        connection = track(duckdb.connect(str(folder / "rows.duckdb"), config={"memory_limit": _MEMORY}))
         resources.callback(connection.close)
         connection.execute("SET preserve_insertion_order = false")
         stream = pa.RecordBatchReader.from_batches(types, stored())

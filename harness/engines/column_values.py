@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import array_of, child_types, children_of, is_rebuilt, nullable, with_children
-from harness.metadata.plan.projection import ColumnSource, PartitionValue, Stored, Value
+from harness.metadata.plan.projection import ColumnSource, ConstantValue, FileColumn, PartitionValue
 from harness.storage.records import dataclass
 
 
@@ -57,7 +57,7 @@ class StoredColumn:
     """
 
     field: dt.Field
-    source: Stored
+    source: FileColumn
     parts: tuple[StoredColumn | Constant, ...] = ()
 
 
@@ -114,10 +114,10 @@ def column_values(
     values: list[StoredColumn | Constant] = []
     for wanted, source in zip(fields, sources, strict=True):
         match source:
-            case Stored(parts=parts):
+            case FileColumn(parts=parts):
                 below = column_values(dt.children(wanted.type), parts, partitions)
                 values.append(StoredColumn(wanted, source, below))
-            case Value(value=value):
+            case ConstantValue(value=value):
                 values.append(Uniform(value, wanted.type))
             case PartitionValue(field_id=field_id):
                 values.append(constant([constants.get(field_id) for constants in partitions], wanted.type))

@@ -23,7 +23,7 @@ from harness.metadata.files.parquet import open_parquet, row_count, whole
 from harness.metadata.model.arrow_values import array_of, children_of, nested_type, with_children
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field, GeographyType, GeometryType, VariantType, children
-from harness.metadata.plan.projection import ColumnSource, Stored
+from harness.metadata.plan.projection import ColumnSource, FileColumn
 from harness.storage.gate import ABSENT, DENIED
 from harness.storage.limits import contained
 from harness.storage.paths import PhysicalPath, both_paths, is_local
@@ -313,7 +313,7 @@ def _stored_as(
     kind: type | UnionType, fields: Sequence[Field], sources: Sequence[ColumnSource]
 ) -> Iterable[tuple[int, ...]]:
     for target, source in zip(fields, sources, strict=True):
-        if not isinstance(source, Stored):
+        if not isinstance(source, FileColumn):
             continue
         if isinstance(target.type, kind):
             yield (source.place,)
@@ -392,7 +392,7 @@ def with_canonical_geometries(
 
     found = set(geometries(fields, sources))
     for source in sources:
-        if not isinstance(source, Stored) or not any(path[0] == source.place for path in found):
+        if not isinstance(source, FileColumn) or not any(path[0] == source.place for path in found):
             continue
         place = source.place
         try:

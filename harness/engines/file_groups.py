@@ -29,7 +29,7 @@ from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import Mask, Places, scalar_of, to_numpy
 from harness.metadata.model.file_schema import PhysicalSchema
-from harness.metadata.plan.projection import ColumnSource, Stored, is_positional, resolve, shares_columns
+from harness.metadata.plan.projection import ColumnSource, FileColumn, is_positional, resolve, shares_columns
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
@@ -340,7 +340,7 @@ def check_partition_values(
     checked = {
         source.physical.name: f
         for f, source in zip(fields, sources, strict=True)
-        if isinstance(source, Stored)
+        if isinstance(source, FileColumn)
         and isinstance(f.type, _COMPARABLE)
         and not (isinstance(f.type, dt.TimestampType) and f.type.utc)  # the text depends on the session's zone
         and f.id in constants

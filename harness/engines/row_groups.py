@@ -21,7 +21,7 @@ from harness.errors import HarnessError
 from harness.metadata.files.parquet_footer import Contradiction, struct, varint
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
-from harness.metadata.plan.projection import ColumnSource, Stored, resolver
+from harness.metadata.plan.projection import ColumnSource, FileColumn, resolver
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
@@ -163,7 +163,7 @@ def _places(
 
     Columns that the file does not hold as single values of the field's structs are left out.
     """
-    if not isinstance(source, Stored) or isinstance(field.type, dt.ListType | dt.MapType):
+    if not isinstance(source, FileColumn) or isinstance(field.type, dt.ListType | dt.MapType):
         return
     names = (*above, source.physical.name)
     if not isinstance(field.type, dt.StructType):

@@ -33,9 +33,9 @@ from harness.metadata.model.arrow_values import Places, array_of, distinct, from
 from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.projection import (
     ColumnSource,
+    ConstantValue,
+    FileColumn,
     PartitionValue,
-    Stored,
-    Value,
     check_stored,
     find_named,
     find_stored,
@@ -445,11 +445,11 @@ def _has_value(wanted: dt.Field, source: ColumnSource) -> bool:
     match source:
         case PartitionValue():
             return True
-        case Stored(parts=parts):
+        case FileColumn(parts=parts):
             return not below or _has_value(below[0], parts[0])
-        case Value(value=value) if below and value is not None:
-            return _has_value(below[0], Value(value.get(below[0].id)))
-        case Value(value=value):
+        case ConstantValue(value=value) if below and value is not None:
+            return _has_value(below[0], ConstantValue(value.get(below[0].id)))
+        case ConstantValue(value=value):
             return value is not None or isinstance(wanted.type, dt.UnknownType)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError, StorageError
-from harness.storage.paths import PhysicalPath, is_local, local_path, shown
+from harness.storage.paths import PhysicalPath, is_local, local_path, redact
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
 from harness.writing.local_files import check_inside
@@ -267,7 +267,7 @@ def fetch(
     present, missing = {}, []
     for file in files:
         found = known.get(file.target)
-        if found is not None and found.source == shown(file.physical) and _is_there(place.file(file.target), found):
+        if found is not None and found.source == redact(file.physical) and _is_there(place.file(file.target), found):
             present[file.target] = found
         else:
             missing.append(file)
@@ -318,7 +318,7 @@ class _Work:
             target.parent.mkdir(parents=True, exist_ok=True)
             digest = self._linked(file, part) or self._copied(file, part, size)
             os.replace(part, target)
-        fetched = FetchedFile(source=shown(file.physical), target=file.target, size=size, sha256=digest)
+        fetched = FetchedFile(source=redact(file.physical), target=file.target, size=size, sha256=digest)
         journal = self._place.journal
         with self._lock, writing(journal), journal.open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(fetched)) + "\n")

@@ -20,7 +20,7 @@ from harness.metadata.delta.table import DeltaTable
 from harness.slices.place import NOTE, Slice, SlicePlace, discard_stale, fetch
 from harness.slices.request import SliceRequest
 from harness.snapshot import Snapshot, read_context
-from harness.storage.paths import shown
+from harness.storage.paths import redact
 from harness.storage.threads import phase
 from harness.table import open_table
 
@@ -75,7 +75,7 @@ def make(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshe
     )
     origin = {
         "format": snapshot._source.format,
-        "location": shown(snapshot._source.location),
+        "location": redact(snapshot._source.location),
         "identity": identity_of(snapshot),
         "snapshots": list(planned.points),
         "request": request.as_dict(),
@@ -87,7 +87,7 @@ def make(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshe
         notes = planned.write(place, fetched)
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
-        warn(f"Table {shown(snapshot._source.location)}: {sentence}")
+        warn(f"Table {redact(snapshot._source.location)}: {sentence}")
     is_anonymised = request.anonymise is not None
     if is_anonymised:
         origin |= {"location": None, "identity": None}

@@ -25,14 +25,14 @@ import sqlglot
 
 from harness.errors import RequestError, counted
 from harness.metadata.files.parquet import open_parquet
-from harness.suite.foreign_files import MOST_BYTES, MOST_ROWS, path_below, read_below, read_json
+from harness.suite.foreign_files import MAX_BYTES, MAX_ROWS, path_below, read_below, read_json
 from harness.suite.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector, Scenario, TableCase
 from harness.suite.suite_files import INDEX, load_case, load_suite
 from harness.table import open_table
 
 _DAT, _WORKLOADS = "test_case_info.json", "specs"
 _SNAPSHOTS = ("snapshot", "snapshotConstruction", "snapshot_construction")
-_KNOWN = {"type", "name", "description", "version", "timestamp", "predicate", "columns", "expected", "error"}
+_KNOWN_KEYS = {"type", "name", "description", "version", "timestamp", "predicate", "columns", "expected", "error"}
 _FILE_NUMBERS = ("fileCount", "filesSkipped")
 """Numbers of files, which bind no reader."""
 _BATCH_ROWS = 1024
@@ -100,16 +100,16 @@ def load_cases(directory: Path) -> Cases:
         suite = load_suite(directory)
         cases = [load_case(path) for path in suite.cases.values()]
         return Cases(directory=directory, cases=tuple(cases), not_run={}, features=suite.features)
-    found: dict[str, TableCase] = {}
+    cases_by_name: dict[str, TableCase] = {}
     not_run: Counter[str] = Counter()
     for file, load in _files(directory):
         try:
-            found |= {case.scenario.name: case for case in load(file, directory)}
+            cases_by_name |= {case.scenario.name: case for case in load(file, directory)}
         except _UnknownKind as kind:
             not_run[str(kind)] += 1
         except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
             raise RequestError(f"Cannot read the case: {type(error).__name__}: {error}", file=str(file)) from error
-    if not found and not not_run:
+    if not cases_by_name and not not_run:
         raise RequestError(
             f"No cases: expected {INDEX}, folders with {_DAT}, or folders {_WORKLOADS}", file=str(directory)
         )
@@ -117,16 +117,19 @@ def load_cases(directory: Path) -> Cases:
         kind: f"{counted(number, 'case')} of a kind that is not known" for kind, number in sorted(not_run.items())
     }
     return Cases(
-        directory=directory, cases=tuple(found[name] for name in sorted(found)), not_run=unknown_kinds, features={}
+        directory=directory,
+        cases=tuple(cases_by_name[name] for name in sorted(cases_by_name)),
+        not_run=unknown_kinds,
+        features={},
     )
 
 
 def _files(directory: Path) -> Iterator[tuple[Path, Any]]:
     for path in sorted(directory.rglob("*.json")):
         if path.name == _DAT:
-            yield path, _dat
+            yield path, _dat_cases
         elif path.parent.name == _WORKLOADS:
-            yield path, _workload
+            yield path, _workload_cases
 
 
 def _case(name: str, title: str, table: Path, reads: list[ResolvedExpectation]) -> TableCase:
@@ -154,7 +157,7 @@ def _object(path: Path, directory: Path) -> dict[str, Any]:
 # Delta's acceptance tests.
 
 
-def _dat(file: Path, directory: Path) -> Iterator[TableCase]:
+def _dat_cases(file: Path, directory: Path) -> Iterator[TableCase]:
     """A case of the rows, and a case of what the versions' metadata says."""
     folder, info = file.parent, _object(file, directory)
     name = folder.name if folder == directory else folder.relative_to(directory).as_posix()
@@ -193,50 +196,52 @@ def _file_rows(path: Path, directory: Path) -> pa.Table:
     """The rows of a file of Spark's, whose INT96 are instants and lack the mark for it."""
     data = read_below(directory, str(path.relative_to(directory)))
     with open_parquet(pa.BufferReader(data)) as file:
-        rows, leaves = _decoded(file, path), [file.schema.column(i) for i in range(len(file.schema))]
+        rows, leaves = _read_batches(file, path), [file.schema.column(i) for i in range(len(file.schema))]
     instants = {leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96"}
-    schema = [field.with_type(_instants(field.type)) if field.name in instants else field for field in rows.schema]
+    schema = [
+        field.with_type(_with_utc_timestamps(field.type)) if field.name in instants else field for field in rows.schema
+    ]
     return rows.cast(pa.schema(schema)).replace_schema_metadata(None)
 
 
-def _decoded(file: Any, path: Path) -> pa.Table:
+def _read_batches(file: Any, path: Path) -> pa.Table:
     """The rows of a Parquet file. Raises RequestError: they take more than a limit."""
     batches, size = [], 0
-    if file.metadata.num_rows > MOST_ROWS:
-        raise RequestError(f"Cannot read file: it has more than {MOST_ROWS:,} rows", file=str(path))
+    if file.metadata.num_rows > MAX_ROWS:
+        raise RequestError(f"Cannot read file: it has more than {MAX_ROWS:,} rows", file=str(path))
     for batch in file.iter_batches(_BATCH_ROWS):
         size += batch.nbytes
-        if size > MOST_BYTES:
-            raise RequestError(f"Cannot read file: its rows take more than {MOST_BYTES:,} bytes", file=str(path))
+        if size > MAX_BYTES:
+            raise RequestError(f"Cannot read file: its rows take more than {MAX_BYTES:,} bytes", file=str(path))
         batches.append(batch)
     return pa.Table.from_batches(batches, batches[0].schema if batches else file.schema_arrow)
 
 
-def _instants(type_: pa.DataType) -> pa.DataType:
+def _with_utc_timestamps(type_: pa.DataType) -> pa.DataType:
     """The type with its timestamps in UTC."""
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", "UTC")
     if pa.types.is_struct(type_):
-        return pa.struct([field.with_type(_instants(field.type)) for field in type_])
+        return pa.struct([field.with_type(_with_utc_timestamps(field.type)) for field in type_])
     if pa.types.is_list(type_):
-        return pa.list_(type_.value_field.with_type(_instants(type_.value_type)))
+        return pa.list_(type_.value_field.with_type(_with_utc_timestamps(type_.value_type)))
     if pa.types.is_map(type_):
-        return pa.map_(_instants(type_.key_type), _instants(type_.item_type))
+        return pa.map_(_with_utc_timestamps(type_.key_type), _with_utc_timestamps(type_.item_type))
     return type_
 
 
 # The acceptance workloads.
 
 
-def _workload(file: Path, directory: Path) -> Iterator[TableCase]:
+def _workload_cases(file: Path, directory: Path) -> Iterator[TableCase]:
     spec, folder = _object(file, directory), file.parent.parent
     name = file.stem if folder == directory else f"{folder.relative_to(directory).as_posix()}/{file.stem}"
     kind, expected = str(spec.get("type")), spec.get("expected") or {}
     if kind not in ("read", *_SNAPSHOTS):
         raise _UnknownKind(kind)
-    if unknown := sorted(spec.keys() - _KNOWN):
+    if unknown := sorted(spec.keys() - _KNOWN_KEYS):
         raise _UnknownKind(f"{kind} with {unknown[0]}")
-    at = _moment(spec)
+    at = _selector(spec)
     columns, where = spec.get("columns"), _condition(spec.get("predicate"))
     numbers = [f"{key} {expected[key]}" for key in _FILE_NUMBERS if key in expected]
     title = str(spec.get("description") or spec.get("name") or file.stem) + (
@@ -271,7 +276,7 @@ def _refusal(spec: Mapping[str, Any]) -> ExpectedError | None:
     return ExpectedError("UnsupportedError" if declined else "HarnessError", match=code)
 
 
-def _moment(spec: Mapping[str, Any]) -> ResolvedSelector:
+def _selector(spec: Mapping[str, Any]) -> ResolvedSelector:
     text = spec.get("timestamp")
     if text is None:
         return ResolvedSelector(version=spec.get("version"))

@@ -12,16 +12,16 @@ from typing import Any
 
 from harness.errors import HarnessError, RequestError
 from harness.metadata.files.documents import count_values
-from harness.storage.gate import is_name, open_regular
+from harness.storage.gate import is_possible_name, open_regular
 
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 """Bytes of a file, and of its rows once they are decoded."""
-MOST_ROWS = MOST_BYTES // 8
+MAX_ROWS = MAX_BYTES // 8
 """Rows of all columns of a file: a comparison takes 8 bytes for each, even if the file has none for them."""
-MOST_JSON_BYTES = 1 << 28
-MOST_JSON_VALUES = 1 << 25
+MAX_JSON_BYTES = 1 << 28
+MAX_JSON_VALUES = 1 << 25
 """Bytes and values of a JSON file. A value takes up to 90 bytes of memory."""
-_LONGEST = 4096
+_MAX_LENGTH = 4096
 """Characters of a name below a folder."""
 _SHOWN = 100
 """Characters of such a name that a message shows."""
@@ -40,7 +40,7 @@ def path_below(folder: Path, name: str, what: str = "the file") -> Path:
     """
     parts = {*name.replace(os.sep, "/").split("/")}
     is_absolute = os.path.isabs(name) or bool(os.path.splitdrive(name)[0])
-    if not is_name(name) or len(name) > _LONGEST or is_absolute or ".." in parts or not parts - {"", "."}:
+    if not is_possible_name(name) or len(name) > _MAX_LENGTH or is_absolute or ".." in parts or not parts - {"", "."}:
         raise RequestError(f"Cannot read {what}: expected a path below {folder}, got {name[:_SHOWN]!r}")
     path = Path(folder, os.path.normpath(name))
     if os.path.realpath(path) != os.path.join(os.path.realpath(folder), os.path.normpath(name)):
@@ -48,7 +48,7 @@ def path_below(folder: Path, name: str, what: str = "the file") -> Path:
     return path
 
 
-def read_below(folder: Path, name: str, what: str = "the file", most_bytes: int = MOST_BYTES) -> bytes:
+def read_below(folder: Path, name: str, what: str = "the file", most_bytes: int = MAX_BYTES) -> bytes:
     """Return the content of a regular file below a folder. Arguments as for `path_below`.
 
     Raises:
@@ -75,10 +75,10 @@ def read_json_text(folder: Path, name: str, what: str = "the file") -> str:
     Raises:
         RequestError: As for `read_below`; the file is not UTF-8, or has more than `MOST_JSON_VALUES`.
     """
-    data = read_below(folder, name, what, MOST_JSON_BYTES)
+    data = read_below(folder, name, what, MAX_JSON_BYTES)
     try:
-        if count_values(data) > MOST_JSON_VALUES:
-            raise ValueError(f"it has more than {MOST_JSON_VALUES:,} values")
+        if count_values(data) > MAX_JSON_VALUES:
+            raise ValueError(f"it has more than {MAX_JSON_VALUES:,} values")
         return data.decode()
     except ValueError as error:
         raise RequestError(f"Cannot read {what}: {error}", file=str(folder / name)) from error

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from harness.errors import RequestError, json_text
-from harness.suite.foreign_files import MOST_BYTES, MOST_ROWS, read_below, read_json_text
+from harness.suite.foreign_files import MAX_BYTES, MAX_ROWS, read_below, read_json_text
 from harness.untrusted.arrow_messages import read_stream
 
 
@@ -71,7 +71,7 @@ def read_rows(folder: Path, name: str, schema: pa.Schema | None = None, *, is_js
         if is_json:
             return json_lines_table(read_json_text(folder, name, "the rows"), schema)
         data = read_below(folder, name, "the rows")
-        return read_stream(data, most_bytes=MOST_BYTES, most_rows=MOST_ROWS, foreign=True)
+        return read_stream(data, most_bytes=MAX_BYTES, most_rows=MAX_ROWS, foreign=True)
     except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.ArrowException) as error:
         raise RequestError(f"Cannot read the rows: {error}", file=str(folder / name)) from error
 
@@ -91,13 +91,13 @@ def json_lines_table(text: str, schema: pa.Schema | None) -> pa.Table:
     names = list(dict.fromkeys([*(rows[0] if rows else typed), *(name for row in rows for name in row)]))
     columns = {}
     for name in names:
-        values = [row[name] if name in row else _absent(name, row) for row in rows]
+        values = [row[name] if name in row else _raise_missing(name, row) for row in rows]
         type_ = schema.field(name).type if schema is not None and name in typed else None
         columns[name] = pa.array(map(json.dumps, values)) if type_ is None else _array(values, type_)
     return pa.table(columns) if columns else pa.table({"": pa.nulls(len(rows))}).select([])
 
 
-def _absent(name: str, row: Mapping[str, object]) -> object:
+def _raise_missing(name: str, row: Mapping[str, object]) -> object:
     raise ValueError(f"the row {excerpt(row)} has no {name!r}, which another row has; null is written as null")
 
 

@@ -24,7 +24,7 @@ from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.read_options import Ratified, catalog_answer
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import Outside, Roots
-from harness.storage.paths import PhysicalPath, is_local, shown
+from harness.storage.paths import PhysicalPath, is_local, redact
 from harness.storage.stores import Storage
 from harness.suite.oracle import scan as oracle
 from harness.suite.oracle import types
@@ -32,7 +32,7 @@ from harness.suite.oracle.paths import Entry, Files
 from harness.suite.oracle.reading import read, rows_of, scan_of
 
 
-def read_apart(
+def read_with_oracle(
     location: str,
     *,
     snapshot_id: int | None = None,
@@ -87,10 +87,10 @@ def read_apart(
     roots = Roots.of(location, places[1:], outside=outside or Outside.WARN)
     storage = Storage(roots=roots)
     if storage.exists(PhysicalPath(location)):
-        storage = storage.around(location, location)
+        storage = storage.including_table(location, location)
     gate = storage.roots or roots
     try:
-        scan = scan_of(request, _Stored(storage))
+        scan = scan_of(request, _StorageFiles(storage))
         for file in scan.data:
             gate.check(PhysicalPath(file.physical), file.path)
             for delete in file.equality:
@@ -99,7 +99,7 @@ def read_apart(
     except HarnessError as error:
         raise error.within(table=location) from error.__cause__
     if (sentence := gate.told()) is not None:
-        warn(f"Table {shown(location)}: {sentence}")
+        warn(f"Table {redact(location)}: {sentence}")
     return rows
 
 
@@ -120,7 +120,7 @@ ENGINE = Engine(name="oracle", version=lambda: f"Python {platform.python_version
 
 
 @dataclasses.dataclass(frozen=True)
-class _Stored(Files):
+class _StorageFiles(Files):
     """The oracle's way to the bytes of a storage, which holds every path against the roots of the table."""
 
     storage: Storage
@@ -136,7 +136,7 @@ class _Stored(Files):
 
     def entries(self, directory: str) -> list[Entry]:
         return [
-            Entry(found.name, found.size, found.modified_ms) for found in self.storage.entries(PhysicalPath(directory))
+            Entry(entry.name, entry.size, entry.modified_ms) for entry in self.storage.entries(PhysicalPath(directory))
         ]
 
     def opens(self, path: str) -> bool:
@@ -166,7 +166,7 @@ def _scan(plan: PlannedScan) -> oracle.Scan:
                 first_row_id=row["first_row_id"],
                 commit_version=row["commit_version"],
                 equality=tuple(
-                    equality[index] for index in plan.delete_sets[row["delete_set"]] if _hits(plan, index, row)
+                    equality[index] for index in plan.delete_sets[row["delete_set"]] if _applies_to(plan, index, row)
                 ),
                 positions=None if positions is None else positions.__iter__,
             )
@@ -178,14 +178,14 @@ def _scan(plan: PlannedScan) -> oracle.Scan:
         columns=_oracle_value(plan.columns),
         filter=_filter(plan),
         data=tuple(data),
-        files=_Stored(plan.storage),
+        files=_StorageFiles(plan.storage),
         lookup=plan.lookup.value,
         name_mapping=None if plan.name_mapping is None else _oracle_value(plan.name_mapping.fields),
         materialized=plan.materialized,
     )
 
 
-def _hits(plan: PlannedScan, index: int, row: Mapping[str, Any]) -> bool:
+def _applies_to(plan: PlannedScan, index: int, row: Mapping[str, Any]) -> bool:
     """Tells whether an equality delete of a file's set hits the file (iceberg 4.6)."""
     delete, sequence_number = plan.equality_deletes[index], row["sequence_number"]
     is_later = sequence_number is not None and sequence_number < delete.sequence_number

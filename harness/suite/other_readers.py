@@ -115,7 +115,7 @@ def _deltalake() -> _ReaderCalls:
         builder = deltalake.QueryBuilder()
         for number, table in enumerate(tables):
             _check_format(table, "delta", "delta-rs")
-            version = _at("delta-rs", table).get("version")
+            version = _at_arguments("delta-rs", table).get("version")
             opened = deltalake.DeltaTable(table.location, version=version if isinstance(version, int) else None)
             if isinstance(version, datetime):
                 opened.load_as_version(version)
@@ -144,9 +144,9 @@ def _polars(formats: tuple[str, ...] = ("iceberg", "delta")) -> _ReaderCalls:
             raise Unsupported("Polars has no literal of bytes as DuckDB writes it")
         frame: Any
         if table.format == "delta":
-            frame = pl.scan_delta(table.location, **_at("Polars", table))
+            frame = pl.scan_delta(table.location, **_at_arguments("Polars", table))
         else:
-            frame = pl.scan_iceberg(table.metadata_path, **_at("Polars", table))
+            frame = pl.scan_iceberg(table.metadata_path, **_at_arguments("Polars", table))
         return frame if where is None else frame.filter(pl.sql_expr(where))
 
     def read(
@@ -176,7 +176,7 @@ def _daft() -> _ReaderCalls:
     """Daft: files that PyIceberg or deltalake plan, read by Daft."""
     import daft
 
-    def of_ref(table: SimpleNamespace) -> dict[str, object]:
+    def ref_arguments(table: SimpleNamespace) -> dict[str, object]:
         """Arguments of Daft's reader for a branch or a tag."""
         from pyiceberg.table import StaticTable
 
@@ -189,9 +189,11 @@ def _daft() -> _ReaderCalls:
         frame: Any
         if table.format == "iceberg":
             is_ref = table.at is not None and table.at.kind == "ref"
-            frame = daft.read_iceberg(table.metadata_path, **(of_ref(table) if is_ref else _at("Daft", table)))
+            frame = daft.read_iceberg(
+                table.metadata_path, **(ref_arguments(table) if is_ref else _at_arguments("Daft", table))
+            )
         else:
-            frame = daft.read_deltalake(table.location, **_at("Daft", table))
+            frame = daft.read_deltalake(table.location, **_at_arguments("Daft", table))
         return frame if where is None else frame.where(daft.sql_expr(where))
 
     def read(
@@ -229,7 +231,7 @@ _ARGUMENTS: Mapping[str, Mapping[str, tuple[str, Callable[[Any], object]]]] = {
 """Arguments of readers in Python for a point of history, by format and kind of point."""
 
 
-def _at(engine: str, table: SimpleNamespace) -> dict[str, object]:
+def _at_arguments(engine: str, table: SimpleNamespace) -> dict[str, object]:
     """Arguments of a reader in Python for the table's point of history."""
     if table.at is None:
         return {}
@@ -250,7 +252,7 @@ def _duckdb(format: str, extensions: tuple[str, ...], settings: Mapping[str, str
         files.append(str(file))
 
     @cache
-    def loaded(threads: int | None) -> Any:
+    def load_connection(threads: int | None) -> Any:
         """An instance with the extensions, whose loading takes ten times as long as a read."""
         connection = duckdb.connect(config={} if threads is None else {"threads": threads})
         for file in files:
@@ -260,19 +262,19 @@ def _duckdb(format: str, extensions: tuple[str, ...], settings: Mapping[str, str
         return connection
 
     if settings:  # wrong ones show at once
-        loaded(None)
+        load_connection(None)
 
-    def named(table: SimpleNamespace) -> str:
+    def table_function(table: SimpleNamespace) -> str:
         _check_format(table, format, f"The extension {format}")
         place = table.metadata_path if format == "iceberg" else table.location
         return f"{format}_scan({_literal(place)}{_scan_at(format, table.at)})"
 
     def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> object:
         try:
-            connection = loaded(options.get("threads"))
-            return connection.sql(select([named(table) for table in tables])).to_arrow_table()
+            connection = load_connection(options.get("threads"))
+            return connection.sql(select([table_function(table) for table in tables])).to_arrow_table()
         except duckdb.Error:  # some end the instance
-            loaded.cache_clear()
+            load_connection.cache_clear()
             raise
 
     version = f"{duckdb.__version__}, extension {installed(f'duckdb-extension-{format}')}"
@@ -366,7 +368,7 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
     os.chdir("/")  # it reads files below the directory that it starts in, and no other
     import chdb
 
-    chosen = {name: _text(value) for name, value in settings.items()}
+    chosen = {name: _clickhouse_text(value) for name, value in settings.items()}
 
     def run_query(text: str, values: Mapping[str, object]) -> object:
         settings_text = ", ".join(f"{name} = {value}" for name, value in values.items())
@@ -374,14 +376,18 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
 
     run_query("SELECT 1", chosen)  # wrong settings show at once
 
-    def named(table: SimpleNamespace) -> str:
-        inside = ""
+    def table_function(table: SimpleNamespace) -> str:
+        settings_text = ""
         if table.format == "iceberg":
-            inside = f", SETTINGS iceberg_metadata_file_path = {_text(f'metadata/{Path(table.metadata_path).name}')}"
-        return f"{_CLICKHOUSE[table.format][0]}({_text(table.location)}{inside})"
+            metadata = _clickhouse_text(f"metadata/{Path(table.metadata_path).name}")
+            settings_text = f", SETTINGS iceberg_metadata_file_path = {metadata}"
+        return f"{_CLICKHOUSE[table.format][0]}({_clickhouse_text(table.location)}{settings_text})"
 
     def query(tables: list[SimpleNamespace], select: _Select, options: dict[str, int]) -> object:
-        set_: dict[str, object] = {**chosen, **{_CLICKHOUSE_SETTINGS[name]: n for name, n in options.items()}}
+        settings_by_name: dict[str, object] = {
+            **chosen,
+            **{_CLICKHOUSE_SETTINGS[name]: n for name, n in options.items()},
+        }
         text = select(["t"] * len(tables))
         for table in tables:
             function, points = _CLICKHOUSE[table.format]
@@ -391,9 +397,9 @@ def _chdb(settings: Mapping[str, str]) -> _ReaderCalls:
                 continue
             if table.at.kind not in points or len(tables) > 1:  # the settings are those of the whole query
                 raise Unsupported(f"{function} does not read by {table.at.kind}")
-            set_[points[table.at.kind]] = int(table.at.value)
-        text = _MOMENT.sub(_clickhouse_moment, select(list(map(named, tables))))
-        return run_query(text, set_)
+            settings_by_name[points[table.at.kind]] = int(table.at.value)
+        text = _MOMENT.sub(_clickhouse_moment, select(list(map(table_function, tables))))
+        return run_query(text, settings_by_name)
 
     return str(chdb.__version__), *_by_sql(query), ("limit", "union", *_CLICKHOUSE_SETTINGS)
 
@@ -413,7 +419,7 @@ def _sail() -> _ReaderCalls:
         reader = spark.read.format(table.format)
         for name, value in _options(table.format, table.at).items():
             reader = reader.option(name, value)
-        return _filtered(reader.load(table.location), where)
+        return _filter(reader.load(table.location), where)
 
     def read(
         table: SimpleNamespace,
@@ -425,7 +431,7 @@ def _sail() -> _ReaderCalls:
         found = frame(table, where)
         for part in union:
             found = found.unionAll(frame(part, part.where))
-        found = found if columns is None else found.select(*map(_ticked, columns))
+        found = found if columns is None else found.select(*map(_backquoted, columns))
         return (found if limit is None else found.limit(limit)).toArrow()
 
     def count(table: SimpleNamespace, where: str | None) -> int:
@@ -434,11 +440,11 @@ def _sail() -> _ReaderCalls:
     return installed("pysail"), read, count, ("limit", "union")
 
 
-def _text(value: str) -> str:
+def _clickhouse_text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _ticked(name: str) -> str:
+def _backquoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
@@ -476,7 +482,7 @@ class SparkReference:
     ) -> None:
         import pyspark  # noqa: F401  # not installed: said at once
 
-        self._format, self._given, self._settings = format, session, settings or {}
+        self._format, self._session_or_none, self._settings = format, session, settings or {}
 
     def version(self) -> str:
         """Spark's version and the runtime's. Starts Spark, so that a failing download shows at once."""
@@ -500,13 +506,13 @@ class SparkReference:
                 frame = frame.unionAll(self._frame(part, columns, part.where, settings))
             return (frame if limit is None else frame.limit(limit)).toArrow()
 
-        set_ = {_SPLITS[name]: str(value) for name, value in settings.items()}
-        for name, text in set_.items():
+        settings_by_name = {_SPLITS[name]: str(value) for name, value in settings.items()}
+        for name, text in settings_by_name.items():
             self._session.conf.set(name, text)
         try:
             return _run(rows)
         finally:
-            for name in set_:
+            for name in settings_by_name:
                 self._session.conf.unset(name)
 
     def count(self, table: SimpleNamespace, *, where: str | None) -> int:
@@ -528,12 +534,12 @@ class SparkReference:
             used = {*(columns or ()), *re.findall(r"\w+", where or "")}
             for name in sorted(used & _LINEAGE.keys() - set(frame.columns)):
                 frame = frame.withColumn(name, frame[_LINEAGE[name]])
-        frame = _filtered(frame, where)
-        return frame if columns is None else frame.select(*map(_ticked, columns))
+        frame = _filter(frame, where)
+        return frame if columns is None else frame.select(*map(_backquoted, columns))
 
     @property
     def _session(self) -> SparkSession:
-        return self._given or _started(self._format, tuple(self._settings.items()))
+        return self._session_or_none or _start_session(self._format, tuple(self._settings.items()))
 
 
 def _run(action: Callable[[], object]) -> Any:
@@ -563,7 +569,7 @@ _QUOTED = re.compile(r"'(?:[^']|'')*'|\"((?:[^\"]|\"\")+)\"")
 """A text, or a name in double quotes, which is a text for Sail: it heeds no setting that makes it a name."""
 
 
-def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
+def _filter(frame: DataFrame, where: str | None) -> DataFrame:
     from pyspark.errors import ParseException
 
     if where is None:
@@ -576,12 +582,12 @@ def _filtered(frame: DataFrame, where: str | None) -> DataFrame:
 
 def spark_condition(where: str) -> str:
     """A condition of DuckDB's dialect in Spark's words."""
-    named = _QUOTED.sub(lambda part: _ticked(part[1].replace('""', '"')) if part[1] else part[0], where)
-    return re.sub(r"\bstarts_with\(", "startswith(", named).replace("TIMESTAMPTZ '", "TIMESTAMP '")
+    quoted = _QUOTED.sub(lambda part: _backquoted(part[1].replace('""', '"')) if part[1] else part[0], where)
+    return re.sub(r"\bstarts_with\(", "startswith(", quoted).replace("TIMESTAMPTZ '", "TIMESTAMP '")
 
 
 @cache
-def _started(format: str, settings: tuple[tuple[str, str], ...] = ()) -> SparkSession:
+def _start_session(format: str, settings: tuple[tuple[str, str], ...] = ()) -> SparkSession:
     """A session with the format's jars, and further settings."""
     import pyspark
     from pyspark.sql import SparkSession
@@ -589,8 +595,8 @@ def _started(format: str, settings: tuple[tuple[str, str], ...] = ()) -> SparkSe
     pinned = ".".join(_PINNED[format]["pyspark"].split(".")[:2])
     if not pyspark.__version__.startswith(f"{pinned}."):
         raise ImportError(f"the jars are for pyspark {pinned}, and {pyspark.__version__} is installed")
-    if strange := [name for name, _ in settings if not name.startswith("spark.")]:
-        raise ValueError(f"{strange[0]} is no setting of Spark: their names begin with spark.")
+    if unknown := [name for name, _ in settings if not name.startswith("spark.")]:
+        raise ValueError(f"{unknown[0]} is no setting of Spark: their names begin with spark.")
     builder = SparkSession.builder.config("spark.jars.packages", ",".join(_PINNED[format]["packages"]))
     for name, value in {**_SETTINGS, **_PINNED[format]["settings"], **dict(settings)}.items():
         builder = builder.config(name, value)
@@ -630,7 +636,7 @@ _WITH_SETTINGS: Mapping[str, Callable[[Mapping[str, str]], _ReaderCalls]] = {
 """Readers, and readers whose engines take settings by name."""
 
 
-def _opened(name: str, *pairs: str) -> _ReaderCalls:
+def _open_reader(name: str, *pairs: str) -> _ReaderCalls:
     """The reader of a name. pairs: `SETTING=VALUE`."""
     if name in _WITH_SETTINGS:
         return _WITH_SETTINGS[name]({setting: value for setting, _, value in (pair.partition("=") for pair in pairs)})
@@ -640,7 +646,7 @@ def _opened(name: str, *pairs: str) -> _ReaderCalls:
 
 
 if __name__ == "harness_worker":
-    _version, read, count, OPTIONS = _opened(*sys.argv[1:])
+    _version, read, count, OPTIONS = _open_reader(*sys.argv[1:])
 
     def version() -> str:
         """The engine's version."""

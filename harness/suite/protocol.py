@@ -24,7 +24,7 @@ from harness.errors import HarnessError
 from harness.metadata.model import schema as dt
 from harness.metadata.model.schema import Schema
 from harness.suite.json_rows import excerpt
-from harness.suite.scenarios.values import stored_value
+from harness.suite.scenarios.values import parse_value
 
 PROTOCOL = 1
 _SCHEMA = Path(__file__).with_name("protocol.json")
@@ -38,12 +38,12 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def fault(message: object, kind: str) -> str | None:
+def message_fault(message: object, kind: str) -> str | None:
     """The first fault of a message, in words; None: the message is as the protocol has it.
 
     kind: `read answer`, and so on: a name of the schema's definitions.
     """
-    return first_fault(message, kind, schema(), "the answer" if kind.endswith("answer") else "the request")
+    return schema_fault(message, kind, schema(), "the answer" if kind.endswith("answer") else "the request")
 
 
 @cache
@@ -53,7 +53,7 @@ def schema() -> dict[str, Any]:
     return document
 
 
-def first_fault(value: object, kind: str, schema: Mapping[str, Any], place: str) -> str | None:
+def schema_fault(value: object, kind: str, schema: Mapping[str, Any], place: str) -> str | None:
     """The first fault of a value by a definition of a JSON schema, in words; None: there is none.
 
     schema: of no other keywords than that of the protocol. place: what the value is called.
@@ -75,8 +75,8 @@ def _fault(value: object, rule: Mapping[str, Any], known: Mapping[str, Any], pla
     if type(value) not in classes:
         return f"{place} is {excerpt(value)}, not {' or '.join(types)}"
     if isinstance(value, list) and "items" in rule:
-        found = (_fault(item, rule["items"], known, f"{place}, item {i},") for i, item in enumerate(value, 1))
-        return next(filter(None, found), None)
+        item_faults = (_fault(item, rule["items"], known, f"{place}, item {i},") for i, item in enumerate(value, 1))
+        return next(filter(None, item_faults), None)
     if not isinstance(value, dict) or "properties" not in rule:
         return None
     properties = rule["properties"]
@@ -85,10 +85,10 @@ def _fault(value: object, rule: Mapping[str, Any], known: Mapping[str, Any], pla
     unknown = sorted(value.keys() - properties.keys())
     if unknown and rule.get("additionalProperties") is False:
         return f"{place} has a key {unknown[0]!r}, which the protocol does not know"
-    found = (
+    value_faults = (
         _fault(value[name], properties[name], known, f"{name!r} of {place}") for name in value if name in properties
     )
-    return next(filter(None, found), None)
+    return next(filter(None, value_faults), None)
 
 
 # Classes of refusals, in words that no reader owns.
@@ -109,13 +109,13 @@ ERROR_CLASSES: Mapping[str, str] = {
     "failed": "any other error",
 }
 """The classes of errors by which a case says what is wrong, and their meaning. A reader may have its own."""
-_OF_CAUSE = {
+_CLASS_BY_CAUSE = {
     "CorruptDataFile": "corrupt-data",
     "CorruptDeletionVector": "corrupt-deletes",
     "CorruptManifest": "corrupt-metadata",
     "LogCorrupt": "corrupt-metadata",
 }
-_OF_CLASS: Mapping[type[errors.HarnessError], str] = {
+_CLASS_BY_TYPE: Mapping[type[errors.HarnessError], str] = {
     errors.RequestError: "invalid-request",
     errors.SnapshotNotFoundError: "not-found",
     errors.TableNotFoundError: "not-found",
@@ -135,8 +135,8 @@ def error_class(kind: str, cause: str | None = None) -> str:
     if kind in ERROR_CLASSES:
         return kind
     bases: tuple[type, ...] = getattr(errors, kind).__mro__
-    by_class = next((_OF_CLASS[each] for each in bases if each in _OF_CLASS), "failed")
-    return _OF_CAUSE.get(cause or "", by_class)
+    by_class = next((_CLASS_BY_TYPE[each] for each in bases if each in _CLASS_BY_TYPE), "failed")
+    return _CLASS_BY_CAUSE.get(cause or "", by_class)
 
 
 _COMPARISONS: Mapping[type[exp.Expr], str] = {
@@ -147,7 +147,7 @@ _COMPARISONS: Mapping[type[exp.Expr], str] = {
     exp.GT: "gt",
     exp.GTE: "gt-eq",
 }
-_TURNED = {"lt": "gt", "lt-eq": "gt-eq", "gt": "lt", "gt-eq": "lt-eq"}
+_MIRRORED = {"lt": "gt", "lt-eq": "gt-eq", "gt": "lt", "gt-eq": "lt-eq"}
 _SAME_TEXT = (exp.DataType.Type.DATE, exp.DataType.Type.DECIMAL, exp.DataType.Type.UUID)
 """Types whose literals are the same text in SQL and in JSON."""
 _MOMENTS = {False: exp.DataType.Type.TIMESTAMPNTZ, True: exp.DataType.Type.TIMESTAMPTZ}
@@ -155,7 +155,7 @@ _MOMENTS = {False: exp.DataType.Type.TIMESTAMPNTZ, True: exp.DataType.Type.TIMES
 _BYTES = re.compile(r"(?:\\x[0-9a-fA-F]{2})*")
 
 
-class _Unsayable(Exception):
+class _NotExpressible(Exception):
     """A part that Iceberg's expressions have no word for."""
 
 
@@ -169,7 +169,7 @@ def predicate(where: str | None, columns: Schema | None = None) -> dict[str, obj
     types = {} if columns is None else {".".join(path): field.type for path, field in columns.walk()}
     try:
         return _expression(sqlglot.parse_one(where, dialect="duckdb"), types)
-    except (sqlglot.ParseError, HarnessError, _Unsayable):
+    except (sqlglot.ParseError, HarnessError, _NotExpressible):
         return None
 
 
@@ -188,18 +188,18 @@ def _expression(node: exp.Expr, types: Mapping[str, dt.Type], negated: bool = Fa
             high = exp.LTE(this=node.this, expression=node.args["high"])
             return _expression(exp.And(this=low, expression=high), types, negated)
         case _:
-            found = _test(node, types)
+            expression = _column_test(node, types)
     negated = negated != bool(node.args.get("negate"))  # of NOT LIKE
-    if found["type"] == "is-null":
-        return {"type": "not", "child": found} if negated else found
-    if not negated and found["type"] != "not-eq":
-        return found
+    if expression["type"] == "is-null":
+        return {"type": "not", "child": expression} if negated else expression
+    if not negated and expression["type"] != "not-eq":
+        return expression
     # SQL drops null here. An expression of Iceberg is true of null where it is not equal, or not true.
-    known = {"type": "not", "child": {"type": "is-null", "term": found["term"]}}
-    return {"type": "and", "left": {"type": "not", "child": found} if negated else found, "right": known}
+    known = {"type": "not", "child": {"type": "is-null", "term": expression["term"]}}
+    return {"type": "and", "left": {"type": "not", "child": expression} if negated else expression, "right": known}
 
 
-def _test(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, object]:
+def _column_test(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, object]:
     """The expression of one column."""
     match node:
         case exp.Column() if isinstance(types.get(_term(node)), dt.BooleanType):
@@ -222,15 +222,15 @@ def _test(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, object]:
         case exp.Binary() if type(node) in _COMPARISONS:
             kind, left, right = _COMPARISONS[type(node)], node.left, node.right
             if not isinstance(left, exp.Column):
-                kind, left, right = _TURNED.get(kind, kind), right, left
+                kind, left, right = _MIRRORED.get(kind, kind), right, left
             return {"type": kind, "term": _term(left), "value": _literal(right, types.get(_term(left)))}
         case _:
-            raise _Unsayable
+            raise _NotExpressible
 
 
 def _term(node: exp.Expr) -> str:
     if not isinstance(node, exp.Column):
-        raise _Unsayable
+        raise _NotExpressible
     return ".".join(part.name for part in node.parts)
 
 
@@ -238,7 +238,7 @@ def _prefix(pattern: exp.Expr) -> str:
     """The text before the only sign of a LIKE, which stands at the end."""
     text = pattern.name if isinstance(pattern, exp.Literal) and pattern.is_string else ""
     if not text.endswith("%") or any(sign in text[:-1] for sign in "%_"):
-        raise _Unsayable
+        raise _NotExpressible
     return text[:-1]
 
 
@@ -253,12 +253,12 @@ def _literal(node: exp.Expr, type_: dt.Type | None) -> Any:
         case exp.Literal():
             value = int(node.name) if node.name.isdigit() else float(node.name)
             if Decimal(repr(value)) != Decimal(node.name):  # of more digits than a double has
-                raise _Unsayable
+                raise _NotExpressible
             return value
         case exp.Cast(this=exp.Literal(is_string=True) as text):
             return _cast(text.name, node.to.this, type_)
         case _:
-            raise _Unsayable
+            raise _NotExpressible
 
 
 def _cast(text: str, sql: object, type_: dt.Type | None) -> str:
@@ -273,8 +273,8 @@ def _cast(text: str, sql: object, type_: dt.Type | None) -> str:
         return text.replace("\\x", "").lower()
     match type_:
         case dt.TimeType(unit=unit) if sql is exp.DataType.Type.TIME:
-            return str(np.datetime64(stored_value(type_, text), unit)).partition("T")[2]
+            return str(np.datetime64(parse_value(type_, text), unit)).partition("T")[2]
         case dt.TimestampType(unit=unit, utc=utc) if sql is _MOMENTS[utc]:
-            return f"{np.datetime64(stored_value(type_, text), unit)}{'+00:00' if utc else ''}"
+            return f"{np.datetime64(parse_value(type_, text), unit)}{'+00:00' if utc else ''}"
         case _:
-            raise _Unsayable
+            raise _NotExpressible

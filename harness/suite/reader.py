@@ -10,7 +10,7 @@ import pyarrow as pa
 from harness.engines.registry import find_engine
 from harness.errors import UnsupportedError as Unsupported
 from harness.storage.gate import Outside
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 from harness.suite.scenarios.evidence import plan_read
 from harness.suite.scenarios.model import ResolvedExpectation
 
@@ -138,4 +138,4 @@ class HarnessReader:
             return find_engine(self.name).to_arrow(plan)
         gate = None if self.within is None else outside
         arguments = {**asdict(expectation.at), **expectation.plan_arguments(), **expectation.opening}
-        return read_apart(address, **arguments, allowed_roots=roots, outside=gate)
+        return read_with_oracle(address, **arguments, allowed_roots=roots, outside=gate)

@@ -25,11 +25,11 @@ from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.schema import CHANGES, arrow_field
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import Outside
-from harness.storage.paths import is_local, local_path, shown
+from harness.storage.paths import is_local, local_path, redact
 from harness.storage.records import dataclass
 from harness.suite.protocol import predicate
 from harness.suite.reader import At, TableAt
-from harness.suite.readers import EnginePlaces, open_engine
+from harness.suite.readers import ReaderOptions, open_engine
 from harness.suite.scores import convert_types
 from harness.suite.workers import Worker
 from harness.table import open_table
@@ -44,7 +44,7 @@ def reader_engine(name: str) -> ReaderEngine:
 
     Raises RequestError: there is no such engine, or it is not installed; EngineError: it does not start.
     """
-    worker = open_engine(name, EnginePlaces(), _WORKERS)
+    worker = open_engine(name, ReaderOptions(), _WORKERS)
     assert isinstance(worker, Worker), "engines that run plans are found first"
     return ReaderEngine(worker)
 
@@ -81,34 +81,34 @@ class ReaderEngine:
         """The rows, under options of the protocol; `union` holds plans. Raises as `to_arrow`."""
         columns = tuple(field.name for field in plan.columns)
         schema = pa.schema([arrow_field(field) for field in plan.columns])
-        given = dict(options)
-        if "union" in given:
-            given["union"] = [self._part(each) for each in given["union"]]
+        chosen = dict(options)
+        if "union" in chosen:
+            chosen["union"] = [self._part(each) for each in chosen["union"]]
         rows = self.worker.read(
-            self._table(plan), columns=columns, where=_plain(plan.filter), schema=schema, options=given
+            self._table(plan), columns=columns, where=_with_plain_names(plan.filter), schema=schema, options=chosen
         )
         return convert_types(rows, schema)[0]
 
     def _part(self, plan: PlannedScan) -> dict[str, Any]:
-        at, where = self._table(plan).at, _plain(plan.filter)
+        at, where = self._table(plan).at, _with_plain_names(plan.filter)
         return {"at": None if at is None else asdict(at), "where": where, "predicate": predicate(where)}
 
     def count(self, plan: PlannedScan) -> int:
         """The number of rows, as the reader counts them. Raises as `to_arrow`."""
-        return self.worker.count(self._table(plan), where=_plain(plan.filter))
+        return self.worker.count(self._table(plan), where=_with_plain_names(plan.filter))
 
     def _table(self, plan: PlannedScan) -> TableAt:
         """The table of a plan at its snapshot. The current one is not named: some readers know no other."""
         if not is_local(plan.table):
             raise RequestError(
-                f"Cannot read {shown(plan.table)} by {self.name}: readers of other projects get local tables; "
+                f"Cannot read {redact(plan.table)} by {self.name}: readers of other projects get local tables; "
                 "copy it first with harness pull",
                 table=plan.table,
             )
         roots = plan.storage.roots
         if roots is not None and roots.outside is Outside.REFUSE:
             raise RequestError(
-                f"Cannot read {shown(plan.table)} by {self.name}: nothing holds a reader of another project to the "
+                f"Cannot read {redact(plan.table)} by {self.name}: nothing holds a reader of another project to the "
                 "table's own files, as untrusted and outside='refuse' ask; take duckdb or spark",
                 table=plan.table,
             )
@@ -117,7 +117,7 @@ class ReaderEngine:
         source = open_table(plan.table)._source
         if plan.snapshot is None and source.current is not None:
             raise UnsupportedError(
-                f"Cannot read {shown(plan.table)} by {self.name} as it was before its first snapshot: open it again",
+                f"Cannot read {redact(plan.table)} by {self.name} as it was before its first snapshot: open it again",
                 table=plan.table,
             )
         at = None
@@ -133,7 +133,7 @@ class ReaderEngine:
 _SIMPLE = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-def _plain(filter_: Filter | None) -> str | None:
+def _with_plain_names(filter_: Filter | None) -> str | None:
     """The filter's text, with quotes only around names that need them: few readers know quoted names."""
     if filter_ is None:
         return None

@@ -55,7 +55,7 @@ class OtherReader:
 
 _DUCKDB = "duckdb==1.5.5"
 _SPARK = "pyspark=={} pyarrow 'pandas<3'"
-_ALL = (
+_OTHER_READERS = (
     OtherReader("pyiceberg", ("pyiceberg",), "'pyiceberg[pyarrow]==0.12.0'"),
     OtherReader(
         "pyiceberg-core",
@@ -86,7 +86,7 @@ _ALL = (
     OtherReader("spark-iceberg", ("pyspark",), _SPARK.format(PINNED["iceberg"]["pyspark"])),
     OtherReader("spark-delta", ("pyspark",), _SPARK.format(PINNED["delta"]["pyspark"])),
 )
-READERS: Mapping[str, OtherReader] = {reader.name: reader for reader in _ALL}
+READERS: Mapping[str, OtherReader] = {reader.name: reader for reader in _OTHER_READERS}
 
 
 PROGRAMS = ("iceberg-java", "delta-kernel-java", "delta-kernel-rust", "iceberg-go", "iceberg-rust")
@@ -138,7 +138,7 @@ def _python(environment: Path) -> Path:
 
 def interpreters(directory: Path, readers: Mapping[str, OtherReader]) -> dict[str, Path]:
     """The interpreters by name of the reader, without those that cannot be installed."""
-    found = {}
+    installed = {}
     for reader in readers.values():
         place = directory.resolve() / reader.name
         python = _python(place)
@@ -150,8 +150,8 @@ def interpreters(directory: Path, readers: Mapping[str, OtherReader]) -> dict[st
                 print(f"{reader.name} cannot be installed: pip install {reader.install}", file=sys.stderr)
                 continue
             done.write_text(reader.install, "utf-8")
-        found[reader.name] = python
-    return found
+        installed[reader.name] = python
+    return installed
 
 
 # A reader that is opened by its name.
@@ -168,7 +168,7 @@ _PROGRAM = re.compile(r"(?:(?P<name>[^=:]+)=)?exec:(?P<command>.*\S.*)", re.DOTA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnginePlaces:
+class ReaderOptions:
     """Places and time limits of engines.
 
     pythons: by name of an engine, the interpreter that has it.
@@ -205,10 +205,10 @@ def check_names(names: Mapping[str, object]) -> None:
     """Refuses names that no engine has. Raises RequestError if there is none; the message names the nearest."""
     for name in names:
         if name not in reader_names() and ":" not in name:  # a module's attribute, or a program
-            raise _unknown(name)
+            raise _unknown_engine(name)
 
 
-def open_engine(name: str, places: EnginePlaces, resources: ExitStack) -> Reader | HarnessReader:
+def open_engine(name: str, places: ReaderOptions, resources: ExitStack) -> Reader | HarnessReader:
     """An engine, ready to read until `resources` are closed.
 
     Raises:
@@ -226,26 +226,28 @@ def open_engine(name: str, places: EnginePlaces, resources: ExitStack) -> Reader
             raise RequestError(error.message, cause=NOT_INSTALLED) from error
         return HarnessReader(name, places.tables)
     environment = {}
-    apart = False
+    process_per_table = False
     program = _PROGRAM.fullmatch(name)
     if program is not None:
         command = shlex.split(program["command"])
         name = program["name"] or Path(command[0]).stem
     elif name in READERS:
         command = [interpreter_of(READERS[name], places.pythons), str(SERVER), str(SCRIPT), name, *settings]
-        apart = READERS[name].keeps_files
+        process_per_table = READERS[name].keeps_files
     elif name in PROGRAMS:
         command = [program_of(name)]
     else:
         target = name if ":" in name else _entry_points().get(name)
         if target is None:
-            raise _unknown(name)
+            raise _unknown_engine(name)
         command = [places.pythons.get(name, sys.executable), str(SERVER), target]
         # The worker finds what this process finds, and what lies in the working directory.
         environment["PYTHONPATH"] = os.pathsep.join([each or os.getcwd() for each in sys.path] + [os.getcwd()])
     label, limit = argument if settings else name, places.time_limit_s
     try:
-        worker = Worker(label, command, time_limit_s=limit, environment=environment, apart=apart)
+        worker = Worker(
+            label, command, time_limit_s=limit, environment=environment, process_per_table=process_per_table
+        )
     except RequestError as error:
         if settings:  # which are wrong, so that the engine may be there
             raise RequestError(error.message) from error
@@ -258,7 +260,7 @@ def _entry_points() -> dict[str, str]:
     return {point.name: point.value for point in importlib.metadata.entry_points(group=GROUP)}
 
 
-def _unknown(name: str) -> RequestError:
+def _unknown_engine(name: str) -> RequestError:
     known = reader_names()
     near = difflib.get_close_matches(name, known, n=1)
     forms = "MODULE:ATTRIBUTE, or NAME=exec:COMMAND"

@@ -28,24 +28,32 @@ from harness.suite.results import (
     Case,
     Check,
     EngineInfo,
-    Expected,
+    ListEntry,
     Outcome,
     Run,
-    case_of,
-    unused,
+    make_case,
+    unused_lines,
 )
 from harness.suite.runner import case_info, environment
 from harness.suite.scenarios.model import ResolvedExpectation
-from harness.suite.scores import Strictness, needs_twin, read_info, read_text, score_count, score_read, with_twin
+from harness.suite.scores import (
+    Strictness,
+    confirm_refusal,
+    needs_intact_copy,
+    read_info,
+    read_text,
+    score_count,
+    score_read,
+)
 from harness.suite.suite_files import SuiteCase, json_object, load_case, load_suite
-from harness.suite.workers import CRASHED, NONSENSE
+from harness.suite.workers import BROKEN_PROTOCOL, CRASHED
 
 NOT_RUN = "not run: there is no result"
 """The message about a read without a result."""
 
 
 def score_results(
-    directory: Path, results: Path, *, patterns: Sequence[str] = (), xfails: Sequence[Expected] = ()
+    directory: Path, results: Path, *, patterns: Sequence[str] = (), xfails: Sequence[ListEntry] = ()
 ) -> Run:
     """The results of one program as a run of the suite.
 
@@ -76,7 +84,7 @@ def score_results(
         reads = tuple(map(read_info, case.expectations))
         info = replace(case_info(case, directory), file=str(path), expected=reads)
         checks = [*_checks(case, results, engine.name)]
-        cases.append(case_of(info, engine, checks, xfails))
+        cases.append(make_case(info, engine, checks, xfails))
     if all(check.message == NOT_RUN for case in cases for check in case.checks):
         raise RequestError("No file is a result of the suite; one would be CASE/1.arrow", file=str(results))
     features = sorted({feature for case in cases for feature in case.scenario.features})
@@ -84,7 +92,7 @@ def score_results(
         engines=(engine,),
         scenarios=tuple(case.scenario for case in cases),
         cases=tuple(cases),
-        unused=unused(xfails, cases),
+        unused_lines=unused_lines(xfails, cases),
         environment={"suite": suite.version, **environment()},
         meanings={name: suite.features.get(name, "") for name in features},
         seconds=time.monotonic() - started,
@@ -102,20 +110,20 @@ def _reader(results: Path) -> dict[str, Any]:
 
 def _checks(case: SuiteCase, results: Path, engine: str) -> Iterator[Check]:
     for expectation in case.expectations:
-        check = _score(case, expectation, results, engine)
-        if check.outcome is Outcome.PASS and needs_twin(expectation) and case.twin is not None:
-            twin = load_case(case.twin)
-            check = with_twin(check, _score(twin, twin.expectations[0], results, engine))
+        check = _score_result(case, expectation, results, engine)
+        if check.outcome is Outcome.PASS and needs_intact_copy(expectation) and case.intact_copy is not None:
+            intact_copy = load_case(case.intact_copy)
+            check = confirm_refusal(check, _score_result(intact_copy, intact_copy.expectations[0], results, engine))
         yield check
 
 
-def _score(case: SuiteCase, expectation: ResolvedExpectation, results: Path, engine: str) -> Check:
+def _score_result(case: SuiteCase, expectation: ResolvedExpectation, results: Path, engine: str) -> Check:
     """The check of a read by its result, without a look at the twin."""
     schema = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
     try:
         result, count = _result(results, f"{case.scenario.name}/{expectation.number}", schema)
     except RequestError as error:
-        result, count = EngineError(str(error), cause=NONSENSE), None
+        result, count = EngineError(str(error), cause=BROKEN_PROTOCOL), None
     if result is None and count is None:
         outcome = Outcome.UNSUPPORTED if expectation.open is None else Outcome.OPEN
         policy = expectation.policy is not None

@@ -67,7 +67,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ListEntry:
     """A line of a list of skips or of expected failures: a pattern of `engine::scenario`, and why."""
 
     pattern: str
@@ -80,7 +80,7 @@ class Expected:
         return fnmatch.fnmatchcase(f"{engine}::{scenario}", self.pattern)
 
 
-def of_checks(checks: Sequence[Check]) -> Outcome:
+def worst_outcome(checks: Sequence[Check]) -> Outcome:
     """The worst outcome of a scenario's reads; OPEN only if all are open."""
     found = {check.outcome for check in checks}
     ranked = (Outcome.FAIL, Outcome.ERROR, Outcome.UNSUPPORTED, Outcome.POLICY, Outcome.PASS)
@@ -91,12 +91,12 @@ AS_LISTED = {Outcome.FAIL: Outcome.XFAIL, Outcome.ERROR: Outcome.XFAIL, Outcome.
 """The outcomes of what is on the list of expected failures; others stay."""
 
 
-def first_match(lines: Iterable[Expected], engine: str, scenario: str) -> Expected | None:
+def first_match(lines: Iterable[ListEntry], engine: str, scenario: str) -> ListEntry | None:
     """The first line that means a scenario on an engine."""
     return next((line for line in lines if line.matches(engine, scenario)), None)
 
 
-def read_list(path: Path) -> tuple[Expected, ...]:
+def read_list(path: Path) -> tuple[ListEntry, ...]:
     """A list of skips or expected failures: on each line a pattern, then `# reason`. Lines of comments are left out.
 
     Raises:
@@ -115,7 +115,7 @@ def read_list(path: Path) -> tuple[Expected, ...]:
             raise RequestError(f"Invalid line {number}: {pattern!r} has no reason; say why after a #", file=str(path))
         if "::" not in pattern:
             raise RequestError(f"Invalid line {number}: {pattern!r}, expected ENGINE::SCENARIO", file=str(path))
-        found.append(Expected(pattern, reason, str(path), number))
+        found.append(ListEntry(pattern, reason, str(path), number))
     return tuple(found)
 
 
@@ -203,7 +203,7 @@ class Case:
     engine: EngineInfo
     outcome: Outcome
     checks: tuple[Check, ...] = ()
-    expected: Expected | None = None
+    expected: ListEntry | None = None
 
     @property
     def id(self) -> str:
@@ -228,16 +228,16 @@ class Case:
         return shlex.join(["harness", "scenarios", "run", scenario, *engine, "--keep", "repro"])
 
 
-def case_of(
-    scenario: ScenarioInfo, engine: EngineInfo, checks: Sequence[Check], xfails: Sequence[Expected] = ()
+def make_case(
+    scenario: ScenarioInfo, engine: EngineInfo, checks: Sequence[Check], xfails: Sequence[ListEntry] = ()
 ) -> Case:
     """The case of these checks, by the list of expected failures."""
-    outcome, line = of_checks(checks), first_match(xfails, engine.name, scenario.name)
+    outcome, line = worst_outcome(checks), first_match(xfails, engine.name, scenario.name)
     shown = outcome if line is None else AS_LISTED.get(outcome, outcome)
     return Case(scenario=scenario, engine=engine, outcome=shown, checks=tuple(checks), expected=line)
 
 
-def unused(lines: Iterable[Expected], cases: Sequence[Case]) -> tuple[Expected, ...]:
+def unused_lines(lines: Iterable[ListEntry], cases: Sequence[Case]) -> tuple[ListEntry, ...]:
     """The lines that mean none of the cases."""
     return tuple(line for line in lines if not any(line.matches(c.engine.name, c.scenario.name) for c in cases))
 
@@ -271,17 +271,17 @@ class Score:
         return self.wrong + self.broken + self.right + self.failed
 
     @property
-    def of_claimed(self) -> float:
+    def right_of_claimed(self) -> float:
         """The percentage of right ones among the reads that the engine did not decline; 0 without any."""
         return 100 * self.right / max(1, self.claimed)
 
     @property
-    def of_all(self) -> float:
+    def right_of_all(self) -> float:
         """The percentage of right ones among all reads; 0 without any."""
         return 100 * self.right / max(1, self.claimed + self.declined)
 
     def __str__(self) -> str:
-        shares = f"right {self.of_claimed:.1f} % of what it claims, {self.of_all:.1f} % of everything"
+        shares = f"right {self.right_of_claimed:.1f} % of what it claims, {self.right_of_all:.1f} % of everything"
         return f"{self.silent:,} silently wrong, {shares}; {self.kept:,} of {self.policies:,} policies"
 
 
@@ -298,7 +298,7 @@ class Run:
     scenarios: tuple[ScenarioInfo, ...]
     cases: tuple[Case, ...]
     missing: Mapping[str, str] = field(default_factory=dict)
-    unused: tuple[Expected, ...] = ()
+    unused_lines: tuple[ListEntry, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     meanings: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
@@ -335,7 +335,7 @@ class Run:
         """The features of the scenarios, each once, in alphabetical order."""
         return tuple(sorted({feature for scenario in self.scenarios for feature in scenario.features}))
 
-    def of_feature(self, feature: str, engine: EngineInfo) -> tuple[Case, ...]:
+    def cases_with_feature(self, feature: str, engine: EngineInfo) -> tuple[Case, ...]:
         """The cases of one cell of the table of features."""
         return tuple(case for case in self.cases if case.engine is engine and feature in case.scenario.features)
 
@@ -344,7 +344,7 @@ class Run:
         counts = self.counts()
         return not (counts[Outcome.FAIL] or counts[Outcome.XPASS])
 
-    def unread(self) -> tuple[Case, ...]:
+    def engines_without_results(self) -> tuple[Case, ...]:
         """The first case of each engine that has shown nothing: every scenario on it is ERROR."""
         ran = [case for case in self.cases if case.outcome is not Outcome.SKIP]
         of_each = ([case for case in ran if case.engine is engine] for engine in self.engines)

@@ -26,7 +26,7 @@ from harness.metadata.model.schema import METADATA
 from harness.suite.protocol import ERROR_CLASSES, UNSUPPORTED, error_class
 from harness.suite.results import Check, Outcome, ReadInfo
 from harness.suite.scenarios.model import ExpectedError, ResolvedExpectation
-from harness.suite.scenarios.verifying import agrees
+from harness.suite.scenarios.verifying import matches_error
 from harness.suite.workers import BROKEN
 
 
@@ -103,17 +103,17 @@ def _struct(array: pa.Array, target: pa.DataType) -> pa.Array:
 _DECLINING = re.compile(
     r"unsupported|not[- ]?implemented|\b(not|never|cannot) (yet |currently )?(be )?support", re.IGNORECASE
 )
-MOST_ROWS = 20
+MAX_ROWS = 20
 """Differing rows that are kept for the reports; all are counted."""
 
 
-_MOST_COUNTED = 2**31
+_MAX_COUNTED = 2**31
 
 
 class Strictness(enum.Enum):
     """Measures of an engine, from the strictest on."""
 
-    OWN = "own"
+    HARNESS = "harness"
     ORACLE = "oracle"
     FOREIGN = "foreign"
 
@@ -126,21 +126,21 @@ def score_read(
     seconds: float = 0.0,
 ) -> Check:
     """Return the outcome of a read by its rows or its error. `seconds` is what the read took."""
-    found = _score(expectation, result, measure, engine)
+    check = _score(expectation, result, measure, engine)
     is_broken = isinstance(result, Exception) and _is_broken(result)  # a crash or a hang is no answer
-    is_wrong = is_broken or (measure is not Strictness.FOREIGN and found.outcome in (Outcome.FAIL, Outcome.ERROR))
+    is_wrong = is_broken or (measure is not Strictness.FOREIGN and check.outcome in (Outcome.FAIL, Outcome.ERROR))
     if expectation.open is not None and not is_wrong:
-        words = found.message or ("as harness decided" if found.outcome is Outcome.PASS else found.outcome.value)
+        words = check.message or ("as harness decided" if check.outcome is Outcome.PASS else check.outcome.value)
         message = f"open: {expectation.open}; the engine: {words}"
-        found = dataclasses.replace(found, outcome=Outcome.OPEN, message=message)
+        check = dataclasses.replace(check, outcome=Outcome.OPEN, message=message)
     if measure is Strictness.FOREIGN and not is_broken:
-        found = _beside_policy(found, expectation)
+        check = _apply_policy(check, expectation)
     policy = expectation.policy is not None
     read = read_text(expectation)
-    return dataclasses.replace(found, number=expectation.number, read=read, seconds=seconds, policy=policy)
+    return dataclasses.replace(check, number=expectation.number, read=read, seconds=seconds, policy=policy)
 
 
-def _beside_policy(check: Check, expectation: ResolvedExpectation) -> Check:
+def _apply_policy(check: Check, expectation: ResolvedExpectation) -> Check:
     """The check of another engine, which harness's policy does not bind: another answer is no mistake."""
     if expectation.policy is None or check.outcome not in (Outcome.FAIL, Outcome.ERROR):
         return check
@@ -156,26 +156,26 @@ def read_info(expectation: ResolvedExpectation) -> ReadInfo:
         read=read_text(expectation),
         demand=expectation.demand if expectation.open is None else "open",
         why=expectation.open or expectation.policy,
-        error=_wanted(expected) if isinstance(expected, ExpectedError) else None,
+        error=_expected_error_text(expected) if isinstance(expected, ExpectedError) else None,
     )
     if not isinstance(expected, pa.Table):
         return info
-    shown = range(min(expected.num_rows, MOST_ROWS))
+    shown = range(min(expected.num_rows, MAX_ROWS))
     rows = tuple(tuple(show(column, place) for column in expected.columns) for place in shown)
     return dataclasses.replace(info, columns=tuple(expected.column_names), rows=rows, count=expected.num_rows)
 
 
-def needs_twin(expectation: ResolvedExpectation) -> bool:
+def needs_intact_copy(expectation: ResolvedExpectation) -> bool:
     """Tells whether a refusal counts beside the intact twin alone: a reader that refuses both shows nothing."""
     expected = expectation.expected
     return isinstance(expected, ExpectedError) and error_class(expected.kind, expected.cause) != UNSUPPORTED
 
 
-def with_twin(check: Check, twin: Check) -> Check:
+def confirm_refusal(check: Check, intact_check: Check) -> Check:
     """The check of a right refusal, given that of the intact twin; UNSUPPORTED unless that is right too."""
-    if twin.outcome is Outcome.PASS:
+    if intact_check.outcome is Outcome.PASS:
         return check
-    message = f"the intact table is not read rightly either: {twin.message}"
+    message = f"the intact table is not read rightly either: {intact_check.message}"
     return dataclasses.replace(check, outcome=Outcome.UNSUPPORTED, message=message)
 
 
@@ -184,17 +184,17 @@ def score_count(check: Check | None, expectation: ResolvedExpectation, count: in
 
     An engine may count by the metadata alone, and forget deletes that it applies to rows.
     """
-    shown = pa.table({"": pa.nulls(min(max(count, 0), _MOST_COUNTED))})  # no table has fewer or more rows
-    found = score_read(expectation, shown, Strictness.FOREIGN, engine) if check is None else check
+    shown = pa.table({"": pa.nulls(min(max(count, 0), _MAX_COUNTED))})  # no table has fewer or more rows
+    check = score_read(expectation, shown, Strictness.FOREIGN, engine) if check is None else check
     if not isinstance(expectation.expected, pa.Table) or expectation.open is not None:
-        return found
+        return check
     rows = expectation.expected.num_rows
     if count == rows:
         message = f"counted {count:,}" if check is None else check.message
-        return dataclasses.replace(found, outcome=Outcome.PASS, message=message, comparison=None, wrong_rows=False)
+        return dataclasses.replace(check, outcome=Outcome.PASS, message=message, comparison=None, wrong_rows=False)
     message = f"count(*) is {count:,}, and the rows are {rows:,}"
-    wrong = dataclasses.replace(found, outcome=Outcome.FAIL, message=message, comparison=None, wrong_rows=True)
-    return _beside_policy(wrong, expectation)
+    wrong = dataclasses.replace(check, outcome=Outcome.FAIL, message=message, comparison=None, wrong_rows=True)
+    return _apply_policy(wrong, expectation)
 
 
 def read_text(expectation: ResolvedExpectation) -> str:
@@ -212,7 +212,7 @@ def read_text(expectation: ResolvedExpectation) -> str:
     return f"{columns}{''.join(at)}{where}{catalog}"
 
 
-def _found(outcome: Outcome, message: str | None = None, **more: Any) -> Check:
+def _check(outcome: Outcome, message: str | None = None, **more: Any) -> Check:
     """The check of a read that `score_read` names."""
     return Check(number=0, read="", outcome=outcome, message=message, **more)
 
@@ -221,15 +221,15 @@ def _score(expectation: ResolvedExpectation, result: pa.Table | Exception, measu
     expected = expectation.expected
     if isinstance(result, Exception):
         if isinstance(expected, ExpectedError):
-            return _refused(expected, result, measure)
-        return _failed(expectation, result, measure)
+            return _score_error(expected, result, measure)
+        return _score_unexpected_error(expectation, result, measure)
     rows = counted(result.num_rows, "row")
     if isinstance(expected, ExpectedError):
-        return _found(Outcome.FAIL, f"gave {rows}, expected {_wanted(expected)}")
-    return _found(Outcome.PASS, f"gave {rows}") if expected is None else _compared(expected, result, measure, engine)
+        return _check(Outcome.FAIL, f"gave {rows}, expected {_expected_error_text(expected)}")
+    return _check(Outcome.PASS, f"gave {rows}") if expected is None else _score_rows(expected, result, measure, engine)
 
 
-def _wanted(expected: ExpectedError) -> str:
+def _expected_error_text(expected: ExpectedError) -> str:
     return expected.kind if expected.match is None else f"{expected.kind} that says {expected.match!r}"
 
 
@@ -240,18 +240,18 @@ def error_text(error: Exception) -> str:
     return " ".join(f"{name}: {text}".split())
 
 
-def _failed(expectation: ResolvedExpectation, error: Exception, measure: Strictness) -> Check:
+def _score_unexpected_error(expectation: ResolvedExpectation, error: Exception, measure: Strictness) -> Check:
     """An error where rows must come."""
-    if _declines(error, measure):
-        return _found(Outcome.UNSUPPORTED, error.message if isinstance(error, HarnessError) else str(error))
+    if _is_declined(error, measure):
+        return _check(Outcome.UNSUPPORTED, error.message if isinstance(error, HarnessError) else str(error))
     # No format demands metadata columns of a reader, nor names them.
     words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
     if measure is Strictness.FOREIGN and not _is_broken(error) and (names := sorted(words & METADATA.keys())):
-        return _found(Outcome.UNSUPPORTED, f"metadata columns {', '.join(names)}: {error_text(error)}")
-    return _found(Outcome.ERROR, error_text(error))
+        return _check(Outcome.UNSUPPORTED, f"metadata columns {', '.join(names)}: {error_text(error)}")
+    return _check(Outcome.ERROR, error_text(error))
 
 
-def _declines(error: Exception, measure: Strictness) -> bool:
+def _is_declined(error: Exception, measure: Strictness) -> bool:
     """Tells whether the engine declines: by the class of the error, or by another project's words."""
     if isinstance(error, UnsupportedError | NotImplementedError):
         return True
@@ -262,42 +262,42 @@ def _is_broken(error: Exception) -> bool:
     return isinstance(error, EngineError) and error.cause in BROKEN
 
 
-def _refused(expected: ExpectedError, error: Exception, measure: Strictness) -> Check:
+def _score_error(expected: ExpectedError, error: Exception, measure: Strictness) -> Check:
     """An error where an error must come."""
     if measure is not Strictness.FOREIGN:
         if not isinstance(error, HarnessError):
-            return _found(Outcome.ERROR, error_text(error))
+            return _check(Outcome.ERROR, error_text(error))
         # The oracle plans by itself, and has words of its own.
-        if agrees(error, ExpectedError(expected.kind) if measure is Strictness.ORACLE else expected):
-            return _found(Outcome.PASS)
-        return _found(Outcome.FAIL, f"expected {_wanted(expected)}, got {error_text(error)}")
+        if matches_error(error, ExpectedError(expected.kind) if measure is Strictness.ORACLE else expected):
+            return _check(Outcome.PASS)
+        return _check(Outcome.FAIL, f"expected {_expected_error_text(expected)}, got {error_text(error)}")
     if _is_broken(error):
-        return _found(Outcome.ERROR, error_text(error))
-    if _declines(error, measure) and error_class(expected.kind) != UNSUPPORTED:
-        return _found(Outcome.UNSUPPORTED, error_text(error))
+        return _check(Outcome.ERROR, error_text(error))
+    if _is_declined(error, measure) and error_class(expected.kind) != UNSUPPORTED:
+        return _check(Outcome.UNSUPPORTED, error_text(error))
     target = error_class(expected.kind, expected.cause)
     is_other = isinstance(error, EngineError) and error.cause in ERROR_CLASSES and error.cause != target
-    return _found(Outcome.PASS, notes=(f"refused: {error_text(error)}", *([f"expected {target}"] if is_other else [])))
+    return _check(Outcome.PASS, notes=(f"refused: {error_text(error)}", *([f"expected {target}"] if is_other else [])))
 
 
-def _compared(expected: pa.Table, got: pa.Table, measure: Strictness, engine: str) -> Check:
+def _score_rows(expected: pa.Table, got: pa.Table, measure: Strictness, engine: str) -> Check:
     """Rows where rows must come."""
     notes: tuple[str, ...] = ()
     try:
         if measure is Strictness.FOREIGN:
             got, notes = convert_types(got, expected.schema)
-        comparison = compare(expected, got, names=("expected", engine), max_rows=MOST_ROWS)
+        comparison = compare(expected, got, names=("expected", engine), max_rows=MAX_ROWS)
     except HarnessError as error:
-        return _found(Outcome.FAIL, f"the rows cannot be compared: {error.message}", wrong_rows=True)
+        return _check(Outcome.FAIL, f"the rows cannot be compared: {error.message}", wrong_rows=True)
     except pa.ArrowException as error:  # a type that Arrow itself cannot work with must not end the run
-        return _found(Outcome.ERROR, f"the rows cannot be compared: {error_text(error)}")
+        return _check(Outcome.ERROR, f"the rows cannot be compared: {error_text(error)}")
     if measure is Strictness.FOREIGN:
         carried = [difference for difference in comparison.schema if difference.kind is SchemaKind.TYPE]
         notes += tuple(f"{each.column} is {each.right}, not {each.left}" for each in carried)
         kept = tuple(difference for difference in comparison.schema if difference not in carried)
         comparison = dataclasses.replace(comparison, schema=kept)
     if comparison.equal:
-        return _found(Outcome.PASS, notes=notes)
+        return _check(Outcome.PASS, notes=notes)
     text = comparison.sentence.replace("only on the left", "expected and not read")
     text = text.replace("only on the right", "read and not expected")
-    return _found(Outcome.FAIL, text, comparison=comparison, notes=notes, wrong_rows=True)
+    return _check(Outcome.FAIL, text, comparison=comparison, notes=notes, wrong_rows=True)

@@ -31,15 +31,15 @@ import harness
 from harness.errors import HarnessWarning, RequestError, json_text
 from harness.metadata.model.schema import Field
 from harness.rules import find_rule
-from harness.storage.outputs import place_below, write_file
+from harness.storage.outputs import create_path_below, write_file
 from harness.suite.foreign_files import path_below, read_json
 from harness.suite.json_rows import json_lines_of, read_rows
-from harness.suite.protocol import error_class, first_fault, predicate
+from harness.suite.protocol import error_class, predicate, schema_fault
 from harness.suite.reader import AtKind
 from harness.suite.scenarios.building import build, columns_of
 from harness.suite.scenarios.features import MEANINGS
 from harness.suite.scenarios.model import (
-    Built,
+    BuiltScenario,
     ExpectationKeys,
     ExpectedError,
     ResolvedExpectation,
@@ -47,8 +47,8 @@ from harness.suite.scenarios.model import (
     Scenario,
     TableCase,
 )
-from harness.suite.scenarios.verifying import intact_twin
-from harness.suite.scores import needs_twin
+from harness.suite.scenarios.verifying import build_intact_copy
+from harness.suite.scores import needs_intact_copy
 from harness.writing.local_files import FIRST_TIMESTAMP_MS, set_time
 
 FORMAT = 1
@@ -79,18 +79,18 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
     started = time.time()
     entries, paths = [], []
     for scenario in scenarios:
-        place = place_below(directory, scenario.name)
+        place = create_path_below(directory, scenario.name)
         if os.path.lexists(place):
             raise RequestError(f"{place} is there already: give another directory, or remove it")
-        built, twin = build(scenario, place), None
-        if any(map(needs_twin, built.expectations)):
+        built, intact_copy = build(scenario, place), None
+        if any(map(needs_intact_copy, built.expectations)):
             with warnings.catch_warnings(action="ignore", category=HarnessWarning):  # of what is left of the damage
-                twin = intact_twin(scenario, place / _INTACT)
-        paths.append(_write_case(built, place, twin is not None))
+                intact_copy = build_intact_copy(scenario, place / _INTACT)
+        paths.append(_write_case(built, place, intact_copy is not None))
         entries.append(_entry(scenario, paths[-1].relative_to(directory), None))
-        if twin is not None:
-            path = _write_case(_sorted(twin), place / _INTACT, False)
-            entries.append(_entry(twin.scenario, path.relative_to(directory), scenario.name))
+        if intact_copy is not None:
+            path = _write_case(_with_sorted_rows(intact_copy), place / _INTACT, False)
+            entries.append(_entry(intact_copy.scenario, path.relative_to(directory), scenario.name))
         advance(1)
     document = {
         "format": FORMAT,
@@ -104,38 +104,38 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
     write_file(directory / "schema.json", _SCHEMA.read_text("utf-8"))
     write_file(directory / "README.md", _README.read_text("utf-8"))
     write_file(directory / INDEX, _json(document))
-    _settle(directory, started)
+    _set_times(directory, started)
     return paths
 
 
-def _entry(scenario: Scenario, path: Path, twin_of: str | None) -> dict[str, object]:
+def _entry(scenario: Scenario, path: Path, intact_copy_of: str | None) -> dict[str, object]:
     return {
         "name": scenario.name,
         "title": scenario.title,
         "table_format": scenario.format,
         "features": list(scenario.features),
         "case": path.as_posix(),
-        "twin_of": twin_of,
+        "intact_of": intact_copy_of,
     }
 
 
-def _sorted(twin: Built) -> Built:
+def _with_sorted_rows(intact_copy: BuiltScenario) -> BuiltScenario:
     """The twin with its rows in the order of their text: a read gives them in any order."""
-    (read,) = twin.expectations
+    (read,) = intact_copy.expectations
     assert isinstance(read.expected, pa.Table)
     lines = json_lines_of(read.expected).split("\n")[:-1]
     order = sorted(range(len(lines)), key=lines.__getitem__)
-    return replace(twin, expectations=(replace(read, expected=read.expected.take(pa.array(order, pa.int64()))),))
+    return replace(intact_copy, expectations=(replace(read, expected=read.expected.take(pa.array(order, pa.int64()))),))
 
 
-def _settle(directory: Path, started: float) -> None:
+def _set_times(directory: Path, started: float) -> None:
     """Gives all files that the builder gave no time the same one, so that a suite has the same bytes in any archive."""
     for file in directory.rglob("*"):
         if file.is_file() and file.stat().st_mtime > started - 1:  # clocks of files run behind
             set_time(file, FIRST_TIMESTAMP_MS)
 
 
-def _write_case(built: Built, directory: Path, has_twin: bool) -> Path:
+def _write_case(built: BuiltScenario, directory: Path, has_intact_copy: bool) -> Path:
     """Writes `case.json` and the expected rows of a built scenario; the path of `case.json`."""
     (directory / "expected").mkdir(parents=True, exist_ok=True)
     scenario, metadata = built.scenario, built.metadata_path
@@ -149,7 +149,7 @@ def _write_case(built: Built, directory: Path, has_twin: bool) -> Path:
         "requirements": [_requirement(clause) for clause in scenario.clauses],
         "table": built.location.relative_to(directory).as_posix(),
         "metadata": None if metadata is None else metadata.relative_to(directory).as_posix(),
-        "twin": f"{_INTACT}/{CASE}" if has_twin else None,
+        "intact": f"{_INTACT}/{CASE}" if has_intact_copy else None,
         "reads": [_read(built, expectation, directory) for expectation in built.expectations],
     }
     path = directory / CASE
@@ -166,7 +166,7 @@ def _requirement(clause: str) -> dict[str, object]:
     return {"id": rule.name, "title": rule.title, "source": rule.source, "links": list(rule.links)}
 
 
-def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> dict[str, object]:
+def _read(built: BuiltScenario, expectation: ResolvedExpectation, directory: Path) -> dict[str, object]:
     at, expected, rows, error = expectation.at, expectation.expected, None, None
     if isinstance(expected, pa.Table):
         columns = columns_of(built.history, built.scenario.expectations[expectation.number - 1], at)
@@ -183,7 +183,7 @@ def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> di
         "predicate": predicate(expectation.where, known),
         "at": next((point for point in points if point["value"] is not None), None),
         "changes": None if at.changes is None else {"from": at.changes[0], "to": at.changes[1]},
-        "catalog": {name: _plain(value) for name, value in expectation.opening.items()} or None,
+        "catalog": {name: _json_value(value) for name, value in expectation.opening.items()} or None,
         "rows": rows,
         "error": error,
     }
@@ -191,8 +191,8 @@ def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> di
 
 def _write_rows(rows: pa.Table, columns: Sequence[Field], directory: Path, number: int) -> dict[str, object]:
     # A required column of a damaged table may hold nulls, which other implementations of Arrow refuse.
-    kept = [f.with_nullable(f.nullable or rows.column(i).null_count > 0) for i, f in enumerate(rows.schema)]
-    schema, name = pa.schema(kept), f"expected/{number}"
+    values = [f.with_nullable(f.nullable or rows.column(i).null_count > 0) for i, f in enumerate(rows.schema)]
+    schema, name = pa.schema(values), f"expected/{number}"
     with pa.ipc.new_file(directory / f"{name}.arrow", schema) as file:
         file.write_table(pa.Table.from_arrays(rows.columns, schema=schema))
     (directory / f"{name}.jsonl").write_text(json_lines_of(rows), "utf-8")
@@ -200,10 +200,10 @@ def _write_rows(rows: pa.Table, columns: Sequence[Field], directory: Path, numbe
     return {"count": rows.num_rows, "columns": types, "arrow": f"{name}.arrow", "jsonl": f"{name}.jsonl"}
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     """The answer of a catalog, with held commits as text."""
     if isinstance(value, tuple):
-        return [_plain(each) for each in value]
+        return [_json_value(each) for each in value]
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -228,7 +228,7 @@ class Suite:
 class SuiteCase(TableCase):
     """A case of a suite. twin: `case.json` of the intact twin; None: there is none."""
 
-    twin: Path | None
+    intact_copy: Path | None
 
 
 def load_suite(directory: Path) -> Suite:
@@ -244,7 +244,7 @@ def load_suite(directory: Path) -> Suite:
         cases={
             each["name"]: path_below(directory, each["case"], "the case")
             for each in document["cases"]
-            if each["twin_of"] is None
+            if each["intact_of"] is None
         },
     )
 
@@ -274,7 +274,7 @@ def load_case(path: Path) -> SuiteCase:
         location=path_below(place, document["table"], "the table"),
         metadata_path=None if document["metadata"] is None else path_below(place, document["metadata"], "the metadata"),
         expectations=tuple(_expectation(read, place) for read in document["reads"]),
-        twin=None if document["twin"] is None else path_below(place, document["twin"], "the twin"),
+        intact_copy=None if document["intact"] is None else path_below(place, document["intact"], "the intact copy"),
     )
 
 
@@ -282,7 +282,7 @@ def _expectation(read: Mapping[str, Any], place: Path) -> ResolvedExpectation:
     at = {} if read["at"] is None else {read["at"]["kind"]: read["at"]["value"]}
     changes = None if read["changes"] is None else (read["changes"]["from"], read["changes"]["to"])
     given = {key.name: read.get(key.name) for key in fields(ExpectationKeys)}
-    kept: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     expected: pa.Table | ExpectedError | None = None if read["error"] is None else ExpectedError(read["error"])
     if read["rows"] is not None:
         expected = read_rows(place, read["rows"]["arrow"])
@@ -291,7 +291,7 @@ def _expectation(read: Mapping[str, Any], place: Path) -> ResolvedExpectation:
         at=ResolvedSelector(**at, changes=changes),
         expected=expected,
         opening=read["catalog"] or {},
-        **kept,
+        **values,
     )
 
 
@@ -301,6 +301,6 @@ def json_object(folder: Path, name: str, kind: str) -> dict[str, Any]:
     Raises RequestError: it is none.
     """
     document: dict[str, Any] = read_json(folder, name, f"the {kind}")
-    if wrong := first_fault(document, kind, schema(), f"the {kind}"):
+    if wrong := schema_fault(document, kind, schema(), f"the {kind}"):
         raise RequestError(f"Invalid {kind}: {wrong}", file=str(folder / name))
     return document

@@ -18,11 +18,11 @@ import zlib
 # So the table's root has LENGTH characters everywhere: the name of its last directory is filled up. Bytes take the
 # place of as many bytes, and nothing else in the table changes.
 LENGTH = 200
-HOME = "/".ljust(LENGTH, "_")  # the root in the script
-ROOT = "$ROOT"  # the root in the story
+SCRIPT_ROOT = "/".ljust(LENGTH, "_")  # the root in the script
+STORY_ROOT = "$ROOT"  # the root in the story
 
 
-def place(directory: str, name: str) -> str:
+def table_root(directory: str, name: str) -> str:
     """The root of a table below a directory. Raises ValueError if the directory cannot hold it."""
     root = os.path.join(os.path.realpath(directory), name)
     if len(root) > LENGTH:
@@ -53,18 +53,18 @@ def write(table: str, root: str) -> None:
                 os.makedirs(path, exist_ok=True)
                 continue
             with open(path, "wb") as file:
-                file.write(relocate(content.read(), HOME, root))
+                file.write(relocate(content.read(), SCRIPT_ROOT, root))
             os.utime(path, (member.mtime, member.mtime))  # of a log file of Delta, the time of its version
 
 
 def main(name: str, story: str, table: str) -> None:
     """Write the table below the directory that the command line names, or the current one, and print the story."""
     try:
-        root = place(sys.argv[1] if len(sys.argv) > 1 else ".", name)
+        root = table_root(sys.argv[1] if len(sys.argv) > 1 else ".", name)
         os.makedirs(root)
     except FileExistsError:
         sys.exit(f"{root} is there already: remove it, or name another directory")
     except (ValueError, OSError) as error:
         sys.exit(str(error))
     write(table, root)
-    print(story.replace(ROOT, root))
+    print(story.replace(STORY_ROOT, root))

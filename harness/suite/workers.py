@@ -28,7 +28,7 @@ from harness.engines.registry import engine_names
 from harness.errors import EngineError, RequestError, UnsupportedError, visible
 from harness.suite.foreign_files import path_below
 from harness.suite.json_rows import read_rows
-from harness.suite.protocol import PROTOCOL, fault, predicate
+from harness.suite.protocol import PROTOCOL, message_fault, predicate
 from harness.suite.reader import TableAt
 from harness.untrusted.bounds import DOCUMENT_BYTES
 from harness.untrusted.children import Child
@@ -42,13 +42,13 @@ _CAUSE = re.compile(
 """The first line of a crash by Go, Python, C++, Java, Rust and C, which a trace of many lines may follow."""
 _SHELL_SIGNALS = 128
 """A shell that runs a program exits with this and the number of the signal that ended the program."""
-_GRACE_S, _LOOK_S = 5.0, 0.5
+_GRACE_S, _POLL_S = 5.0, 0.5
 _SHOWN = 100
 """Characters of a path or a name that a message shows."""
-_LONGEST_NAME = 1000
+_MAX_NAME_LENGTH = 1000
 
 
-class _Silence(enum.Enum):
+class _NoAnswer(enum.Enum):
     """Reasons for no answer."""
 
     TIME_LIMIT = "time limit"
@@ -63,25 +63,25 @@ class WorkerProcess:
         self._child = Child.start(command, environment)
         self._output, self._errors = bytearray(), bytearray()
 
-    def answer(self, line: str, limit_s: float) -> str | _Silence:
+    def answer(self, line: str, limit_s: float) -> str | _NoAnswer:
         """The next line that it writes after it was given `line`."""
         until = time.monotonic() + limit_s
         self._child.send(line.encode() + b"\n")
         while (end := self._output.find(b"\n")) < 0:
             left = until - time.monotonic()
             if len(self._output) > DOCUMENT_BYTES:
-                return _Silence.TOO_LONG
+                return _NoAnswer.TOO_LONG
             if left <= 0:
-                return _Silence.TIME_LIMIT
+                return _NoAnswer.TIME_LIMIT
             # The output may stay open after the end of the child, in a process that the child started.
-            is_silent = not self._receive(min(left, _LOOK_S)) and self._child.process.poll() is not None
+            is_silent = not self._receive(min(left, _POLL_S)) and self._child.process.poll() is not None
             if is_silent or not self._child.is_open("output"):
-                return _Silence.ENDED
+                return _NoAnswer.ENDED
         answer = self._output[:end]
         del self._output[: end + 1]
-        return answer.decode("utf-8", "replace") if end <= DOCUMENT_BYTES else _Silence.TOO_LONG
+        return answer.decode("utf-8", "replace") if end <= DOCUMENT_BYTES else _NoAnswer.TOO_LONG
 
-    def ending(self) -> str:
+    def exit_text(self) -> str:
         """The end of a child that answers no more: signal or exit code, and the cause, else its last lines."""
         self._finish()
         try:
@@ -92,10 +92,10 @@ class WorkerProcess:
             how = f"crashed with {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
             if code > _SHELL_SIGNALS:
                 how += f" ({_signal(code - _SHELL_SIGNALS)})"
-        words = self.cause() or " | ".join(self._error_lines()[-_TAIL_LINES:])
+        words = self.crash_text() or " | ".join(self._error_lines()[-_TAIL_LINES:])
         return f"{how}: {words}" if words else how
 
-    def cause(self) -> str:
+    def crash_text(self) -> str:
         """The begin of the last crash that standard error tells of, on one line; empty if it tells of none.
 
         The child gets no more requests.
@@ -117,7 +117,7 @@ class WorkerProcess:
         """Let the child read the end of its requests, and take its last words."""
         self._child.send_end()
         until = time.monotonic() + _GRACE_S
-        while self._child.is_open() and time.monotonic() < until and self._receive(_LOOK_S):
+        while self._child.is_open() and time.monotonic() < until and self._receive(_POLL_S):
             pass
 
     def _receive(self, limit_s: float) -> bool:
@@ -140,8 +140,8 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-CRASHED, TIMED_OUT, NONSENSE = "Crashed", "TimeLimit", "BrokenWorker"
-BROKEN = frozenset({CRASHED, TIMED_OUT, NONSENSE})
+CRASHED, TIMED_OUT, BROKEN_PROTOCOL = "Crashed", "TimeLimit", "BrokenWorker"
+BROKEN = frozenset({CRASHED, TIMED_OUT, BROKEN_PROTOCOL})
 """Causes of errors that are no answer of the engine's."""
 NOT_INSTALLED = "NotInstalled"
 """Cause of a RequestError: there is no interpreter that has the engine."""
@@ -149,16 +149,17 @@ START_LIMIT_S = 60.0
 """Seconds in which a worker must have imported its engine, unless a read may take even longer."""
 
 
-def _checked_name(name: str) -> str:
+def _check_name(name: str) -> str:
     """Return the name of a reader. Raises RequestError: it would be taken for an engine, or cannot be shown."""
     if name.casefold() in engine_names():
         raise RequestError(
             f"Cannot use a reader that is called {name}: that is an engine that runs harness's plans, and results are "
             "told apart by name; give the reader another name in its answer to hello, or by NAME=exec:COMMAND"
         )
-    if not name.isprintable() or len(name) > _LONGEST_NAME:
+    if not name.isprintable() or len(name) > _MAX_NAME_LENGTH:
         raise RequestError(
-            f"Cannot use a reader that is called {name[:_SHOWN]!r}: expected up to {_LONGEST_NAME} printable characters"
+            f"Cannot use a reader that is called {name[:_SHOWN]!r}: expected up to {_MAX_NAME_LENGTH} "
+            "printable characters"
         )
     return name
 
@@ -186,12 +187,12 @@ class Worker:
         *,
         time_limit_s: float,
         environment: Mapping[str, str] | None = None,
-        apart: bool = False,
+        process_per_table: bool = False,
     ) -> None:
         self.name = name
         self._command = command
         self._limit = time_limit_s
-        self._apart = apart
+        self._process_per_table = process_per_table
         self._table: tuple[str, str | None] | None = None
         # A script's own directory stays off the path of Python: a neighbour of it may be called like a package.
         self._environment = {**os.environ, "PYTHONSAFEPATH": "1", **(environment or {})}
@@ -200,7 +201,7 @@ class Worker:
         self._process: WorkerProcess | None = None
         try:
             self._hello = self._start()
-            self.name = _checked_name(str(self._hello.get("name") or name))
+            self.name = _check_name(str(self._hello.get("name") or name))
         except BaseException:
             self.close()
             raise
@@ -251,7 +252,7 @@ class Worker:
 
     def count(self, table: TableAt, *, where: str | None) -> int:
         """The number of rows, as the engine counts them. Raises as `read`."""
-        answer = self._answer_to({"op": "count", "table": dataclasses.asdict(table), **self._filter(where)})
+        answer = self._send({"op": "count", "table": dataclasses.asdict(table), **self._filter(where)})
         return int(answer["count"])
 
     def changes(
@@ -279,21 +280,21 @@ class Worker:
                 f"Cannot use the engine {self.name}: {self._command[0]} does not start: {error.strerror}",
                 cause=NOT_INSTALLED,
             ) from error
-        answer = self._ask({"op": "hello", "protocol": PROTOCOL}, max(START_LIMIT_S, self._limit))
+        answer = self._exchange({"op": "hello", "protocol": PROTOCOL}, max(START_LIMIT_S, self._limit))
         if "missing" in answer:
-            missing = ": ".join(filter(None, [str(answer["missing"]), self._process.cause()]))
+            missing = ": ".join(filter(None, [str(answer["missing"]), self._process.crash_text()]))
             self._kill()
             raise RequestError(
                 f"Cannot use the engine {self.name} in {self._command[0]}: {missing}", cause=NOT_INSTALLED
             )
         return answer
 
-    def _answer_to(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _send(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to a request, unless the engine declines or refuses."""
         if not self.offers(operation := request["op"]):
             raise UnsupportedError(f"{self.name} does not offer {operation}")
         table = request["table"]["location"], request["table"]["metadata_path"]
-        if self._apart and self._table not in (None, table):
+        if self._process_per_table and self._table not in (None, table):
             self._kill()
             self._table = None
         if self._process is None:
@@ -301,7 +302,7 @@ class Worker:
                 self._start()
             except RequestError as error:  # it did start before
                 raise EngineError(f"The worker does not start again: {error.message}", cause=CRASHED) from error
-        match answer := self._ask({"id": next(self._numbers), **request}, self._limit):
+        match answer := self._exchange({"id": next(self._numbers), **request}, self._limit):
             case {"unsupported": str(message)}:
                 raise UnsupportedError(message)
             case _:
@@ -314,38 +315,39 @@ class Worker:
             case _:
                 return answer
 
-    def _ask(self, request: Mapping[str, object], limit_s: float) -> dict[str, object]:
+    def _exchange(self, request: Mapping[str, object], limit_s: float) -> dict[str, object]:
         assert self._process is not None
         line = self._process.answer(json.dumps(request), limit_s)
         match line:
-            case _Silence.TIME_LIMIT:
+            case _NoAnswer.TIME_LIMIT:
                 self._kill()
                 raise EngineError(f"time limit: no answer within {limit_s:g} s", cause=TIMED_OUT)
-            case _Silence.ENDED:
-                ending = self._process.ending()
+            case _NoAnswer.ENDED:
+                exit_text = self._process.exit_text()
                 self._kill()
-                raise EngineError(f"{self.name} {ending}", cause=CRASHED)
-            case _Silence.TOO_LONG:
+                raise EngineError(f"{self.name} {exit_text}", cause=CRASHED)
+            case _NoAnswer.TOO_LONG:
                 self._kill()
                 raise EngineError(
-                    f"{self.name} breaks the protocol: an answer has more than {DOCUMENT_BYTES:,} bytes", cause=NONSENSE
+                    f"{self.name} breaks the protocol: an answer has more than {DOCUMENT_BYTES:,} bytes",
+                    cause=BROKEN_PROTOCOL,
                 )
             case str():
                 pass
         try:
             answer = json.loads(line)
-            wrong = fault(answer, f"{request['op']} answer")
+            wrong = message_fault(answer, f"{request['op']} answer")
         except (ValueError, RecursionError):
             answer, wrong = None, f"the answer is {line.rstrip()[:200]!r}, not JSON"
         if wrong is None and isinstance(answer, dict) and answer.get("id", request.get("id")) == request.get("id"):
             return answer
         self._kill()
         wrong = wrong or f"the answer has the id {answer['id']}, the request {request['id']}"
-        raise EngineError(f"{self.name} breaks the protocol: {wrong}", cause=NONSENSE)
+        raise EngineError(f"{self.name} breaks the protocol: {wrong}", cause=BROKEN_PROTOCOL)
 
     def _rows(self, request: Mapping[str, object], schema: pa.Schema | None) -> pa.Table:
         folder = Path(self._directory.name)
-        answer = str(self._answer_to({**request, "output": str(folder / "rows")})["rows"])
+        answer = str(self._send({**request, "output": str(folder / "rows")})["rows"])
         # Only a file of harness's own folder is read and removed: an answer may name a file of the table.
         name = answer.removeprefix(f"{folder}{os.sep}")
         try:
@@ -360,7 +362,7 @@ class Worker:
                 with contextlib.suppress(OSError):
                     path.unlink()
         except RequestError as error:
-            raise EngineError(f"{self.name} wrote no rows: {error.message}", cause=NONSENSE) from error
+            raise EngineError(f"{self.name} wrote no rows: {error.message}", cause=BROKEN_PROTOCOL) from error
 
     def _kill(self) -> None:
         if self._process is not None:

@@ -14,7 +14,7 @@ import harness
 from harness.check import reports
 from harness.engines.registry import find_engine
 from harness.suite.json_rows import json_value
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 from harness.suite.scenarios.model import ResolvedSelector
 from harness.table import open_table
 
@@ -103,7 +103,7 @@ def checked(address: str) -> Refused | Leaked | None:
 def by_oracle(address: str, read: Read, **options: Any) -> Outcome:
     """The outcome by the oracle, planned by itself. options: of `read_apart`."""
     shown = {"changes": read.changes, "columns": read.columns, "where": read.where}
-    return outcome_of(lambda: read_apart(address, **read.at, **shown, **options))
+    return outcome_of(lambda: read_with_oracle(address, **read.at, **shown, **options))
 
 
 def by_spark(address: str, read: Read) -> Outcome:

@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.loading import fixtures_directory, load
-from harness.suite.scenarios.model import Built, Scenario
+from harness.suite.scenarios.model import BuiltScenario, Scenario
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(os.environ.get("HARNESS_CORPUS") or ROOT.parent / "shared" / "corpus")
@@ -111,7 +111,7 @@ def placed(scenario: Scenario) -> Scenario:
     return replace(scenario, table={**scenario.table, "recorded-location": LOCATION})
 
 
-def _read(built: Built, number: int) -> Read:
+def _read(built: BuiltScenario, number: int) -> Read:
     expectation = built.expectations[number]
     at = expectation.at
     return Read(at.arguments(), expectation.columns, expectation.where, at.changes)

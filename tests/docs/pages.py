@@ -77,11 +77,11 @@ def examples(text: str, *, with_pyiceberg: bool = False) -> list[Example]:
 
 def commands(block: str) -> list[tuple[str, str, str]]:
     """The `harness` commands of a console block, what is typed into each, and the lines shown under it."""
-    return [(found["command"], _typed(found), found["shown"]) for found in _COMMAND.finditer(block)]
+    return [(match["command"], _typed(match), match["shown"]) for match in _COMMAND.finditer(block)]
 
 
-def _typed(found: re.Match[str]) -> str:
-    return "".join((found["typed"] or "").splitlines(keepends=True)[1:-1])
+def _typed(match: re.Match[str]) -> str:
+    return "".join((match["typed"] or "").splitlines(keepends=True)[1:-1])
 
 
 def answer(command: str, typed: str = "") -> tuple[str, int]:
@@ -117,9 +117,9 @@ def run(page: Path, *, with_pyiceberg: bool = False) -> Iterator[tuple[tuple[str
                 yield (command, typed), shown if example.shows_output else printed, printed, code
 
 
-def expected_code(shown: str) -> int:
+def expected_code(transcript: str) -> int:
     """The exit code that goes with a transcript: an error, a difference, or neither."""
-    return 2 if "error: " in shown else int("different: " in shown)
+    return 2 if "error: " in transcript else int("different: " in transcript)
 
 
 def rewritten(text: str, answered: Answer, *, with_pyiceberg: bool = False) -> str:

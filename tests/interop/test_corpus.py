@@ -19,7 +19,7 @@ from delta_bases import content, states_by_base
 
 import harness
 from harness.metadata.files.variant import variant_to_json
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 
 pytestmark = pytest.mark.interop
 
@@ -152,7 +152,7 @@ def outcome(read: Callable[[], pa.Table]) -> CanonicalTable | str:
 def test_the_oracle_agrees(case: Case):
     """It reads apart: the rows of harness, or an error too."""
     within_the_oracle(case)
-    apart = outcome(lambda: read_apart(case.location))
+    apart = outcome(lambda: read_with_oracle(case.location))
     ours = outcome(lambda: harness.open_table(case.location).snapshot().to_arrow())
     assert apart == ours or (isinstance(apart, str) and isinstance(ours, str))
 

@@ -23,7 +23,7 @@ from hypothesis import currently_in_test_context, note
 
 import harness
 from harness.check.rules import Severity
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 from harness.suite.scores import convert_types
 
 ENGINES = ("duckdb", "oracle", "spark")
@@ -224,7 +224,7 @@ class DeltaWritten(Written):
             theirs = feed.option("startingVersion", 0).option("endingVersion", last).load(self.handle).toArrow()
             for engine in ENGINES:
                 read = opened.changes(0, last).to_arrow
-                rows = read_apart(self.handle, changes=(0, last)) if engine == "oracle" else read(engine=engine)
+                rows = read_with_oracle(self.handle, changes=(0, last)) if engine == "oracle" else read(engine=engine)
                 assert_same(theirs, rows, f"changes on {engine}")
                 self.counted["Delta reads of changes"] += 1
 

@@ -17,7 +17,7 @@ from harness.diff.compare import compare
 from harness.engines import union_arms
 from harness.engines.duckdb import lowering, scans
 from harness.engines.registry import find_engine
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 
 # A drawn history may drop every column that an old file has.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
@@ -42,7 +42,7 @@ def modelled(drawn, read=None):
 def test_pruning(drawn, data) -> None:
     where = sql(data.draw(predicates(drawn.model.columns)))
     with made(drawn) as history:
-        expected = read_apart(address_of(history), where=where)
+        expected = read_with_oracle(address_of(history), where=where)
         for prune in ("off", "files", "all") if drawn.format == "iceberg" else ("off", "files"):
             assert_same(expected, open_table(address_of(history), prune=prune).snapshot().to_arrow(where=where))
 
@@ -59,7 +59,7 @@ def test_ways_to_leave_deleted_rows_out(drawn, data) -> None:
     columns = [f.name for f in drawn.model.columns] + ["_file", "_pos", *["_deleted"] * data.draw(st.booleans())]
     where = data.draw(st.none() | predicates(drawn.model.columns).map(sql))
     with made(drawn) as history, pytest.MonkeyPatch.context() as patch:
-        expected = read_apart(address_of(history), columns=columns, where=where)
+        expected = read_with_oracle(address_of(history), columns=columns, where=where)
         plan = open_table(address_of(history)).snapshot().plan(columns, where)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
         patch.setattr(union_arms, "joins_by_set", lambda plan: False)
@@ -109,4 +109,4 @@ def test_where_the_commits_of_a_managed_table_are(drawn, data) -> None:
                 ratified.append((version, log.remove_commit_file(version)))
         known = {"max_version": newest, "ratified": ratified}
         assert_same(modelled(drawn), open_table(address_of(history), **known).snapshot().to_arrow())
-        assert_same(modelled(drawn), read_apart(address_of(history), **known))
+        assert_same(modelled(drawn), read_with_oracle(address_of(history), **known))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness import ScanPlan, open_plan, open_table
 from harness.diff.compare import compare
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 
 # A drawn history may drop every column that an old file has.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
@@ -33,7 +33,7 @@ def assert_comes_back(drawn, data, engine: str) -> None:
         assert back == pickle.loads(pickle.dumps(plan))
         assert back.to_dict() == plan.to_dict()
         rows = open_plan(back).to_arrow(engine=engine)
-        problem = comparison_problem(compare(read_apart(location, columns=columns, where=where), rows))
+        problem = comparison_problem(compare(read_with_oracle(location, columns=columns, where=where), rows))
         assert problem is None, problem
 
 

@@ -16,7 +16,7 @@ from test_metamorphic import assert_same
 from harness import MissingFileError, RequestError, UnsupportedError, open_table
 from harness.engines.duckdb.instance import connect
 from harness.slices.anonymising.pseudonyms import Pseudonyms
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 from harness.suite.scenarios.model import Selector
 
 pytestmark = [
@@ -54,7 +54,7 @@ def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
                 assume(engine == "duckdb")  # Spark says that the filter has no certain meaning there
                 raise
             chosen = {"version" if drawn.format == "delta" else "snapshot_id": point} if at is not None else {}
-            assert_same(expected, read_apart(str(directory), where=where, **chosen))
+            assert_same(expected, read_with_oracle(str(directory), where=where, **chosen))
 
 
 def _has_vacuumed(model, last: int) -> bool:
@@ -77,7 +77,7 @@ def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
             raise
         expected = open_table(address_of(history)).snapshot().to_arrow(where=where)
         assert_same(expected, open_table(directory).snapshot().to_arrow())
-        assert_same(expected, read_apart(str(directory)))
+        assert_same(expected, read_with_oracle(str(directory)))
 
 
 @property_settings(2)
@@ -96,7 +96,7 @@ def test_an_anonymised_slice_gives_the_other_values_of_each_row(drawn, data) -> 
         expected = pa.Table.from_arrays([mask.column(column) for column in source.columns], schema=source.schema)
         slice_ = open_table(directory).snapshot()
         assert_same(expected, slice_.to_arrow())
-        assert_same(expected, read_apart(str(directory)))
+        assert_same(expected, read_with_oracle(str(directory)))
         where = sql(data.draw(predicates(drawn.model.columns), "where"))
         found = slice_.to_arrow(where=where)
         with connect() as connection:

@@ -15,7 +15,7 @@ from leaving_tables import KINDS, iceberg
 import harness
 from harness.errors import HarnessError, MissingFileError, OutsideTableError
 from harness.storage import gate
-from harness.storage.gate import Outside, Roots, Verdict
+from harness.storage.gate import Containment, Outside, Roots
 from harness.storage.paths import PhysicalPath
 from harness.storage.stores import Storage
 from harness.suite import oracle_engine as oracle
@@ -201,7 +201,7 @@ def read_by_both(location: Path) -> Iterator[Any]:
     """What harness and the oracle say."""
     for read in (
         lambda: harness.open_table(str(location)).snapshot().to_arrow(),
-        lambda: oracle.read_apart(str(location)),
+        lambda: oracle.read_with_oracle(str(location)),
     ):
         try:
             with warnings.catch_warnings(action="ignore", category=harness.HarnessWarning):  # a device is elsewhere
@@ -263,8 +263,8 @@ def test_a_link_at_any_depth_leads_out_of_the_table(tmp_path: Path, depth: int) 
     linked.symlink_to(tmp_path / "elsewhere")
     roots = Roots.of(str(tmp_path / "t"))
     for _ in range(2):  # a directory beside it is known then
-        assert roots.verdict(str(Path(linked, *names[depth:]))) is Verdict.OUTSIDE
-        assert roots.verdict(str(Path(plain, *names[depth:]))) is Verdict.INSIDE
+        assert roots.containment(str(Path(linked, *names[depth:]))) is Containment.OUTSIDE
+        assert roots.containment(str(Path(plain, *names[depth:]))) is Containment.INSIDE
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from harness.errors import EngineError, UnsupportedError
 from harness.metadata.model.schema import Schema
 from harness.suite.json_rows import json_lines_table
 from harness.suite.other_readers import spark_condition
-from harness.suite.protocol import fault, predicate
+from harness.suite.protocol import message_fault, predicate
 from harness.suite.reader import TableAt
 from harness.suite.readers import PROGRAMS as PROGRAMS_OF_OURS
-from harness.suite.readers import EnginePlaces, open_engine
-from harness.suite.workers import NONSENSE
+from harness.suite.readers import ReaderOptions, open_engine
+from harness.suite.workers import BROKEN_PROTOCOL
 from harness.writing.iceberg.types import schema_of
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -57,7 +57,7 @@ AT = {"format": "delta", "location": "/t", "metadata_path": None, "at": None}
     ],
 )
 def test_messages_are_held_to_the_schema(kind, message, wrong):
-    found = fault(message, kind)
+    found = message_fault(message, kind)
     assert found is None if wrong is None else wrong in str(found)
 
 
@@ -162,7 +162,7 @@ def test_a_filter_of_a_known_column_is_json_of_its_type(where, type_, wanted):
 @pytest.fixture
 def opened():
     with ExitStack() as resources:
-        yield lambda command: open_engine(f"mine=exec:{command}", EnginePlaces(time_limit_s=60), resources)
+        yield lambda command: open_engine(f"mine=exec:{command}", ReaderOptions(time_limit_s=60), resources)
 
 
 def answering(tmp_path, **answers):
@@ -195,7 +195,7 @@ def test_what_breaks_the_protocol_is_no_answer_of_the_reader(opened, tmp_path, a
     worker = opened(answering(tmp_path, hello='{"version": "1"}', read=answer))
     with pytest.raises(EngineError, match=message.replace("{", r"\{")) as caught:
         worker.read(READ, columns=None, where=None)
-    assert caught.value.cause == NONSENSE
+    assert caught.value.cause == BROKEN_PROTOCOL
 
 
 @pytest.mark.slow
@@ -235,8 +235,8 @@ def test_options_reach_a_reader_that_takes_them(opened, tmp_path):
     assert answer(options={"limit": 3, "union": [part]}) == (8, {"limit": 3, "union": [part]})
     assert answer() == (7, None)
     request = {"id": 1, "op": "read", "table": AT, "columns": None, "where": None, "predicate": None, "output": "/o"}
-    assert fault({**request, "options": {"limit": 3, "union": [part]}}, "read request") is None
-    assert "has a key 'rows'" in str(fault({**request, "options": {"rows": 3}}, "read request"))
+    assert message_fault({**request, "options": {"limit": 3, "union": [part]}}, "read request") is None
+    assert "has a key 'rows'" in str(message_fault({**request, "options": {"rows": 3}}, "read request"))
 
 
 def run(capsys, program, *scenarios):

@@ -121,7 +121,7 @@ def test_a_copy_is_made_as_it_is_called(two_files, shape, expected):
     """The newest file is listed first, but in the reverse order; bounds skip one of both files, where there are any."""
     snapshot = harness.open_table(two_files).snapshot()
     with Copies(snapshot) as copies:
-        copy = copies.of(shape)
+        copy = copies.get(shape)
         assert copy.to_arrow().num_rows == 6
         skipped, first = len(copy.plan(where="id = 4").skipped), copy.plan().files["record_count"][0].as_py()
         assert (skipped, first) == expected

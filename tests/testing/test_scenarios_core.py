@@ -25,11 +25,11 @@ from harness.suite.scenarios import loading
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.delta.features import DELTA_FEATURES
 from harness.suite.scenarios.delta.history import DeltaHistory
-from harness.suite.scenarios.evidence import evidence_of
+from harness.suite.scenarios.evidence import collect_evidence
 from harness.suite.scenarios.iceberg.history import IcebergHistory
 from harness.suite.scenarios.loading import from_mapping, load, parse
 from harness.suite.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector, Selector
-from harness.suite.scenarios.values import expanded, stored_value
+from harness.suite.scenarios.values import expand_rows, parse_value
 from harness.suite.scenarios.verifying import verify
 
 _TEXT = """
@@ -166,15 +166,15 @@ def test_load_names_a_missing_file(tmp_path):
 )
 def test_values_of_other_types_are_refused(type_, value):
     with pytest.raises(RequestError, match="Invalid value"):
-        stored_value(type_, value)
+        parse_value(type_, value)
 
 
 def test_rows_are_counted():
     rows = {"count": 6, "from": 10, "row": ["{i}", "n{i}", {"k": ["{i}"]}], "except": [11, [13, 15]]}
-    assert expanded(rows, "rows") == [[10, "n10", {"k": [10]}], [12, "n12", {"k": [12]}]]
-    assert expanded({"count": 3, "from": 1, "step": 2, "row": "{i}"}, "rows") == [1, 3, 5]
+    assert expand_rows(rows, "rows") == [[10, "n10", {"k": [10]}], [12, "n12", {"k": [12]}]]
+    assert expand_rows({"count": 3, "from": 1, "step": 2, "row": "{i}"}, "rows") == [1, 3, 5]
     with pytest.raises(RequestError, match="Unknown key 'by'"):
-        expanded({**rows, "by": 2}, "rows")
+        expand_rows({**rows, "by": 2}, "rows")
 
 
 # -- verdicts ---------------------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ _PLAIN = {"no-checkpoint"}
 def test_a_plain_table_shows_no_feature(tmp_path: Path, name: str) -> None:
     told = {"title": name, "format": "delta", "clauses": [], "table": TABLE, "history": [TWO_ROWS]}
     table = build(from_mapping({**told, "expect": {"rows": [[1, "x"], [2, "y"]]}}, name), tmp_path)
-    assert DELTA_FEATURES[name].proof(evidence_of(table)) is (name in _PLAIN)
+    assert DELTA_FEATURES[name].proof(collect_evidence(table)) is (name in _PLAIN)
 
 
 _APPEND = {"append": {"files": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}], "as": "first"}}

@@ -28,7 +28,7 @@ from harness.storage.limits import confinement
 from harness.storage.paths import PhysicalPath, is_local, local_path
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
-from harness.storage.threads import WATCHED, Lock, tracked
+from harness.storage.threads import WATCHED, Lock, track
 
 IS_DUCKDB_1 = int(duckdb.__version__.split(".")[0]) < 2
 GEOMETRY_CONVERSION = "enable_geoparquet_conversion"
@@ -55,7 +55,7 @@ def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyCo
             Polars and Parquet take for numbers. Without, as is DuckDB's own default, both are text, and booleans are.
         locked: no setting can be changed; so it is of every instance in a process that is confined.
     """
-    connection = tracked(duckdb.connect())
+    connection = track(duckdb.connect())
     for setting in (*_SETTINGS, f"arrow_lossless_conversion = {lossless}"):
         connection.execute(f"SET GLOBAL {setting}")  # a cursor has the settings of the instance, not of the connection
     confined = _confining(connection)
@@ -83,7 +83,7 @@ def _confining(connection: duckdb.DuckDBPyConnection) -> list[str]:
     from harness.engines.duckdb.store_files import planned_files
 
     # DuckDB holds a list of files against the directories before it takes them for patterns, and after.
-    allowed = dict.fromkeys(form for path in confined.directories for form in (path, sqltext.glob_free(path)))
+    allowed = dict.fromkeys(form for path in confined.directories for form in (path, sqltext.escape_glob(path)))
     allowed[f"{planned_files(connection).protocol}://"] = None  # which opens nothing but files of plans
     return [
         f"memory_limit = '{confined.memory_bytes} B'",
@@ -112,7 +112,7 @@ def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
                 for setting, value in _MEASURED.items():
                     made.execute(f"SET {setting} = {value}")
     _own.add(made)
-    return tracked(made)
+    return track(made)
 
 
 def is_own(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -182,8 +182,8 @@ class DuckDBFiles:
         """The list of files, as an expression for `read_parquet` and its like. Raises as `name`."""
         named = [self._names.get(path) or self.name(path) for path in physical]
         content = "\0".join(named)
-        if sqltext.glob_free(content) != content:
-            named = list(map(sqltext.glob_free, named))
+        if sqltext.escape_glob(content) != content:
+            named = list(map(sqltext.escape_glob, named))
         if len(named) < _MANY or not is_own(self.connection):
             return f"[{', '.join(map(sqltext.text, named))}]"
         # Named by its content, so that the same list is the same text.

@@ -214,7 +214,7 @@ class _QueryLowering:
         """The arms of those files that the filter keeps whole, where nothing could be skipped, and of the others."""
         if self.plan.statistics is None:
             return [], list(arms)
-        whole = self.plan.statistics.kept_whole()
+        whole = self.plan.statistics.matches_all_rows()
         kept: list[_ArmQuery] = []
         others: list[_ArmQuery] = []
         for lowered in arms:

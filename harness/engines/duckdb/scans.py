@@ -27,7 +27,7 @@ from harness.metadata.filters.predicate import And, Comparison, In, IsNull, Pred
 from harness.metadata.model.arrow_values import Places, array_of, from_numpy
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, is_variant_group
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType
-from harness.metadata.plan.projection import ColumnSource, Stored
+from harness.metadata.plan.projection import ColumnSource, FileColumn
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
@@ -221,7 +221,7 @@ def _without_zoned_nanos(type_: pa.DataType) -> pa.DataType:
 
 def _used(sources: Iterable[ColumnSource]) -> Iterable[PhysicalField]:
     for source in sources:
-        if isinstance(source, Stored):
+        if isinstance(source, FileColumn):
             yield source.physical
             yield from _used(source.parts)
 
@@ -232,7 +232,7 @@ def _misread(schema: PhysicalSchema, shown: Sequence[Exposed], sources: Sequence
     DuckDB (1.5, 2.0) takes an element that is a struct of one field for that field, in lists of two levels and in
     repeated groups (iceberg 6.14).
     """
-    places = [source.place for source in sources if isinstance(source, Stored)]
+    places = [source.place for source in sources if isinstance(source, FileColumn)]
     return next((place for place in places if not _same_shape(schema[place], shown[place])), None)
 
 

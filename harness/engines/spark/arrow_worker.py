@@ -35,7 +35,7 @@ from harness.metadata.files.parquet_footer import TAIL_BYTES
 from harness.metadata.model.arrow_values import child_types, children_of, with_children
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field
-from harness.metadata.plan.projection import ColumnSource, Stored
+from harness.metadata.plan.projection import ColumnSource, FileColumn
 from harness.storage.stores import Storage
 
 # Stored values as Arrow arrays of another, announced type, part by part.
@@ -49,7 +49,7 @@ def uses(sources: Iterable[ColumnSource]) -> dict[int, Use]:
     """The parts of the columns of one level that are read."""
     found: dict[int, Use] = {}
     for source in sources:
-        if isinstance(source, Stored):
+        if isinstance(source, FileColumn):
             whole = source.place in found or not source.parts
             found[source.place] = None if whole else uses(source.parts)
     return found

@@ -79,7 +79,7 @@ def _with_tuples(plan: PlannedScan, column: dt.Field, bounds: ColumnBounds | Non
     exact = ColumnBounds.exact(column.type, [partition.constants.get(column.id) for partition in plan.partitions])
     if bounds is None:
         unknown = bound_array([None] * len(numbers), column.type)
-        bounds = ColumnBounds.of(column.type, lower=unknown, upper=unknown)
+        bounds = ColumnBounds.from_statistics(column.type, lower=unknown, upper=unknown)
     return exact.take(numbers).where(has_value[numbers], bounds)
 
 

@@ -24,7 +24,7 @@ from harness.engines.spark.java_runtime import Java, coordinates, start_environm
 from harness.errors import EngineError, RequestError
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
 from harness.metadata.model.schema import Field, StructType, TimestampType, Type, children
-from harness.storage.threads import phase, tracked
+from harness.storage.threads import phase, track
 
 if TYPE_CHECKING:  # where there is no pyspark, `spark_session` says so
     from pyspark.sql import SparkSession
@@ -151,7 +151,7 @@ def _start(app_name: str, master: str, wanted: Mapping[str, str], java: Java | N
         except Exception as error:  # pyspark has no common base of what starting raises
             first = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise EngineError(f"Cannot start Spark with master {master}: {first}") from error
-    _started.append(tracked(_Jobs(session)))
+    _started.append(track(_Jobs(session)))
     return session
 
 

@@ -8,11 +8,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from harness.errors import RequestError, StorageError, TableNotFoundError
-from harness.storage.paths import place, shown
+from harness.storage.paths import canonical_path, redact
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
-    from harness.storage.renewal import Lent, Renewal
+    from harness.storage.renewal import ExpiringOptions, Renewal
 
 # Names of tables and namespaces: the parts of `sales.orders`, and how they are written.
 
@@ -127,7 +127,7 @@ class Located:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        return f"Located({self.qualified!r}, {shown(self.metadata_location or self.location)!r})"
+        return f"Located({self.qualified!r}, {redact(self.metadata_location or self.location)!r})"
 
     @property
     def qualified(self) -> str:
@@ -142,17 +142,17 @@ class Located:
         Raises RequestError: the address of a store is the server's, and the credentials for it are not; or an option of
         the store is none.
         """
-        stores = {place(root).store for root in roots}
+        stores = {canonical_path(root).store for root in roots}
         given = {key: value for key, value in self.storage_options.items() if "://" not in key or key in stores}
         found = {**given, **own}
-        home = place(self.metadata_location or self.location).store
+        home = canonical_path(self.metadata_location or self.location).store
         for store, named in self.endpoints.items():
             from harness.storage import object_client
             from harness.storage.option_names import CREDENTIALS
 
             def of_store(options: Mapping[str, Any], store: str = store) -> dict[str, str]:
                 plain = {key: value for key, value in options.items() if "://" not in key}
-                return object_client.given_options(store, options.get(store, plain if store == home else {}))
+                return object_client.explicit_options(store, options.get(store, plain if store == home else {}))
 
             said, mine = of_store(found), of_store(own)
             is_lent = named.has_credentials and CREDENTIALS.isdisjoint(mine)
@@ -160,11 +160,11 @@ class Located:
             if is_lent or is_elsewhere or said.get("anonymous") == "true":
                 continue
             # The user may name the address too, to the call or in a configuration file.
-            by_user = (mine, object_client.options_of(store, {}))
+            by_user = (mine, object_client.bucket_options(store, {}))
             if named.address not in [object_client.endpoint(store, options) for options in by_user]:
                 message = (
-                    f"Cannot read the table: its catalog names {shown(named.address)} as the address of "
-                    f"{shown(store)}, and credentials that the catalog did not give are not sent there; name the "
+                    f"Cannot read the table: its catalog names {redact(named.address)} as the address of "
+                    f"{redact(store)}, and credentials that the catalog did not give are not sent there; name the "
                     "address yourself, such as s3.endpoint for the catalog or endpoint in storage_options"
                 )
                 raise RequestError(message, cause="CatalogDenied", table=self.qualified, options=("storage_options",))
@@ -175,7 +175,7 @@ def renewal_of(located: Located, own: Mapping[str, object], roots: Iterable[str]
     """Return the renewal of storage options that end, or None if they do not end. `own`, `roots`: as for `lent`."""
     from harness.storage.renewal import Renewal
 
-    def lent(answer: Located) -> Lent:
+    def lent(answer: Located) -> ExpiringOptions:
         return answer.lent(own, roots), answer.expires_ms
 
     renew = located.renew

@@ -31,8 +31,8 @@ from harness.metadata.catalogs.pyiceberg_answers import (
 )
 from harness.storage import object_client
 from harness.storage.gate import metadata_root
-from harness.storage.object_options import says_who_asks
-from harness.storage.paths import is_local, local_path, place, secret_texts
+from harness.storage.object_options import has_credentials
+from harness.storage.paths import canonical_path, is_local, local_path, secret_texts
 
 # Properties of a catalog and of its answers, as storage options: PyIceberg's names (`s3.endpoint`) become those of
 # fsspec's file systems. Other properties are left out.
@@ -76,8 +76,8 @@ def store_options(
     properties: those of the catalog and of its answer for a path, the answer's first, for every kind of store.
     """
     options = options_of(properties(location), location)
-    home = place(location).store
-    others = {place(path).store: path for path in places if not is_local(local_path(path))}
+    home = canonical_path(location).store
+    others = {canonical_path(path).store: path for path in places if not is_local(local_path(path))}
     return options | {
         store: own for store, path in others.items() if store != home and (own := options_of(properties(path), path))
     }
@@ -85,19 +85,19 @@ def store_options(
 
 def vended_for(path: str, vended: Mapping[str, Mapping[str, object]]) -> Mapping[str, Any]:
     """The properties of the longest prefix of a path. Text is a prefix in a bucket, and of no other bucket's name."""
-    store = place(path).store
+    store = canonical_path(path).store
     stores = (store, f"{store.partition('://')[0]}://")  # a prefix may be a scheme alone, such as `s3://`
     fitting = [
         prefix
         for prefix in vended
-        if path.startswith(prefix) and ("://" not in prefix or place(prefix).store in stores)
+        if path.startswith(prefix) and ("://" not in prefix or canonical_path(prefix).store in stores)
     ]
     return vended[max(fitting, key=len)] if fitting else {}
 
 
 def options_of(properties: Mapping[str, object], location: str) -> dict[str, object]:
     """The options for one store, by what kind it is; none for local files."""
-    store = place(location).store
+    store = canonical_path(location).store
     family = _FAMILIES.get(store.partition("://")[0])
     if family is None:
         return {}
@@ -343,14 +343,15 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
         return {key: v for key, v in catalog.said.items() if _credential_family(key) not in replaced} | given
 
     endpoints: dict[str, Endpoint] = {}
-    for store, path in {place(path).store: path for path in (*found.places, location, home)}.items():
+    for store, path in {canonical_path(path).store: path for path in (*found.places, location, home)}.items():
         if store.partition("://")[0] in _FAMILIES:
             given, said = (
-                object_client.given_options(store, options_of(each, path)) for each in (of_server(path), catalog.said)
+                object_client.explicit_options(store, options_of(each, path))
+                for each in (of_server(path), catalog.said)
             )
             address = object_client.endpoint(store, given)
             if address is not None and address != object_client.endpoint(store, said):
-                endpoints[store] = Endpoint(address, says_who_asks(given))
+                endpoints[store] = Endpoint(address, has_credentials(given))
     own = {**found.properties, **vended_for(home, found.vended)}
     ends = min((end for each in ({}, *found.vended.values()) if (end := expires_ms({**own, **each}))), default=None)
     return Located(

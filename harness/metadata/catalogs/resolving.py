@@ -18,7 +18,7 @@ from harness.metadata.catalogs.catalog import Catalog, Located, Name, nearest, p
 from harness.metadata.catalogs.warehouse import open_warehouse, table_here
 from harness.metadata.model.arguments import checked
 from harness.storage.configuration import files
-from harness.storage.paths import is_local, is_path, local_path, shown
+from harness.storage.paths import is_local, is_path, local_path, redact
 from harness.storage.threads import cached_property
 
 # Catalogs by the names of a user's configuration, harness's own or PyIceberg's.
@@ -208,7 +208,7 @@ def located(given: Any) -> Located:
         location = str(given.table_uri)
         return Located(
             catalog=_DELTALAKE,
-            name=(shown(location).rstrip("/").rpartition("/")[2],),
+            name=(redact(location).rstrip("/").rpartition("/")[2],),
             location=location.rstrip("/"),
             format="delta",
             version=given.version(),

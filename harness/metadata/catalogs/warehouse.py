@@ -18,7 +18,7 @@ from harness.errors import AmbiguousTableError, HarnessError, TableNotFoundError
 from harness.metadata.catalogs.catalog import Catalog, Located, Name, absent, nearest, written
 from harness.metadata.model.arguments import check, checked
 from harness.storage.gate import Roots
-from harness.storage.paths import PhysicalPath, expanded, is_local, join, local_path, place, shown
+from harness.storage.paths import PhysicalPath, canonical_path, expanded, is_local, join, local_path, redact
 from harness.storage.stores import Storage
 
 _DATABASE = ".db"
@@ -54,11 +54,11 @@ def _opened(
     location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, object] | None = None
 ) -> Warehouse:
     root, options = PhysicalPath(expanded(os.fspath(location))), dict(storage_options or {})
-    stores = None if is_local(local_path(root)) else frozenset({place(root).store})
+    stores = None if is_local(local_path(root)) else frozenset({canonical_path(root).store})
     storage = Storage(options, stores=stores, roots=Roots.of(root))
     if not storage.is_directory(root):
         raise TableNotFoundError(
-            "Cannot open a warehouse: there is no such directory; check the path", table=shown(root)
+            "Cannot open a warehouse: there is no such directory; check the path", table=redact(root)
         )
     own = local_path(root).rstrip("/").rpartition("/")[2]
     return Warehouse(location=root, name=name or own or "warehouse", storage=storage)
@@ -120,7 +120,7 @@ class Warehouse:
     storage: Storage = field(repr=False)
 
     def __repr__(self) -> str:
-        return f"Warehouse({shown(self.location)!r}, name={self.name!r})"
+        return f"Warehouse({redact(self.location)!r}, name={self.name!r})"
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """The directories in a namespace that are no table."""
@@ -154,7 +154,7 @@ class Warehouse:
             raise absent(self, name)
         if len(found) > 1:
             raise AmbiguousTableError(
-                f"Cannot tell which table is meant: {' and '.join(map(shown, found))} are both {written(name)}; "
+                f"Cannot tell which table is meant: {' and '.join(map(redact, found))} are both {written(name)}; "
                 "open one by its path",
                 table=written((self.name, *name)),
             )
@@ -172,7 +172,7 @@ class Warehouse:
         """Return whether a directory is a link out of the warehouse. Listings leave it out; a name may lead there."""
         if not _is_link(path):
             return False
-        home, target = (place(os.path.realpath(local_path(each))) for each in (self.location, path))
+        home, target = (canonical_path(os.path.realpath(local_path(each))) for each in (self.location, path))
         return not target.is_within(home)
 
     def _directories(self, namespace: Name) -> list[PhysicalPath]:

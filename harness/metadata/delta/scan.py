@@ -36,11 +36,11 @@ from harness.metadata.plan.scan_plan import (
     FILES,
     KEPT,
     Counts,
+    Decisions,
     DeltaRules,
     Partition,
     SkippedFiles,
-    Verdicts,
-    trusted_of_files,
+    trusted_statistics,
 )
 from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.paths import RecordedPath, join
@@ -116,7 +116,7 @@ def _numbered(has_vector: npt.NDArray[np.bool_]) -> pa.Array:
 
 def skipped_files(
     statistics: FilesStatistics,
-    verdicts: Verdicts,
+    verdicts: Decisions,
     numbers: npt.NDArray[np.int32],
     partitions: tuple[Partition, ...],
 ) -> SkippedFiles:
@@ -130,7 +130,7 @@ def skipped_files(
         columns |= {"partition": from_numpy(numbers[places]), "record_count": from_numpy(known, missing=known < 0)}
         return columns, partitions
 
-    return SkippedFiles.of(verdicts[places], load)
+    return SkippedFiles.lazy(verdicts[places], load)
 
 
 _ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
@@ -208,7 +208,7 @@ class _Scan:
             counts=Counts(files=state.files.num_rows),
             storage=self.source.storage,
             warnings=self.snapshot.feature_warnings,
-            trusted=trusted_of_files(skipped, condition),
+            trusted=trusted_statistics(skipped, condition),
             guarded=self._guarded(condition),
             statistics=_Statistics(self, statistics, kept, condition),
         )
@@ -217,11 +217,11 @@ class _Scan:
         """The known faults of writers in the bounds of the filter's columns."""
         if condition is None or not self.source.options.prune.by_statistics:
             return ()
-        from harness.metadata.plan.trust import Statement, guards
+        from harness.metadata.plan.trust import Statement, guarded_faults
 
-        return guards("delta", Statement.COLUMN_BOUNDS, condition.columns)
+        return guarded_faults("delta", Statement.COLUMN_BOUNDS, condition.columns)
 
-    def verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
+    def verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Decisions:
         """The verdict of the filter on each file.
 
         Counts alone say nothing: a file is read where its numRecords is 0, or as large as its vector's cardinality,
@@ -282,7 +282,7 @@ class _Statistics:
     kept: npt.NDArray[np.int64]
     condition: Filter | None
 
-    def kept_whole(self) -> npt.NDArray[np.bool_]:
+    def matches_all_rows(self) -> npt.NDArray[np.bool_]:
         of_snapshot = self.scan.snapshot.partitions
         partitions = replace(of_snapshot, indexes=of_snapshot.indexes[self.kept])
         planned = replace(self.statistics, files=self.statistics.files.take(from_numpy(self.kept)))
@@ -310,7 +310,7 @@ def skip_files(
     predicate: Predicate,
     *,
     by_statistics: bool = True,
-) -> Verdicts:
+) -> Decisions:
     """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS. partitions: the partition tuples of these files."""
     tuples, indexes = partitions.tuples, partitions.indexes
     ids = frozenset(tuples[0]) if tuples else frozenset[int]()
@@ -320,7 +320,7 @@ def skip_files(
         return facts(column) if column.id in ids else None
 
     kept = may_match(predicate, of_tuples, len(tuples))
-    verdicts: Verdicts = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
+    verdicts: Decisions = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
     certain = may_match(predicate, of_tuples, len(tuples), undecided=False)
     places = np.flatnonzero((kept & ~certain)[indexes])
     wanted = leaves(schema, fields_of(predicate) - ids)

@@ -26,7 +26,7 @@ from harness.metadata.files.avro_values import (
     reason,
 )
 from harness.metadata.files.documents import TooLongError, all_streams, inflate, unsnappy, unzstd
-from harness.storage.limits import DEFAULT, Limits, refusal
+from harness.storage.limits import DEFAULT, Limits, limit_error
 from harness.storage.records import dataclass
 
 # Block codecs of Avro containers (iceberg 2.14). A block must be used up to its last byte: a rest is damage.
@@ -69,7 +69,7 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
                 return block
     except TooLongError as error:
         asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {most:,} are"
-        raise refusal("block_bytes", f"{asked} allowed", file=file) from error
+        raise limit_error("block_bytes", f"{asked} allowed", file=file) from error
     except NotImplementedError as error:
         message = f"Cannot read Avro codec {codec!r}: the installed pyarrow was built without it; use PyPI's"
         raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 2.14") from error

@@ -17,7 +17,7 @@ from harness.errors import RequestError
 from harness.metadata.iceberg.columns.reading import read_entries
 from harness.metadata.iceberg.manifests import Content, ManifestEntry, ManifestFile, open_manifest
 from harness.metadata.iceberg.metadata import decompress
-from harness.metadata.iceberg.model import PartitionSpec, Snapshot
+from harness.metadata.iceberg.model import IcebergSnapshot, PartitionSpec
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.time_travel import IcebergSelection
@@ -48,7 +48,7 @@ class IcebergContents:
 
     source: IcebergTable = field(repr=False)
     selection: IcebergSelection
-    snapshots: tuple[Snapshot, ...]
+    snapshots: tuple[IcebergSnapshot, ...]
     lists: Mapping[int, tuple[ManifestFile, ...]]
     entries: Mapping[RecordedPath, tuple[ManifestEntry, ...]]
     plans: Mapping[int, PlannedScan]
@@ -82,7 +82,7 @@ def contents_of(table: IcebergTable, selection: IcebergSelection, where: str | N
     Raises:
         As planning a read of each of them does.
     """
-    newest: list[Snapshot] = []
+    newest: list[IcebergSnapshot] = []
     snapshot = selection.snapshot
     while snapshot is not None and len(newest) < last and snapshot not in newest:  # fewer, where they have expired
         newest.append(snapshot)
@@ -121,7 +121,7 @@ def _entries(
     metadata, storage = source.metadata, source.storage
     schemas = [selection.schema, *metadata.schemas.values()]
     found = {}
-    with source.reading(list(manifests.values())) as read:
+    with source.reading_manifests(list(manifests.values())) as read:
         for manifest in manifests.values():
             with contained(file=manifest.path):
                 reader = open_manifest(
@@ -379,7 +379,7 @@ def slice_document(
     *,
     location: str,
     schema: dt.Schema,
-    snapshots: tuple[Snapshot, ...],
+    snapshots: tuple[IcebergSnapshot, ...],
     lists: Mapping[int, str],
     specs: Mapping[int, PartitionSpec],
     whole: bool,
@@ -444,7 +444,7 @@ def _snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whol
     return found
 
 
-def _log(log: list[dict[str, Any]], ids: set[int], snapshots: tuple[Snapshot, ...]) -> list[dict[str, object]]:
+def _log(log: list[dict[str, Any]], ids: set[int], snapshots: tuple[IcebergSnapshot, ...]) -> list[dict[str, object]]:
     """The history of `main` since it last was at a snapshot that the slice lacks: no time is answered wrongly."""
     first = max((place + 1 for place, entry in enumerate(log) if entry["snapshot-id"] not in ids), default=0)
     kept = log[first:]

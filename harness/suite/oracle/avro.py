@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from harness.suite.oracle import types as dt
 from harness.suite.oracle.documents import (
-    MOST_BYTES,
-    MOST_EMPTY,
-    MOST_TYPES,
-    Source,
+    MAX_BYTES,
+    MAX_EMPTY,
+    MAX_TYPES,
+    ByteReader,
     check,
     one_stream,
     streams,
@@ -34,7 +34,7 @@ _MAGIC = b"Obj\x01"
 _SYNC_BYTES = 16
 _CRC_BYTES = 4
 
-Decode: TypeAlias = Callable[[Source], Any]
+Decode: TypeAlias = Callable[[ByteReader], Any]
 
 
 class UnsupportedAvroError(Exception):
@@ -46,17 +46,17 @@ def open_avro(data: bytes, *, is_manifest: bool = False) -> StoredFile:
 
     Raises UnsupportedAvroError: see there. ValueError: cut, or damaged; also while rows are taken.
     """
-    source = Source(data)
+    source = ByteReader(data)
     if source.take(len(_MAGIC)) != _MAGIC:
         raise ValueError("it does not begin with Obj and a 1")
-    header = dict(_items(source, lambda s: (_text(s).decode(), _bytes(s))))
+    header = dict(_block_items(source, lambda s: (_text_bytes(s).decode(), _bytes(s))))
     sync = source.take(_SYNC_BYTES)
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     if codec not in _CODECS:
         raise UnsupportedAvroError(f"its codec is {codec!r}, expected one of {', '.join(_CODECS)}")
     if "avro.schema" not in header:
         raise ValueError("its header has no avro.schema")
-    root = _Parser(is_manifest).parse(json.loads(header["avro.schema"]), "")
+    root = _SchemaParser(is_manifest).parse(json.loads(header["avro.schema"]), "")
     if root.column.type != "struct" or root.is_optional:
         raise UnsupportedAvroError("its root is not a record")
     return StoredFile(
@@ -64,30 +64,30 @@ def open_avro(data: bytes, *, is_manifest: bool = False) -> StoredFile:
     )
 
 
-def _records(source: Source, decompress: Callable[[bytes], bytes], sync: bytes, decode: Decode) -> Iterator[Any]:
+def _records(source: ByteReader, decompress: Callable[[bytes], bytes], sync: bytes, decode: Decode) -> Iterator[Any]:
     """The records in order. Raises ValueError for a cut or damaged block, or one with bytes left."""
     empty = 0
-    while source.left:
+    while source.remaining:
         count, size = _long(source), _long(source)
         if count < 0 or size < 0:
             raise ValueError(f"a block claims {count} records in {size} bytes")
         packed = source.take(size)
         try:
-            block = Source(decompress(packed))
+            block = ByteReader(decompress(packed))
         except Exception as error:  # each codec's library has its own
             raise ValueError(f"a block cannot be decompressed: {error}") from error
         for _ in range(count):
             start = block.at
             yield decode(block)
             empty += block.at == start
-            check(empty, MOST_EMPTY, "records without a byte")
-        if block.left:
+            check(empty, MAX_EMPTY, "records without a byte")
+        if block.remaining:
             raise ValueError("a block has more bytes than its records")
         if source.take(_SYNC_BYTES) != sync:
             raise ValueError("a block does not end with the file's marker")
 
 
-def _long(source: Source) -> int:
+def _long(source: ByteReader) -> int:
     """A zigzag number of at most ten bytes."""
     number = 0
     for shift in range(0, 70, 7):
@@ -98,7 +98,7 @@ def _long(source: Source) -> int:
     raise ValueError("a number has more than ten bytes")
 
 
-def _items(source: Source, decode: Decode) -> Iterator[Any]:
+def _block_items(source: ByteReader, decode: Decode) -> Iterator[Any]:
     """Items in blocks, each behind its count; a negative count is followed by the block's bytes."""
     empty = 0
     while count := _long(source):
@@ -108,7 +108,7 @@ def _items(source: Source, decode: Decode) -> Iterator[Any]:
             before = source.at
             yield decode(source)
             empty += source.at == before
-            check(empty, MOST_EMPTY, "items without a byte")
+            check(empty, MAX_EMPTY, "items without a byte")
         if size is not None and source.at != start + size:
             raise ValueError("a block of items is not as long as it says")
 
@@ -117,7 +117,7 @@ def _snappy(data: bytes) -> bytes:
     """The content of a raw block, which begins with its length in seven bits a byte, and ends with a checksum."""
     last = next((place for place, byte in enumerate(data[:10]) if byte < 0x80), 9)
     declared = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(data[: last + 1]))
-    check(declared, MOST_BYTES, "bytes")
+    check(declared, MAX_BYTES, "bytes")
     plain = bytes(pa.Codec("snappy").decompress(data[:-_CRC_BYTES], declared))
     if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != data[-_CRC_BYTES:]:
         raise ValueError("its checksum is wrong")
@@ -155,22 +155,22 @@ class _AvroType:
     decode: Decode
     is_optional: bool = False
 
-    def named(self, name: str, field_id: object) -> RawColumn:
+    def as_column(self, name: str, field_id: object) -> RawColumn:
         """The column under a field's name and id; an id that is no int is none."""
         return replace(self.column, name=name, id=field_id if type(field_id) is int else None)
 
 
-def _one_of(values: Sequence[object], index: int, what: str) -> Any:
+def _item_at(values: Sequence[object], index: int, what: str) -> Any:
     if not 0 <= index < len(values):
         raise ValueError(f"{what} {index} of {len(values)}")
     return values[index]
 
 
-def _bytes(stream: Source) -> bytes:
+def _bytes(stream: ByteReader) -> bytes:
     return stream.take(_long(stream))
 
 
-def _text(stream: Source) -> bytes:
+def _text_bytes(stream: ByteReader) -> bytes:
     text = _bytes(stream)
     text.decode()  # text that is no UTF-8 is damage, whether or not the column is asked for
     return text
@@ -178,13 +178,13 @@ def _text(stream: Source) -> bytes:
 
 _PRIMITIVES: dict[str, tuple[dt.ColumnType, Decode]] = {
     "null": (dt.UNKNOWN, lambda _: None),
-    "boolean": (dt.BOOLEAN, lambda stream: _one_of((False, True), stream.take(1)[0], "boolean")),
+    "boolean": (dt.BOOLEAN, lambda stream: _item_at((False, True), stream.take(1)[0], "boolean")),
     "int": (dt.IntegerType(32), lambda stream: within_bits(_long(stream), 32)),
     "long": (dt.IntegerType(64), lambda stream: within_bits(_long(stream), 64)),
     "float": (dt.FloatType(32), lambda stream: struct.unpack("<f", stream.take(4))[0]),
     "double": (dt.FloatType(64), lambda stream: struct.unpack("<d", stream.take(8))[0]),
     "bytes": (dt.BINARY, _bytes),
-    "string": (dt.STRING, _text),
+    "string": (dt.STRING, _text_bytes),
 }
 
 _LOGICAL: dict[tuple[str, str], dt.ColumnType] = {
@@ -195,41 +195,41 @@ _LOGICAL: dict[tuple[str, str], dt.ColumnType] = {
 }
 
 
-class _Parser:
+class _SchemaParser:
     """Parses a writer's schema. is_manifest: numbers are of any size, and decimals stay bytes."""
 
     def __init__(self, is_manifest: bool) -> None:
         self.is_manifest = is_manifest
-        self.known: dict[str, Mapping[str, object]] = {}  # named types so far
-        self.inside: list[str] = []  # the records around the current place
+        self.named_types: dict[str, Mapping[str, object]] = {}  # named types so far
+        self.enclosing_records: list[str] = []  # the records around the current place
         self.types = 0
 
     def parse(self, schema: Any, namespace: str) -> _AvroType:
         self.types += 1
-        check(
-            self.types, MOST_TYPES, "types in its schema"
-        )  # types that each hold the next one twice are soon millions
+        check(self.types, MAX_TYPES, "types in its schema")  # types that each hold the next one twice are soon millions
         match schema:
             case str() if schema in _PRIMITIVES:
                 return self.primitive(schema, {})
             case str():
-                full = next((name for name in (_full(schema, namespace), schema) if name in self.known), None)
+                full = next(
+                    (name for name in (_full_name(schema, namespace), schema) if name in self.named_types), None
+                )
                 if full is None:
                     raise ValueError(f"its schema names an unknown type {schema!r}")
-                return self.declared(self.known[full], full)
+                return self.named_type(self.named_types[full], full)
             case list():
                 return self.union(schema, namespace)
             case {"type": "record" | "error" | "enum" | "fixed", "name": str(name)}:
-                full = _full(name, str(schema.get("namespace") or namespace))
-                self.known[full] = schema
-                return self.declared(schema, full)
+                full = _full_name(name, str(schema.get("namespace") or namespace))
+                self.named_types[full] = schema
+                return self.named_type(schema, full)
             case {"type": "array", "items": items}:
                 return self.array(schema, self.parse(items, namespace))
             case {"type": "map", "values": values}:
                 key, value = self.primitive("string", {}), self.parse(values, namespace)
-                parts = (key.named("key", schema.get("key-id")), value.named("value", schema.get("value-id")))
-                pair = _AvroType(_unnamed("map", parts), lambda s: (_text(s), value.decode(s)))
-                return _AvroType(pair.column, lambda s: list(_items(s, pair.decode)))
+                parts = (key.as_column("key", schema.get("key-id")), value.as_column("value", schema.get("value-id")))
+                pair = _AvroType(_unnamed("map", parts), lambda s: (_text_bytes(s), value.decode(s)))
+                return _AvroType(pair.column, lambda s: list(_block_items(s, pair.decode)))
             case {"type": str(name)} if name in _PRIMITIVES:
                 return self.primitive(name, schema)
             case {"type": inner}:
@@ -244,13 +244,13 @@ class _Parser:
             return types[0]
         if len(types) != 2 or len(others) != 1:
             raise UnsupportedAvroError(f"it has a union of {len(types)} types, expected null and one other")
-        return _AvroType(others[0].column, lambda s: _one_of(types, _long(s), "branch").decode(s), is_optional=True)
+        return _AvroType(others[0].column, lambda s: _item_at(types, _long(s), "branch").decode(s), is_optional=True)
 
-    def declared(self, schema: Mapping[str, Any], full: str) -> _AvroType:
+    def named_type(self, schema: Mapping[str, Any], full: str) -> _AvroType:
         match schema["type"]:
             case "enum":
                 symbols = [str(symbol).encode() for symbol in schema.get("symbols", ())]
-                return _AvroType(_unnamed(dt.STRING), lambda s: _one_of(symbols, _long(s), "enum symbol"))
+                return _AvroType(_unnamed(dt.STRING), lambda s: _item_at(symbols, _long(s), "enum symbol"))
             case "fixed":
                 size = schema.get("size")
                 if not isinstance(size, int) or size < 0:
@@ -258,7 +258,7 @@ class _Parser:
                 is_uuid = schema.get("logicalType") == "uuid" and size == 16
                 type_ = dt.UUID if is_uuid else dt.FixedType(size)
                 return self.decimal(type_, lambda stream: stream.take(size), schema)
-            case _ if full in self.inside:
+            case _ if full in self.enclosing_records:
                 raise UnsupportedAvroError(f"the record {full} contains itself")
             case _:
                 return self.record(schema, full)
@@ -271,21 +271,21 @@ class _Parser:
         names = [str(f["name"]) for f in fields]
         if len(set(names)) < len(names):
             raise ValueError("its schema has two fields of one name")
-        self.inside.append(full)
+        self.enclosing_records.append(full)
         types = [self.parse(f["type"], full.rpartition(".")[0]) for f in fields]
-        self.inside.pop()
-        parts = tuple(t.named(name, f.get("field-id")) for t, name, f in zip(types, names, fields, strict=True))
+        self.enclosing_records.pop()
+        parts = tuple(t.as_column(name, f.get("field-id")) for t, name, f in zip(types, names, fields, strict=True))
         return _AvroType(_unnamed("struct", parts), lambda stream: tuple(t.decode(stream) for t in types))
 
     def array(self, schema: Mapping[str, object], item: _AvroType) -> _AvroType:
         if schema.get("logicalType") != "map":
-            part = item.named("element", schema.get("element-id"))
-            return _AvroType(_unnamed("list", (part,)), lambda stream: list(_items(stream, item.decode)))
+            part = item.as_column("element", schema.get("element-id"))
+            return _AvroType(_unnamed("list", (part,)), lambda stream: list(_block_items(stream, item.decode)))
         if item.column.type != "struct" or item.is_optional or len(item.column.parts) != 2:
             raise ValueError("its schema has a map whose items are no records of key and value")
 
-        def decode(stream: Source) -> list[Any]:
-            pairs = list(_items(stream, item.decode))
+        def decode(stream: ByteReader) -> list[Any]:
+            pairs = list(_block_items(stream, item.decode))
             if any(key is None for key, _ in pairs):
                 raise ValueError("a map's key is null")
             return pairs
@@ -313,7 +313,7 @@ class _Parser:
         if self.is_manifest or not is_annotated or not is_sized or not precision:
             return _AvroType(_unnamed(type_), decode)
 
-        def number(stream: Source) -> Decimal:
+        def number(stream: ByteReader) -> Decimal:
             unscaled = int.from_bytes(decode(stream), "big", signed=True)
             if abs(unscaled) >= 10**precision:
                 raise ValueError(f"a value has more than {precision} digits")
@@ -326,5 +326,5 @@ def _unnamed(type_: dt.ColumnType | Literal["struct", "list", "map"], parts: tup
     return RawColumn(name="", id=None, type=type_, parts=parts)
 
 
-def _full(name: str, namespace: str) -> str:
+def _full_name(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"

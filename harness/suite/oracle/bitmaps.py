@@ -10,10 +10,10 @@ from __future__ import annotations
 import zlib
 from typing import Literal
 
-from harness.suite.oracle.documents import MOST_POSITIONS, Source, check
+from harness.suite.oracle.documents import MAX_POSITIONS, ByteReader, check
 
 _COOKIE, _COOKIE_WITH_RUNS = 12346, 12347
-_LARGEST_ARRAY = 4096
+_MAX_ARRAY = 4096
 _BITSET = 8192  # bytes
 _CHUNK = 1 << 16
 _KEY_LIMITS = {"any": (1 << 31) - 1, "ascending": 1 << 31}  # iceberg 4.18; delta D7
@@ -23,7 +23,7 @@ _PORTABLE, _NATIVE = 1681511377, 1681511376
 
 def puffin_vector(blob: bytes) -> set[int]:
     """The positions of an Iceberg deletion vector: length, magic, bitmap, checksum of both (iceberg 4.18)."""
-    data = Source(blob)
+    data = ByteReader(blob)
     length, body = data.number(4, "big"), data.take(len(blob) - 8)
     if length != len(body) or data.number(4, "big") != zlib.crc32(body):
         raise ValueError("its length or its checksum is wrong")
@@ -34,7 +34,7 @@ def puffin_vector(blob: bytes) -> set[int]:
 
 def delta_vector(frame: bytes) -> set[int]:
     """The positions of a Delta deletion vector in a file: length, magic and bitmap, checksum (delta D5 to D8)."""
-    data = Source(frame)
+    data = ByteReader(frame)
     body = data.take(data.number(4, "big", signed=True))
     if data.number(4, "big") != zlib.crc32(body):
         raise ValueError("its checksum is wrong")
@@ -57,7 +57,7 @@ def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> set[i
 
     order: whether the upper halves must ascend (delta D7), or only differ (iceberg 4.20).
     """
-    source, found, seen = Source(data), set[int](), [-1]
+    source, found, seen = ByteReader(data), set[int](), [-1]
     for _ in range(source.number(8)):
         key = source.number(4)
         if key >= _KEY_LIMITS[order]:
@@ -72,16 +72,16 @@ def decode_portable(data: bytes, *, order: Literal["ascending", "any"]) -> set[i
 
 def decode_native(data: bytes, order: str) -> set[int]:
     """Delta's older form: a count, then per bitmap its length, both in `order`, and the bitmap (delta D7)."""
-    source, found = Source(data), set[int]()
+    source, found = ByteReader(data), set[int]()
     for key in range(source.number(4, order, signed=True)):
-        inner = Source(source.take(source.number(4, order, signed=True)))
+        inner = ByteReader(source.take(source.number(4, order, signed=True)))
         found |= _bitmap(inner, key << 32)
         inner.end()
     source.end()
     return found
 
 
-def _bitmap(source: Source, base: int) -> set[int]:
+def _bitmap(source: ByteReader, base: int) -> set[int]:
     cookie = source.number(4)
     has_runs = cookie & 0xFFFF == _COOKIE_WITH_RUNS
     if not has_runs and cookie != _COOKIE:
@@ -91,7 +91,7 @@ def _bitmap(source: Source, base: int) -> set[int]:
         raise ValueError(f"a bitmap has {count} containers")
     runs = source.take((count + 7) // 8) if has_runs else bytes((count + 7) // 8)
     heads = [(source.number(2), source.number(2) + 1) for _ in range(count)]
-    check(sum(cardinality for _, cardinality in heads), MOST_POSITIONS, "positions")
+    check(sum(cardinality for _, cardinality in heads), MAX_POSITIONS, "positions")
     if not has_runs or count >= 4:
         source.take(4 * count)  # offsets, which only seeking needs
     found, last = set[int](), -1
@@ -107,7 +107,7 @@ def _bitmap(source: Source, base: int) -> set[int]:
     return found
 
 
-def _container(source: Source, base: int, cardinality: int | None) -> set[int]:
+def _container(source: ByteReader, base: int, cardinality: int | None) -> set[int]:
     """A container of runs, or of so many values."""
     if cardinality is None:
         found, after = set[int](), 0
@@ -118,7 +118,7 @@ def _container(source: Source, base: int, cardinality: int | None) -> set[int]:
             after = start + more + 1
             found.update(range(base + start, base + after))
         return found
-    if cardinality > _LARGEST_ARRAY:
+    if cardinality > _MAX_ARRAY:
         bits = source.take(_BITSET)
         return {base + value for value in range(_CHUNK) if bits[value >> 3] >> (value & 7) & 1}
     values = [source.number(2) for _ in range(cardinality)]

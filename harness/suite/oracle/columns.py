@@ -52,13 +52,13 @@ class FileColumns:
     by_position: bool
 
     @staticmethod
-    def of(scan: Scan, file: DataFile, stored: StoredFile, wanted: Sequence[Field]) -> FileColumns:
+    def from_file(scan: Scan, file: DataFile, stored: StoredFile, wanted: Sequence[Field]) -> FileColumns:
         """The columns of an opened file; a file without ids gets them here (iceberg 5.6, 5.7)."""
         columns, by_position = stored.columns, False
         has_ids = any(map(_has_id, columns))
         if not has_ids and not scan.is_delta:
             if scan.name_mapping is not None:
-                columns = tuple(_mapped(c, c.name, scan.name_mapping) for c in columns)
+                columns = tuple(_with_mapped_ids(c, c.name, scan.name_mapping) for c in columns)
             elif file.format == "parquet":
                 columns = tuple(replace(c, id=place) for place, c in enumerate(columns, start=1))
                 by_position = True
@@ -94,7 +94,7 @@ class FileColumns:
         """Reads a metadata column of the file, by its reserved id, in Delta by `name`; None: the file has none."""
         for place, column in enumerate(self.columns):
             if column.name == name if self.scan.is_delta else column.id == wanted.id:
-                return self._value(wanted, column, place, wanted.name)
+                return self._value_reader(wanted, column, place, wanted.name)
         return None
 
     def _is_constant(self, wanted: Field) -> bool:
@@ -103,14 +103,14 @@ class FileColumns:
 
     def _reader(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> ValueReader:
         if wanted.type == dt.UNKNOWN:
-            return _always(None)
+            return _constant(None)
         refuse_opaque(wanted, path, self.scan)
         place = None if self._is_constant(wanted) else self._find(wanted, level, path)
         if place is not None:
-            return self._value(wanted, level[place], place, path)
+            return self._value_reader(wanted, level[place], place, path)
         if wanted.id in self.file.constants:
-            return _always(self.file.constants[wanted.id])
-        return _always(None if self.scan.is_delta else self._default(wanted, path))
+            return _constant(self.file.constants[wanted.id])
+        return _constant(None if self.scan.is_delta else self._default(wanted, path))
 
     def _find(self, wanted: Field, level: tuple[RawColumn, ...], path: str) -> int | None:
         """The place of the field among the columns of its level."""
@@ -132,14 +132,14 @@ class FileColumns:
             self._mismatch(f"it may be any of the file's columns {names}", cause, path, rule)
         return found[0] if found else None
 
-    def _value(self, wanted: Field, column: RawColumn, place: int, path: str) -> ValueReader:
-        read = self._converted(wanted, column, path)
+    def _value_reader(self, wanted: Field, column: RawColumn, place: int, path: str) -> ValueReader:
+        read = self._conversion(wanted, column, path)
         return lambda level: None if level[place] is None else read(level[place])
 
-    def _converted(self, wanted: Field, column: RawColumn, path: str) -> Conversion:
+    def _conversion(self, wanted: Field, column: RawColumn, path: str) -> Conversion:
         """Converts a stored value that is not null to the field's."""
         if column.type == dt.UNKNOWN:
-            return _always(None)
+            return _constant(None)
         if self.by_position and (children(wanted.type) or column.parts):
             message = f"Cannot read nested {path} by position: set the table property schema.name-mapping.default"
             raise UnsupportedError(message, cause="MissingFieldIds", field=path, rule="iceberg 5.6")
@@ -148,33 +148,33 @@ class FileColumns:
                 readers = {f.id: self._reader(f, column.parts, f"{path}.{f.name}") for f in fields}
                 return lambda level: {field_id: read(level) for field_id, read in readers.items()}
             case dt.ListType(element=element), "list":
-                item = self._part(element, column.parts[0], path)
+                item = self._part_reader(element, column.parts[0], path)
                 return lambda items: [item((x,)) for x in items]
             case dt.MapType(key=key, value=value), "map":
                 if not self.scan.is_delta and not _is_whole(key, column.parts[0]):
                     # Fields added to a key could make keys equal (iceberg 5.10).
                     self._mismatch("the file lacks a part of the map's key", "IncompatibleType", path, "iceberg 5.10")
-                keys, values = (self._part(f, c, path) for f, c in zip((key, value), column.parts, strict=True))
+                keys, values = (self._part_reader(f, c, path) for f, c in zip((key, value), column.parts, strict=True))
                 return lambda pairs: [(keys((k,)), values((v,))) for k, v in pairs]
             case dt.VARIANT, "struct" if is_variant(column):
                 return lambda group: variant_json(column, group)
             case _, "struct" | "list" | "map":
                 self._incompatible(wanted, column, path)
             case _, stored:
-                return self._single(wanted, column, stored, path)
+                return self._primitive_conversion(wanted, column, stored, path)
 
-    def _part(self, wanted: Field, column: RawColumn, path: str) -> ValueReader:
+    def _part_reader(self, wanted: Field, column: RawColumn, path: str) -> ValueReader:
         """Reads an element, key or value: the file's only candidate, which must not be another field's."""
         path = f"{path}.{wanted.name}"
         if wanted.type == dt.UNKNOWN:
-            return _always(None)
+            return _constant(None)
         refuse_opaque(wanted, path, self.scan)
         if column.id not in (None, wanted.id) and not self.scan.is_delta:
             reason = f"it has field id {column.id} in the file and {wanted.id} in the table"
             self._mismatch(reason, "IncompatibleType", path, "iceberg 5.1")
-        return self._value(wanted, column, 0, path)
+        return self._value_reader(wanted, column, 0, path)
 
-    def _single(self, wanted: Field, column: RawColumn, stored: dt.ColumnType, path: str) -> Conversion:
+    def _primitive_conversion(self, wanted: Field, column: RawColumn, stored: dt.ColumnType, path: str) -> Conversion:
         type_ = wanted.type
         convert = (delta_conversion if self.scan.is_delta else iceberg_conversion)(stored, type_)
         zones = isinstance(type_, dt.TimestampType) and isinstance(stored, dt.TimestampType) and type_.utc != stored.utc
@@ -211,15 +211,15 @@ class FileColumns:
         if wanted.initial_default is None and wanted.required:
             reason = f"it is required, and the file lacks field id {wanted.id}"
             self._mismatch(reason, "MissingRequiredField", path, "iceberg 5.2")
-        return self._filled(wanted, wanted.initial_default, path)
+        return self._with_nested_defaults(wanted, wanted.initial_default, path)
 
-    def _filled(self, wanted: Field, value: Any, path: str) -> Any:
+    def _with_nested_defaults(self, wanted: Field, value: Any, path: str) -> Any:
         """A struct's default with the defaults of the fields that it does not name."""
         if not isinstance(wanted.type, dt.StructType) or value is None:
             return value
         places = [(f, f"{path}.{f.name}") for f in wanted.type.fields]
         return {
-            f.id: self._filled(f, value[f.id], below) if f.id in value else self._default(f, below)
+            f.id: self._with_nested_defaults(f, value[f.id], below) if f.id in value else self._default(f, below)
             for f, below in places
         }
 
@@ -233,7 +233,7 @@ class FileColumns:
         raise SchemaMismatchError(message, cause=cause, field=path, rule=rule)
 
 
-def _always(value: object) -> Callable[[Any], object]:
+def _constant(value: object) -> Callable[[Any], object]:
     return lambda _: value
 
 
@@ -251,12 +251,12 @@ def _is_whole(wanted: Field, column: RawColumn) -> bool:
     return all(_is_whole(f, c) for f, c in zip(children(wanted.type), column.parts, strict=False))
 
 
-def _mapped(column: RawColumn, name: str, entries: Sequence[MappedName]) -> RawColumn:
+def _with_mapped_ids(column: RawColumn, name: str, entries: Sequence[MappedName]) -> RawColumn:
     """The column under the ids that a name mapping gives to `name` and to the columns below (iceberg 5.7)."""
     entry = next((e for e in entries if name in e.names), None)
     below = () if entry is None else entry.fields
     names = {"list": ["element"], "map": ["key", "value"]}.get(str(column.type), [c.name for c in column.parts])
-    parts = tuple(_mapped(c, n, below) for c, n in zip(column.parts, names, strict=True))
+    parts = tuple(_with_mapped_ids(c, n, below) for c, n in zip(column.parts, names, strict=True))
     return replace(column, id=None if entry is None else entry.field_id, parts=parts)
 
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 from functools import partial
 
 from harness import errors
-from harness.suite.oracle.delta import Table
-from harness.suite.oracle.delta_log import Action, ReplayedState, apply, canonical, vector_id
+from harness.suite.oracle.delta import DeltaRead
+from harness.suite.oracle.delta_log import Action, ReplayedState, apply_actions, canonical_path, vector_id
 from harness.suite.oracle.delta_schema import columns_of, is_true
 from harness.suite.oracle.documents import Document
 from harness.suite.oracle.paths import Files
-from harness.suite.oracle.scan import DataFile, Request, Scan, asked
+from harness.suite.oracle.scan import DataFile, Request, Scan, resolve_columns
 from harness.suite.oracle.types import CHANGES, Field, Schema, children
 
 _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
@@ -23,9 +23,9 @@ _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDelete
 
 def scan_changes(request: Request, files: Files) -> Scan:
     """The scan of a read of changes, with all changed files in it."""
-    table = Table(request, files)
+    table = DeltaRead(request, files)
     fields = (*table.columns.schema.fields, *CHANGES.values())
-    columns, _, used = asked(request, Schema(fields=fields), lambda field: field)
+    columns, _, used = resolve_columns(request, Schema(fields=fields), lambda field: field)
     if used - {"_file", "_pos"}:
         names = ", ".join(sorted(used))
         raise errors.UnknownColumnError(f"Changes do not have all of {names}", field=names, rule="delta C12")
@@ -34,7 +34,7 @@ def scan_changes(request: Request, files: Files) -> Scan:
     data: list[DataFile] = []
     for state, actions in _commits(table, versions):
         moment = {"_commit_version": state.version, "_commit_timestamp": times[state.version] * 1000}
-        for kind, file in _changed(table, state, actions):
+        for kind, file in _changed_files(table, state, actions):
             constants = moment if kind is None else {"_change_type": kind, **moment}
             by_id = {CHANGES[name].id: value for name, value in constants.items()}
             data.append(replace(file, constants={**file.constants, **by_id}))
@@ -50,7 +50,7 @@ def scan_changes(request: Request, files: Files) -> Scan:
     )
 
 
-def _versions(table: Table) -> range:
+def _versions(table: DeltaRead) -> range:
     """The versions of the range, whose commits must all be there (delta C1, C2)."""
     assert table.request.changes is not None
     (first, last), end = table.request.changes, table.state.version
@@ -64,34 +64,34 @@ def _versions(table: Table) -> range:
     return versions
 
 
-def _commits(table: Table, versions: range) -> Iterator[tuple[ReplayedState, list[Action]]]:
+def _commits(table: DeltaRead, versions: range) -> Iterator[tuple[ReplayedState, list[Action]]]:
     """Per version the table without files of earlier versions, and the actions of the commit (delta C3)."""
     state = table.log.load(versions[0])
     for version in versions:
         actions = table.log.actions(version)
         state = replace(state, version=version, adds={})
-        apply(state, actions, table.root, table.log.path(table.log.commits[version].name))
+        apply_actions(state, actions, table.root, table.log.path(table.log.commits[version].name))
         if version == versions[0] or any(name in ("protocol", "metaData") for name, _ in actions):
-            _check(state, table)
+            _check_version(state, table)
         yield state, actions
 
 
-def _check(state: ReplayedState, table: Table) -> None:
+def _check_version(state: ReplayedState, table: DeltaRead) -> None:
     """Refuses a version without a feed, or whose rows the last version's schema cannot show (delta C3, C10, C11)."""
     columns = columns_of(state, table.request.location)
     refuse = partial(errors.RequestError, cause="ChangeFeedError", snapshot=state.version)
     if not is_true(state, "delta.enableChangeDataFeed"):
         raise refuse(f"Cannot read changes: version {state.version} keeps none", rule="delta C3")
-    if taken := [f.name for f in columns.schema.fields if f.name.lower() in CHANGES]:
-        message = f"Cannot read changes: the table has a column {taken[0]!r} of its own"
-        raise errors.InvalidTableError(message, cause="ChangeFeedError", field=taken[0], rule="delta C10")
+    if reserved := [f.name for f in columns.schema.fields if f.name.lower() in CHANGES]:
+        message = f"Cannot read changes: the table has a column {reserved[0]!r} of its own"
+        raise errors.InvalidTableError(message, cause="ChangeFeedError", field=reserved[0], rule="delta C10")
     partitions, last = (list(map(_stored_name, c.partition_columns)) for c in (columns, table.columns))
-    if partitions != last or not _shows(table.columns.schema.fields, columns.schema.fields):
+    if partitions != last or not _can_show(table.columns.schema.fields, columns.schema.fields):
         message = f"Cannot show changes of version {state.version} in the schema of version {table.state.version}"
         raise refuse(message, rule="delta C11")
 
 
-def _shows(fields: Sequence[Field], older: Sequence[Field]) -> bool:
+def _can_show(fields: Sequence[Field], older: Sequence[Field]) -> bool:
     """Tells whether fields can show rows of older fields, to which only fields that may be null were added."""
     added = {_stored_name(f): f for f in fields}
     for old in older:
@@ -101,7 +101,7 @@ def _shows(fields: Sequence[Field], older: Sequence[Field]) -> bool:
         is_nested = bool(children(new.type) or children(old.type))
         if type(new.type) is not type(old.type) or (new.type != old.type and not is_nested):
             return False
-        if not _shows(children(new.type), children(old.type)):
+        if not _can_show(children(new.type), children(old.type)):
             return False
     return not any(f.required for f in added.values())
 
@@ -110,13 +110,15 @@ def _stored_name(field: Field) -> str:
     return field.physical_name or field.name
 
 
-def _changed(table: Table, state: ReplayedState, actions: Sequence[Action]) -> Iterator[tuple[str | None, DataFile]]:
+def _changed_files(
+    table: DeltaRead, state: ReplayedState, actions: Sequence[Action]
+) -> Iterator[tuple[str | None, DataFile]]:
     """The files of rows that a commit changed, with the kind of the change; None: the file says so by row.
 
     Change files, where there are any, are all (delta C4). Actions without a change of data count for nothing (C5).
     """
     if changes := [body for name, body in actions if name == "cdc"]:
-        yield from ((None, table.data_file(canonical(body["path"], table.root), body)) for body in changes)
+        yield from ((None, table.data_file(canonical_path(body["path"], table.root), body)) for body in changes)
         return
     info: Document = next((body for name, body in actions if name == "commitInfo"), {})
     metrics = info.get("operationMetrics") if info.get("operation") == "MERGE" else None
@@ -129,30 +131,34 @@ def _changed(table: Table, state: ReplayedState, actions: Sequence[Action]) -> I
         if all(body is None or body.get("dataChange") is False for body in (before, after)):
             continue
         if before is None or after is None:
-            action, kind = (after, "insert") if before is None else (_completed(table, state.version, before), "delete")
+            action, kind = (
+                (after, "insert")
+                if before is None
+                else (_with_partition_values(table, state.version, before), "delete")
+            )
             yield kind, table.data_file(path, action or {})
             continue
         file = table.data_file(path, after)  # with another vector: rows that one of the two hides (delta C6)
         for kind, hiding, other in (("delete", after, before), ("insert", before, after)):
             if hiding.get("deletionVector") is not None:
-                yield kind, replace(file, positions=partial(_unchanged, table, file, hiding, other))
+                yield kind, replace(file, positions=partial(_positions_outside_change, table, file, hiding, other))
 
 
-def _by_path(table: Table, bodies: Iterable[Document]) -> dict[str, Document]:
+def _by_path(table: DeltaRead, bodies: Iterable[Document]) -> dict[str, Document]:
     """Actions by canonical path. A commit that adds or removes a file twice contradicts itself (delta C6)."""
     found: dict[str, Document] = {}
     for body in bodies:
-        if found.setdefault(canonical(body["path"], table.root), body) is not body:
+        if found.setdefault(canonical_path(body["path"], table.root), body) is not body:
             message = "A commit adds or removes a file twice, with two deletion vectors"
             raise errors.InvalidTableError(message, cause="LogCorrupt", file=body["path"], rule="delta C6")
     return found
 
 
-def _completed(table: Table, version: int, remove: Document) -> Document:
+def _with_partition_values(table: DeltaRead, version: int, remove: Document) -> Document:
     """A remove with partition values, if need be the add of the version before (delta C8)."""
     if remove.get("partitionValues") is not None:
         return remove
-    key = (canonical(remove["path"], table.root), vector_id(remove.get("deletionVector")))
+    key = (canonical_path(remove["path"], table.root), vector_id(remove.get("deletionVector")))
     add = table.log.load(version - 1).adds.get(key) if version else None
     if add is None:
         message = f"Version {version} removes a file without partition values that version {version - 1} does not have"
@@ -160,10 +166,10 @@ def _completed(table: Table, version: int, remove: Document) -> Document:
     return add
 
 
-def _unchanged(table: Table, file: DataFile, hiding: Document, other: Document) -> set[int]:
+def _positions_outside_change(table: DeltaRead, file: DataFile, hiding: Document, other: Document) -> set[int]:
     """All positions of a file but those that the vector of one action hides, and of the other not (delta C6)."""
     hidden, also = (
         set[int]() if body.get("deletionVector") is None else table.positions(body, file.physical)
         for body in (hiding, other)
     )
-    return set(range(table.rows(file.physical))) - (hidden - also)
+    return set(range(table.row_count(file.physical))) - (hidden - also)

@@ -20,11 +20,11 @@ from harness.errors import CorruptFileError, InvalidTableError
 T = TypeVar("T")
 Document: TypeAlias = Mapping[str, Any]
 
-MOST_BYTES = 256 << 20  # of a block or a document after decompression
-MOST_VALUES = 8_000_000  # of a JSON document, an object's keys counted too
-MOST_EMPTY = 1 << 20  # values of a file that take no byte of it
-MOST_POSITIONS = 1 << 24  # deleted rows of one data file
-MOST_TYPES = 100_000  # of a schema, a named type counted at each use
+MAX_BYTES = 256 << 20  # of a block or a document after decompression
+MAX_VALUES = 8_000_000  # of a JSON document, an object's keys counted too
+MAX_EMPTY = 1 << 20  # values of a file that take no byte of it
+MAX_POSITIONS = 1 << 24  # deleted rows of one data file
+MAX_TYPES = 100_000  # of a schema, a named type counted at each use
 
 
 def check(found: int, most: int, kind: str) -> None:
@@ -37,13 +37,13 @@ def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text, integers exact. Raises CorruptFileError; the caller knows the file."""
     try:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-        check(sum(map(decoded.count, "{[,:")), MOST_VALUES, "values")
+        check(sum(map(decoded.count, "{[,:")), MAX_VALUES, "values")
         return json.loads(decoded, parse_constant=int)  # which refuses NaN and Infinity
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(f"Cannot parse JSON: {error}") from error
 
 
-def optional(document: Document, key: str, kind: type[T]) -> T | None:
+def optional_value(document: Document, key: str, kind: type[T]) -> T | None:
     """The value of a key; None where it is null or absent. Raises InvalidTableError for a value of another kind."""
     value = document.get(key)
     if value is None or type(value) is kind:
@@ -51,9 +51,9 @@ def optional(document: Document, key: str, kind: type[T]) -> T | None:
     raise InvalidTableError(f"Invalid {key}: got {value!r:.80}, expected {kind.__name__}", field=key)
 
 
-def needed(document: object, key: str, kind: type[T], *, cause: str | None = None) -> T:
+def required_value(document: object, key: str, kind: type[T], *, cause: str | None = None) -> T:
     """The value of a key. Raises InvalidTableError if the value is null, absent, or of another kind."""
-    value = optional(mapping(document), key, kind)
+    value = optional_value(mapping(document), key, kind)
     if value is None:
         raise InvalidTableError(f"Missing {key}, expected {kind.__name__}", cause=cause, field=key)
     return value
@@ -66,14 +66,14 @@ def mapping(value: object) -> dict[str, object]:
     return value
 
 
-def of_kind(value: object, kind: type) -> Any:
+def expect_type(value: object, kind: type) -> Any:
     """The value, of this type and no subclass. Raises ValueError for any other."""
     if type(value) is not kind:
         raise ValueError(f"got {value!r:.80}, expected {kind.__name__}")
     return value
 
 
-class Source:
+class ByteReader:
     """Bytes that are taken from the front."""
 
     def __init__(self, data: bytes) -> None:
@@ -92,29 +92,29 @@ class Source:
         return int.from_bytes(self.take(width), "big" if order == "big" else "little", signed=signed)
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """The number of bytes that are left."""
         return len(self.data) - self.at
 
     def end(self) -> None:
         """Refuses, by ValueError, bytes that are left."""
-        if self.left:
-            raise ValueError(f"{self.left} bytes follow it")
+        if self.remaining:
+            raise ValueError(f"{self.remaining} bytes follow it")
 
 
 _STREAMS: dict[str, Callable[[], Any]] = {
     "deflate": lambda: zlib.decompressobj(wbits=-15),
     "gzip": lambda: zlib.decompressobj(wbits=31),
     "bzip2": bz2.BZ2Decompressor,
-    "xz": lambda: lzma.LZMADecompressor(memlimit=MOST_BYTES),  # its dictionary may be as large as the content
+    "xz": lambda: lzma.LZMADecompressor(memlimit=MAX_BYTES),  # its dictionary may be as large as the content
 }
 
 
 def one_stream(codec: str, data: bytes) -> tuple[bytes, bytes]:
     """The content of one stream, and the bytes behind it. Raises ValueError, or the codec's own error."""
     stream = _STREAMS[codec]()
-    plain = bytes(stream.decompress(data, MOST_BYTES + 1))
-    check(len(plain), MOST_BYTES, "bytes")
+    plain = bytes(stream.decompress(data, MAX_BYTES + 1))
+    check(len(plain), MAX_BYTES, "bytes")
     if not stream.eof:
         raise ValueError("it ends early")
     return plain, bytes(stream.unused_data)
@@ -126,7 +126,7 @@ def streams(codec: str, data: bytes) -> bytes:
     while rest and not (codec == "gzip" and not rest.strip(b"\0")):
         more, rest = one_stream(codec, rest)
         plain += more
-        check(len(plain), MOST_BYTES, "bytes")
+        check(len(plain), MAX_BYTES, "bytes")
     return plain
 
 
@@ -136,5 +136,5 @@ def unzstd(data: bytes) -> bytes:
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         while piece := stream.read(1 << 20):
             plain.write(piece)
-            check(plain.tell(), MOST_BYTES, "bytes")
+            check(plain.tell(), MAX_BYTES, "bytes")
     return plain.getvalue()

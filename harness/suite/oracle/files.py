@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from harness import errors
 from harness.suite.oracle import types as dt
 from harness.suite.oracle.avro import UnsupportedAvroError, open_avro
-from harness.suite.oracle.paths import Files, shown
+from harness.suite.oracle.paths import Files, path_text
 from harness.suite.oracle.scan import DataFile
 from harness.suite.oracle.types import RawColumn, Row, StoredFile
 
@@ -29,13 +29,13 @@ _BATCH_ROWS = 4096
 def open_file(file: DataFile, files: Files) -> StoredFile:
     """A data or delete file. A file that is not there, damaged or unreadable is refused, also while rows are taken."""
     try:
-        opened = _opened(files.read(file.physical), file.format)
+        opened = _parse(files.read(file.physical), file.format)
     except Exception as error:
-        raise _refusal(error, file) from error
-    return replace(opened, rows=_guarded(opened.rows, file))
+        raise _file_error(error, file) from error
+    return replace(opened, rows=_with_file_errors(opened.rows, file))
 
 
-def _opened(data: bytes, file_format: str) -> StoredFile:
+def _parse(data: bytes, file_format: str) -> StoredFile:
     if not data:
         raise errors.MissingFileError("Cannot read a file: it is empty; restore it", rule="iceberg 7.6")
     if data[:4] in (b"PARE", b"AGS1"):
@@ -47,17 +47,17 @@ def _opened(data: bytes, file_format: str) -> StoredFile:
     return readers[file_format](data)
 
 
-def _guarded(rows: Iterator[Row], file: DataFile) -> Iterator[Row]:
+def _with_file_errors(rows: Iterator[Row], file: DataFile) -> Iterator[Row]:
     """The rows; what goes wrong on the way becomes an error that names the file."""
     try:
         yield from rows
     except Exception as error:
-        raise _refusal(error, file) from error
+        raise _file_error(error, file) from error
 
 
-def _refusal(error: Exception, file: DataFile) -> errors.HarnessError:
+def _file_error(error: Exception, file: DataFile) -> errors.HarnessError:
     """The error for a reader's own exception. An exception that says nothing about the file is raised again."""
-    reason, name = " ".join(str(error).split()), shown(file.path, file.physical)
+    reason, name = " ".join(str(error).split()), path_text(file.path, file.physical)
     # pyarrow has ORC's timestamps in nanos only.
     is_unread = (
         isinstance(error, UnsupportedAvroError | pa.ArrowNotImplementedError) or "out of range for nano" in reason
@@ -73,20 +73,20 @@ def _refusal(error: Exception, file: DataFile) -> errors.HarnessError:
     return errors.CorruptFileError(message, cause="CorruptDataFile", file=name)
 
 
-def wrong_count(file: DataFile, rows: int) -> errors.CorruptFileError:
+def row_count_error(file: DataFile, rows: int) -> errors.CorruptFileError:
     """The error about a file with another number of rows than the metadata says (iceberg 7.2)."""
     return errors.CorruptFileError(
         f"Cannot read file: it has {rows} rows, the metadata says {file.record_count}; restore the file",
         cause="CorruptDataFile",
-        file=shown(file.path, file.physical),
+        file=path_text(file.path, file.physical),
         rule="iceberg 7.2",
     )
 
 
-def check_whole(file: DataFile, rows: int) -> None:
+def check_row_count(file: DataFile, rows: int) -> None:
     """Refuses a delete file in Avro without all its rows: a cut between two blocks does not show (iceberg 7.2)."""
     if file.format == "avro" and file.record_count not in (None, rows):
-        raise wrong_count(file, rows)
+        raise row_count_error(file, rows)
 
 
 def position_deletes(file: DataFile, files: Files) -> list[tuple[str, int]]:
@@ -101,7 +101,7 @@ def position_deletes(file: DataFile, files: Files) -> list[tuple[str, int]]:
             raise errors.CorruptFileError(message, file=file.path, field=name, rule="iceberg 4.11")
         places += found
     rows = [tuple(row[place] for place in places) for row in stored.rows]
-    check_whole(file, len(rows))
+    check_row_count(file, len(rows))
     try:
         deletes = [(target.decode(), position) for target, position in rows]
         is_whole = all(isinstance(position, int) and position >= 0 for _, position in deletes)

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 from harness import errors
 from harness.suite.oracle import types as dt
 from harness.suite.oracle.avro import UnsupportedAvroError, open_avro
-from harness.suite.oracle.documents import of_kind, parse_json
+from harness.suite.oracle.documents import expect_type, parse_json
 from harness.suite.oracle.iceberg_metadata import ListedSnapshot, MetadataValues, Spec, spec_fields, value_type
-from harness.suite.oracle.paths import PathMap
+from harness.suite.oracle.paths import PathPrefixes
 from harness.suite.oracle.scan import DataFile
 from harness.suite.oracle.types import RawColumn
 from harness.suite.oracle.values import EXACT, UNITS
@@ -51,7 +51,7 @@ class _Manifest:
     first_row_id: int | None = None
 
 
-def live_files(metadata: MetadataValues, snapshot: ListedSnapshot, paths: PathMap) -> tuple[LiveFile, ...]:
+def live_files(metadata: MetadataValues, snapshot: ListedSnapshot, paths: PathPrefixes) -> tuple[LiveFile, ...]:
     """Every live file of the snapshot, data and deletes, in the order of its manifests."""
     return tuple(file for m in _manifests(snapshot, paths) for file in _ManifestReader(metadata, m, paths).live())
 
@@ -91,7 +91,7 @@ def _get(record: _Record, field_id: int, name: str) -> Any:
     return record.get(field_id, record.get(name))
 
 
-def _manifests(snapshot: ListedSnapshot, paths: PathMap) -> Iterator[_Manifest]:
+def _manifests(snapshot: ListedSnapshot, paths: PathPrefixes) -> Iterator[_Manifest]:
     if snapshot.manifest_list is None:
         yield from (_Manifest(path=path, spec_id=None) for path in snapshot.manifests)  # iceberg 1.27
         return
@@ -117,7 +117,7 @@ def _manifests(snapshot: ListedSnapshot, paths: PathMap) -> Iterator[_Manifest]:
 class _ManifestReader:
     """Reads a manifest; next_row_id: of the next data file without a row id of its own; None: no file has one."""
 
-    def __init__(self, metadata: MetadataValues, manifest: _Manifest, paths: PathMap) -> None:
+    def __init__(self, metadata: MetadataValues, manifest: _Manifest, paths: PathPrefixes) -> None:
         self.metadata, self.manifest, self.paths = metadata, manifest, paths
         self.header, columns, self.records = read_avro(paths.read(manifest.path), file=manifest.path)
         for field_id in (2, 102):  # down to the partition tuple
@@ -230,7 +230,7 @@ class _ManifestReader:
             value, type_ = written.get(key), value_type(part, self.metadata)
             try:
                 is_null = value is None or part.transform == "void"
-                values[part.id] = None if is_null else _stored(value, type_, self.types.get(key))
+                values[part.id] = None if is_null else _partition_value(value, type_, self.types.get(key))
             except ValueError as error:
                 raise self._corrupt(f"partition field {part.name!r}: {error}", "iceberg 2.18") from error
         return values
@@ -246,31 +246,31 @@ def partition_key(file: LiveFile) -> Hashable:
     return (file.spec.id, *map(repr, values))  # the text of a float says its bits, and all NaNs are one
 
 
-def _stored(value: object, type_: dt.ColumnType, written: object) -> Any:
+def _partition_value(value: object, type_: dt.ColumnType, written: object) -> Any:
     """A partition value of a written type (iceberg 2.18). Raises ValueError."""
     match type_:
         case dt.BOOLEAN:
-            return of_kind(value, bool)
+            return expect_type(value, bool)
         case dt.IntegerType() | dt.DATE:
-            return of_kind(value, int)
+            return expect_type(value, int)
         case dt.TimestampType(unit=unit) if written in (dt.DATE, dt.IntegerType(32)):
-            return of_kind(value, int) * 86_400 * UNITS[unit]
+            return expect_type(value, int) * 86_400 * UNITS[unit]
         case dt.TimestampType(unit=unit) | dt.TimeType(unit=unit):
             per_second = UNITS[written.unit if isinstance(written, dt.TimestampType | dt.TimeType) else unit]
-            return of_kind(value, int) * UNITS[unit] // per_second
+            return expect_type(value, int) * UNITS[unit] // per_second
         case dt.FloatType():
-            return of_kind(value, float)
+            return expect_type(value, float)
         case dt.DecimalType(scale=scale):
-            unscaled = int.from_bytes(of_kind(value, bytes), "big", signed=True)
+            unscaled = int.from_bytes(expect_type(value, bytes), "big", signed=True)
             return Decimal(unscaled).scaleb(-scale, context=EXACT)
         case dt.STRING:
-            return value.decode() if isinstance(value, bytes) else of_kind(value, str)
+            return value.decode() if isinstance(value, bytes) else expect_type(value, str)
         case dt.UUID | dt.FixedType():
-            data: bytes = uuid.UUID(value).bytes if isinstance(value, str) else of_kind(value, bytes)
+            data: bytes = uuid.UUID(value).bytes if isinstance(value, str) else expect_type(value, bytes)
             if len(data) != (type_.length if isinstance(type_, dt.FixedType) else 16):
                 raise ValueError(f"{data!r} has another length")
             return data
         case dt.BINARY:
-            return of_kind(value, bytes)
+            return expect_type(value, bytes)
         case _:
             return value

@@ -11,10 +11,19 @@ from typing import Any
 
 from harness import errors
 from harness.suite.oracle import types as dt
-from harness.suite.oracle.documents import Document, mapping, needed, of_kind, optional, parse_json, streams, unzstd
+from harness.suite.oracle.documents import (
+    Document,
+    expect_type,
+    mapping,
+    optional_value,
+    parse_json,
+    required_value,
+    streams,
+    unzstd,
+)
 from harness.suite.oracle.scan import Request
 from harness.suite.oracle.types import Field, Schema, walk
-from harness.suite.oracle.values import ICEBERG, parsed, single, within_bits
+from harness.suite.oracle.values import ICEBERG, parse_text, to_float32, within_bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,37 +88,37 @@ class MetadataValues:
 
 def read_metadata(data: bytes, *, file: str) -> MetadataValues:
     """The metadata file with these bytes (iceberg 1.9, 1.15)."""
-    document = parse_json(_plain(data))
+    document = parse_json(_decompressed(data))
     if not isinstance(document, dict) or not document.keys() & {"format-version", "view-uuid"}:
         raise errors.TableNotFoundError("The file is no table metadata", cause="NotATable", rule="iceberg 1.15")
     if document.get("view-uuid") is not None:
         raise errors.IsAViewError("The metadata is a view's", rule="iceberg 1.9")
-    version = needed(document, "format-version", int)
+    version = required_value(document, "format-version", int)
     if version not in (1, 2, 3):
         message = f"Cannot read Iceberg format version {version}"
         raise errors.UnsupportedError(message, cause="UnsupportedVersion", rule="iceberg 1.15")
     snapshots = _snapshots(document)
-    current_id = optional(document, "current-snapshot-id", int)
+    current_id = optional_value(document, "current-snapshot-id", int)
     if current_id not in (None, -1, *snapshots):
         message = f"The current snapshot {current_id} is not in the table"
         raise errors.InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.24")
     current = snapshots.get(-1 if current_id is None else current_id)
-    log = optional(document, "snapshot-log", list) or ()
+    log = optional_value(document, "snapshot-log", list) or ()
     return MetadataValues(
         file=file,
         version=version,
-        location=needed(document, "location", str),
+        location=required_value(document, "location", str),
         schemas=_schemas(document, version),
         specs=_specs(document, version),
         snapshots=snapshots,
         current=current,
         refs=_refs(document, current),
-        log=tuple((needed(e, "timestamp-ms", int), needed(e, "snapshot-id", int)) for e in log),
-        properties=optional(document, "properties", dict) or {},
+        log=tuple((required_value(e, "timestamp-ms", int), required_value(e, "snapshot-id", int)) for e in log),
+        properties=optional_value(document, "properties", dict) or {},
     )
 
 
-def select(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot | None, MetadataValues]:
+def select_snapshot(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot | None, MetadataValues]:
     """The snapshot to read, None for no rows, and the metadata with the schema of the rows as the current one.
 
     The read's meaning of a field id goes before newer ones: replacing a table gives ids of old columns to new ones of
@@ -143,11 +152,11 @@ def select(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot |
     if snapshot.schema_id not in metadata.schemas:
         message = f"Snapshot {snapshot.id} has schema {snapshot.schema_id}, which is not in the table"
         raise errors.InvalidTableError(message, cause="MissingSchema", rule="iceberg 1.35")
-    own = {snapshot.schema_id: metadata.schemas[snapshot.schema_id]}
-    return snapshot, replace(metadata, schemas={**own, **metadata.schemas, **own})
+    selected = {snapshot.schema_id: metadata.schemas[snapshot.schema_id]}
+    return snapshot, replace(metadata, schemas={**selected, **metadata.schemas, **selected})
 
 
-def _plain(data: bytes) -> bytes:
+def _decompressed(data: bytes) -> bytes:
     """Compression shows in the bytes, not in the name (iceberg 1.7)."""
     try:
         if data[:4] == b"\x28\xb5\x2f\xfd":
@@ -159,11 +168,11 @@ def _plain(data: bytes) -> bytes:
 
 def _schemas(document: Document, version: int) -> dict[int, Schema]:
     if version == 1 and document.get("schemas") is None:
-        listed = [needed(document, "schema", dict, cause="MissingSchema")]
+        listed = [required_value(document, "schema", dict, cause="MissingSchema")]
         current = schema_of(listed[0]).id
     else:
-        listed = needed(document, "schemas", list, cause="MissingSchema")
-        current = needed(document, "current-schema-id", int, cause="MissingSchema")
+        listed = required_value(document, "schemas", list, cause="MissingSchema")
+        current = required_value(document, "current-schema-id", int, cause="MissingSchema")
     schemas: dict[int, Schema] = {}
     for schema in (schema_of(mapping(item)) for item in listed):
         if schemas.setdefault(schema.id, schema) != schema:
@@ -175,10 +184,10 @@ def _schemas(document: Document, version: int) -> dict[int, Schema]:
 
 def _specs(document: Document, version: int) -> dict[int, Spec]:
     if version == 1 and document.get("partition-specs") is None:
-        return {0: Spec(0, spec_fields(needed(document, "partition-spec", list, cause="MissingSpec")))}
+        return {0: Spec(0, spec_fields(required_value(document, "partition-spec", list, cause="MissingSpec")))}
     specs: dict[int, Spec] = {}
-    for item in needed(document, "partition-specs", list, cause="MissingSpec"):
-        spec = Spec(needed(item, "spec-id", int), spec_fields(needed(item, "fields", list)))
+    for item in required_value(document, "partition-specs", list, cause="MissingSpec"):
+        spec = Spec(required_value(item, "spec-id", int), spec_fields(required_value(item, "fields", list)))
         if specs.setdefault(spec.id, spec) != spec:
             raise errors.InvalidTableError(f"Partition spec id {spec.id} has two meanings", rule="iceberg 1.17")
     return specs
@@ -186,31 +195,31 @@ def _specs(document: Document, version: int) -> dict[int, Spec]:
 
 def spec_fields(fields: list[Any]) -> tuple[SpecField, ...]:
     """The fields of a spec; without ids they are numbered from 1000 on (iceberg 1.19)."""
-    ids = [optional(mapping(item), "field-id", int) for item in fields]
+    ids = [optional_value(mapping(item), "field-id", int) for item in fields]
     if all(id_ is None for id_ in ids):
         ids = list(range(1000, 1000 + len(fields)))
     if None in ids or len(set(ids)) < len(ids):
         raise errors.InvalidTableError(f"Invalid partition spec: field ids {ids}", rule="iceberg 1.19")
     found = []
     for item, id_ in zip(fields, ids, strict=True):
-        sources = optional(item, "source-ids", list) or [needed(item, "source-id", int)]
-        text = needed(item, "transform", str)
+        sources = optional_value(item, "source-ids", list) or [required_value(item, "source-id", int)]
+        text = required_value(item, "transform", str)
         name = text.strip().lower()
         known = r"identity|year|month|day|hour|void|(?:bucket|truncate)\s*\[\s*0*[1-9][0-9]*\s*\]"
         is_known = re.fullmatch(known, name) and len(sources) == 1
         source = sources[0] if len(sources) == 1 else None
         transform = name.replace(" ", "") if is_known else f"unknown {text}"
-        found.append(SpecField(id=id_ or 0, name=needed(item, "name", str), source=source, transform=transform))
+        found.append(SpecField(id=id_ or 0, name=required_value(item, "name", str), source=source, transform=transform))
     return tuple(found)
 
 
 def _snapshots(document: Document) -> dict[int, ListedSnapshot]:
-    has_keys = bool(optional(document, "encryption-keys", list))
+    has_keys = bool(optional_value(document, "encryption-keys", list))
     found: dict[int, ListedSnapshot] = {}
-    for item in optional(document, "snapshots", list) or ():
-        id_ = needed(item, "snapshot-id", int)
-        manifest_list = optional(item, "manifest-list", str)
-        inline = optional(item, "manifests", list)
+    for item in optional_value(document, "snapshots", list) or ():
+        id_ = required_value(item, "snapshot-id", int)
+        manifest_list = optional_value(item, "manifest-list", str)
+        inline = optional_value(item, "manifests", list)
         if (manifest_list is None and inline is None) or id_ in found:
             message = f"Snapshot {id_} has no manifests, or comes twice"
             raise errors.InvalidTableError(message, rule="iceberg 1.26")
@@ -218,7 +227,7 @@ def _snapshots(document: Document) -> dict[int, ListedSnapshot]:
             id=id_,
             manifest_list=manifest_list,
             manifests=tuple(inline or ()),
-            schema_id=optional(item, "schema-id", int),
+            schema_id=optional_value(item, "schema-id", int),
             is_encrypted=has_keys or item.get("key-id") is not None,
         )
     return found
@@ -226,12 +235,12 @@ def _snapshots(document: Document) -> dict[int, ListedSnapshot]:
 
 def _refs(document: Document, current: ListedSnapshot | None) -> dict[str, tuple[int, bool]]:
     refs: dict[str, tuple[int, bool]] = {}
-    for name, ref in (optional(document, "refs", dict) or {}).items():
+    for name, ref in (optional_value(document, "refs", dict) or {}).items():
         if ref is not None:
-            kind = needed(ref, "type", str).lower()
+            kind = required_value(ref, "type", str).lower()
             if kind not in ("branch", "tag"):
                 raise errors.InvalidTableError(f"Ref {name!r} is a {kind!r}", rule="iceberg 1.25")
-            refs[name] = needed(ref, "snapshot-id", int), kind == "tag"
+            refs[name] = required_value(ref, "snapshot-id", int), kind == "tag"
     main = refs.pop("main", None)
     if main is not None and main[0] != (-1 if current is None else current.id):
         message = f"main is at snapshot {main[0]}, not at the current one"
@@ -239,7 +248,7 @@ def _refs(document: Document, current: ListedSnapshot | None) -> dict[str, tuple
     return refs if current is None else {"main": main or (current.id, False), **refs}
 
 
-_LARGEST_ID = 2147483447
+_MAX_ID = 2147483447
 _PLAIN: dict[str, dt.ColumnType] = {
     **{name: dt.SimpleType(name) for name in ("boolean", "date", "string", "uuid", "binary", "unknown", "variant")},
     **{"int": dt.IntegerType(32), "long": dt.IntegerType(64), "float": dt.FloatType(32), "double": dt.FloatType(64)},
@@ -254,10 +263,10 @@ _GEO = re.compile(
 
 def schema_of(document: Document) -> Schema:
     """A schema; its id is 0 where it has none (iceberg 1.18, 1.23)."""
-    schema = Schema(id=optional(document, "schema-id", int) or 0, fields=_fields(document))
+    schema = Schema(id=optional_value(document, "schema-id", int) or 0, fields=_fields(document))
     seen: set[int] = set()
     for path, field in walk(schema.fields):
-        if field.id in seen or field.id > _LARGEST_ID:
+        if field.id in seen or field.id > _MAX_ID:
             message = f"Invalid schema: field id {field.id} is repeated or reserved"
             raise errors.InvalidTableError(message, field=path, rule="iceberg 1.23")
         seen.add(field.id)
@@ -265,25 +274,25 @@ def schema_of(document: Document) -> Schema:
 
 
 def _fields(document: Document) -> tuple[Field, ...]:
-    return tuple(_field(item) for item in needed(document, "fields", list))
+    return tuple(_field(item) for item in required_value(document, "fields", list))
 
 
 def _field(item: Any) -> Field:
-    type_ = _type_of(needed(item, "type", type(mapping(item).get("type"))))
+    type_ = _parse_type(required_value(item, "type", type(mapping(item).get("type"))))
     return Field(
-        id=needed(item, "id", int),
-        name=needed(item, "name", str),
+        id=required_value(item, "id", int),
+        name=required_value(item, "name", str),
         type=type_,
-        required=needed(item, "required", bool),
-        initial_default=_default_of(item.get("initial-default"), type_),
+        required=required_value(item, "required", bool),
+        initial_default=_parse_default(item.get("initial-default"), type_),
     )
 
 
-def _type_of(document: Any) -> dt.ColumnType:
+def _parse_type(document: Any) -> dt.ColumnType:
     """A type from its name or its object; what is not known is opaque (iceberg 1.22)."""
     if isinstance(document, str):
-        return _named(document.strip())
-    match needed(document, "type", str).lower():
+        return _primitive_type(document.strip())
+    match required_value(document, "type", str).lower():
         case "struct":
             return dt.StructType(_fields(document))
         case "list":
@@ -295,11 +304,11 @@ def _type_of(document: Any) -> dt.ColumnType:
 
 
 def _part(document: Document, name: str) -> Field:
-    id_, required = needed(document, f"{name}-id", int), needed(document, f"{name}-required", bool)
-    return Field(id=id_, name=name, type=_type_of(document.get(name)), required=required)
+    id_, required = required_value(document, f"{name}-id", int), required_value(document, f"{name}-required", bool)
+    return Field(id=id_, name=name, type=_parse_type(document.get(name)), required=required)
 
 
-def _named(name: str) -> dt.ColumnType:
+def _primitive_type(name: str) -> dt.ColumnType:
     if name.lower() in _PLAIN:
         return _PLAIN[name.lower()]
     if _GEO.fullmatch(name):
@@ -312,52 +321,52 @@ def _named(name: str) -> dt.ColumnType:
     return dt.OpaqueType(name)
 
 
-def _default_of(value: object, type_: dt.ColumnType) -> object:
+def _parse_default(value: object, type_: dt.ColumnType) -> object:
     """The internal value of a default; None for null."""
     try:
-        return _stored(value, type_)
+        return _default_value(value, type_)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         message = f"Invalid default: got {value!r:.80} for type {type_}: {error}"
         raise errors.InvalidTableError(message, rule="iceberg 5.15") from error
 
 
-def _stored(value: Any, type_: dt.ColumnType) -> Any:
+def _default_value(value: Any, type_: dt.ColumnType) -> Any:
     if value is None or isinstance(type_, dt.OpaqueType):
         return None
     match type_:
         case dt.StructType(fields=fields):
             by_id = {str(f.id): f for f in fields}
-            return {by_id[key].id: _stored(item, by_id[key].type) for key, item in value.items()}
+            return {by_id[key].id: _default_value(item, by_id[key].type) for key, item in value.items()}
         case dt.ListType(element=element):
-            return [_stored(item, element.type) for item in of_kind(value, list)]
+            return [_default_value(item, element.type) for item in expect_type(value, list)]
         case dt.MapType(key=key, value=item):
-            pairs = zip(of_kind(value["keys"], list), of_kind(value["values"], list), strict=True)
-            return [(_stored(k, key.type), _stored(v, item.type)) for k, v in pairs]
+            pairs = zip(expect_type(value["keys"], list), expect_type(value["values"], list), strict=True)
+            return [(_default_value(k, key.type), _default_value(v, item.type)) for k, v in pairs]
         case _:
-            return _primitive(value, type_)
+            return _primitive_default(value, type_)
 
 
-def _primitive(value: Any, type_: dt.ColumnType) -> Any:
+def _primitive_default(value: Any, type_: dt.ColumnType) -> Any:
     match type_:
         case dt.BOOLEAN:
-            return of_kind(value, bool)
+            return expect_type(value, bool)
         case dt.IntegerType(bits=bits):
-            return within_bits(of_kind(value, int), bits)
+            return within_bits(expect_type(value, int), bits)
         case dt.FloatType(bits=bits):
-            number = float(value if type(value) is float else of_kind(value, int))
-            rounded = number if bits == 64 else single(number)
+            number = float(value if type(value) is float else expect_type(value, int))
+            rounded = number if bits == 64 else to_float32(number)
             if not math.isfinite(rounded):
                 raise ValueError("expected a finite number")
             return rounded
         case dt.FixedType() | dt.BINARY:
-            data = bytes.fromhex(of_kind(value, str))
+            data = bytes.fromhex(expect_type(value, str))
             if len(data) * 2 != len(value) or (isinstance(type_, dt.FixedType) and len(data) != type_.length):
                 raise ValueError("expected other hexadecimal digits")
             return data
-        case dt.DecimalType(scale=scale) if len(of_kind(value, str).partition(".")[2]) != scale:
+        case dt.DecimalType(scale=scale) if len(expect_type(value, str).partition(".")[2]) != scale:
             raise ValueError(f"expected {scale} digits after the point")
         case _:
-            return parsed(of_kind(value, str), type_, ICEBERG)
+            return parse_text(expect_type(value, str), type_, ICEBERG)
 
 
 def value_type(part: SpecField, metadata: MetadataValues) -> dt.ColumnType:

@@ -38,7 +38,7 @@ def directory_of(path: str) -> str:
     return plain.rpartition("/")[0] if "/" in plain else "."
 
 
-def shown(path: str, physical: str) -> str:
+def path_text(path: str, physical: str) -> str:
     """The name of a file in messages: as recorded, and where the bytes should be."""
     return path if path == physical else f"{path} ({physical})"
 
@@ -95,7 +95,7 @@ class Files:
 
 
 @dataclass(frozen=True)
-class PathMap:
+class PathPrefixes:
     """Prefixes of recorded paths, and the prefixes in their place; the first that matches counts (iceberg 1.12)."""
 
     prefixes: tuple[tuple[str, str], ...]
@@ -117,5 +117,5 @@ class PathMap:
         try:
             return self.files.read(physical)
         except MissingFileError as error:
-            error.file = shown(recorded, physical)
+            error.file = path_text(recorded, physical)
             raise

@@ -19,11 +19,11 @@ from harness.suite.oracle import types as dt
 from harness.suite.oracle.columns import FileColumns, ValueReader, refuse_opaque
 from harness.suite.oracle.delta import scan_delta
 from harness.suite.oracle.delta_changes import scan_changes
-from harness.suite.oracle.files import check_whole, open_file, wrong_count
+from harness.suite.oracle.files import check_row_count, open_file, row_count_error
 from harness.suite.oracle.iceberg import scan_iceberg
-from harness.suite.oracle.paths import Files, join, shown
+from harness.suite.oracle.paths import Files, join, path_text
 from harness.suite.oracle.scan import DataFile, EqualityDelete, Filter, Request, Scan
-from harness.suite.oracle.types import METADATA, Field, Row, arrow_array, inside, walk
+from harness.suite.oracle.types import METADATA, Field, Row, arrow_array, value_at, walk
 
 _METADATA_IDS = frozenset(f.id for f in METADATA.values())
 _DELETED, _ROW_ID = METADATA["_deleted"].id, METADATA["_row_id"].id
@@ -73,9 +73,9 @@ def rows_of(scan: Scan) -> pa.Table:
             try:
                 rows += ([row[place] for place in places] for row in _live_rows(scan, file, columns, positions, keys))
             except errors.HarnessError as error:
-                raise error.within(file=shown(file.path, file.physical)) from error.__cause__
+                raise error.within(file=path_text(file.path, file.physical)) from error.__cause__
             except (ValueError, ArithmeticError) as error:
-                message, name = f"Cannot read a value: {error}; rewrite the file", shown(file.path, file.physical)
+                message, name = f"Cannot read a value: {error}; rewrite the file", path_text(file.path, file.physical)
                 raise errors.SchemaMismatchError(message, cause="IncompatibleType", file=name) from error
         if not scan.columns:
             return pa.table({"rows": pa.nulls(len(rows))}).select([])
@@ -111,33 +111,37 @@ def _live_rows(
         if id(delete) not in keys:
             keys[id(delete)] = _keys_of(scan, delete)
     wanted = [f for f in columns if f.id not in _METADATA_IDS] + [root for d in file.equality for root in d.keys]
-    found = FileColumns.of(scan, file, stored, wanted)
-    values = [_value_of(scan, file, f, found) for f in columns]
+    file_columns = FileColumns.from_file(scan, file, stored, wanted)
+    values = [_value_of(scan, file, f, file_columns) for f in columns]
     filtered = 0 if scan.filter is None else len(scan.filter.columns)
-    deletes = [(_key_reader(delete, found), keys[id(delete)]) for delete in file.equality]
-    watched = _watched(found, wanted)
+    deletes = [(_key_reader(delete, file_columns), keys[id(delete)]) for delete in file.equality]
+    checked = _checked_columns(file_columns, wanted)
     shows_deleted = any(f.id == _DELETED for f in columns)
     live: list[tuple[Row, int, bool, list[object]]] = []
     count = 0
     for position, row in enumerate(stored.rows):
         count += 1
-        for _, value, held in watched:
-            held.append(value(row))
-        is_dead = position in positions or any(key(row) in killed for key, killed in deletes)
-        if shows_deleted or not is_dead:
-            live.append((row, position, is_dead, [value(row, position, is_dead) for value in values[:filtered]]))
-    matching = range(len(live)) if scan.filter is None else _matching(scan.filter, [named for *_, named in live])
+        for _, value, stored_values in checked:
+            stored_values.append(value(row))
+        is_deleted = position in positions or any(key(row) in deleted_keys for key, deleted_keys in deletes)
+        if shows_deleted or not is_deleted:
+            live.append((row, position, is_deleted, [value(row, position, is_deleted) for value in values[:filtered]]))
+    matching = (
+        range(len(live))
+        if scan.filter is None
+        else _matching(scan.filter, [filter_values for *_, filter_values in live])
+    )
     kept = [
-        named + [value(row, position, is_dead) for value in values[filtered:]]
-        for row, position, is_dead, named in (live[number] for number in matching)
+        filter_values + [value(row, position, is_deleted) for value in values[filtered:]]
+        for row, position, is_deleted, filter_values in (live[number] for number in matching)
     ]
-    for watched_column, _, held in watched:
-        _refuse_conflict(watched_column, held, found)
+    for checked_column, _, stored_values in checked:
+        _check_conflict(checked_column, stored_values, file_columns)
     # Positions and row ids are counted, so the count must be right; a cut Avro file may look whole (iceberg 7.2).
     # Nothing else in a file without columns could show that rows are lost.
     counts = file.format != "parquet" or not stored.columns or positions or any(f.id == _ROW_ID for f in columns)
     if counts and file.record_count not in (None, count):
-        raise wrong_count(file, count)
+        raise row_count_error(file, count)
     return kept
 
 
@@ -147,14 +151,14 @@ def _matching(condition: Filter, rows: Sequence[Sequence[object]]) -> Sequence[i
     return condition.matches(pa.Table.from_arrays(arrays, names=[f.name for f in condition.columns]))
 
 
-def _value_of(scan: Scan, file: DataFile, column: Field, found: FileColumns) -> ValueOf:
+def _value_of(scan: Scan, file: DataFile, column: Field, file_columns: FileColumns) -> ValueOf:
     """Reads a column of a file, among them metadata columns (iceberg 5.17, 5.18; delta W2, W3)."""
     if column.id not in _METADATA_IDS:
-        read = found.reader(column)
-        return lambda row, _position, _dead: read(row)
-    stored = found.stored_metadata(column, scan.materialized.get(column.name))
+        read = file_columns.reader(column)
+        return lambda row, _position, _is_deleted: read(row)
+    stored = file_columns.stored_metadata(column, scan.materialized.get(column.name))
 
-    def own(row: Row, inherited: object) -> Any:
+    def stored_or_inherited(row: Row, inherited: object) -> Any:
         """The value of the file itself, or else the inherited one."""
         value = None if stored is None else stored(row)
         return inherited if value is None else value
@@ -163,14 +167,16 @@ def _value_of(scan: Scan, file: DataFile, column: Field, found: FileColumns) -> 
     # The values of the file's own spec, by field id; a table whose specs have no field has no struct.
     partition = dict(file.partition) if isinstance(column.type, dt.StructType) else None
     readers: dict[str, ValueOf] = {
-        "_file": lambda _row, _position, _dead: file.path,
-        "_pos": lambda _row, position, _dead: position,
-        "_deleted": lambda _row, _position, is_dead: is_dead,
-        "_spec_id": lambda _row, _position, _dead: file.spec_id,
-        "_partition": lambda _row, _position, _dead: partition,
-        "_row_id": lambda row, position, _: None if first is None else own(row, first + position),
-        "_last_updated_sequence_number": lambda row, _, __: None if first is None else own(row, file.sequence_number),
-        "_row_commit_version": lambda row, _position, _dead: own(row, file.commit_version),
+        "_file": lambda _row, _position, _is_deleted: file.path,
+        "_pos": lambda _row, position, _is_deleted: position,
+        "_deleted": lambda _row, _position, is_deleted: is_deleted,
+        "_spec_id": lambda _row, _position, _is_deleted: file.spec_id,
+        "_partition": lambda _row, _position, _is_deleted: partition,
+        "_row_id": lambda row, position, _: None if first is None else stored_or_inherited(row, first + position),
+        "_last_updated_sequence_number": lambda row, _, __: (
+            None if first is None else stored_or_inherited(row, file.sequence_number)
+        ),
+        "_row_commit_version": lambda row, _position, _is_deleted: stored_or_inherited(row, file.commit_version),
     }
     return readers[column.name]
 
@@ -181,7 +187,7 @@ def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row],
 
     def key(row: Row) -> EqualityKey:
         parts = zip(readers, delete.paths, strict=True)
-        values = [inside(read(row), path[1:]) for read, path in parts]  # null if a struct on the way is
+        values = [value_at(read(row), path[1:]) for read, path in parts]  # null if a struct on the way is
         return tuple("NaN" if isinstance(value, float) and math.isnan(value) else value for value in values)
 
     return key
@@ -191,7 +197,7 @@ def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[EqualityKey]:
     """All keys in a delete file."""
     try:
         stored = open_file(delete.file, scan.files)
-        columns = FileColumns.of(scan, delete.file, stored, delete.keys)
+        columns = FileColumns.from_file(scan, delete.file, stored, delete.keys)
         key = _key_reader(delete, columns)
         for root in delete.keys:
             if not columns.provides(root):  # null in its place could delete or keep any row (iceberg 4.25)
@@ -199,12 +205,12 @@ def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[EqualityKey]:
                 cause = "UnknownEqualityField"
                 raise errors.CorruptDeleteError(message, cause=cause, field=root.name, rule="iceberg 4.25")
         keys = [key(row) for row in stored.rows]
-        check_whole(delete.file, len(keys))
+        check_row_count(delete.file, len(keys))
     except ValueError as error:
-        name = shown(delete.file.path, delete.file.physical)
+        name = path_text(delete.file.path, delete.file.physical)
         raise errors.CorruptDeleteError(f"Cannot read an equality delete: {error}", file=name) from error
     except errors.HarnessError as error:
-        raise error.within(file=shown(delete.file.path, delete.file.physical)) from error.__cause__
+        raise error.within(file=path_text(delete.file.path, delete.file.physical)) from error.__cause__
     return frozenset(keys)
 
 
@@ -212,26 +218,26 @@ def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[EqualityKey]:
 # that collide with the table's, so that a field id leads to another column.
 
 
-def _watched(columns: FileColumns, wanted: Sequence[Field]) -> list[tuple[Field, ValueReader, list[object]]]:
+def _checked_columns(columns: FileColumns, wanted: Sequence[Field]) -> list[tuple[Field, ValueReader, list[object]]]:
     """Such columns of a Parquet file whose values have an order, each with a list for its values."""
-    found = {f.id: f for f in wanted if f.id in columns.file.constants and columns.place_of(f) is not None}
+    file_columns = {f.id: f for f in wanted if f.id in columns.file.constants and columns.place_of(f) is not None}
     ordered = dt.DecimalType | dt.FloatType | dt.IntegerType | dt.TimestampType
     return [
         (f, columns.reader(f), [])
-        for f in (found.values() if columns.file.format == "parquet" else ())
+        for f in (file_columns.values() if columns.file.format == "parquet" else ())
         if f.type in (dt.BOOLEAN, dt.DATE, dt.STRING) or isinstance(f.type, ordered)
     ]
 
 
-def _refuse_conflict(column: Field, held: list[Any], columns: FileColumns) -> None:
+def _check_conflict(column: Field, stored_values: list[Any], columns: FileColumns) -> None:
     """Refuses that no row can be of the partition: all rows null, none, or all on one side of the partition's value."""
-    value, values = columns.file.constants[column.id], [v for v in held if v is not None]
+    value, values = columns.file.constants[column.id], [v for v in stored_values if v is not None]
     if value is None:
-        is_conflict = None not in held
+        is_conflict = None not in stored_values
     else:  # NaN compares with nothing
         is_conflict = value == value and (
             not values or all(v < value for v in values) or all(v > value for v in values)
         )
-    if held and is_conflict:
+    if stored_values and is_conflict:
         message = f"Cannot read column {column.name!r}: the file's partition says {value!r}, and its rows otherwise"
         raise errors.SchemaMismatchError(message, cause="PartitionValueConflict", field=column.name, rule="iceberg 5.3")

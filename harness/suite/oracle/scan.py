@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from harness.errors import RequestError, UnknownColumnError
 from harness.suite.oracle.paths import Files
-from harness.suite.oracle.types import METADATA, Field, MappedName, Schema, named
+from harness.suite.oracle.types import METADATA, Field, MappedName, Schema, find_field
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Scan:
         return self.format == "delta"
 
 
-def asked(
+def resolve_columns(
     request: Request, schema: Schema, typed: Callable[[Field], Field]
 ) -> tuple[tuple[Field, ...], Filter | None, set[str]]:
     """The columns that a read gives, the filter, and the names of all metadata columns in either.
@@ -135,8 +135,8 @@ def asked(
     """
 
     def find(name: str) -> Field:
-        metadata = named(name, METADATA.values())
-        found = named(name, schema.fields) or (None if metadata is None else typed(metadata))
+        metadata = find_field(name, METADATA.values())
+        found = find_field(name, schema.fields) or (None if metadata is None else typed(metadata))
         if found is None:
             raise UnknownColumnError(f"Unknown column {name!r}", field=name)
         return found

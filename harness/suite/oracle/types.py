@@ -209,14 +209,14 @@ def walk(fields: Sequence[Field], above: str = "") -> Iterator[tuple[str, Field]
         yield from walk(children(f.type), f"{above}{f.name}.")
 
 
-def inside(value: Any, path: Sequence[int]) -> object:
+def value_at(value: Any, path: Sequence[int]) -> object:
     """The value below structs, by field ids; null if a struct on the way is (iceberg 4.23)."""
     for field_id in path:
         value = None if value is None else value.get(field_id)
     return value
 
 
-def named(name: str, fields: Iterable[Field]) -> Field | None:
+def find_field(name: str, fields: Iterable[Field]) -> Field | None:
     """The field of exactly that name, else the only one that differs in case (iceberg 5.21); None: there is none."""
     alike = [f for f in fields if f.name.casefold() == name.casefold()]
     exact = [f for f in alike if f.name == name]

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from harness.errors import CorruptFileError
 from harness.suite.oracle import types as dt
-from harness.suite.oracle.documents import Source
+from harness.suite.oracle.documents import ByteReader
 
 EXACT = Context(prec=100, traps=[Inexact, InvalidOperation])
 UNITS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -42,10 +42,10 @@ class Grammar:
 
     date: str
     time: str
-    between: str
+    separator: str
     zone: str
     booleans: Mapping[str, bool]
-    most: int
+    max_offset_s: int
 
 
 _CLOCK = r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
@@ -61,7 +61,7 @@ DELTA = Grammar(
 )
 
 
-def parsed(text: str, type_: dt.ColumnType, grammar: Grammar) -> object:
+def parse_text(text: str, type_: dt.ColumnType, grammar: Grammar) -> object:
     """The value of a type that a text says."""
     match type_:
         case dt.STRING:
@@ -73,7 +73,7 @@ def parsed(text: str, type_: dt.ColumnType, grammar: Grammar) -> object:
         case dt.FloatType(bits=bits):
             special = re.fullmatch(r"([+-]?)(nan|inf|infinity)", text.lower())
             number = float(text if special else _match(_NUMBER, text)[0])
-            rounded = number if bits == 64 else single(number)
+            rounded = number if bits == 64 else to_float32(number)
             if math.isinf(rounded) and not special:
                 raise ValueError("it is out of range")
             return rounded
@@ -118,7 +118,10 @@ def _time(parts: tuple[str | None, ...], per_second: int) -> int:
 
 def _timestamp(text: str, type_: dt.TimestampType, grammar: Grammar) -> int:
     """Ticks since 1970. Without a zone the text is in UTC; a zone needs a time before it, and an instant."""
-    per_second, form = UNITS[type_.unit], f"{grammar.date}(?:{grammar.between}{grammar.time}(?P<zone>{grammar.zone})?)?"
+    per_second, form = (
+        UNITS[type_.unit],
+        f"{grammar.date}(?:{grammar.separator}{grammar.time}(?P<zone>{grammar.zone})?)?",
+    )
     found = _match(form, text)
     sign, h, m, s = found.groups()[8:]
     offset = (int(h or 0) * 60 + int(m or 0)) * 60 + int(s or 0)
@@ -127,7 +130,7 @@ def _timestamp(text: str, type_: dt.TimestampType, grammar: Grammar) -> int:
         raise ValueError("a time without a zone has a zone")
     if grammar is ICEBERG and (found[4] is None or (type_.utc and not zone)):
         raise ValueError("it has no time, or no zone")
-    if int(m or 0) > 59 or int(s or 0) > 59 or offset > grammar.most:
+    if int(m or 0) > 59 or int(s or 0) > 59 or offset > grammar.max_offset_s:
         raise ValueError("there is no such zone")
     days = _day(_match(grammar.date, "-".join(found.groups()[:3])))
     seconds = days * DAY_SECONDS - (-offset if sign == "-" else offset)
@@ -149,7 +152,7 @@ def to_decimal(value: Decimal, type_: dt.DecimalType) -> Decimal:
     return abs(scaled) if scaled == 0 else scaled
 
 
-def single(value: float) -> float:
+def to_float32(value: float) -> float:
     """The nearest 32-bit float; an infinity beyond their range."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
@@ -172,25 +175,25 @@ Conversion: TypeAlias = Callable[[Any], Any]
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}  # before the point, for all integers of so many bits
 
 
-def iceberg_conversion(stored: dt.ColumnType, wanted: dt.ColumnType) -> Conversion | None:
+def iceberg_conversion(stored: dt.ColumnType, target: dt.ColumnType) -> Conversion | None:
     """The conversion of a stored type in an Iceberg table (iceberg 5.12, 6.1 to 6.13); None: there is none."""
-    match wanted, stored:
+    match target, stored:
         case dt.IntegerType(bits=bits), dt.IntegerType(bits=width) if width <= bits:
-            return same
+            return identity
         case dt.IntegerType(bits=bits), dt.UnsignedType(bits=width) if width < bits:
-            return same
+            return identity
         case dt.FloatType(bits=bits), dt.FloatType(bits=width) if 32 <= width <= bits:
-            return same
+            return identity
         case dt.DecimalType(), dt.DecimalType() if (
-            stored.scale == wanted.scale and stored.precision <= wanted.precision
+            stored.scale == target.scale and stored.precision <= target.precision
         ):
-            return lambda value: to_decimal(value, wanted)
+            return lambda value: to_decimal(value, target)
         case dt.TimeType(unit="us"), dt.TimeType(unit="ms"):
             return lambda value: value * 1000
         case dt.TimestampType(), dt.TimestampType():
-            return lambda value: _ticks(value, stored.unit, wanted.unit)
+            return lambda value: _ticks(value, stored.unit, target.unit)
         case dt.TimestampType(utc=False), dt.DATE:
-            return lambda value: _ticks(value * DAY_SECONDS * 10**6, "us", wanted.unit)
+            return lambda value: _ticks(value * DAY_SECONDS * 10**6, "us", target.unit)
         case dt.STRING, dt.STRING | dt.BINARY:
             return bytes.decode
         case (
@@ -198,58 +201,58 @@ def iceberg_conversion(stored: dt.ColumnType, wanted: dt.ColumnType) -> Conversi
             | (dt.DATE, dt.IntegerType(bits=32))
             | (dt.TimestampType(unit="us"), dt.INT96)
         ):
-            return same
+            return identity
         case dt.UUID, dt.STRING:
             return _uuid
         case dt.GeoType(), dt.BINARY | dt.GeoType():
-            return canonical
-        case ((dt.BOOLEAN | dt.FixedType() | dt.DATE | dt.TimeType() | dt.BINARY), _) if stored == wanted:
-            return same
+            return canonical_geometry
+        case ((dt.BOOLEAN | dt.FixedType() | dt.DATE | dt.TimeType() | dt.BINARY), _) if stored == target:
+            return identity
         case _:
             return None
 
 
-def delta_conversion(stored: dt.ColumnType, wanted: dt.ColumnType) -> Conversion | None:
+def delta_conversion(stored: dt.ColumnType, target: dt.ColumnType) -> Conversion | None:
     """The conversion of a stored type in a Delta table (delta T16, T18, T22 to T24); None: there is none."""
-    match wanted, stored:
+    match target, stored:
         case dt.IntegerType(bits=bits), dt.IntegerType(bits=width) if width <= max(bits, 32):
             return lambda value: within_bits(value, bits)
         case dt.IntegerType(bits=bits), dt.UnsignedType(bits=width) if width < bits:
-            return same
+            return identity
         case dt.DecimalType(), dt.DecimalType() if (
-            stored.scale == wanted.scale or 0 <= wanted.scale - stored.scale <= wanted.precision - stored.precision
+            stored.scale == target.scale or 0 <= target.scale - stored.scale <= target.precision - stored.precision
         ):
-            return lambda value: to_decimal(value, wanted)
-        case dt.DecimalType(), dt.IntegerType(bits=width) if wanted.precision - wanted.scale >= _DIGITS[width]:
-            return lambda value: to_decimal(Decimal(value), wanted)
+            return lambda value: to_decimal(value, target)
+        case dt.DecimalType(), dt.IntegerType(bits=width) if target.precision - target.scale >= _DIGITS[width]:
+            return lambda value: to_decimal(Decimal(value), target)
         case dt.FloatType(bits=64), dt.IntegerType(bits=width) if width <= 32:
             return float
         case dt.FloatType(bits=64), dt.FloatType(bits=32):
-            return same
+            return identity
         case dt.TimestampType(unit="us"), dt.TimestampType(unit="ms" | "us"):
             return lambda value: _ticks(value, stored.unit, "us")
         case dt.TimestampType(unit="us"), dt.INT96:
-            return same
+            return identity
         case dt.TimestampType(unit="us", utc=False), dt.DATE:
             return lambda value: _ticks(value * DAY_SECONDS * 10**6, "us", "us")
         case dt.STRING, dt.STRING | dt.BINARY:
             return bytes.decode
         case dt.BINARY, dt.BINARY | dt.STRING | dt.FixedType():
-            return same
-        case ((dt.BOOLEAN | dt.FloatType() | dt.DATE), _) if stored == wanted:
-            return same
+            return identity
+        case ((dt.BOOLEAN | dt.FloatType() | dt.DATE), _) if stored == target:
+            return identity
         case _:
             return None
 
 
-def same(value: object) -> object:
+def identity(value: object) -> object:
     """The value as it is."""
     return value
 
 
-def _ticks(value: int, unit: str, wanted: str) -> int:
+def _ticks(value: int, unit: str, target: str) -> int:
     """Ticks of another unit: finer ones exactly, coarser ones rounded down, also before 1970 (iceberg 6.8)."""
-    return within_bits(value * UNITS[wanted] // UNITS[unit], 64)
+    return within_bits(value * UNITS[target] // UNITS[unit], 64)
 
 
 def _uuid(value: bytes) -> bytes:
@@ -258,9 +261,9 @@ def _uuid(value: bytes) -> bytes:
     return uuid.UUID(value.decode()).bytes
 
 
-def canonical(data: bytes) -> bytes:
+def canonical_geometry(data: bytes) -> bytes:
     """The geometry in that form. Raises CorruptFileError for bytes that are none (frontier F1.7)."""
-    source = Source(data)
+    source = ByteReader(data)
     try:
         geometry, _ = _geometry(source)
         source.end()
@@ -271,7 +274,7 @@ def canonical(data: bytes) -> bytes:
     return geometry
 
 
-def _geometry(source: Source) -> tuple[bytes, int]:
+def _geometry(source: ByteReader) -> tuple[bytes, int]:
     """A geometry, and the ISO code of its type."""
     order = {b"\0": "big", b"\1": "little"}.get(source.take(1))
     if order is None:
@@ -303,7 +306,7 @@ def _geometry(source: Source) -> tuple[bytes, int]:
             return head + struct.pack("<I", len(parts)) + b"".join(data for data, _ in parts), iso
 
 
-def _doubles(source: Source, order: str, count: int) -> bytes:
+def _doubles(source: ByteReader, order: str, count: int) -> bytes:
     data = source.take(8 * count)
     numbers = [data[i : i + 8] for i in range(0, len(data), 8)]
     return b"".join(number if order == "little" else number[::-1] for number in numbers)

@@ -39,10 +39,10 @@ def is_variant(column: RawColumn) -> bool:
 
 def variant_json(column: RawColumn, group: object) -> str:
     """The text of a stored variant that is not SQL's null; shredded parts are put together."""
-    parts = _parts(column, group)
+    parts = _group_parts(column, group)
     if parts["metadata"][1] is None:
         raise _malformed("it has no metadata")
-    return _shredded(parts, parts["metadata"][1]) or "null"
+    return _shredded_text(parts, parts["metadata"][1]) or "null"
 
 
 def _malformed(reason: str) -> CorruptFileError:
@@ -55,39 +55,39 @@ def _unsupported(feature: str) -> UnsupportedError:
     return UnsupportedError(message, cause="UnsupportedType", rule="iceberg 6.15")
 
 
-def _parts(column: RawColumn, group: Any) -> _ShreddedParts:
+def _group_parts(column: RawColumn, group: Any) -> _ShreddedParts:
     if column.type != "struct":
         raise _malformed(f"a shredded part is {column.type}, expected a group of value and typed_value")
     return {part.name: (part, None if group is None else group[i]) for i, part in enumerate(column.parts)}
 
 
-def _shredded(parts: _ShreddedParts, metadata: bytes) -> str | None:
+def _shredded_text(parts: _ShreddedParts, metadata: bytes) -> str | None:
     """The text of a pair of `value` and `typed_value`; None where both are null: there is nothing."""
     _, value = parts.get("value", (None, None))
     column, typed = parts.get("typed_value", (None, None))
     if value is not None and not isinstance(value, bytes):
         raise _malformed("its value is not binary")
     if column is None or typed is None:
-        return None if value is None else _Value(metadata, value).text(0, 0)
+        return None if value is None else _BinaryValue(metadata, value).text(0, 0)
     if column.type == "struct":  # the fields of an object, and in `value` those that are not shredded
         if value is not None and _number(value, 0, 1) & 3 != 2:
             raise _malformed("a partially shredded object has a rest that is no object")
-        fields = {} if value is None else _Value(metadata, value).fields(0, 0)
+        fields = {} if value is None else _BinaryValue(metadata, value).fields(0, 0)
         for part, group in zip(column.parts, typed, strict=True):
             fields.pop(part.name, None)
-            text = _shredded(_parts(part, group), metadata)
+            text = _shredded_text(_group_parts(part, group), metadata)
             if text is not None:
                 fields[part.name] = text
-        return _record(fields)
+        return _object_text(fields)
     if value is not None:
         raise _malformed("it has both a value and a typed_value, and is no object")
     if column.type == "list":  # without holes: an element without a value is a variant null
-        items = [_shredded(_parts(column.parts[0], group), metadata) or "null" for group in typed]
+        items = [_shredded_text(_group_parts(column.parts[0], group), metadata) or "null" for group in typed]
         return f"[{','.join(items)}]"
-    return _typed(column.type, typed)
+    return _typed_text(column.type, typed)
 
 
-def _typed(type_: object, value: Any) -> str:
+def _typed_text(type_: object, value: Any) -> str:
     match type_:
         case dt.BOOLEAN:
             return "true" if value else "false"
@@ -126,7 +126,7 @@ _DECIMALS = {8: 5, 9: 9, 10: 17}
 _DAY_MICROS = 86_400_000_000
 
 
-class _Value:
+class _BinaryValue:
     """A value in the binary encoding; positions count from the value's first byte."""
 
     def __init__(self, metadata: bytes, data: bytes) -> None:
@@ -145,7 +145,7 @@ class _Value:
             case 1:
                 return _string(_utf8(_slice(self.data, at + 1, header >> 2)))
             case 2:
-                return _record(self.fields(at, depth))
+                return _object_text(self.fields(at, depth))
             case _:
                 width, is_large = (header >> 2 & 3) + 1, header >> 4 & 1
                 size, start = self.size(at + 1, 4 if is_large else 1)
@@ -164,14 +164,14 @@ class _Value:
             width, type_ = _FIXED[type_id]
             data = _slice(self.data, at, width)
             if isinstance(type_, dt.FloatType):
-                return _typed(type_, struct.unpack("<d" if width == 8 else "<f", data)[0])
+                return _typed_text(type_, struct.unpack("<d" if width == 8 else "<f", data)[0])
             number = int.from_bytes(data, "little", signed=True)
             if isinstance(type_, dt.TimeType) and not 0 <= number < _DAY_MICROS:
                 raise _malformed(f"a time has {number} micros, expected less than a day")
-            return _typed(type_, data if width == 16 else number)
+            return _typed_text(type_, data if width == 16 else number)
         if type_id in (15, 16):
             content = _slice(self.data, at + 4, _number(self.data, at, 4))
-            return _typed(dt.BINARY, content) if type_id == 15 else _string(_utf8(content))
+            return _typed_text(dt.BINARY, content) if type_id == 15 else _string(_utf8(content))
         raise _unsupported(f"primitive type {type_id} is not known")
 
     def fields(self, at: int, depth: int) -> dict[str, str]:
@@ -235,7 +235,7 @@ def _utf8(data: bytes) -> str:
         raise _malformed(f"text is not UTF-8: {error}") from error
 
 
-def _record(fields: dict[str, str]) -> str:
+def _object_text(fields: dict[str, str]) -> str:
     return "{" + ",".join(f"{_string(name)}:{fields[name]}" for name in sorted(fields)) + "}"
 
 

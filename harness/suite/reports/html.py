@@ -95,7 +95,7 @@ class _Page:
         yield "</tbody></table></div></section>"
 
     def _feature_row(self, row: int, feature: str) -> Iterator[str]:
-        cells = [self.run.of_feature(feature, engine) for engine in self.run.engines]
+        cells = [self.run.cases_with_feature(feature, engine) for engine in self.run.engines]
         fine = all(case.outcome is Outcome.PASS for cases in cells for case in cases)
         name = f'<th scope="row"><a href="#f{row}">{escaped(feature)}</a></th>'
         yield f'<tr class="{"fine" if fine else "troubled"}">{name}'
@@ -162,7 +162,7 @@ class _Page:
         yield '<section aria-labelledby="environment"><h2 id="environment">Environment</h2><ul class="environment">'
         for name, value in self.run.environment.items():
             yield f"<li>{escaped(name)} <code>{escaped(value)}</code></li>"
-        for line in self.run.unused:
+        for line in self.run.unused_lines:
             place = f"{line.file}, line {line.line}"
             yield f"<li>unused in {escaped(place)}: <code>{escaped(line.pattern)}</code></li>"
         yield "</ul></section>"

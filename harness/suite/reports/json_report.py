@@ -29,7 +29,7 @@ from xml.etree import ElementTree
 from harness.diff.reports.documents import document, suite
 from harness.diff.reports.documents import to_json as difference_to_json
 from harness.errors import json_text, visible
-from harness.suite.reports.text import headline, lines_of, summary_of
+from harness.suite.reports.text import case_lines, case_summary, headline
 from harness.suite.results import Case, Check, EngineInfo, Outcome, Run
 
 FORMAT = 1
@@ -46,10 +46,11 @@ def to_json(run: Run) -> str:
         "engines": [_engine(run, engine) for engine in run.engines],
         "missing": dict(run.missing),
         "meanings": dict(run.meanings),
-        "unused": [asdict(line) for line in run.unused],
+        "unused": [asdict(line) for line in run.unused_lines],
         "features": {
             feature: {
-                e.name: _counts(Counter(case.outcome for case in run.of_feature(feature, e))) for e in run.engines
+                e.name: _counts(Counter(case.outcome for case in run.cases_with_feature(feature, e)))
+                for e in run.engines
             }
             for feature in run.features()
         },
@@ -125,7 +126,7 @@ def _junit_case(case: Case) -> ElementTree.Element:
         case Outcome.ERROR:
             _add(element, "error", case)
         case Outcome.UNSUPPORTED | Outcome.POLICY | Outcome.OPEN | Outcome.SKIP | Outcome.XFAIL:
-            reason = summary_of(case) if case.expected is None else case.expected.reason
+            reason = case_summary(case) if case.expected is None else case.expected.reason
             message = f"{case.outcome.value}: {reason}"
             ElementTree.SubElement(element, "skipped", {"message": visible(message)})
         case _:
@@ -134,11 +135,11 @@ def _junit_case(case: Case) -> ElementTree.Element:
 
 
 def _add(element: ElementTree.Element, kind: str, case: Case) -> None:
-    attributes = {"type": case.outcome.value, "message": summary_of(case)}
+    attributes = {"type": case.outcome.value, "message": case_summary(case)}
     ElementTree.SubElement(element, kind, attributes).text = _body(case)
 
 
 def _body(case: Case) -> str:
     """Printable characters and line feeds only, all of which XML allows."""
-    lines = [visible(case.scenario.title), *lines_of(case), visible(f"again: {case.command}")]
+    lines = [visible(case.scenario.title), *case_lines(case), visible(f"again: {case.command}")]
     return "\n" + "\n".join(lines) + "\n"

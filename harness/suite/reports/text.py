@@ -52,7 +52,7 @@ def tally(counts: Counter[Outcome]) -> str:
     return ", ".join(f"{counts[outcome]:,} {outcome.value}" for outcome in Outcome if counts[outcome]) or "nothing run"
 
 
-def lines_of(case: Case) -> Iterator[str]:
+def case_lines(case: Case) -> Iterator[str]:
     """The reads of a case that are not PASS, with the rows that differ; printable."""
     if case.expected is not None:
         place = f"{case.expected.file}, line {case.expected.line}"
@@ -73,7 +73,7 @@ def difference_of(check: Check) -> list[str]:
     return comparison_text(check.comparison).splitlines()[2:]
 
 
-def summary_of(case: Case) -> str:
+def case_summary(case: Case) -> str:
     """The first thing that is wrong, on one line."""
     checks = [check for check in case.checks if check.outcome is not Outcome.PASS]
     if checks:
@@ -98,7 +98,7 @@ def _case(case: Case) -> Iterator[str]:
     label = case.outcome.value
     indent = " " * (len(label) + 2)
     yield f"{label}  {visible(case.id)}  {visible(case.scenario.title)}"
-    yield from (indent + line for line in lines_of(case))
+    yield from (indent + line for line in case_lines(case))
     yield f"{indent}again: {visible(case.command)}"
 
 
@@ -121,7 +121,7 @@ SCORES = ("silently wrong", "right of claimed", "right of all", "policy")
 
 def score_cells(score: Score) -> tuple[str, str, str, str]:
     """A score in the words of all reports: reads that are silently wrong, shares of right reads, policies."""
-    shares = (f"{score.of_claimed:.1f} %" if score.claimed else "–", f"{score.of_all:.1f} %")
+    shares = (f"{score.right_of_claimed:.1f} %" if score.claimed else "–", f"{score.right_of_all:.1f} %")
     return f"✗ {score.silent:,}" if score.silent else "0", *shares, f"{score.kept:,}/{score.policies:,}"
 
 
@@ -143,9 +143,11 @@ def _engines(run: Run) -> list[str]:
 
 def _remarks(run: Run) -> list[str]:
     missing = [f"not run: {name}: {why}" for name, why in run.missing.items()]
-    unused = [f"unused: {line.file}, line {line.line}: nothing matches {line.pattern}" for line in run.unused]
+    unused_lines = [
+        f"unused: {line.file}, line {line.line}: nothing matches {line.pattern}" for line in run.unused_lines
+    ]
     where = ", ".join(f"{name} {value}" for name, value in run.environment.items())
-    return [visible(line) for line in [*missing, *unused, where] if line]
+    return [visible(line) for line in [*missing, *unused_lines, where] if line]
 
 
 # The table of features by engine as Markdown, for a README or a step's summary.
@@ -172,7 +174,7 @@ def to_markdown(run: Run) -> str:
     """Return the legend, and the table of features by engine."""
     names = [_cell(f"{engine.name} {engine.version}") for engine in run.engines]
     features = [
-        [f"`{_cell(feature)}`", *(cell_text(run.of_feature(feature, engine)) for engine in run.engines)]
+        [f"`{_cell(feature)}`", *(cell_text(run.cases_with_feature(feature, engine)) for engine in run.engines)]
         for feature in run.features()
     ]
     totals = ["**all scenarios**", *(cell_text([c for c in run.cases if c.engine is e]) for e in run.engines)]
@@ -238,5 +240,5 @@ def _annotation(kind: str, case: Case) -> str:
     file = {} if case.scenario.file is None else {"file": visible(case.scenario.file), "line": "1"}
     title = visible(f"{case.outcome.value} {case.id}")
     # GitHub turns an escaped line feed back into one.
-    text = f"{visible(f'{case.scenario.title}: {summary_of(case)}')}\nagain: {visible(case.command)}"
+    text = f"{visible(f'{case.scenario.title}: {case_summary(case)}')}\nagain: {visible(case.command)}"
     return annotation(kind, text, **file, title=title)

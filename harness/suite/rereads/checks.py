@@ -25,9 +25,9 @@ from harness.metadata.filters.sqltext import quoted, text
 from harness.storage.records import dataclass
 from harness.suite.rereads.reads import Copies, ReadRequest, SnapshotReads
 
-MOST_COLUMNS = 12
+MAX_COLUMNS = 12
 """Columns that are read alone, and whose values make filters: the first ones of a table."""
-_LONGEST = 40  # characters of a text in a filter
+_MAX_LENGTH = 40  # characters of a text in a filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class FilteredRows:
     rows: pa.Table
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The condition in the names of checks."""
         return self.condition.where.replace('"', "")
 
@@ -85,13 +85,13 @@ class Rereads:
     def entries(self, shapes: Sequence[QueryShape]) -> Iterator[tuple[QueryShape, BatchEntry]]:
         """The checks of these shapes, those of the table first."""
         for shape in shapes:
-            if shape.of_table is not None:
-                yield from self._entries(shape, shape.of_table(self))
-        by_condition = [(shape, shape.of_condition) for shape in shapes if shape.of_condition is not None]
+            if shape.table_checks is not None:
+                yield from self._entries(shape, shape.table_checks(self))
+        by_condition = [(shape, shape.condition_checks) for shape in shapes if shape.condition_checks is not None]
         of_filters = next((shape for shape, _ in by_condition if shape.name == "filters"), None)
         for condition in self._conditions() if by_condition else ():
             try:
-                kept = FilteredRows(condition, self.reads.rows(ReadRequest(where=condition.where)))
+                filtered = FilteredRows(condition, self.reads.rows(ReadRequest(where=condition.where)))
             except UnsupportedError:
                 self.declined[(of_filters or by_condition[0][0]).name] += 1
             except HarnessError as error:
@@ -100,8 +100,8 @@ class Rereads:
                 )
                 yield of_filters or by_condition[0][0], entry
             else:
-                for shape, of_condition in by_condition:
-                    yield from self._entries(shape, of_condition(self, kept))
+                for shape, condition_checks in by_condition:
+                    yield from self._entries(shape, condition_checks(self, filtered))
 
     def all_rows(self, *, by_query: bool) -> pa.Table:
         """All rows. by_query: as a query gives them, in the types of queries."""
@@ -114,7 +114,7 @@ class Rereads:
     @property
     def names(self) -> list[str]:
         """The columns that are read alone, and whose values make filters."""
-        return list(self.whole.column_names[:MOST_COLUMNS])
+        return list(self.whole.column_names[:MAX_COLUMNS])
 
     def _conditions(self) -> Iterator[ColumnCondition]:
         for name in self.names:
@@ -153,29 +153,33 @@ class Rereads:
             expected = check.expected()
         except HarnessError as error:  # of the files of an older moment, say
             raise UnsupportedError(f"The first read fails: {error.message}") from error
-        found = check.found()
-        if found is None:
+        actual = check.actual()
+        if actual is None:
             return None
-        if isinstance(found, int):
-            outcome = BatchOutcome.EQUAL if found == expected.num_rows else BatchOutcome.DIFFERENT
-            message = f"counted {found:,}, read {counted(expected.num_rows, 'row')}"
+        if isinstance(actual, int):
+            outcome = BatchOutcome.EQUAL if actual == expected.num_rows else BatchOutcome.DIFFERENT
+            message = f"counted {actual:,}, read {counted(expected.num_rows, 'row')}"
             entry = BatchEntry(name=check.name, outcome=outcome, message=message, report=message)
         else:
             # Readers of other projects may give one column in two types, whose values are the same.
             types: TypesRule | None = None if self.reads.engine.read is None else "by_value"
-            names = check.left, check.name
-            compared = compare(expected, found, names=names, max_rows=self.max_rows, types=types)
+            names = check.expected_name, check.name
+            compared = compare(expected, actual, names=names, max_rows=self.max_rows, types=types)
             entry = entry_of(check.name, compared)
             if check.limit is not None:
-                wanted = min(check.limit, expected.num_rows)
-                right = found.num_rows == wanted and not compared.only_right and not compared.counting
-                strange = f", {compared.only_right:,} of them not in {check.left}" if compared.only_right else ""
-                message = f"{counted(found.num_rows, 'row')} of {wanted:,}{strange}"
-                outcome = BatchOutcome.EQUAL if right else BatchOutcome.DIFFERENT
+                expected_count = min(check.limit, expected.num_rows)
+                is_right = actual.num_rows == expected_count and not compared.only_right and not compared.counting
+                extra = f", {compared.only_right:,} of them not in {check.expected_name}" if compared.only_right else ""
+                message = f"{counted(actual.num_rows, 'row')} of {expected_count:,}{extra}"
+                outcome = BatchOutcome.EQUAL if is_right else BatchOutcome.DIFFERENT
                 entry = replace(entry, outcome=outcome, message=message)
         if entry.outcome is not BatchOutcome.DIFFERENT:
             return entry
-        parts = {check.left: check.of, check.name: check.requests, "again": [self._command(shape)]}
+        parts = {
+            check.expected_name: check.expected_requests,
+            check.name: check.requests,
+            "again": [self._command(shape)],
+        }
         lines = [line for title, each in parts.items() for line in (f"{title}:", *(f"  {part}" for part in each))]
         lines = [visible(line) for line in lines]
         return replace(entry, asked=tuple(lines), report="\n".join([*lines, "", entry.report or ""]))
@@ -200,10 +204,10 @@ class Reread:
 
     name: str
     expected: Callable[[], pa.Table]
-    found: Callable[[], pa.Table | int | None]
+    actual: Callable[[], pa.Table | int | None]
     requests: Sequence[ReadRequest | str]
-    left: str = "all rows"
-    of: Sequence[ReadRequest | str] = (ReadRequest(),)
+    expected_name: str = "all rows"
+    expected_requests: Sequence[ReadRequest | str] = (ReadRequest(),)
     limit: int | None = None
 
 
@@ -217,10 +221,10 @@ class QueryShape:
 
     name: str
     read: str
-    holds: str
+    result: str
     needs: str | None = None
-    of_table: Callable[[Rereads], Iterator[Reread]] | None = None
-    of_condition: Callable[[Rereads, FilteredRows], Iterator[Reread]] | None = None
+    table_checks: Callable[[Rereads], Iterator[Reread]] | None = None
+    condition_checks: Callable[[Rereads, FilteredRows], Iterator[Reread]] | None = None
 
 
 # Conditions, by the values that a table has.
@@ -247,11 +251,11 @@ def _values(column: pa.ChunkedArray) -> Sequence[tuple[object, str]]:
     simple = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_date)
     if not (any(test(kind) for test in (*simple, pa.types.is_string, pa.types.is_large_string))):
         return ()
-    found = pc.unique(column.combine_chunks()).drop_null()
+    distinct = pc.unique(column.combine_chunks()).drop_null()
     if pa.types.is_date(kind):  # Python's have the years 1 to 9999
         first, last = (pa.scalar(day, kind) for day in (datetime.date.min, datetime.date.max))
-        found = found.filter(pc.and_(pc.greater_equal(found, first), pc.less_equal(found, last)))
-    literals = {value: literal for value in found.to_pylist() if (literal := _literal(value)) is not None}
+        distinct = distinct.filter(pc.and_(pc.greater_equal(distinct, first), pc.less_equal(distinct, last)))
+    literals = {value: literal for value in distinct.to_pylist() if (literal := _literal(value)) is not None}
     return [(value, literals[value]) for value in sorted(literals)]
 
 
@@ -262,7 +266,7 @@ def _literal(value: object) -> str | None:
         case float():
             return repr(value) if math.isfinite(value) else None
         case str():
-            return text(value) if len(value) <= _LONGEST and value.isprintable() else None
+            return text(value) if len(value) <= _MAX_LENGTH and value.isprintable() else None
         case datetime.date():
             return f"DATE '{value.isoformat()}'"
         case Decimal():

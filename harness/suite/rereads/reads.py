@@ -28,7 +28,7 @@ from harness.slices.pulling import make
 from harness.slices.request import SliceRequest
 from harness.snapshot import Snapshot, read_context
 from harness.storage.gate import Outside
-from harness.storage.paths import shown
+from harness.storage.paths import redact
 from harness.storage.records import dataclass
 from harness.table import open_table
 
@@ -127,7 +127,7 @@ class SnapshotReads:
             return self.snapshot.count(where=where)
         return None if self.engine.count is None else self.engine.count(self.snapshot._planned((), where))
 
-    def before(self) -> int | None:
+    def previous(self) -> int | None:
         """The snapshot or version before, if it has the same columns."""
         source = self.snapshot._source
         try:
@@ -192,17 +192,17 @@ def _split(size: int | None) -> Iterator[None]:
     from harness.engines.spark.session import spark_session
 
     conf, name = spark_session().conf, "spark.sql.files.maxPartitionBytes"
-    before = conf.get(name)
+    previous = conf.get(name)
     conf.set(name, str(size))
     try:
         yield
     finally:
-        conf.set(name, str(before))
+        conf.set(name, str(previous))
 
 
 # Copies of a table that must read alike: a slice of all rows, and slices of this slice with other metadata.
 
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 """Bytes of data files that are copied at most."""
 MOVED = "moved"
 COPIES: Mapping[str, SliceRequest] = {
@@ -228,7 +228,7 @@ class Copies:
         if self._directory is not None:
             self._directory.cleanup()
 
-    def of(self, name: str) -> Snapshot:
+    def get(self, name: str) -> Snapshot:
         """The copy.
 
         Raises:
@@ -237,7 +237,7 @@ class Copies:
         """
         if name not in self._copies:
             try:
-                source = self._snapshot if name == MOVED else self.of(MOVED)
+                source = self._snapshot if name == MOVED else self.get(MOVED)
                 self._copies[name] = self._copy(name, source)
             except HarnessError as error:
                 self._copies[name] = UnsupportedError(f"Cannot copy the table: {error.message}")
@@ -245,20 +245,22 @@ class Copies:
         if isinstance(found, UnsupportedError):
             raise found
         request = COPIES[name]
-        if _planned(found, counts=request.statistics) != _planned(self._snapshot, counts=request.statistics):
-            location = shown(self._snapshot._source.location)
+        if _plan_fingerprint(found, counts=request.statistics) != _plan_fingerprint(
+            self._snapshot, counts=request.statistics
+        ):
+            location = redact(self._snapshot._source.location)
             raise EngineError(f"The copy of {location} has other files or deletes than the table, which is our fault")
         return found
 
     def _copy(self, name: str, source: Snapshot) -> Snapshot:
         plan = self._snapshot._planned()
         size = sum(filter(None, plan.files.column("size").to_pylist()))
-        if size > MOST_BYTES:
-            raise UnsupportedError(f"its data files have {size:,} bytes, and at most {MOST_BYTES:,} are copied")
+        if size > MAX_BYTES:
+            raise UnsupportedError(f"its data files have {size:,} bytes, and at most {MAX_BYTES:,} are copied")
         roots = plan.storage.roots
         if roots is not None and roots.outside is Outside.REFUSE:
             raise UnsupportedError("it is held to its own files")
-        _planned(source, counts=True)  # refuses broken deletes before anything is written
+        _plan_fingerprint(source, counts=True)  # refuses broken deletes before anything is written
         if self._directory is None:
             self._directory = TemporaryDirectory(prefix="harness-copies-", ignore_cleanup_errors=True)
         place = Path(self._directory.name) / name
@@ -268,7 +270,7 @@ class Copies:
         return open_table(place).snapshot()
 
 
-def _planned(snapshot: Snapshot, *, counts: bool) -> Counter[tuple[Any, ...]]:
+def _plan_fingerprint(snapshot: Snapshot, *, counts: bool) -> Counter[tuple[Any, ...]]:
     """The live files by format, deleted positions, and with counts also by rows and number of equality deletes.
 
     Without bounds more equality deletes apply, to no row.

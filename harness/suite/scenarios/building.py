@@ -19,16 +19,16 @@ from harness.errors import HarnessError, RequestError
 from harness.metadata.model import schema as dt
 from harness.metadata.model.schema import Field, Schema, arrow_field, arrow_type
 from harness.suite.scenarios.model import (
-    Built,
+    BuiltScenario,
     Expectation,
     ExpectationKeys,
     ExpectedError,
-    History,
     ResolvedExpectation,
     ResolvedSelector,
     Scenario,
+    ScenarioHistory,
 )
-from harness.suite.scenarios.values import expanded, stored_struct
+from harness.suite.scenarios.values import expand_rows, stored_struct
 from harness.writing.iceberg.types import schema_of
 
 
@@ -94,7 +94,7 @@ _REFUSALS = (OSError, ArithmeticError, LookupError, RecursionError, TypeError, V
 """Errors of the builders and of Arrow about values that no scenario can mean."""
 
 
-def build(scenario: Scenario, directory: Path) -> Built:
+def build(scenario: Scenario, directory: Path) -> BuiltScenario:
     """Writes the scenario's table into a folder `table` of the directory, which is made if missing.
 
     Raises:
@@ -102,16 +102,16 @@ def build(scenario: Scenario, directory: Path) -> Built:
             message names the file, the step and the key.
     """
     place = scenario.name if scenario.path is None else str(scenario.path)
-    with _about(place):
-        history = begin(scenario, directory)
+    with _errors_located_at(place):
+        history = create_history(scenario, directory)
     for number, operation in enumerate(scenario.history, 1):
-        with _about(f"{place}, history step {number}"):
+        with _errors_located_at(f"{place}, history step {number}"):
             history.apply(operation)
     resolved = []
     for number, expectation in enumerate(scenario.expectations, 1):
-        with _about(f"{place}, expectation {number}"):
-            resolved.append(_resolved(history, expectation, number))
-    return Built(
+        with _errors_located_at(f"{place}, expectation {number}"):
+            resolved.append(_resolve(history, expectation, number))
+    return BuiltScenario(
         scenario=scenario,
         location=history.location,
         metadata_path=history.metadata_path,
@@ -120,7 +120,7 @@ def build(scenario: Scenario, directory: Path) -> Built:
     )
 
 
-def begin(scenario: Scenario, directory: Path) -> History:
+def create_history(scenario: Scenario, directory: Path) -> ScenarioHistory:
     """The history of a scenario before its first operation: the empty table.
 
     Raises:
@@ -139,7 +139,7 @@ def begin(scenario: Scenario, directory: Path) -> History:
 
 
 @contextmanager
-def _about(place: str) -> Iterator[None]:
+def _errors_located_at(place: str) -> Iterator[None]:
     """Turns refusals into errors of the scenario, at this place."""
     try:
         yield
@@ -149,18 +149,18 @@ def _about(place: str) -> Iterator[None]:
         raise RequestError(f"{place}: {type(error).__name__}: {error}") from error
 
 
-def _resolved(history: History, expectation: Expectation, number: int) -> ResolvedExpectation:
+def _resolve(history: ScenarioHistory, expectation: Expectation, number: int) -> ResolvedExpectation:
     at = history.resolve(expectation.at)
     expected: pa.Table | ExpectedError | None = expectation.error
     if expectation.rows is not None:
         fields = columns_of(history, expectation, at)
-        expected = expected_table(fields, expanded(expectation.rows, "rows"), history.labels)
-    kept = {key.name: getattr(expectation, key.name) for key in dataclasses.fields(ExpectationKeys)}
+        expected = expected_table(fields, expand_rows(expectation.rows, "rows"), history.labels)
+    keys = {key.name: getattr(expectation, key.name) for key in dataclasses.fields(ExpectationKeys)}
     opening = history.opening(expectation.catalog)
-    return ResolvedExpectation(number=number, at=at, expected=expected, opening=opening, **kept)
+    return ResolvedExpectation(number=number, at=at, expected=expected, opening=opening, **keys)
 
 
-def columns_of(history: History, expectation: Expectation, at: ResolvedSelector) -> Sequence[Field]:
+def columns_of(history: ScenarioHistory, expectation: Expectation, at: ResolvedSelector) -> Sequence[Field]:
     """The columns of a read: those of its schema, of the types given by hand, and metadata columns.
 
     Raises:
@@ -168,12 +168,12 @@ def columns_of(history: History, expectation: Expectation, at: ResolvedSelector)
     """
     typed = {f.name: f for f in schema_of(expectation.types or {}).fields}
     schema: Schema = history.schema_at(at)
-    known = {f.name: f for f in schema.fields} | typed
+    fields_by_name = {f.name: f for f in schema.fields} | typed
     fields = []
-    for place, name in enumerate(expectation.columns or known):
-        field = known.get(name) or history.metadata_field(name)
+    for place, name in enumerate(expectation.columns or fields_by_name):
+        field = fields_by_name.get(name) or history.metadata_field(name)
         if field is None:
-            raise RequestError(f"Unknown column {name!r}: there are {', '.join(known)}, and metadata columns")
+            raise RequestError(f"Unknown column {name!r}: there are {', '.join(fields_by_name)}, and metadata columns")
         # A type given by hand has an id that no field of the table has.
         fields.append(dataclasses.replace(field, id=-1 - place) if name in typed else field)
     return fields

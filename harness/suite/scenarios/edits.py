@@ -16,8 +16,8 @@ from harness.suite.scenarios.arguments import Arguments
 from harness.writing.delta.values import json_text
 from harness.writing.local_files import check_inside, copy_with_time, corrupt, replace_by_directory, set_time, truncate
 
-_GONE: object = object()
-_DAMAGE = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
+_REMOVED: object = object()
+_DAMAGE_KINDS = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
 
 
 def edit(document: object, changes: Mapping[str, object], removals: Sequence[str], place: str) -> None:
@@ -29,7 +29,7 @@ def edit(document: object, changes: Mapping[str, object], removals: Sequence[str
     for pointer, value in changes.items():
         _edit(document, _steps(pointer), value, f"{place}, pointer {pointer!r}")
     for pointer in removals:
-        _edit(document, _steps(pointer), _GONE, f"{place}, pointer {pointer!r}")
+        _edit(document, _steps(pointer), _REMOVED, f"{place}, pointer {pointer!r}")
 
 
 def edit_lines(path: Path, changes: Mapping[str, object], removals: Sequence[str], place: str) -> None:
@@ -41,7 +41,7 @@ def edit_lines(path: Path, changes: Mapping[str, object], removals: Sequence[str
     set_time(path, time_ns // 1_000_000)
 
 
-def damage(given: Arguments, root: Path, within: Path, targets: Callable[[str], Iterable[Path]]) -> None:
+def damage(arguments: Arguments, root: Path, within: Path, targets: Callable[[str], Iterable[Path]]) -> None:
     """Damages files of a table as a `break` says. The files stay as old as they were.
 
     delete: TARGET; truncate: TARGET, to: bytes (negative: so many less); corrupt: TARGET, at: offset, xor: bits;
@@ -56,41 +56,43 @@ def damage(given: Arguments, root: Path, within: Path, targets: Callable[[str], 
     Raises:
         RequestError: no file is meant, or a file elsewhere, or the kind of damage is unknown.
     """
-    kinds = [kind for kind in _DAMAGE if given.has(kind)]
+    kinds = [kind for kind in _DAMAGE_KINDS if arguments.has(kind)]
     if len(kinds) != 1:
-        raise RequestError(f"Invalid {given.place}: give one of {', '.join(_DAMAGE)}")
+        raise RequestError(f"Invalid {arguments.place}: give one of {', '.join(_DAMAGE_KINDS)}")
     (kind,) = kinds
-    subject = given.text(kind)
+    subject = arguments.text(kind)
     if kind == "write":
         path = check_inside(within, root / subject)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(bytes.fromhex(given.text("bytes")) if given.has("bytes") else given.text("text").encode())
+        path.write_bytes(
+            bytes.fromhex(arguments.text("bytes")) if arguments.has("bytes") else arguments.text("text").encode()
+        )
     else:
-        change = _change(kind, given, root, within)
+        change = _change(kind, arguments, root, within)
         for path in targets(subject):
             change(check_inside(within, path))
-    given.finish()
+    arguments.finish()
 
 
-def _change(kind: str, given: Arguments, root: Path, within: Path) -> Callable[[Path], None]:
+def _change(kind: str, arguments: Arguments, root: Path, within: Path) -> Callable[[Path], None]:
     match kind:
         case "delete":
             return Path.unlink
         case "enclose":
             return replace_by_directory
         case "truncate":
-            size = given.integer("to")
-            return lambda path: _as_old(path, lambda: truncate(path, size))
+            size = arguments.integer("to")
+            return lambda path: _keep_time(path, lambda: truncate(path, size))
         case "corrupt":
-            at, bits = given.integer("at"), given.of(int, "xor", 0xFF)
-            return lambda path: _as_old(path, lambda: corrupt(path, at, bits))
+            at, bits = arguments.integer("at"), arguments.typed(int, "xor", 0xFF)
+            return lambda path: _keep_time(path, lambda: corrupt(path, at, bits))
         case _:
-            target = check_inside(within, root / given.text("to"))
+            target = check_inside(within, root / arguments.text("to"))
             target.parent.mkdir(parents=True, exist_ok=True)
             return lambda path: copy_with_time(path, target)
 
 
-def _as_old(path: Path, change: Callable[[], None]) -> None:
+def _keep_time(path: Path, change: Callable[[], None]) -> None:
     time_ms = path.stat().st_mtime_ns // 1_000_000
     change()
     set_time(path, time_ms)
@@ -104,9 +106,9 @@ def _edit(document: Any, steps: list[str], value: object, place: str) -> None:
     step, *rest = steps
     key = _key(document, step, place)
     if not rest:
-        if value is _GONE and isinstance(document, dict) and key not in document:
+        if value is _REMOVED and isinstance(document, dict) and key not in document:
             raise RequestError(f"Nothing to remove at {place}")
-        if value is _GONE:
+        if value is _REMOVED:
             del document[key]
         elif isinstance(document, list) and key == len(document):
             document.append(value)
@@ -115,7 +117,7 @@ def _edit(document: Any, steps: list[str], value: object, place: str) -> None:
         return
     inner = document[key] if isinstance(document, list) else document.get(key)
     if inner is None:
-        if value is _GONE:
+        if value is _REMOVED:
             raise RequestError(f"Nothing to remove at {place}")
         inner = document[key] = {}
     if isinstance(inner, str):

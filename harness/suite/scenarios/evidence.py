@@ -19,7 +19,7 @@ from harness.engines.registry import find_engine
 from harness.errors import HarnessError
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.threads import cached_property
-from harness.suite.scenarios.model import Built, ResolvedExpectation
+from harness.suite.scenarios.model import BuiltScenario, ResolvedExpectation
 from harness.table import open_table
 
 AvroHeader: TypeAlias = tuple[Any, str, dict[str, str]]
@@ -30,7 +30,7 @@ AvroHeader: TypeAlias = tuple[Any, str, dict[str, str]]
 class Evidence:
     """A built scenario, and the plan or error of each read by number of its expectation."""
 
-    built: Built
+    built: BuiltScenario
     planning: Mapping[int, PlannedScan | HarnessError]
 
     @cached_property
@@ -103,7 +103,7 @@ class Evidence:
                 found[number] = error
         return found
 
-    def numbered(self) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
+    def numbered_files(self) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
         """The live files of all snapshots: data sequence number, list entry of the manifest, file."""
         for manifest in self.manifests:
             for entry in self._avro(manifest.get("manifest_path")):
@@ -111,7 +111,7 @@ class Evidence:
                 if entry.get("status") != 2:
                     yield manifest.get("sequence_number", 0) if number is None else number, manifest, entry["data_file"]
 
-    def planned(self) -> Iterator[tuple[PlannedScan, dict[str, Any]]]:
+    def planned_files(self) -> Iterator[tuple[PlannedScan, dict[str, Any]]]:
         """Every planned data file, a row of `plan.FILES`, with its plan."""
         for plan in self.plans:
             for row in plan.files.to_pylist():
@@ -147,7 +147,7 @@ class Evidence:
 Proof: TypeAlias = Callable[[Evidence], bool]
 
 
-def in_plans(shows: Callable[[PlannedScan], bool]) -> Proof:
+def proved_by_plan(shows: Callable[[PlannedScan], bool]) -> Proof:
     """The proof of a feature by one plan that shows it."""
     return lambda evidence: any(map(shows, evidence.plans))
 
@@ -172,7 +172,7 @@ def plan_read(address: str, expectation: ResolvedExpectation, **opening: Any) ->
     return table.snapshot(at.moment)._planned(**expectation.plan_arguments())
 
 
-def evidence_of(built: Built) -> Evidence:
+def collect_evidence(built: BuiltScenario) -> Evidence:
     """The plans of all reads of a built scenario, as harness makes them."""
     planning: dict[int, PlannedScan | HarnessError] = {}
     for expectation in built.expectations:
@@ -228,11 +228,11 @@ class DeltaLogOnDisk:
         """The actions of every commit, of ratified ones too, by version; lines that are no JSON are left out."""
         found = {int(m[1]): path.read_bytes() for path in self._files() if (m := _COMMIT.fullmatch(path.name))}
         for expectation in self.evidence.built.expectations:
-            for given in expectation.opening.get("ratified", ()):
-                if not isinstance(given, str):
-                    found[given[0]] = given[1]
-                elif (staged := self.directory / "_staged_commits" / given).is_file():
-                    found[int(given[:20])] = staged.read_bytes()
+            for commit in expectation.opening.get("ratified", ()):
+                if not isinstance(commit, str):
+                    found[commit[0]] = commit[1]
+                elif (staged := self.directory / "_staged_commits" / commit).is_file():
+                    found[int(commit[:20])] = staged.read_bytes()
         return {version: list(_json_lines(found[version])) for version in sorted(found)}
 
     @property
@@ -280,11 +280,11 @@ class DeltaLogOnDisk:
         every = (*committed, *kept)
         return tuple((v, kind, body) for v, a in every for kind, body in a.items() if isinstance(body, dict))
 
-    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+    def actions_of_kind(self, kind: str) -> list[dict[str, Any]]:
         """The contents of all actions of a kind."""
         return [body for _, found, body in self.actions if found == kind]
 
-    def at(self, kind: str, version: int) -> dict[str, Any]:
+    def newest_action(self, kind: str, version: int) -> dict[str, Any]:
         """The newest protocol or metaData action up to a version; empty if there is none."""
         found = [(v, body) for v, name, body in self.actions if name == kind and v <= version]
         return max(found, key=lambda entry: entry[0], default=(0, {}))[1]
@@ -295,19 +295,19 @@ class DeltaLogOnDisk:
         metadata = sorted(
             ((v, body) for v, kind, body in self.actions if kind == "metaData"), key=lambda entry: entry[0]
         )
-        return tuple(_parsed(body.get("schemaString")) for _, body in metadata)
+        return tuple(_parse_json(body.get("schemaString")) for _, body in metadata)
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The recorded paths of all added files."""
-        return tuple(str(body.get("path")) for body in self.of_kind("add"))
+        return tuple(str(body.get("path")) for body in self.actions_of_kind("add"))
 
     def orphans(self) -> list[Path]:
         """Parquet files below the table that no action names."""
-        named = {unquote(str(body.get("path"))).removeprefix("./") for _, _, body in self.actions if "path" in body}
+        names = {unquote(str(body.get("path"))).removeprefix("./") for _, _, body in self.actions if "path" in body}
         root = self.evidence.built.location
         files = (p.relative_to(root).as_posix() for p in root.rglob("*.parquet") if self.directory not in p.parents)
-        return [root / name for name in files if name not in named]
+        return [root / name for name in files if name not in names]
 
     def _files(self) -> list[Path]:
         return sorted(p for p in self.directory.glob("*") if p.is_file())
@@ -332,7 +332,7 @@ def identities(document: object) -> dict[Any, tuple[tuple[str, ...], dict[str, A
 
 def footers(evidence: Evidence) -> Iterator[tuple[dict[str, Any], pq.FileMetaData]]:
     """Every planned file whose footer can be read: its row of the plan, its footer."""
-    for _, row in evidence.planned():
+    for _, row in evidence.planned_files():
         try:
             yield row, pq.read_metadata(row["physical"].removeprefix("file://"))
         except (OSError, pa.ArrowException):
@@ -357,12 +357,12 @@ LEGACY_FORM = "a file has a list of two levels, a map annotated as MAP_KEY_VALUE
 
 def _json_lines(data: bytes) -> Iterator[dict[str, object]]:
     for line in data.splitlines():
-        document = _parsed(line)
+        document = _parse_json(line)
         if document:
             yield document
 
 
-def _parsed(text: Any) -> dict[str, object]:
+def _parse_json(text: Any) -> dict[str, object]:
     try:
         document = json.loads(text)
     except (TypeError, ValueError):

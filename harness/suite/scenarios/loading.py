@@ -100,21 +100,21 @@ def from_mapping(mapping: object, name: str, *, path: Path | None = None) -> Sce
         RequestError: it is no scenario; the message names the key.
     """
     place = name if path is None else str(path)
-    given = Arguments(mapping, place)
-    title = given.text("title")
-    format_ = given.one_of("format", ("iceberg", "delta"))
-    clauses = given.texts("clauses")
-    features = given.texts("features", [])
-    findings = given.texts("findings", [])
+    arguments = Arguments(mapping, place)
+    title = arguments.text("title")
+    format_ = arguments.choice("format", ("iceberg", "delta"))
+    clauses = arguments.texts("clauses")
+    features = arguments.texts("features", [])
+    findings = arguments.texts("findings", [])
     known = features_of(format_)
     for feature in (f for f in features if f not in known):
         if feature in MEANINGS:
             raise RequestError(f"Invalid feature {feature!r} in {place}: {format_} tables do not have it")
         raise RequestError(f"Unknown feature {feature!r} in {place}: there are {', '.join(sorted(known))}")
-    table = given.of(dict, "table")
-    history = given.of(list, "history", [])
-    expect = given.any("expect")
-    given.finish()
+    table = arguments.typed(dict, "table")
+    history = arguments.typed(list, "history", [])
+    expect = arguments.any("expect")
+    arguments.finish()
     expectations = expect if isinstance(expect, list) else [expect]
     return Scenario(
         name=name,
@@ -131,11 +131,15 @@ def from_mapping(mapping: object, name: str, *, path: Path | None = None) -> Sce
 
 
 def _expectation(value: object, place: str) -> Expectation:
-    given = Arguments(value, place)
+    arguments = Arguments(value, place)
     expectation = Expectation(
-        **{key.name: key.metadata["take"](given, key.name) for key in fields(Expectation) if given.has(key.name)}
+        **{
+            key.name: key.metadata["take"](arguments, key.name)
+            for key in fields(Expectation)
+            if arguments.has(key.name)
+        }
     )
-    given.finish()
+    arguments.finish()
     outcomes = (expectation.rows is not None) + (expectation.error is not None)
     if outcomes > 1 or (outcomes == 0 and expectation.open is None):
         raise RequestError(f"Invalid {place}: expected either rows or error (with `open`, at most one of them)")

@@ -13,7 +13,7 @@ import pyarrow as pa
 from harness import errors
 from harness.errors import HarnessError, RequestError
 from harness.metadata.model.schema import Field, Schema
-from harness.suite.scenarios.arguments import Arguments, checked, label_of, taken
+from harness.suite.scenarios.arguments import Arguments, checked, look_up, take_all
 from harness.writing.local_files import check_inside
 
 TableFormat: TypeAlias = Literal["iceberg", "delta"]
@@ -55,40 +55,40 @@ def _key(
     return field(default=default, metadata={"meaning": meaning, "take": take, "in_plan": in_plan})
 
 
-def _text(given: Arguments, name: str) -> str | None:
-    return given.of(str, name, None)
+def _text(arguments: Arguments, name: str) -> str | None:
+    return arguments.typed(str, name, None)
 
 
-def _texts(given: Arguments, name: str) -> tuple[str, ...] | None:
-    found = given.texts(name, None)
-    return None if found is None else tuple(found)
+def _texts(arguments: Arguments, name: str) -> tuple[str, ...] | None:
+    texts = arguments.texts(name, None)
+    return None if texts is None else tuple(texts)
 
 
-def _rows(given: Arguments, name: str) -> Sequence[object] | Mapping[str, object]:
-    rows = given.any(name)
-    return rows if isinstance(rows, Mapping) else checked(list, rows, f"{given.place}, key {name!r}")
+def _rows(arguments: Arguments, name: str) -> Sequence[object] | Mapping[str, object]:
+    rows = arguments.any(name)
+    return rows if isinstance(rows, Mapping) else checked(list, rows, f"{arguments.place}, key {name!r}")
 
 
-def _error(given: Arguments, name: str) -> ExpectedError:
-    kind = given.text(name)
-    known = getattr(errors, kind, None)
-    if not (isinstance(known, type) and issubclass(known, HarnessError)):
-        raise RequestError(f"Unknown error {kind!r} in {given.place}: expected a class of harness.errors")
-    return ExpectedError(kind, _text(given, "match"), _text(given, "cause"))
+def _error(arguments: Arguments, name: str) -> ExpectedError:
+    kind = arguments.text(name)
+    error_type = getattr(errors, kind, None)
+    if not (isinstance(error_type, type) and issubclass(error_type, HarnessError)):
+        raise RequestError(f"Unknown error {kind!r} in {arguments.place}: expected a class of harness.errors")
+    return ExpectedError(kind, _text(arguments, "match"), _text(arguments, "cause"))
 
 
-def _selector(given: Arguments, name: str) -> Selector:
-    said, place = given.any(name), f"{given.place}, key {name!r}"
-    if said is None:
+def _selector(arguments: Arguments, name: str) -> Selector:
+    value_at_key, place = arguments.any(name), f"{arguments.place}, key {name!r}"
+    if value_at_key is None:
         return Selector()
-    named = Arguments(said, place)
-    kind = next(filter(named.has, WAYS), None)
+    selectors = Arguments(value_at_key, place)
+    kind = next(filter(selectors.has, SELECTORS), None)
     if kind is None:
-        raise RequestError(f"Invalid {place}: expected one of {', '.join(WAYS)}")
-    chosen: object = named.any(kind)
-    if isinstance(chosen, bool) or not isinstance(chosen, WAYS[kind].types):
+        raise RequestError(f"Invalid {place}: expected one of {', '.join(SELECTORS)}")
+    chosen: object = selectors.any(kind)
+    if isinstance(chosen, bool) or not isinstance(chosen, SELECTORS[kind].types):
         raise RequestError(f"Invalid {kind!r} in {place}: got {chosen!r}")
-    named.finish()
+    selectors.finish()
     value: Any = tuple(chosen) if isinstance(chosen, list) else chosen
     return Selector(kind, value)
 
@@ -117,8 +117,8 @@ class ExpectationKeys:
 
     def plan_arguments(self) -> dict[str, Any]:
         """The arguments of `Snapshot.plan` that the scenario gives."""
-        given = {f.name: getattr(self, f.name) for f in fields(ExpectationKeys) if f.metadata["in_plan"]}
-        return {name: value for name, value in given.items() if value is not None}
+        arguments = {f.name: getattr(self, f.name) for f in fields(ExpectationKeys) if f.metadata["in_plan"]}
+        return {name: value for name, value in arguments.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,12 +138,12 @@ class Expectation(ExpectationKeys):
     )
     types: Mapping[str, str] | None = _key(
         "`{column: type}`, types that the builder cannot know because a document was edited by hand",
-        lambda given, name: given.of(dict, name),
+        lambda arguments, name: arguments.typed(dict, name),
     )
     catalog: Mapping[str, object] | str | None = _key(
         "Delta: what is known of the table's catalog. `{max-version: 3, ratified: [2, 3]}` with versions that `stage` "
         "and `hold` took out of the log, or names of staged commits; or `published`. Left out: nothing",
-        lambda given, name: given.any(name),
+        lambda arguments, name: arguments.any(name),
     )
 
 
@@ -185,8 +185,8 @@ class ResolvedSelector:
 
     def arguments(self) -> dict[str, int | str]:
         """Return the selector by its name; nothing for the current snapshot and for changes."""
-        given = {name: getattr(self, name) for name in ("snapshot_id", "version", "timestamp_ms", "ref")}
-        return {name: value for name, value in given.items() if value is not None}
+        arguments = {name: getattr(self, name) for name in ("snapshot_id", "version", "timestamp_ms", "ref")}
+        return {name: value for name, value in arguments.items() if value is not None}
 
     @property
     def moment(self) -> int | str | None:
@@ -225,7 +225,7 @@ class Operation:
     run: Callable[[Any, Any, str], object]
 
 
-class History(ABC):
+class ScenarioHistory(ABC):
     """The builder of one format, driven by the operations of a scenario.
 
     Made with (directory, table), the mapping under a scenario's `table`. table: the builder. writes: writes the files,
@@ -272,8 +272,8 @@ class History(ABC):
             raise RequestError(f"Invalid operation {operation!r}: expected a mapping with one key")
         ((name, value),) = operation.items()
         if name not in self.operations:
-            known = ", ".join(self.operations)
-            raise RequestError(f"Unknown operation {name!r}: {self.format.capitalize()} histories have {known}")
+            names = ", ".join(self.operations)
+            raise RequestError(f"Unknown operation {name!r}: {self.format.capitalize()} histories have {names}")
         label = self.operations[name].run(self, value, f"operation {name!r}")
         if isinstance(label, str):
             self.commits[label] = self.table.version
@@ -287,10 +287,10 @@ class History(ABC):
         kind, value = selector.kind, selector.value
         if kind == "current":
             return ResolvedSelector()
-        if self.format not in WAYS[kind].formats:
-            known = ", ".join(name for name, way in WAYS.items() if self.format in way.formats)
-            raise RequestError(f"Invalid {kind} {value!r}: {self.format.capitalize()} tables have {known}")
-        return WAYS[kind].resolved(self, value)
+        if self.format not in SELECTORS[kind].formats:
+            names = ", ".join(name for name, selector in SELECTORS.items() if self.format in selector.formats)
+            raise RequestError(f"Invalid {kind} {value!r}: {self.format.capitalize()} tables have {names}")
+        return SELECTORS[kind].resolved(self, value)
 
     @abstractmethod
     def time_of(self, commit: int) -> int:
@@ -319,26 +319,26 @@ class History(ABC):
         return target
 
 
-def on_table(keys: str, method: str, kind: type | None = None, **kinds: object) -> Operation:
+def builder_operation(keys: str, method: str, kind: type | None = None, **kinds: object) -> Operation:
     """An operation that is a method of the builder, of one value or of the values of a mapping (see `taken`)."""
 
-    def run(history: History, value: object, place: str) -> None:
-        given = taken(value, place, **kinds) if kind is None else [checked(kind, value, place)]
-        getattr(history.table, method)(*given)
+    def run(history: ScenarioHistory, value: object, place: str) -> None:
+        arguments = take_all(value, place, **kinds) if kind is None else [checked(kind, value, place)]
+        getattr(history.table, method)(*arguments)
 
     return Operation(keys, run)
 
 
 COLUMN_OPERATIONS: Mapping[str, Operation] = {
-    "drop-column": on_table("PATH", "drop_column", str),
-    "rename-column": on_table("{path, to}", "rename_column", path=str, to=str),
-    "move-column": on_table("{path, to}", "move_column", path=str, to=int),
+    "drop-column": builder_operation("PATH", "drop_column", str),
+    "rename-column": builder_operation("{path, to}", "rename_column", path=str, to=str),
+    "move-column": builder_operation("{path, to}", "move_column", path=str, to=int),
 }
 """Operations that both formats have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class SelectorKind:
     """A way to say `at`.
 
     meaning: of its value, in the words of fixtures/README.md. types: that the value may have.
@@ -347,44 +347,46 @@ class Way:
 
     meaning: str
     types: tuple[type, ...]
-    resolved: Callable[[History, Any], ResolvedSelector]
+    resolved: Callable[[ScenarioHistory, Any], ResolvedSelector]
     formats: tuple[TableFormat, ...] = ("iceberg", "delta")
 
 
-def _commit(history: History, value: str | int, way: str) -> int:
-    return value if isinstance(value, int) else label_of(history.commits, value, "commit", way)
+def _commit_id(history: ScenarioHistory, value: str | int, selector: str) -> int:
+    return value if isinstance(value, int) else look_up(history.commits, value, "commit", selector)
 
 
-def _snapshot(history: History, value: str | int) -> ResolvedSelector:
-    point: dict[str, Any] = {history.point: _commit(history, value, "snapshot")}
+def _snapshot(history: ScenarioHistory, value: str | int) -> ResolvedSelector:
+    point: dict[str, Any] = {history.point: _commit_id(history, value, "snapshot")}
     return ResolvedSelector(**point)
 
 
-def _changes(history: History, value: Sequence[object]) -> ResolvedSelector:
+def _changes(history: ScenarioHistory, value: Sequence[object]) -> ResolvedSelector:
     if len(value) != 2:
         raise RequestError(f"Invalid changes {list(value)}: expected the first and the last version")
     first, last = (checked(int, each, "changes") for each in value)
     return ResolvedSelector(changes=(first, last))
 
 
-WAYS: Mapping[str, Way] = {
-    "snapshot": Way(
+SELECTORS: Mapping[str, SelectorKind] = {
+    "snapshot": SelectorKind(
         "label of a commit; or a number, the snapshot's id",
         (str, int),
         _snapshot,
     ),
-    "ref": Way(
+    "ref": SelectorKind(
         "Iceberg: name of a branch or tag", (str,), lambda _, value: ResolvedSelector(ref=value), formats=("iceberg",)
     ),
-    "version": Way("Delta: number", (int,), lambda _, value: ResolvedSelector(version=value), formats=("delta",)),
-    "timestamp": Way(
+    "version": SelectorKind(
+        "Delta: number", (int,), lambda _, value: ResolvedSelector(version=value), formats=("delta",)
+    ),
+    "timestamp": SelectorKind(
         "milliseconds since 1970 UTC, or the label of a commit",
         (int, str),
         lambda history, value: ResolvedSelector(
-            timestamp_ms=value if isinstance(value, int) else history.time_of(_commit(history, value, "timestamp"))
+            timestamp_ms=value if isinstance(value, int) else history.time_of(_commit_id(history, value, "timestamp"))
         ),
     ),
-    "changes": Way(
+    "changes": SelectorKind(
         "Delta: `[first, last]`, versions whose changes are read; see `Table.changes`", (list,), _changes, ("delta",)
     ),
 }
@@ -414,10 +416,10 @@ class TableCase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Built(TableCase):
+class BuiltScenario(TableCase):
     """A scenario's table on disk.
 
     history: what built it; the builder's table is `history.table`.
     """
 
-    history: History
+    history: ScenarioHistory

@@ -13,8 +13,8 @@ import yaml
 
 from harness.errors import RequestError
 
-_MOST_DIGITS = 1_000
-_DEEPEST = 200
+_MAX_DIGITS = 1_000
+_MAX_DEPTH = 200
 """Lists and mappings in each other. libyaml takes a piece of the stack for each, and PyYAML of Python's."""
 
 _INDENT = re.compile(r"^[ ?:-]*", re.MULTILINE)
@@ -38,7 +38,7 @@ def parse(text: str, place: str) -> Any:
     """
     try:
         # Brackets open at most so often, and blocks begin at most twice in a column.
-        if text.count("[") + text.count("{") + 2 * max(map(len, _INDENT.findall(text))) >= _DEEPEST:
+        if text.count("[") + text.count("{") + 2 * max(map(len, _INDENT.findall(text))) >= _MAX_DEPTH:
             _check_depth(text)
         return yaml.load(text, Loader=_Loader)  # a SafeLoader, with other scalars
     except yaml.YAMLError as exc:
@@ -81,7 +81,7 @@ def _check_depth(text: str) -> None:
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             mark: Any = event.start_mark
             raise yaml.composer.ComposerError(None, None, "lists and mappings stand too deep in each other", mark)
 
@@ -103,7 +103,7 @@ def _check_each_stands_once(root: Any) -> None:
 
 def _int(loader: _Loader, node: Any) -> int:
     text = loader.construct_scalar(node)
-    if len(text) > _MOST_DIGITS:
+    if len(text) > _MAX_DIGITS:
         raise yaml.constructor.ConstructorError(None, None, f"a number of {len(text):,} digits", node.start_mark)
     base = {"0o": 8, "0x": 16}.get(text[:2], 10)
     return int(text[2:] if base != 10 else text, base)

@@ -19,7 +19,7 @@ from harness.engines.registry import find_engine
 from harness.errors import HarnessError
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.evidence import plan_read
-from harness.suite.scenarios.model import Built, Expectation, ExpectedError, ResolvedExpectation, Scenario
+from harness.suite.scenarios.model import BuiltScenario, Expectation, ExpectedError, ResolvedExpectation, Scenario
 
 FAULTS = (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException)
 """Errors of scenarios that cannot be built."""
@@ -36,12 +36,12 @@ def verify(expectation: ResolvedExpectation, read: Callable[[ResolvedExpectation
     return fault if fault is None or expectation.open is None else f"open ({expectation.open}): {fault}"
 
 
-def read_with(built: Built, engine: str) -> Callable[[ResolvedExpectation], pa.Table]:
+def read_with(built: BuiltScenario, engine: str) -> Callable[[ResolvedExpectation], pa.Table]:
     """A reader of a built table for `verify`: one of harness's own engines, by name."""
     return lambda expectation: find_engine(engine).to_arrow(plan_read(built.address, expectation))
 
 
-def intact_twin(scenario: Scenario, directory: Path) -> Built | None:
+def build_intact_copy(scenario: Scenario, directory: Path) -> BuiltScenario | None:
     """Builds the intact twin of a table that a read must refuse, and reads its rows.
 
     The twin has the most of the history that harness reads plainly: edits and damage are left out, then operations at
@@ -50,7 +50,7 @@ def intact_twin(scenario: Scenario, directory: Path) -> Built | None:
     Returns: the twin with a single read; None: harness reads none of these.
     """
     name, title = f"{scenario.name}/intact", f"{scenario.title}: the same table undamaged"
-    for table, history in _undamaged(scenario):
+    for table, history in _undamaged_histories(scenario):
         whole = replace(scenario, name=name, title=title, table=table, history=history, expectations=(Expectation(),))
         with contextlib.suppress(*FAULTS):
             twin = build(whole, directory)
@@ -66,9 +66,9 @@ _PLAIN = ("schema", "format-version", "partition-columns", "partition-spec")
 """Keys of a table that are no fault by themselves."""
 
 
-def _undamaged(scenario: Scenario) -> Iterator[tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]]:
+def _undamaged_histories(scenario: Scenario) -> Iterator[tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]]:
     """Tables and histories without the damage, the nearest first."""
-    history = tuple(_unedited(each) for each in scenario.history if not any(map(_BREAKS.fullmatch, each)))
+    history = tuple(_without_edits(each) for each in scenario.history if not any(map(_BREAKS.fullmatch, each)))
     yield from ((scenario.table, history[:length]) for length in range(len(history), 0, -1))
     for step in history[:1]:
         files = step.get("append")
@@ -79,11 +79,11 @@ def _undamaged(scenario: Scenario) -> Iterator[tuple[Mapping[str, Any], tuple[Ma
     yield scenario.table, ()
 
 
-def _unedited(value: object) -> Any:
+def _without_edits(value: object) -> Any:
     """A part of a history without the edits of what its files and commits record."""
     if isinstance(value, Mapping):
-        return {key: _unedited(each) for key, each in value.items() if key not in ("set", "unset")}
-    return [_unedited(each) for each in value] if isinstance(value, list) else value
+        return {key: _without_edits(each) for key, each in value.items() if key not in ("set", "unset")}
+    return [_without_edits(each) for each in value] if isinstance(value, list) else value
 
 
 def _fault(
@@ -94,18 +94,20 @@ def _fault(
     try:
         rows = read(expectation)
     except HarnessError as error:
-        if isinstance(expected, ExpectedError) and agrees(error, expected):
+        if isinstance(expected, ExpectedError) and matches_error(error, expected):
             return None
-        wanted = f"{_described(expected)} was" if isinstance(expected, ExpectedError) else "rows were"
-        return f"{type(error).__name__}, where {wanted} expected: {error}"
+        expectation_text = (
+            f"{_expected_error_text(expected)} was" if isinstance(expected, ExpectedError) else "rows were"
+        )
+        return f"{type(error).__name__}, where {expectation_text} expected: {error}"
     if isinstance(expected, ExpectedError):
-        return f"{rows.num_rows} rows, where {_described(expected)} was expected"
+        return f"{rows.num_rows} rows, where {_expected_error_text(expected)} was expected"
     comparison = compare(expected, rows, names=("expected", "read"))
     in_order = all(difference.kind is not SchemaKind.ORDER for difference in comparison.schema)
     return None if comparison.equal and in_order else comparison.to_text()
 
 
-def agrees(error: HarnessError, expected: ExpectedError) -> bool:
+def matches_error(error: HarnessError, expected: ExpectedError) -> bool:
     """Tells whether an error is as expected: its class or one below it, its cause, words of its message."""
     return (
         isinstance(error, getattr(errors, expected.kind))
@@ -114,5 +116,5 @@ def agrees(error: HarnessError, expected: ExpectedError) -> bool:
     )
 
 
-def _described(expected: ExpectedError) -> str:
+def _expected_error_text(expected: ExpectedError) -> str:
     return " ".join([expected.kind, *(repr(p) for p in (expected.cause, expected.match) if p is not None)])

@@ -20,9 +20,9 @@ from drawn.strategies.histories import DrawnHistory
 from harness.diff.compare import compare
 from harness.diff.result import ComparisonResult, SchemaKind
 from harness.errors import UnsupportedError
-from harness.suite.oracle_engine import read_apart
-from harness.suite.scenarios.building import begin
-from harness.suite.scenarios.model import Expectation, History, Scenario, Selector
+from harness.suite.oracle_engine import read_with_oracle
+from harness.suite.scenarios.building import create_history
+from harness.suite.scenarios.model import Expectation, Scenario, ScenarioHistory, Selector
 from harness.table import open_table
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Disagreement(AssertionError):
 
 
 @contextmanager
-def made(drawn: DrawnHistory, directory: Path | None = None) -> Iterator[History]:
+def made(drawn: DrawnHistory, directory: Path | None = None) -> Iterator[ScenarioHistory]:
     """The table of a history. directory: where it stays; None: it goes again.
 
     Raises:
@@ -53,7 +53,7 @@ def made(drawn: DrawnHistory, directory: Path | None = None) -> Iterator[History
         with tempfile.TemporaryDirectory(prefix="harness-property-") as place, made(drawn, Path(place)) as history:
             yield history
         return
-    history = begin(scenario_of(drawn), directory)
+    history = create_history(scenario_of(drawn), directory)
     for operation in drawn.operations:
         history.apply(operation)
     yield history
@@ -84,7 +84,7 @@ def _expectation(model: TableModel, read: Read) -> Expectation:
 class DrawnRead:
     """A read of a drawn table, by its model and by engines."""
 
-    history: History
+    history: ScenarioHistory
     drawn: DrawnHistory
     shape: Shape
 
@@ -135,18 +135,18 @@ def comparison_problem(comparison: ComparisonResult) -> str | None:
     return None if comparison.equal and in_order else comparison.to_text()
 
 
-def described(shape: Shape, history: History) -> str:
+def described(shape: Shape, history: ScenarioHistory) -> str:
     """The query of a shape, with its parameters, over the table `t`."""
     query = text(shape, lambda at: _table(history, at))
     return f"{query}, parameters {parameters(shape)}" if isinstance(shape, Bound) else query
 
 
-def address_of(history: History) -> str:
+def address_of(history: ScenarioHistory) -> str:
     """The location to open."""
     return str(history.metadata_path or history.location)
 
 
-def _result(history: History, shape: Shape, engine: str) -> Any:
+def _result(history: ScenarioHistory, shape: Shape, engine: str) -> Any:
     """Return the rows of an engine. A plain read is planned directly, every other shape is read through SQL.
 
     A relation of DuckDB stays one, because Arrow lacks some of its types.
@@ -166,7 +166,7 @@ def _result(history: History, shape: Shape, engine: str) -> Any:
             return harness.sql(query, {"t": table})
 
 
-def read_by(history: History, read: Read, engine: str) -> pa.Table:
+def read_by(history: ScenarioHistory, read: Read, engine: str) -> pa.Table:
     """The rows of a plain read; the oracle reads apart, the others' plans prune most."""
     at = history.resolve(read.at)
     where = None if read.where is None else sql(read.where)
@@ -175,10 +175,10 @@ def read_by(history: History, read: Read, engine: str) -> pa.Table:
         return snapshot.to_arrow(columns=read.columns, where=where, engine=engine)
     chosen = {"snapshot_id": at.snapshot_id, "version": at.version, "timestamp_ms": at.timestamp_ms, "ref": at.ref}
     point: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
-    return read_apart(address_of(history), columns=read.columns, where=where, **point)
+    return read_with_oracle(address_of(history), columns=read.columns, where=where, **point)
 
 
-def _table(history: History, at: Selector) -> str:
+def _table(history: ScenarioHistory, at: Selector) -> str:
     """The table `t` at a point, in a query of DuckDB's dialect."""
     found = history.resolve(at)
     if found.ref is not None:

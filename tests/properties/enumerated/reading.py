@@ -17,7 +17,7 @@ from scenario_text import dump
 from harness.engines.registry import find_engine
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.queries.sql import sql
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 from harness.suite.scenarios.model import ResolvedSelector, Scenario
 from harness.table import Table, open_table
 
@@ -134,7 +134,7 @@ class Reading:
     def _by_oracle(self, read: Read) -> list[Failure]:
         at = {"snapshot_id": read.at.snapshot_id, "version": read.at.version}
         return self._judged(
-            "oracle", read, lambda: read_apart(read.address, columns=read.asked, where=read.where, **at)
+            "oracle", read, lambda: read_with_oracle(read.address, columns=read.asked, where=read.where, **at)
         )
 
     def _judged(self, engine: str, read: Read, look: Callable[[], pa.Table]) -> list[Failure]:

@@ -18,7 +18,7 @@ from drawn.models.model import TableModel
 from letters import TABLES, Operation
 from words import Word
 
-from harness.suite.scenarios.building import begin
+from harness.suite.scenarios.building import create_history
 from harness.suite.scenarios.delta.history import DeltaHistory
 from harness.suite.scenarios.iceberg.history import IcebergHistory
 from harness.suite.scenarios.iceberg.writes import IcebergWrites
@@ -52,7 +52,7 @@ class Built:
 def begun(model: TableModel, directory: Path) -> Built:
     """The table of the word without letters."""
     first = Built((), model, history=None)  # type: ignore[arg-type]
-    return replace(first, history=begin(first.scenario(expectations=()), directory / "0"))
+    return replace(first, history=create_history(first.scenario(expectations=()), directory / "0"))
 
 
 def grown(before: Built, word: Word, model: TableModel, operations: Sequence[Operation], directory: Path) -> Built:

@@ -16,7 +16,7 @@ from reading import Rows, difference, rows_of
 from states import KINDS, State, all_states, is_overlooked, is_refused, left
 
 from harness.errors import CorruptDeleteError
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 from harness.table import open_table
 
 pytestmark = pytest.mark.slow
@@ -129,7 +129,7 @@ def _check(
 
 def _read(engine: str, address: str, shape: Shape) -> pa.Table:
     if engine == "oracle":
-        return read_apart(address, columns=shape.columns, where=shape.where)
+        return read_with_oracle(address, columns=shape.columns, where=shape.where)
     return open_table(address).snapshot().to_arrow(columns=shape.columns, where=shape.where, engine=engine)
 
 

@@ -28,7 +28,7 @@ from harness.engines.spark.transpile.values import (
     try_cast,
     type_name,
 )
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.model import schema as dt
 
 # Arithmetic of decimals and of 128-bit integers. DuckDB's result has at most 38 digits, and a value beyond is an error.
@@ -198,7 +198,7 @@ class Expressions:
     def boolean(self, node: exp.Expr) -> str:
         """A condition."""
         value = self.translate(node)
-        if value.literal is not None and value.literal.kind is Kind.NULL:
+        if value.literal is not None and value.literal.kind is LiteralKind.NULL:
             return "CAST(NULL AS BOOLEAN)"
         if value.type != BOOLEAN:
             raise refused(node, f"a {value.type} as a condition")
@@ -277,7 +277,11 @@ def _quotient(node: exp.Binary, left: Typed, right: Typed) -> Typed:
     """A division of doubles. A division by 0 is an infinity or NaN on DuckDB, and an error on Spark."""
     a, b = coerced(left, DOUBLE, "/"), coerced(right, DOUBLE, "/")
     divisor = literal_of(node.expression)
-    if divisor is not None and divisor.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE) and divisor.value:
+    if (
+        divisor is not None
+        and divisor.kind in (LiteralKind.INTEGER, LiteralKind.DECIMAL, LiteralKind.DOUBLE)
+        and divisor.value
+    ):
         return Typed(f"({a} / {b})", DOUBLE)
     infinity, negative = (spark_text.literal(value, DOUBLE) for value in (math.inf, -math.inf))
     if isinstance(right.type, dt.FloatType):  # the one type with a negative zero

@@ -25,9 +25,9 @@ import pyarrow as pa
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import Field, Schema
-from harness.suite.scenarios.arguments import Arguments, label_of
+from harness.suite.scenarios.arguments import Arguments, look_up
 from harness.suite.scenarios.edits import edit
-from harness.suite.scenarios.values import expanded, natural_rows, replaced, stored_value
+from harness.suite.scenarios.values import expand_rows, natural_rows, parse_value, replace_texts
 from harness.writing.delta.builder import DeltaFile, DeltaFileOptions, DeltaTable
 from harness.writing.delta.types import JsonObject, schema_json, schema_of
 from harness.writing.delta.values import encoded_path
@@ -49,39 +49,39 @@ class DeltaWrites:
         self.table = table
         self.files: dict[str, DeltaFile] = {}
 
-    def added(self, spec: object, place: str) -> DeltaFile:
+    def added_file(self, spec: object, place: str) -> DeltaFile:
         """The file to add: a new file, or a known file, perhaps with another action from now on."""
         if isinstance(spec, str):
-            return label_of(self.files, spec, "file", place)
-        given = Arguments(spec, place)
-        if not given.has("file"):
-            return self._written(given)
-        handle = label_of(self.files, given.text("file"), "file", place)
-        handle.add = self._edited(handle.add, given)
+            return look_up(self.files, spec, "file", place)
+        arguments = Arguments(spec, place)
+        if not arguments.has("file"):
+            return self._write_file(arguments)
+        handle = look_up(self.files, arguments.text("file"), "file", place)
+        handle.add = self._edit_action(handle.add, arguments)
         if "deletionVector" not in handle.add:
             handle.positions = frozenset()
-        given.finish()
+        arguments.finish()
         return handle
 
-    def removed(self, spec: object, place: str) -> DeltaFile | JsonObject:
+    def removed_file(self, spec: object, place: str) -> DeltaFile | JsonObject:
         """The file to remove as it stands now, or the content of an edited `remove` action."""
         if isinstance(spec, str):
-            return replace(label_of(self.files, spec, "file", place))
-        given = Arguments(spec, place)
-        handle = label_of(self.files, given.text("file"), "file", place)
+            return replace(look_up(self.files, spec, "file", place))
+        arguments = Arguments(spec, place)
+        handle = look_up(self.files, arguments.text("file"), "file", place)
         action = {k: v for k, v in handle.add.items() if k in ("path", "partitionValues", "size", "deletionVector")}
         base = {"deletionTimestamp": self.table.log.commit_time(self.table.version + 1), "dataChange": True}
-        edited = self._edited({**action, **base, "extendedFileMetadata": True}, given)
-        given.finish()
+        edited = self._edit_action({**action, **base, "extendedFileMetadata": True}, arguments)
+        arguments.finish()
         return edited
 
-    def filled(self, value: object, place: str) -> Any:
+    def fill_placeholders(self, value: object, place: str) -> Any:
         """The value with its placeholders replaced, at every depth."""
 
         def change(part: object) -> Any:
             return _PLACEHOLDER.sub(lambda m: self._placeholder(m, place), part) if isinstance(part, str) else part
 
-        return replaced(value, change)
+        return replace_texts(value, change)
 
     def schema_at(self, version: int) -> Schema:
         """The schema at a version, as the builder reads its own commits."""
@@ -92,59 +92,66 @@ class DeltaWrites:
         mapped = metadata.get("configuration", {}).get("delta.columnMapping.mode", "none") != "none"
         return schema_of(document, mapped=mapped)
 
-    def _written(self, given: Arguments) -> DeltaFile:
-        kind = "changes" if given.has("changes") else "data"
-        label = given.text(kind)
+    def _write_file(self, arguments: Arguments) -> DeltaFile:
+        kind = "changes" if arguments.has("changes") else "data"
+        label = arguments.text(kind)
         if label in self.files:
-            raise RequestError(f"Invalid {given.place}: there is a file {label!r} already")
+            raise RequestError(f"Invalid {arguments.place}: there is a file {label!r} already")
         schema = None  # of the file: by name and type, or of an older version
-        if given.has("file-schema"):
-            schema = schema_of(schema_json(given.of(dict, "file-schema")), mapped=False)
-        elif given.has("schema-at"):
-            schema = self.schema_at(given.integer("schema-at"))
-        options = self._options(given)
+        if arguments.has("file-schema"):
+            schema = schema_of(schema_json(arguments.typed(dict, "file-schema")), mapped=False)
+        elif arguments.has("schema-at"):
+            schema = self.schema_at(arguments.integer("schema-at"))
+        options = self._options(arguments)
         if kind == "changes":
-            options["change_type"] = given.any("change-type")
+            options["change_type"] = arguments.any("change-type")
         if schema is not None:
             options["schema"] = schema
         chosen = options.get("columns")
-        rows = expanded(given.any("rows"), f"{given.place}, key 'rows'")
+        rows = expand_rows(arguments.any("rows"), f"{arguments.place}, key 'rows'")
         shown = _row_fields(schema or self.table.schema, chosen)
         natural = natural_rows(shown, rows)
         write: Callable[..., DeltaFile] = self.table.write_changes if kind == "changes" else self.table.write_data
-        changed, unset = given.of(dict, "set", {}), given.texts("unset", [])
-        given.finish()
+        changed, unset = arguments.typed(dict, "set", {}), arguments.texts("unset", [])
+        arguments.finish()
         handle = write(natural, **options)
         self.files[label] = handle
-        edit(handle.add, self.filled(changed, given.place), unset, given.place)
+        edit(handle.add, self.fill_placeholders(changed, arguments.place), unset, arguments.place)
         return handle
 
-    def _options(self, given: Arguments) -> dict[str, object]:
-        options = {name.replace("-", "_"): given.any(name) for name in sorted(_PLAIN_OPTIONS) if given.has(name)}
-        if given.has("partition"):
+    def _options(self, arguments: Arguments) -> dict[str, object]:
+        options = {
+            name.replace("-", "_"): arguments.any(name) for name in sorted(_PLAIN_OPTIONS) if arguments.has(name)
+        }
+        if arguments.has("partition"):
             types = {f.name: f.type for f in self.table.partition_fields}
-            chosen = given.of(dict, "partition")
-            options["partition"] = {n: stored_value(types[n], v) if n in types else v for n, v in chosen.items()}
-        if given.has("path"):
-            options["path"] = path = given.text("path")
+            chosen = arguments.typed(dict, "partition")
+            options["partition"] = {n: parse_value(types[n], v) if n in types else v for n, v in chosen.items()}
+        if arguments.has("path"):
+            options["path"] = path = arguments.text("path")
             if options.get("addressing", "relative") != "relative":  # an absolute path, as in clones, without `..`
                 options["path"] = os.path.normpath(self.table.directory.absolute() / path)
-        if given.has("recorded"):
-            options["recorded"] = self.filled(given.text("recorded"), given.place)
-        if given.has("extra"):
-            extra = given.of(dict, "extra")
+        if arguments.has("recorded"):
+            options["recorded"] = self.fill_placeholders(arguments.text("recorded"), arguments.place)
+        if arguments.has("extra"):
+            extra = arguments.typed(dict, "extra")
             options["extra"] = {name: pa.array(values) for name, values in extra.items()}
         return options
 
-    def _edited(self, action: JsonObject, given: Arguments) -> JsonObject:
+    def _edit_action(self, action: JsonObject, arguments: Arguments) -> JsonObject:
         action = json.loads(json.dumps(action))
-        edit(action, self.filled(given.of(dict, "set", {}), given.place), given.texts("unset", []), given.place)
+        edit(
+            action,
+            self.fill_placeholders(arguments.typed(dict, "set", {}), arguments.place),
+            arguments.texts("unset", []),
+            arguments.place,
+        )
         return action
 
     def _placeholder(self, found: re.Match[str], place: str) -> str:
         if found["what"] is None:
             return encoded_path(str(self.table.directory.absolute()))
-        handle = label_of(self.files, found["label"], "file", place)
+        handle = look_up(self.files, found["label"], "file", place)
         return str(handle.add["path" if found["what"] == "path" else "size"])
 
 

@@ -23,7 +23,7 @@ from harness.suite.scenarios.evidence import (
     Proof,
     footers,
     has_legacy_form,
-    in_plans,
+    proved_by_plan,
 )
 from harness.writing.iceberg.avro import manifest_list_schema, manifest_schema
 
@@ -48,7 +48,7 @@ def _dangling_delete(evidence: Evidence) -> bool:
     used = {d.path for plan in evidence.plans for d in plan.equality_deletes}
     used |= {d.path for plan in evidence.plans for d, files in plan.position_hits() if files}
     listed = {f["file_path"] for f in evidence.files if f.get("content", 0) != 0}
-    live = {row["path"] for _, row in evidence.planned()}
+    live = {row["path"] for _, row in evidence.planned_files()}
     targets = {f.get("referenced_data_file") for f in evidence.files} - {None}
     for file in evidence.files:
         if file.get("content") == 1 and file["file_format"].lower() == "parquet":
@@ -143,12 +143,12 @@ _TRANSFORMS = ("identity", "bucket", "truncate", "year", "month", "day", "hour",
 
 def _deletes(shows: Callable[[ScanPlan], bool], content: int) -> Proof:
     """Proves that deletes hit a planned file, or are listed if planning fails."""
-    planned = in_plans(shows)
+    planned = proved_by_plan(shows)
     return lambda e: planned(e) or bool(e.errors and any(f.get("content") == content for f in e.files))
 
 
 def _sequence_boundary(evidence: Evidence) -> bool:
-    files = list(evidence.numbered())
+    files = list(evidence.numbered_files())
     deletes = [(number, m, f) for number, m, f in files if f.get("content") == 2]
     for own, listed, data in (each for each in files if each[2].get("content", 0) == 0):
         for manifest, file in ((m, f) for number, m, f in deletes if number == own):
@@ -177,7 +177,7 @@ def _hit_twice(plan: ScanPlan) -> bool:
 
 def _reads(shows: Callable[[Mapping[str, Any]], bool]) -> Proof:
     """Proves that a planned file, as its row of the plan, is so."""
-    return lambda evidence: any(shows(file) for _, file in evidence.planned())
+    return lambda evidence: any(shows(file) for _, file in evidence.planned_files())
 
 
 def _scoped_delete(plan: ScanPlan) -> bool:
@@ -207,10 +207,12 @@ def _expired(evidence: Evidence) -> bool:
 
 
 def _compaction(evidence: Evidence) -> bool:
-    replaced = any(s.get("summary", {}).get("operation") == "replace" for s in evidence.metadata.get("snapshots", []))
+    is_replacement = any(
+        s.get("summary", {}).get("operation") == "replace" for s in evidence.metadata.get("snapshots", [])
+    )
     numbers = ((e.get("sequence_number"), e.get("file_sequence_number")) for e in evidence.entries)
     kept = any(own is not None and file is not None and own < file for own, file in numbers)
-    return replaced or kept
+    return is_replacement or kept
 
 
 def _version(number: int) -> Proof:
@@ -294,7 +296,7 @@ def _readded(evidence: Evidence) -> bool:
 def _name_mapping(evidence: Evidence) -> bool:
     return any(
         plan.name_mapping is not None and not _has_field_ids(file["physical"], file["format"])
-        for plan, file in evidence.planned()
+        for plan, file in evidence.planned_files()
     )
 
 
@@ -323,7 +325,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     ),
     "global-equality-delete": (
         "an equality delete without partition hits a table with partitions",
-        in_plans(
+        proved_by_plan(
             lambda p: (
                 any(d.partition is None for d in p.equality_deletes) and any(place.values for place in p.partitions)
             )
@@ -331,19 +333,19 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     ),
     "partition-scoped-delete": (
         "an equality delete of one partition, and files of another are read",
-        in_plans(_scoped_delete),
+        proved_by_plan(_scoped_delete),
     ),
     "null-key": (
         "an equality delete file holds a null",
-        in_plans(
+        proved_by_plan(
             lambda plan: any(None in r.values() for d in plan.equality_deletes for r in _rows(d.physical, d.format))
         ),
     ),
     "shared-delete-file": (
         "one position delete file hits several data files",
-        in_plans(lambda plan: any(len(files) > 1 for _, files in plan.position_hits())),
+        proved_by_plan(lambda plan: any(len(files) > 1 for _, files in plan.position_hits())),
     ),
-    "several-delete-files": ("several position delete files hit one data file", in_plans(_hit_twice)),
+    "several-delete-files": ("several position delete files hit one data file", proved_by_plan(_hit_twice)),
     "dangling-delete": ("a delete file is live and hits no data file that is read", _dangling_delete),
     "multi-row-group": (
         "a Parquet file that is read has several row groups",
@@ -386,7 +388,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     "compaction": ("files were replaced, or kept an older sequence number", _compaction),
     "row-lineage": (
         "row ids are read from files that have them",
-        in_plans(
+        proved_by_plan(
             lambda plan: (
                 any(f.name in ("_row_id", "_last_updated_sequence_number") for f in plan.columns)
                 and plan.files["first_row_id"].null_count < plan.files.num_rows
@@ -408,9 +410,9 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     ),
     "pruned-file": (
         "planning skips a live file, or a manifest",
-        in_plans(lambda plan: len(plan.skipped) > 0 or plan.counts.manifests_skipped > 0),
+        proved_by_plan(lambda plan: len(plan.skipped) > 0 or plan.counts.manifests_skipped > 0),
     ),
-    "filter": ("a read has a filter", in_plans(lambda plan: plan.filter is not None)),
+    "filter": ("a read has a filter", proved_by_plan(lambda plan: plan.filter is not None)),
     "broken": (
         "the table breaks the specification, and a read fails",
         lambda e: any(not isinstance(error, RequestError) for error in e.all_errors.values()),

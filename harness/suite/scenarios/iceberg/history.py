@@ -22,11 +22,17 @@ from typing import Any
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
-from harness.suite.scenarios.arguments import Arguments, checked, label_of, taken
+from harness.suite.scenarios.arguments import Arguments, checked, look_up, take_all
 from harness.suite.scenarios.iceberg import edits
 from harness.suite.scenarios.iceberg.writes import IcebergWrites
-from harness.suite.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
-from harness.suite.scenarios.values import named, stored_value
+from harness.suite.scenarios.model import (
+    COLUMN_OPERATIONS,
+    Operation,
+    ResolvedSelector,
+    ScenarioHistory,
+    builder_operation,
+)
+from harness.suite.scenarios.values import parse_value, with_names
 from harness.writing.iceberg.builder import IcebergFile, IcebergTable
 from harness.writing.iceberg.types import parse_type, with_fresh_ids
 from harness.writing.local_files import check_inside
@@ -49,7 +55,7 @@ _COMMIT = (
 _METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number")
 
 
-class IcebergHistory(History):
+class IcebergHistory(ScenarioHistory):
     """An Iceberg table being made."""
 
     format = "iceberg"
@@ -65,12 +71,14 @@ class IcebergHistory(History):
         Raises:
             RequestError: a key is unknown or a value has the wrong type.
         """
-        given = Arguments(table, "table")
+        arguments = Arguments(table, "table")
         self.directory = directory
-        folder, schema = given.of(str, "folder", "table"), given.of(dict, "schema")
-        options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _CREATE if given.has(n)}
-        spec = _spec(given.of(list, "partition-spec", []), "table, key 'partition-spec'")
-        given.finish()
+        folder, schema = arguments.typed(str, "folder", "table"), arguments.typed(dict, "schema")
+        options: dict[str, Any] = {
+            n.replace("-", "_"): arguments.typed(kind, n) for n, kind in _CREATE if arguments.has(n)
+        }
+        spec = _spec(arguments.typed(list, "partition-spec", []), "table, key 'partition-spec'")
+        arguments.finish()
         self.table = IcebergTable.create(
             check_inside(directory, directory / folder), schema, partition_spec=spec, **options
         )
@@ -87,8 +95,8 @@ class IcebergHistory(History):
     def metadata_path(self) -> Path | None:
         """The current metadata file: the newest, unless the version hint names another."""
         hint = self.location / "metadata" / "version-hint.text"
-        named = hint.with_name(f"{hint.read_text().strip()}.metadata.json" if hint.is_file() else "none")
-        return named if named.is_file() else self.table.metadata_path
+        hinted = hint.with_name(f"{hint.read_text().strip()}.metadata.json" if hint.is_file() else "none")
+        return hinted if hinted.is_file() else self.table.metadata_path
 
     def time_of(self, commit: int) -> int:
         """The time that a snapshot records, in milliseconds since 1970 UTC."""
@@ -139,20 +147,22 @@ class IcebergHistory(History):
         self._commit({"operation": "overwrite", **_as_commit(value, place)}, place, gone)
 
     def _commit(self, value: object, place: str, gone: tuple[IcebergFile, ...] = ()) -> None:
-        given = Arguments(value, place)
-        label = given.of(str, "as", None)
-        options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _COMMIT if given.has(n)}
-        if given.of(bool, "stage", False):
+        arguments = Arguments(value, place)
+        label = arguments.typed(str, "as", None)
+        options: dict[str, Any] = {
+            n.replace("-", "_"): arguments.typed(kind, n) for n, kind in _COMMIT if arguments.has(n)
+        }
+        if arguments.typed(bool, "stage", False):
             options["branch"] = None
-        if given.has("sequence-number"):
-            kept = given.any("sequence-number")
-            if isinstance(kept, str):
-                commit = self.table.document.snapshot(label_of(self.commits, kept, "commit", place))
-                kept = int(commit.get("sequence-number", 0))
-            options["sequence_number"] = checked(int, kept, f"{place}, key 'sequence-number'")
-        removed = [label_of(self.files, name, "file", place) for name in given.texts("remove", [])]
-        files = given.of(list, "add", [])
-        given.finish()
+        if arguments.has("sequence-number"):
+            number = arguments.any("sequence-number")
+            if isinstance(number, str):
+                commit = self.table.document.snapshot(look_up(self.commits, number, "commit", place))
+                number = int(commit.get("sequence-number", 0))
+            options["sequence_number"] = checked(int, number, f"{place}, key 'sequence-number'")
+        removed = [look_up(self.files, name, "file", place) for name in arguments.texts("remove", [])]
+        files = arguments.typed(list, "add", [])
+        arguments.finish()
         added = [h for i, f in enumerate(files, 1) for h in self.writes.write(f, f"{place}, file {i}")]
         snapshot_id = self.table.commit(add=added, remove=[*removed, *gone], **options)
         if label is not None:
@@ -164,12 +174,12 @@ class IcebergHistory(History):
 
     def _add_column(self, value: object, place: str) -> None:
         optional = (Any, None)
-        name, text, parent, *defaults = taken(
+        name, text, parent, *defaults = take_all(
             value, place, name=str, type=str, parent=(str, None), initial_default=optional, write_default=optional
         )
         [field] = with_fresh_ids((Field(id=0, name=name, type=parse_type(text)[0]),), itertools.count())
         type_ = field.type  # whose structs keep values by id
-        initial, later = (named(type_, stored_value(type_, default)) for default in defaults)
+        initial, later = (with_names(type_, parse_value(type_, default)) for default in defaults)
         self.table.add_column(name, text, parent=parent, initial_default=initial, write_default=later)
 
     def _properties(self, changed: Mapping[str, Any]) -> None:
@@ -179,10 +189,10 @@ class IcebergHistory(History):
         self.table.set_partition_spec(_spec(checked(list, value, place), place))
 
     def _ref(self, value: object, place: str, **kind: str) -> None:
-        given = Arguments({**checked(dict, value, place), **kind}, place)
-        name, kind_ = given.text("name"), given.one_of("kind", ("branch", "tag"), "branch")
-        at = label_of(self.commits, given.any("at"), "commit", place) if given.has("at") else None
-        given.finish()
+        arguments = Arguments({**checked(dict, value, place), **kind}, place)
+        name, kind_ = arguments.text("name"), arguments.choice("kind", ("branch", "tag"), "branch")
+        at = look_up(self.commits, arguments.any("at"), "commit", place) if arguments.has("at") else None
+        arguments.finish()
         self.table.set_ref(name, at, kind_)
 
     def _move_table(self, value: object, place: str) -> None:
@@ -231,19 +241,19 @@ OPERATIONS: Mapping[str, Operation] = {
     "remove": Operation("LABELS", lambda h, value, place: h._commit({"remove": checked(list, value, place)}, place)),
     "add-column": Operation("{name, type, parent, initial-default, write-default}", IcebergHistory._add_column),
     **COLUMN_OPERATIONS,
-    "widen-column": on_table("{path, type}", "widen_column", path=str, type=str),
-    "make-optional": on_table("PATH", "make_optional", str),
+    "widen-column": builder_operation("{path, type}", "widen_column", path=str, type=str),
+    "make-optional": builder_operation("PATH", "make_optional", str),
     "partition-spec": Operation("[[column, transform, name], ...]", IcebergHistory._partition_spec),
     "properties": Operation("{key: text}", lambda h, value, place: h._properties(checked(dict, value, place))),
     "name-mapping": Operation(
         "[{field-id, names, fields}, ...]",
         lambda h, value, place: h._properties({"schema.name-mapping.default": json.dumps(checked(list, value, place))}),
     ),
-    "upgrade": on_table("format version", "upgrade", int),
+    "upgrade": builder_operation("format version", "upgrade", int),
     "tag": Operation("{name, at: LABEL}", lambda h, value, place: h._ref(value, place, kind="tag")),
     "branch": Operation("{name, at: LABEL}", lambda h, value, place: h._ref(value, place, kind="branch")),
     "set-ref": Operation("{name, at: LABEL, kind}", IcebergHistory._ref),
-    "expire": Operation("LABEL", lambda h, value, place: h.table.expire(label_of(h.commits, value, "commit", place))),
+    "expire": Operation("LABEL", lambda h, value, place: h.table.expire(look_up(h.commits, value, "commit", place))),
     "move-table": Operation("FOLDER", IcebergHistory._move_table),
     "edit-metadata": Operation("{set, unset}", edits.edit_metadata),
     "edit-manifest-list": Operation("{of: LABEL, set, unset, ...}", edits.edit_manifest_list),

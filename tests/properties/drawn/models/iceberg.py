@@ -24,7 +24,7 @@ from drawn.models.model import (
 )
 from harness.metadata.model.schema import Field, Type
 from harness.suite.scenarios.model import Selector
-from harness.suite.scenarios.values import stored_value
+from harness.suite.scenarios.values import parse_value
 from harness.writing.iceberg.document import result_type, transform_value
 from harness.writing.iceberg.types import parse_type
 
@@ -302,7 +302,7 @@ class IcebergModel(TableModel):
     def _partition(self, spec: Mapping[str, Any], spec_id: int, file: ModelFile | None) -> tuple[Any, ...]:
         parts = self.specs[spec_id]
         if "partition" in spec:
-            return tuple(stored_value(self.partition_type(c), spec["partition"].get(c.name)) for c in parts)
+            return tuple(parse_value(self.partition_type(c), spec["partition"].get(c.name)) for c in parts)
         if file is None or not parts:
             return ()
         return self.partition_of(spec_id, file.columns, file.rows[0])

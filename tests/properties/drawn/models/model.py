@@ -24,7 +24,7 @@ from harness.errors import RequestError
 from harness.metadata.model import schema as dt
 from harness.suite.scenarios.building import expected_table
 from harness.suite.scenarios.model import Selector, TableFormat
-from harness.suite.scenarios.values import scenario_value, stored_struct, stored_value
+from harness.suite.scenarios.values import format_value, parse_value, stored_struct
 
 Columns: TypeAlias = tuple[dt.Field, ...]
 TableKind: TypeAlias = Literal["iceberg-1", "iceberg-2", "iceberg-3", "delta"]
@@ -73,7 +73,7 @@ class TableModel:
         """A new column, its type as a scenario spells it."""
         type_, required = self.spelt(text)
         new = numbered(self.identities, name, type_, required=required)
-        return replace(new, initial_default=stored_value(new.type, default))
+        return replace(new, initial_default=parse_value(new.type, default))
 
     def changed(self, name: str, value: Any) -> Columns:
         """The columns after an operation on them."""
@@ -123,7 +123,7 @@ def arrow_rows(columns: Columns, rows: Iterable[Row]) -> pa.Table:
 
 def scenario_rows(columns: Columns, rows: Iterable[Row]) -> list[list[Any]]:
     """Rows of a model as a scenario writes them."""
-    return [[scenario_value(f.type, row.get(f.id)) for f in columns] for row in rows]
+    return [[format_value(f.type, row.get(f.id)) for f in columns] for row in rows]
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------

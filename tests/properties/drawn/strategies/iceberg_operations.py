@@ -14,7 +14,7 @@ from drawn.models.model import Columns, ModelFile, identities, scenario_rows, sh
 from drawn.strategies.columns import Draw, Kind, Operation, column_operations, fresh, paths
 from drawn.strategies.values import field_values, rows
 from harness.metadata.model import schema as dt
-from harness.suite.scenarios.values import scenario_value
+from harness.suite.scenarios.values import format_value
 
 File: TypeAlias = dict[str, Any]
 Scope: TypeAlias = tuple[Any, ...]
@@ -188,7 +188,7 @@ def _equality_deletes(draw: Draw, model: IcebergModel, taken: set[str]) -> File:
 def _present(model: IcebergModel, keys: Sequence[dt.Field], scope: Scope | None) -> list[list[Any]]:
     """The keys of live rows. scope: of their files; None: any."""
     found = [
-        [scenario_value(f.type, row.get(f.id)) for f in keys]
+        [format_value(f.type, row.get(f.id)) for f in keys]
         for entry, file, _, whole in model.live(model.current)
         if scope is None or entry.scope == scope
         for row in [shown(model.columns, file.columns, whole)]
@@ -204,7 +204,7 @@ def _scopes(model: IcebergModel) -> list[tuple[Scope | None, File]]:
         spec = model.specs[entry.spec]
         if spec:
             values_ = zip(spec, entry.partition, strict=True)
-            named = {c.name: scenario_value(model.partition_type(c), v) for c, v in values_}
+            named = {c.name: format_value(model.partition_type(c), v) for c, v in values_}
             scopes[entry.scope] = {"spec-id": entry.spec, "partition": named}
     return list(scopes.items()) or [(None, {"spec-id": 0})]
 

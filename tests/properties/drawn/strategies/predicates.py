@@ -10,7 +10,7 @@ from drawn.predicates import OPERATORS, Compare, In, IsNull, Join, Not, Predicat
 from drawn.strategies.types import Draw
 from drawn.strategies.values import USUAL_FLOATS, pool
 from harness.metadata.model import schema as dt
-from harness.suite.scenarios.values import stored_value
+from harness.suite.scenarios.values import parse_value
 
 _YEARS = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
 
@@ -56,6 +56,6 @@ def _literals(type_: dt.Type) -> tuple[Any, ...]:
         case dt.TimestampType(unit="us"):
             return tuple(v for v in pool(type_) if v in _YEARS)
         case dt.BooleanType() | dt.StringType() | dt.DecimalType():
-            return tuple(stored_value(type_, v) for v in pool(type_))
+            return tuple(parse_value(type_, v) for v in pool(type_))
         case _:
             return ()
