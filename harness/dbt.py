@@ -29,7 +29,7 @@ from harness.errors import RequestError
 from harness.table import open_table
 
 
-class Plugin(BasePlugin):  # dbt-duckdb is not installed for type checks.
+class Plugin(BasePlugin):  # type: ignore[misc]  # dbt-duckdb is not installed for type checks
     """The plug-in that dbt-duckdb creates from this module.
 
     The configuration has the keys `catalog` (a catalog's name, a warehouse directory, or a mapping of names to

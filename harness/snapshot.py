@@ -362,7 +362,7 @@ class Snapshot:
     def _planned(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> PlannedScan:
         names = None if columns is None else tuple(columns)
         with self._reading():
-            plan = self._source.plan(self._selection, names, where)  # Both are of one format.
+            plan = self._source.plan(self._selection, names, where)  # type: ignore[arg-type]  # both have the same format
             _refuse_foreign_columns(plan)
         _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
         return plan
