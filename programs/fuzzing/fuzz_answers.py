@@ -7,9 +7,9 @@ of it are drawn, made small and kept like those of files; what reads them is an 
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from fuzz_assessment import Assessment
 from fuzz_catalogs import Catalogs
 from fuzz_contained import Contained
-from fuzz_judging import Verdict
 from fuzz_listings import Listings
 from fuzz_reading import Outcome
 from fuzz_subjects import Changes, Image, Read, Subject
@@ -23,7 +23,7 @@ class Answers(Protocol):
     def read(self, changes: Changes, read: Read) -> Outcome:
         """The outcome for a user, if the answers have these changes."""
 
-    def verdict(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Verdict:
+    def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Assessment:
         """The verdict on that. original: what a user gets without changes."""
 
 

@@ -13,7 +13,7 @@ from unittest import mock
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
-from fuzz_judging import Verdict, judged
+from fuzz_assessment import Assessment, assess_read
 from fuzz_log_views import other_views
 from fuzz_reading import Outcome, by_duckdb, by_oracle
 from fuzz_subjects import Changes, Image, Read, Subject
@@ -100,12 +100,12 @@ class Listings:
         with self._store(changes):
             return by_duckdb(self._address, read)
 
-    def verdict(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Verdict:
+    def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Assessment:
         """The verdict: other rows are fine where the oracle gives them, of the same answers."""
 
         with self._store(changes):
             careful = (by_duckdb(self._address, read, "off") for _ in "a")
-            return judged(outcome, original, lambda: self._oracle(read), lambda: careful)
+            return assess_read(outcome, original, lambda: self._oracle(read), lambda: careful)
 
     def _oracle(self, read: Read) -> Iterator[Outcome]:
         """Outcomes of the oracle: of the store, and of each part of a Delta log that says the same thing as another."""

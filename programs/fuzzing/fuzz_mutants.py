@@ -180,7 +180,7 @@ def draw(target: str, seed: int, number: int, subject: Subject, files: Sequence[
     return Mutant(target=target, seed=seed, number=number, subject=subject.name, read=read, mutations=tuple(mutations))
 
 
-def drawn_read(target: str, seed: int, number: int, subject: Subject) -> Read:
+def draw_read(target: str, seed: int, number: int, subject: Subject) -> Read:
     """How the mutant of that number is read: half of the time simply all of it, and always in a worker."""
     if target == "worker":
         return subject.reads[0]

@@ -33,7 +33,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Refusal:
     """A HarnessError; its text."""
 
     text: str
@@ -43,7 +43,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaked:
+class Leak:
     """Another exception. place: the last lines of harness that it passed."""
 
     kind: str
@@ -54,7 +54,7 @@ class Leaked:
         return f"{self.kind} at {self.place}: {self.text}"
 
 
-Outcome: TypeAlias = Rows | Refused | Leaked
+Outcome: TypeAlias = Rows | Refusal | Leak
 
 
 def by_duckdb(
@@ -77,7 +77,7 @@ def by_duckdb(
     return outcome_of(look)
 
 
-def description(address: str) -> Refused | Leaked | None:
+def description(address: str) -> Refusal | Leak | None:
     """What becomes of what `harness info` asks for; None: all is well."""
 
     def look() -> None:
@@ -88,7 +88,7 @@ def description(address: str) -> Refused | Leaked | None:
     return None if isinstance(found, Rows) else found
 
 
-def checked(address: str) -> Refused | Leaked | None:
+def checked(address: str) -> Refusal | Leak | None:
     """Return what ends `harness check` or one of its reports; None: nothing does, whatever the findings."""
 
     def look() -> None:
@@ -137,9 +137,9 @@ def outcome_of(read: Callable[[], pa.Table | None], count: Callable[[pa.Table], 
         rows = read()
         return count(pa.table({}) if rows is None else rows)
     except harness.HarnessError as error:
-        return Refused(f"{type(error).__name__}: {error}")
+        return Refusal(f"{type(error).__name__}: {error}")
     except Exception as error:
-        return Leaked(type(error).__name__, _place(error), " ".join(str(error).split())[:300])
+        return Leak(type(error).__name__, _place(error), " ".join(str(error).split())[:300])
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:

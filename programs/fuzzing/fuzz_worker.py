@@ -59,7 +59,7 @@ class _Tasks:
         """Judge the mutants from one number to before another, all of one group."""
         for number in range(start, end):
             mutant, bench = self._drawn(target, seed, number, only)
-            self._judge(mutant, bench, applied(mutant, bench.image(target)), mutant.read)
+            self._assess(mutant, bench, applied(mutant, bench.image(target)), mutant.read)
 
     def mutant(self, target: str, seed: int, number: int, only: str | None) -> None:
         """Tell of a mutant, what it changes with all its mutations and with all but one, and the table."""
@@ -75,13 +75,13 @@ class _Tasks:
         allow_seconds()
         bench = self._benches.on(subject)
         bench.original(read)
-        self._judge(None, bench, changes, read)
+        self._assess(None, bench, changes, read)
 
     def _drawn(self, target: str, seed: int, number: int, only: str | None) -> tuple[Mutant, Bench]:
         allow_seconds()  # to make the subject: what the mutant before it left may be too little
         return self._benches.drawn(target, seed, number, only)
 
-    def _judge(self, mutant: Mutant | None, bench: Bench, changes: Changes, read: Read) -> None:
+    def _assess(self, mutant: Mutant | None, bench: Bench, changes: Changes, read: Read) -> None:
         self._pipe.send(("begin", mutant))
         allow_seconds()
-        self._pipe.send(("verdict", bench.judge(changes, read)))
+        self._pipe.send(("verdict", bench.assess(changes, read)))

@@ -56,7 +56,7 @@ class Block:
 
 
 @dataclass(slots=True)
-class Container:
+class AvroContainer:
     """An Avro file. header: keys and values in order."""
 
     header: list[tuple[bytes, bytes]]
@@ -143,7 +143,7 @@ def recoded(data: bytes, rng: Random) -> bytes:
     return written(container)
 
 
-def parse(data: bytes) -> Container:
+def parse(data: bytes) -> AvroContainer:
     """The parts of a file.
 
     Raises:
@@ -156,7 +156,7 @@ def parse(data: bytes) -> Container:
         if count < 0:
             reader.signed()
         entries += [(reader.text(), reader.text()) for _ in range(abs(count))]
-    container = Container(entries, reader.take("raw", 16))
+    container = AvroContainer(entries, reader.take("raw", 16))
     while reader.at < len(data):
         count = reader.signed()
         container.blocks.append(Block(count, reader.text(), reader.take("raw", 16)))
@@ -165,7 +165,7 @@ def parse(data: bytes) -> Container:
     return container
 
 
-def written(container: Container) -> bytes:
+def written(container: AvroContainer) -> bytes:
     """The bytes of a file."""
     out = [MAGIC, zigzag(len(container.header))]
     out += [encoded([Token("text", key), Token("text", value)]) for key, value in container.header]
