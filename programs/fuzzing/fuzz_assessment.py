@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from fuzz_reading import Leak, Outcome, Refusal, Rows
+from fuzz_reading import Leak, Outcome, ReadRows, Refusal
 
 
 class OutcomeKind(enum.Enum):
@@ -89,7 +89,7 @@ def assess_read(
     careful: called where it is needed: what DuckDB gives, if it does not skip by statistics, those of the table or
         those in data files.
     """
-    if isinstance(outcome, Rows):
+    if isinstance(outcome, ReadRows):
         return _assess_rows(outcome, original, oracle(), careful)
     return without_rows(outcome)
 
@@ -109,18 +109,18 @@ def without_rows(outcome: Refusal | Leak) -> Assessment:
 
 def assess_untrusted(skipping: Outcome, careful: Outcome) -> Assessment | None:
     """The verdict on two reads of an untrusted table, with and without skipping; None: they agree, or one refuses."""
-    if isinstance(skipping, Rows) and isinstance(careful, Rows) and skipping != careful:
+    if isinstance(skipping, ReadRows) and isinstance(careful, ReadRows) and skipping != careful:
         detail = f"skipping: {skipping}; without: {careful}; {_differing(skipping, careful)}"
         return Assessment(OutcomeKind.UNTRUSTED, detail, "untrusted")
     return None
 
 
 def _assess_rows(
-    rows: Rows, original: Outcome, references: Iterable[Outcome], careful: Callable[[], Iterable[Outcome]]
+    rows: ReadRows, original: Outcome, references: Iterable[Outcome], careful: Callable[[], Iterable[Outcome]]
 ) -> Assessment:
     first: Assessment | None = None
     for reference in references:
-        if reference == rows or (rows == original and not isinstance(reference, Rows)):
+        if reference == rows or (rows == original and not isinstance(reference, ReadRows)):
             return Assessment(OutcomeKind.SAME if rows == original else OutcomeKind.OTHER)
         # Of another view of the table, that a careful read agrees with it is no news.
         if first is None and any(_is_careful(other, reference) for other in careful()):
@@ -135,14 +135,14 @@ def _assess_rows(
 
 def _is_careful(careful: Outcome, reference: Outcome) -> bool:
     """Whether a read that trusts no statistics agrees with the oracle; that both refuse is agreement too."""
-    return careful == reference or (isinstance(careful, Refusal) and not isinstance(reference, Rows))
+    return careful == reference or (isinstance(careful, Refusal) and not isinstance(reference, ReadRows))
 
 
-def _disagreement(rows: Rows, original: Outcome, reference: Outcome) -> Assessment:
+def _disagreement(rows: ReadRows, original: Outcome, reference: Outcome) -> Assessment:
     detail = f"DuckDB: {rows}; before: {original}; oracle: {reference}"
-    if isinstance(reference, Rows) and _differ_by_wrapping(rows, reference):
+    if isinstance(reference, ReadRows) and _differ_by_wrapping(rows, reference):
         return Assessment(OutcomeKind.TOLERATED)
-    if isinstance(reference, Rows):
+    if isinstance(reference, ReadRows):
         return Assessment(OutcomeKind.WRONG, f"{detail}; {_differing(rows, reference)}", "wrong")
     if any(words in str(reference) for words in KNOWN_DISPUTES):
         return Assessment(OutcomeKind.TOLERATED)
@@ -154,7 +154,7 @@ _WRAPPED_US = 2**64 // 1000
 _NUMBERS = re.compile(r"('-?\d+(?:\.\d+)?'|-?\d+)")
 
 
-def _differ_by_wrapping(rows: Rows, reference: Rows) -> bool:
+def _differ_by_wrapping(rows: ReadRows, reference: ReadRows) -> bool:
     """Whether only numbers differ, by what two kinds of damage do that no reader need notice.
 
     INT96 with a negative time of day: Arrow takes it for unsigned. A decimal of more digits than its footer says, in
@@ -183,7 +183,7 @@ def _wraps(number: str, other: str) -> bool:
     return apart % 2**16 == 0 if number[0] == other[0] == "'" else abs(apart - _WRAPPED_US) <= 1
 
 
-def _differing(rows: Rows, reference: Rows) -> str:
+def _differing(rows: ReadRows, reference: ReadRows) -> str:
     if rows.types != reference.types:
         return f"types {rows.types} and {reference.types}"
     more, less = list((rows.counts - reference.counts).elements()), list((reference.counts - rows.counts).elements())

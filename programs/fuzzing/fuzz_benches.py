@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fuzz_answers import Answers
 from fuzz_assessment import Assessment, OutcomeKind, assess_read, assess_untrusted
-from fuzz_limits import MOST_BYTES, Memory
+from fuzz_limits import MOST_BYTES, MemoryMeter
 from fuzz_log_views import other_views
 from fuzz_mutants import Mutant, draw, draw_read, fitting, order
 from fuzz_reading import Leak, Outcome, Refusal, by_duckdb, by_oracle, checked, description
-from fuzz_subjects import Changes, Image, Read, Subject
+from fuzz_subjects import Changes, Image, Subject, SubjectRead
 
 
 class WatchedAccess(Protocol):
@@ -44,7 +44,7 @@ class Bench:
         """The bytes that mutants of a target are of: the table's files, or answers about it."""
         return self._answers_of(target).image if target in fuzz_answers.KINDS else self.subject.image
 
-    def original(self, read: Read) -> tuple[Outcome, list[str]]:
+    def original(self, read: SubjectRead) -> tuple[Outcome, list[str]]:
         """The outcome, and which files such a read may be about: those opened, and all outside of the metadata."""
         key = str(read)
         if key not in self._originals:
@@ -60,7 +60,7 @@ class Bench:
             self._originals[key] = (outcome, files)
         return self._originals[key]
 
-    def assess(self, changes: Changes, read: Read) -> Assessment:
+    def assess(self, changes: Changes, read: SubjectRead) -> Assessment:
         """The verdict on the table with these changes; it is whole again afterwards."""
         target = fuzz_answers.target_of(changes)
         if target is not None:
@@ -72,7 +72,7 @@ class Bench:
                 assessment = self._untrusted(read) or assessment
         return _or_neighbor(assessment, original, lambda: by_duckdb(self.subject.address, read))
 
-    def _untrusted(self, read: Read) -> Assessment | None:
+    def _untrusted(self, read: SubjectRead) -> Assessment | None:
         """The verdict on the table as untrusted: filters skip by what is recorded, deletes by nothing of it."""
         if read.where is None:
             return None
@@ -84,7 +84,7 @@ class Bench:
             self._answers[target] = fuzz_answers.KINDS[target](self.subject)
         return self._answers[target]
 
-    def _assess_answers(self, target: str, changes: Changes, read: Read) -> Assessment:
+    def _assess_answers(self, target: str, changes: Changes, read: SubjectRead) -> Assessment:
         """The verdict on answers with these changes; what comes without them must be the same afterwards."""
         answers, key = self._answers_of(target), (target, str(read))
         if key not in self._answered:
@@ -97,7 +97,7 @@ class Bench:
     def _run_watched(self, look: Callable[[], Outcome]) -> tuple[Outcome, Assessment | None]:
         """An outcome, and the verdict if it opened a socket, or took too much memory."""
         sockets = self._watch.sockets
-        with Memory() as memory:
+        with MemoryMeter() as memory:
             outcome = look()
         if self._watch.sockets > sockets:
             return outcome, Assessment(OutcomeKind.SOCKET, str(outcome), "socket")
@@ -108,7 +108,7 @@ class Bench:
             )
         return outcome, None
 
-    def _assess(self, original: Outcome, changes: Changes, read: Read) -> Assessment:
+    def _assess(self, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
         def look() -> Outcome:
             address = self.subject.address
             outcomes = by_duckdb(address, read), description(address), checked(address)
@@ -119,7 +119,7 @@ class Bench:
             outcome, original, lambda: self._oracle(changes, read), lambda: self._careful(changes, read)
         )
 
-    def _careful(self, changes: Changes, read: Read) -> Iterator[Outcome]:
+    def _careful(self, changes: Changes, read: SubjectRead) -> Iterator[Outcome]:
         """What DuckDB gives, if nothing is skipped by the table's statistics; then also without those of data files."""
         yield by_duckdb(self.subject.address, read, "off")
         plain = {
@@ -129,7 +129,7 @@ class Bench:
             with self.subject.changed(plain, changes):
                 yield by_duckdb(self.subject.address, read, "off")
 
-    def _oracle(self, changes: Changes, read: Read) -> Iterator[Outcome]:
+    def _oracle(self, changes: Changes, read: SubjectRead) -> Iterator[Outcome]:
         """What the oracle gives, and what it gives where it must believe another part of a Delta table's log.
 
         By itself it replays from the first commit on that is left, and looks at nothing that repeats a commit.

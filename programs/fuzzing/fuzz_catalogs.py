@@ -21,8 +21,8 @@ from zlib import crc32
 
 from fuzz_assessment import Assessment, OutcomeKind, without_rows
 from fuzz_listings import STORE, store_of
-from fuzz_reading import Leak, Outcome, Refusal, Rows, by_duckdb, by_oracle
-from fuzz_subjects import Changes, Image, Read, Subject
+from fuzz_reading import Leak, Outcome, ReadRows, Refusal, by_duckdb, by_oracle
+from fuzz_subjects import Changes, Image, Subject, SubjectRead
 from mutate_http import TOKEN
 
 from harness.metadata.catalogs.catalog import Catalog
@@ -51,7 +51,7 @@ class Catalogs:
         self.image: Image = self._recorded()
         self._now: Changes = self.image
 
-    def read(self, changes: Changes, read: Read) -> Outcome:
+    def read(self, changes: Changes, read: SubjectRead) -> Outcome:
         """The outcome for a user who opens the table by its name."""
         with self._asked(changes):
             outcome = by_duckdb(_NAME, read, catalog=self._catalog())
@@ -59,9 +59,9 @@ class Catalogs:
             return Leak("Token", "catalogs", outcome.text)
         return outcome
 
-    def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Assessment:
+    def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
         """The verdict: rows of other versions of this table are fine, since the catalog says which is the latest."""
-        if not isinstance(outcome, Rows):
+        if not isinstance(outcome, ReadRows):
             return without_rows(outcome)
         if outcome == original:
             return Assessment(OutcomeKind.SAME)

@@ -17,8 +17,8 @@ from unittest import mock
 
 import pyarrow as pa
 from fuzz_assessment import Assessment, OutcomeKind, without_rows
-from fuzz_reading import Leak, Outcome, Refusal, Rows, counted, lines_of, outcome_of
-from fuzz_subjects import LOCATION, Changes, Image, Read, Subject
+from fuzz_reading import Leak, Outcome, ReadRows, Refusal, counted, lines_of, outcome_of
+from fuzz_subjects import LOCATION, Changes, Image, Subject, SubjectRead
 
 import harness
 from harness.errors import visible
@@ -43,7 +43,7 @@ class Contained:
         if rows.code == 0:
             self.image[ROWS] = _BEGUN + rows.output
 
-    def read(self, changes: Changes, read: Read) -> Outcome:
+    def read(self, changes: Changes, read: SubjectRead) -> Outcome:
         """The outcome of `read_untrusted` with the worker's words."""
         code, said, output = self._words(changes)
         bounds = harness.Bounds(output_bytes=max(1 << 16, 2 * len(output)), wall_seconds=20)
@@ -55,9 +55,9 @@ class Contained:
         odd = [text for text in texts if visible(text) != text]
         return Leak("Unprintable", "contained", repr(odd[0])[:300]) if odd else outcome
 
-    def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: Read) -> Assessment:
+    def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
         """The verdict: other rows are fine where pyarrow decodes them too."""
-        if not isinstance(outcome, Rows):
+        if not isinstance(outcome, ReadRows):
             return without_rows(outcome)
         if outcome == original and ERROR not in changes:
             return Assessment(OutcomeKind.SAME)
@@ -112,7 +112,7 @@ def _ordered(rows: pa.Table) -> pa.Table:
     return rows.take(order).combine_chunks() if rows.num_columns else rows
 
 
-def _counted(rows: pa.Table) -> Rows:
+def _counted(rows: pa.Table) -> ReadRows:
     """The rows; of very many, their number alone, since a message of nulls may claim millions."""
     if rows.num_rows > _MOST_COUNTED:
         rows = pa.table({f"{field.name} {field.type}": [rows.num_rows] for field in rows.schema})

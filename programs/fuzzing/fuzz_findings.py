@@ -17,7 +17,7 @@ from typing import Any
 from fuzz_answers import target_of
 from fuzz_assessment import Assessment
 from fuzz_mutants import Mutant
-from fuzz_subjects import Changes, Image, Read, placed
+from fuzz_subjects import Changes, Image, SubjectRead, placed
 
 from harness.suite.scenarios.loading import fixtures_directory, load
 from harness.suite.scenarios.model import Expectation, ExpectedError, Scenario, Selector
@@ -58,12 +58,12 @@ def write(finding: FuzzFinding, directory: Path) -> Path:
     return place
 
 
-def load_again(place: Path) -> tuple[str, Read, Changes]:
+def load_again(place: Path) -> tuple[str, SubjectRead, Changes]:
     """Subject, read and changes of a finding that was written."""
     document = json.loads((place / "finding.json").read_text("utf-8"))
     read = {name: tuple(value) if isinstance(value, list) else value for name, value in document["read"].items()}
     changes = {name: None if text is None else bytes.fromhex(text) for name, text in document["changes"].items()}
-    return document["subject"], Read(**read), changes
+    return document["subject"], SubjectRead(**read), changes
 
 
 def scenario_of(finding: FuzzFinding) -> Scenario:

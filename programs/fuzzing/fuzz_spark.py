@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from fuzz_benches import Benches
 from fuzz_mutants import applied, parsed
-from fuzz_reading import Refusal, Rows, by_duckdb, by_spark
+from fuzz_reading import ReadRows, Refusal, by_duckdb, by_spark
 
 
 def is_agreed(names: Sequence[str], only: str | None) -> bool:
@@ -32,7 +32,7 @@ def _opinion(benches: Benches, name: str, only: str | None) -> str:
     match spark:
         case Refusal():
             return "refused"
-        case Rows() if spark == rows:
+        case ReadRows() if spark == rows:
             return "same rows"
         case _:
             print(f"SPARK: {name}, {subject.name}: {spark}\n    DuckDB: {rows}", flush=True)

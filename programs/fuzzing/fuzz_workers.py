@@ -17,7 +17,7 @@ from unittest import mock
 from fuzz_assessment import Assessment, OutcomeKind
 from fuzz_limits import MOST_SECONDS
 from fuzz_mutants import Mutant
-from fuzz_subjects import Changes, Image, Read
+from fuzz_subjects import Changes, Image, SubjectRead
 from fuzz_worker import live
 
 _WALL_SECONDS = 4 * MOST_SECONDS
@@ -63,7 +63,7 @@ class FuzzWorker:
                 yield result
                 start += 1
 
-    def assess(self, subject: str, read: Read, changes: Changes) -> Assessment:
+    def assess(self, subject: str, read: SubjectRead, changes: Changes) -> Assessment:
         """The verdict on a table with any changes."""
         (result,) = self._receive_result("image", subject, read, changes)
         return result.assessment

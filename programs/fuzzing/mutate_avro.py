@@ -16,7 +16,7 @@ from typing import Any
 import drawn_values
 import mutate_json
 import pyarrow as pa
-from mutate_tokens import Reader, Token, change, encoded, zigzag
+from mutate_tokens import ThriftReader, Token, change, encoded, zigzag
 
 MAGIC = b"Obj\x01"
 
@@ -70,7 +70,7 @@ class AvroContainer:
 
     def tokens(self, block: Block) -> list[Token]:
         """The tokens of a block, by the schema of the header."""
-        reader, names = Reader(CODECS[self.codec][1](block.data)), dict[str, Any]()
+        reader, names = ThriftReader(CODECS[self.codec][1](block.data)), dict[str, Any]()
         schema = json.loads(dict(self.header)[b"avro.schema"])
         for _ in range(block.count):
             _read(reader, schema, names)
@@ -151,7 +151,7 @@ def parse(data: bytes) -> AvroContainer:
     """
     if data[:4] != MAGIC:
         raise ValueError("no Avro file")
-    reader, entries = Reader(data, 4), []
+    reader, entries = ThriftReader(data, 4), []
     while count := reader.signed():
         if count < 0:
             reader.signed()
@@ -174,7 +174,7 @@ def written(container: AvroContainer) -> bytes:
     return b"".join(out)
 
 
-def _read(reader: Reader, schema: Any, names: dict[str, Any]) -> None:
+def _read(reader: ThriftReader, schema: Any, names: dict[str, Any]) -> None:
     """Takes a value of a schema. names: schemas by name."""
     match schema:
         case list():

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 import drawn_values
-from mutate_tokens import Reader, Token, change, encoded
+from mutate_tokens import ThriftReader, Token, change, encoded
 
 _FIRST, _OF_A_PAGE, _COMPRESSED = 4, 4, 2
 
@@ -65,7 +65,7 @@ def tokenised(data: bytes, at: int = 0) -> tuple[list[Token], int]:
     Raises:
         ValueError: there is none.
     """
-    reader = Reader(data, at)
+    reader = ThriftReader(data, at)
     try:
         _struct(reader)
     except IndexError as error:
@@ -73,7 +73,7 @@ def tokenised(data: bytes, at: int = 0) -> tuple[list[Token], int]:
     return reader.tokens, reader.at
 
 
-def _struct(reader: Reader) -> None:
+def _struct(reader: ThriftReader) -> None:
     while head := reader.take("raw", 1)[0]:
         if not head >> 4:
             reader.signed()  # the field's number
@@ -81,7 +81,7 @@ def _struct(reader: Reader) -> None:
             _value(reader, head & 15)
 
 
-def _value(reader: Reader, type_: int) -> None:
+def _value(reader: ThriftReader, type_: int) -> None:
     match type_:
         case 1 | 2 | 3:
             reader.take("raw", 1)
