@@ -30,8 +30,8 @@ from harness.errors import (
     warn,
 )
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.arguments import checked
-from harness.metadata.model.frames import described
+from harness.metadata.model.arguments import validate_call
+from harness.metadata.model.frames import html_description
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, show_ms
 from harness.metadata.plan.read_options import Prune, ReadOptions, TableOptions, catalog_answer, parse_prune
@@ -63,11 +63,10 @@ if TYPE_CHECKING:
 
     from harness.check.running import CheckReport
     from harness.engines.registry import Batches
-    from harness.metadata.catalogs.catalog import Catalog, Located
+    from harness.metadata.catalogs.catalog import Catalog, TableLocation
     from harness.metadata.model.text_tables import Listing
     from harness.metadata.tables.history import History
     from harness.metadata.tables.reading import MetadataTable
-    from harness.slices.pulling import Pulled
     from harness.snapshot import FormatTable
     from harness.storage.renewal import Renewal
 
@@ -119,7 +118,7 @@ class OpenOptions(TableOptions, total=False):
     """
 
 
-@checked
+@validate_call
 def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     """Open the table at a location and read its current metadata.
 
@@ -159,7 +158,7 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
         renewal = renewal_of(located, store_options, roots)
-        store_options = located.lent(store_options, roots)
+        store_options = located.store_options(store_options, roots)
         if max_version is None and not published_only:
             max_version, ratified = located.options.get("max_version"), located.options.get("ratified", ratified)
     else:
@@ -197,17 +196,17 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
         return Table(load_table(PhysicalPath(str(location)), storage, read_options, format_hint=format_hint), name)
 
 
-def _resolve_location(location: object, catalog: Catalog | str | None) -> Located | None:
+def _resolve_location(location: object, catalog: Catalog | str | None) -> TableLocation | None:
     """Return the catalog's answer for a table name or another library's table, or None for a path or URI."""
     if not isinstance(location, str | os.PathLike):
-        from harness.metadata.catalogs.resolving import located
+        from harness.metadata.catalogs.resolving import locate_object
 
-        return located(location)
+        return locate_object(location)
     if catalog is None and not may_be_name(str(location)):
         return None
-    from harness.metadata.catalogs.resolving import find
+    from harness.metadata.catalogs.resolving import find_table
 
-    return find(str(location), catalog)
+    return find_table(str(location), catalog)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +244,7 @@ class Table:
             **size,
             "warnings": len(self.warnings) or None,
         }
-        return described("Table", facts, self.schema) + self._preview_html() + self._picture_html()
+        return html_description("Table", facts, self.schema) + self._preview_html() + self._picture_html()
 
     def _preview_html(self) -> str:
         """Return the first rows as HTML, or the reason why they cannot be read."""
@@ -324,11 +323,11 @@ class Table:
         """Return the branches and tags.
 
         Returns:
-            A dict of plain values for each branch or tag, by name. A Delta table has none.
+            A dict of plain values for each branch or tag, by name. Delta tables have none.
         """
         return self._source.refs()
 
-    @checked
+    @validate_call
     def metadata(self, name: str) -> MetadataTable:
         """Return a metadata table of the current snapshot. `Snapshot.metadata` returns those of other snapshots.
 
@@ -347,7 +346,7 @@ class Table:
         """
         return self.snapshot().metadata(name)
 
-    @checked
+    @validate_call
     def head(
         self, n: int = 10, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, at: When = None
     ) -> duckdb.DuckDBPyRelation:
@@ -454,7 +453,7 @@ class Table:
         with read_context(self._source, None):
             return self._source.describe()
 
-    @checked
+    @validate_call
     def snapshot(self, at: When = None) -> Snapshot:
         """Return a snapshot and the schema that belongs to it, by default the current snapshot.
 
@@ -482,7 +481,7 @@ class Table:
         with read_context(self._source, None):
             return Snapshot(self._source, self._source.select(at), self.name)
 
-    @checked
+    @validate_call
     def changes(
         self,
         start: When,
@@ -531,7 +530,7 @@ class Table:
                 )
             return Changes(self._source.changes(request, None if columns is None else tuple(columns)))
 
-    @checked
+    @validate_call
     def pull(
         self,
         directory: str | os.PathLike[str],
@@ -544,7 +543,7 @@ class Table:
         sample_rows: int | None = None,
         anonymise: str | None = None,
         refresh: bool = False,
-    ) -> Pulled:
+    ) -> PullResult:
         """Make a slice: a small table of the same format with the data files that the filter needs.
 
         Under the filter, the slice and its source return the same rows. Data files are copied whole, and deletes remain
@@ -601,9 +600,9 @@ class Table:
         if refresh:
             return pulling.refresh(snapshot, place)
         with read_context(self._source, snapshot._selection.snapshot):
-            return pulling.make(snapshot, place, request)
+            return pulling.make_slice(snapshot, place, request)
 
-    @checked
+    @validate_call
     def check(
         self,
         at: When = None,
@@ -769,9 +768,9 @@ def load_table(
         names = (*storage.names(location), *storage.names(join(location, "metadata")))
         if any(name == "version-hint.text" or ".metadata.json" in name for name in names):
             raise
-        from harness.metadata.catalogs.warehouse import no_table
+        from harness.metadata.catalogs.warehouse import no_table_error
 
-        raise no_table(location, storage) from None
+        raise no_table_error(location, storage) from None
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
         warn(f"Table {redact(location)}: {sentence}", OutsideTableWarning)

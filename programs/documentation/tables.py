@@ -2,7 +2,8 @@
 
     python programs/documentation/tables.py
 
-writes the scores of readers into the README, from docs/suite/readers.md. `build.py` writes all other tables.
+writes the scores of readers into the README and docs/index.md, from docs/suite/readers.md. `build.py` writes all other
+tables.
 """
 
 import ast
@@ -104,7 +105,7 @@ def _written(page: str, mark: str, head: str, rows: Iterable[str]) -> str:
 def with_shapes(page: str) -> str:
     """The page about rereads with its table of shapes as it must be now."""
     needs = {shape.name: "" if shape.needs is None else f"`{shape.needs}`" for shape in SHAPES}
-    rows = [f"| `{shape.name}` | {shape.read} | {shape.holds} | {needs[shape.name]} |" for shape in SHAPES]
+    rows = [f"| `{shape.name}` | {shape.read} | {shape.result} | {needs[shape.name]} |" for shape in SHAPES]
     return _between(page, "shapes", "\n".join(["| Shape | Read | Must be | Option |", "|---|---|---|---|", *rows]))
 
 
@@ -400,15 +401,15 @@ WRITTEN = {
     **{f"docs/rules/{name}.md": with_topics for name in ("iceberg", "delta", "frontier")},
     "docs/how-to/object-stores.md": with_stores,
     "fixtures/README.md": with_keywords,
-    "docs/index.md": with_scores,
 }
 """The pages that have tables, and the function that returns a page with its tables."""
 
 
 def main() -> None:
-    """Write the scores into the README, which is not built."""
-    readme = ROOT / "README.md"
-    readme.write_text(with_scores(readme.read_text("utf-8")), "utf-8")
+    """Write the scores into the README and the home page, which hold them in the repository."""
+    for name in ("README.md", "docs/index.md"):
+        page = ROOT / name
+        page.write_text(with_scores(page.read_text("utf-8")), "utf-8")
 
 
 if __name__ == "__main__":
