@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from harness.metadata.model.text_tables import Listing
     from harness.metadata.tables.history import History
     from harness.metadata.tables.reading import MetadataTable
+    from harness.slices.pulling import PullResult
     from harness.snapshot import FormatTable
     from harness.storage.renewal import Renewal
 
