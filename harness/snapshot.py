@@ -16,7 +16,7 @@ from harness.engines.registry import BATCH_ROWS, Batches, find_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnknownColumnError
 from harness.metadata.filters.predicate import Filter, filter_for
 from harness.metadata.model import frames
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.metadata.model.schema import METADATA, Schema
 from harness.metadata.model.times import show_ms
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -203,7 +203,7 @@ class Snapshot:
             kind: self.id,
             "time": time,
         }
-        return frames.described("Snapshot", facts, self.schema)
+        return frames.html_description("Snapshot", facts, self.schema)
 
     @property
     def id(self) -> int | None:
@@ -220,7 +220,7 @@ class Snapshot:
         """The schema of the rows."""
         return self._selection.schema
 
-    @checked
+    @validate_call
     def head(
         self, n: int = 10, *, columns: Sequence[str] | None = None, where: str | Filter | None = None
     ) -> duckdb.DuckDBPyRelation:
@@ -233,7 +233,7 @@ class Snapshot:
             _check_number("n", n, 0)
             return self._rows(columns, where, n).to_duckdb().limit(n)
 
-    @checked
+    @validate_call
     def count(self, *, where: str | Filter | None = None) -> int:
         """The number of rows. Arguments and errors as for `to_batches`.
 
@@ -248,7 +248,7 @@ class Snapshot:
             with _SnapshotRows(plan, self).to_batches() as batches:
                 return sum(batch.num_rows for batch in batches)
 
-    @checked
+    @validate_call
     def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> ScanPlan:
         """Plans a read: the files that may hold matching rows, and the deletes that hit them.
 
@@ -274,7 +274,7 @@ class Snapshot:
         _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
         return plan
 
-    @checked
+    @validate_call
     def metadata(self, name: str) -> MetadataTable:
         """Return a metadata table, whose files, manifests and partitions are those of this snapshot.
 
@@ -302,7 +302,7 @@ class Snapshot:
 
         return MetadataTable(table.schema, read)
 
-    @checked
+    @validate_call
     def to_duckdb(
         self,
         connection: duckdb.DuckDBPyConnection | None = None,
@@ -332,12 +332,12 @@ class Snapshot:
         """
         with self._reading():
             if where is not None and connection is not None:
-                from harness.engines.duckdb.relations import zoned
+                from harness.engines.duckdb.relations import filter_for_connection
 
-                where = zoned(filter_for(where, self.schema), connection)
+                where = filter_for_connection(filter_for(where, self.schema), connection)
             return self._rows(columns, where).to_duckdb(connection, name=name)
 
-    @checked
+    @validate_call
     def to_spark(
         self,
         spark: SparkSession | None = None,
@@ -376,7 +376,7 @@ class Snapshot:
         """
         return self._rows(columns, where).to_spark(spark)
 
-    @checked
+    @validate_call
     def to_arrow(
         self,
         *,

@@ -30,8 +30,8 @@ from harness.errors import (
     warn,
 )
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.arguments import checked
-from harness.metadata.model.frames import described
+from harness.metadata.model.arguments import validate_call
+from harness.metadata.model.frames import html_description
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, show_ms
 from harness.metadata.plan.read_options import Prune, ReadOptions, TableOptions, catalog_answer, parse_prune
@@ -63,11 +63,11 @@ if TYPE_CHECKING:
 
     from harness.check.running import CheckReport
     from harness.engines.registry import Batches
-    from harness.metadata.catalogs.catalog import Catalog, Located
+    from harness.metadata.catalogs.catalog import Catalog, TableLocation
     from harness.metadata.model.text_tables import Listing
     from harness.metadata.tables.history import History
     from harness.metadata.tables.reading import MetadataTable
-    from harness.slices.pulling import Pulled
+    from harness.slices.pulling import PullResult
     from harness.snapshot import FormatTable
     from harness.storage.renewal import Renewal
 
@@ -109,7 +109,7 @@ class OpenOptions(TableOptions, total=False):
     """
 
 
-@checked
+@validate_call
 def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     """Open the table at a location, as its current metadata says.
 
@@ -144,7 +144,7 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
         renewal = renewal_of(located, store_options, roots)
-        store_options = located.lent(store_options, roots)
+        store_options = located.store_options(store_options, roots)
         if max_version is None and not published_only:
             max_version, ratified = located.options.get("max_version"), located.options.get("ratified", ratified)
     else:
@@ -181,17 +181,17 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
         return Table(load_table(PhysicalPath(str(location)), storage, read_options, format_hint=format_hint), name)
 
 
-def _resolve_location(location: object, catalog: Catalog | str | None) -> Located | None:
+def _resolve_location(location: object, catalog: Catalog | str | None) -> TableLocation | None:
     """The catalog's answer for a name or another library's table; None for a location."""
     if not isinstance(location, str | os.PathLike):
-        from harness.metadata.catalogs.resolving import located
+        from harness.metadata.catalogs.resolving import locate_object
 
-        return located(location)
+        return locate_object(location)
     if catalog is None and not may_be_name(str(location)):
         return None
-    from harness.metadata.catalogs.resolving import find
+    from harness.metadata.catalogs.resolving import find_table
 
-    return find(str(location), catalog)
+    return find_table(str(location), catalog)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class Table:
             **size,
             "warnings": len(self.warnings) or None,
         }
-        return described("Table", facts, self.schema) + self._preview_html() + self._picture_html()
+        return html_description("Table", facts, self.schema) + self._preview_html() + self._picture_html()
 
     def _preview_html(self) -> str:
         """The first rows; the reason where there are none to show."""
@@ -296,7 +296,7 @@ class Table:
         """Branches and tags by name, as plain values."""
         return self._source.refs()
 
-    @checked
+    @validate_call
     def metadata(self, name: str) -> MetadataTable:
         """Return a metadata table of the current snapshot: `Snapshot.metadata` has those of other snapshots.
 
@@ -304,7 +304,7 @@ class Table:
         """
         return self.snapshot().metadata(name)
 
-    @checked
+    @validate_call
     def head(
         self, n: int = 10, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, at: When = None
     ) -> duckdb.DuckDBPyRelation:
@@ -341,7 +341,7 @@ class Table:
         with read_context(self._source, None):
             return self._source.describe()
 
-    @checked
+    @validate_call
     def snapshot(self, at: When = None) -> Snapshot:
         """Return a snapshot and the schema that belongs to it, by default the current one.
 
@@ -363,7 +363,7 @@ class Table:
         with read_context(self._source, None):
             return Snapshot(self._source, self._source.select(at), self.name)
 
-    @checked
+    @validate_call
     def changes(
         self,
         start: When,
@@ -406,7 +406,7 @@ class Table:
                 )
             return Changes(self._source.changes(request, None if columns is None else tuple(columns)))
 
-    @checked
+    @validate_call
     def pull(
         self,
         directory: str | os.PathLike[str],
@@ -419,7 +419,7 @@ class Table:
         sample_rows: int | None = None,
         anonymise: str | None = None,
         refresh: bool = False,
-    ) -> Pulled:
+    ) -> PullResult:
         """Make a slice of the table: a table of the same format in `directory`, with the files that the filter needs.
 
         Under the filter the slice gives the rows that the table gives; data files are taken whole, and deletes stay
@@ -470,9 +470,9 @@ class Table:
         if refresh:
             return pulling.refresh(snapshot, place)
         with read_context(self._source, snapshot._selection.snapshot):
-            return pulling.make(snapshot, place, request)
+            return pulling.make_slice(snapshot, place, request)
 
-    @checked
+    @validate_call
     def check(
         self,
         at: When = None,
@@ -603,9 +603,9 @@ def load_table(
         names = (*storage.names(location), *storage.names(join(location, "metadata")))
         if any(name == "version-hint.text" or ".metadata.json" in name for name in names):
             raise
-        from harness.metadata.catalogs.warehouse import no_table
+        from harness.metadata.catalogs.warehouse import no_table_error
 
-        raise no_table(location, storage) from None
+        raise no_table_error(location, storage) from None
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
         warn(f"Table {redact(location)}: {sentence}", OutsideTableWarning)

@@ -90,7 +90,7 @@ def _at(side: Table | RowSource, moment: str | None) -> DiffSide:
 
 
 def _query(text: str, side: DiffSide) -> harness.Query | RowSource:
-    return side.asking(text) if isinstance(side, RowSource) else harness.Query(text, {"t": side})
+    return side.with_query(text) if isinstance(side, RowSource) else harness.Query(text, {"t": side})
 
 
 def _name(side: DiffSide) -> str:

@@ -22,7 +22,7 @@ from harness.cli.options import Settings, names
 from harness.cli.parameters import Argument, Option
 from harness.cli.untrusted import needs_worker
 from harness.errors import RequestError, visible
-from harness.metadata.model.text_tables import aligned
+from harness.metadata.model.text_tables import align
 from harness.storage.outputs import write_errors
 from harness.untrusted.seccomp import TABLES_BUILT
 
@@ -64,7 +64,7 @@ def list_(
     documents = [
         {"name": each.name, "title": each.title, "format": each.format, "features": each.features} for each in scenarios
     ]
-    lines = (f"{line}\n" for line in aligned([(each.name, each.title) for each in scenarios]))
+    lines = (f"{line}\n" for line in align([(each.name, each.title) for each in scenarios]))
     out.show("scenarios", {"scenarios": documents}, lambda: lines)
 
 

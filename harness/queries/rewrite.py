@@ -91,9 +91,9 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
 
 def _misparsed(text: str) -> RequestError | None:
     """Return the error about a text that DuckDB cannot parse, in DuckDB's words, or None if DuckDB can parse it."""
-    from harness.engines.duckdb.relations import misparsed
+    from harness.engines.duckdb.relations import parse_error
 
-    return misparsed(text)
+    return parse_error(text)
 
 
 def has_older_parser() -> bool:

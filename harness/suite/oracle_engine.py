@@ -250,7 +250,7 @@ def _matches(where: str, rows: pa.Table) -> list[int]:
             evaluated = connection.from_arrow(numbered).select(f"{sqltext.name(number)}, CAST(({where}) AS BOOLEAN)")
             return sorted(place for place, matches in evaluated.fetchall() if matches)
     except (duckdb.Error, pa.ArrowException, OverflowError) as error:
-        raise EngineError(f"Cannot evaluate the filter: {instance.said(error)}") from error
+        raise EngineError(f"Cannot evaluate the filter: {instance.error_text(error)}") from error
 
 
 def _oracle_value(value: Any) -> Any:

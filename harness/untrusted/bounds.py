@@ -62,7 +62,7 @@ def check_waived(waived: Iterable[str]) -> frozenset[str]:
     return frozenset(chosen)
 
 
-def directories_of(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple[str, ...]:
+def readable_directories(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple[str, ...]:
     """The directories to which a worker is confined: absolute, as they are spelled and with links resolved.
 
     locations: of tables; of a metadata file, the table around it counts, as `harness.storage.gate` has it.
@@ -78,16 +78,16 @@ def directories_of(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple
                 table=location,
             )
         check_name(location)
-        path = _local(location)
+        path = _local_path(location)
         for spelled in (path, os.path.realpath(path)):
             found[metadata_root(spelled) if os.path.isfile(spelled) else spelled] = None
     for root in roots:
         check_name(root)
-        found |= dict.fromkeys((_local(root), os.path.realpath(_local(root))))
+        found |= dict.fromkeys((_local_path(root), os.path.realpath(_local_path(root))))
     return tuple(found)
 
 
-def _local(location: str) -> str:
+def _local_path(location: str) -> str:
     path = local_path(location)
     if not is_local(path):
         raise RequestError(

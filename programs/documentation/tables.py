@@ -105,7 +105,7 @@ def _written(page: str, mark: str, head: str, rows: Iterable[str]) -> str:
 def with_shapes(page: str) -> str:
     """The page about rereads with its table of shapes as it must be now."""
     needs = {shape.name: "" if shape.needs is None else f"`{shape.needs}`" for shape in SHAPES}
-    rows = [f"| `{shape.name}` | {shape.read} | {shape.holds} | {needs[shape.name]} |" for shape in SHAPES]
+    rows = [f"| `{shape.name}` | {shape.read} | {shape.result} | {needs[shape.name]} |" for shape in SHAPES]
     return _between(page, "shapes", "\n".join(["| Shape | Read | Must be | Option |", "|---|---|---|---|", *rows]))
 
 

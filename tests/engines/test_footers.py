@@ -74,7 +74,7 @@ def test_types_that_a_footer_tells_are_those_that_the_binder_shows(tmp_path, col
     pq.write_table(pa.schema(list(columns.items())).empty_table(), path)
     access = DuckDBFiles(duckdb.connect(), Storage())
     footer = read_footers(access, [FileName(path, path)], table="t")[path]
-    assert footer.shown == shown
+    assert footer.duckdb_types == shown
     if shown is not None:
         bound = access.connection.sql(f"SELECT * FROM read_parquet('{path}')")
         assert bound.columns == list(columns)

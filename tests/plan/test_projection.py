@@ -11,8 +11,8 @@ from harness.metadata.model.file_schema import (
     MappedName,
     NameMapping,
     PhysicalField,
-    readable,
-    readable_in_delta,
+    is_readable,
+    is_readable_in_delta,
     widens,
 )
 from harness.metadata.model.schema import Field, ListType, MapType, OpaqueType, StructType
@@ -147,7 +147,7 @@ def run(fields, file, *, mapping=None, partition=(), file_format="parquet", look
 
 @pytest.mark.parametrize(
     ("text", "is_read", "lookup"),
-    [(ICEBERG, readable, ColumnLookup.ICEBERG), (DELTA, readable_in_delta, ColumnLookup.DELTA_NAME)],
+    [(ICEBERG, is_readable, ColumnLookup.ICEBERG), (DELTA, is_readable_in_delta, ColumnLookup.DELTA_NAME)],
     ids=["iceberg", "delta"],
 )
 def test_types_of_files_that_are_read(text, is_read, lookup):
@@ -175,7 +175,7 @@ def test_a_column_stored_or_wanted_as_unknown_is_null():
         ConstantValue(None),
     )
     assert all(
-        is_read(type_, dt.UnknownType()) for is_read in (readable, readable_in_delta) for type_ in NAMED.values()
+        is_read(type_, dt.UnknownType()) for is_read in (is_readable, is_readable_in_delta) for type_ in NAMED.values()
     )
     for lookup in (ColumnLookup.ICEBERG, ColumnLookup.DELTA_NAME):
         assert run([want(1, "a", dt.UnknownType())], [stored(1, "a")], lookup=lookup) == (ConstantValue(None),)

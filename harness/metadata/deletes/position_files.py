@@ -25,7 +25,7 @@ from pyroaring import BitMap64
 from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
 from harness.metadata.files import roaring
 from harness.metadata.files.avro_values import DAMAGE
-from harness.metadata.files.parquet import open_parquet, row_count, whole
+from harness.metadata.files.parquet import check_rows, open_parquet, row_count
 from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.plan.deletes import FILE_PATH_ID
 from harness.storage.limits import Limits, contained
@@ -122,7 +122,7 @@ def _read_parquet(data: bytes, name: str, limits: Limits) -> tuple[pa.ChunkedArr
         path, position = (fields[place].name for place in places)
         reader = open_parquet(source, metadata=first.metadata, read_dictionary=[path])
         # Small files: starting threads costs more than they save.
-        table = whole(reader.read(columns=[path, position], use_threads=False), count, file=name)
+        table = check_rows(reader.read(columns=[path, position], use_threads=False), count, file=name)
         return table.column(path), table.column(position)
     except (pa.ArrowException, OSError, *DAMAGE) as error:
         raise CorruptFileError(

@@ -33,11 +33,11 @@ from harness.metadata.filters.predicate import (
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import (
     CONVERSION_ERRORS,
+    Indices,
     Mask,
-    Places,
     array_of,
     from_numpy,
-    nulled,
+    null_where,
     scalar_of,
     to_numpy,
     true_mask,
@@ -157,8 +157,8 @@ class ColumnBounds:
         counted = counted & nulls_counted & ~wrong
         has_values = ~(counted & (null_count == value_count))
         return ColumnBounds(
-            lower=nulled(lower, wrong),
-            upper=nulled(upper, wrong),
+            lower=null_where(lower, wrong),
+            upper=null_where(upper, wrong),
             has_nulls=~(nulls_counted & ~wrong & (null_count == 0)),
             has_nans=~(nans_counted & (~wrong | (not is_float)) & (nan_count == 0)),
             has_values=has_values,
@@ -186,7 +186,7 @@ class ColumnBounds:
             is_exact=True,
         )
 
-    def take(self, places: Places) -> ColumnBounds:
+    def take(self, places: Indices) -> ColumnBounds:
         """Return the facts at some places, in their order."""
         taken = from_numpy(places)
         lower = self.lower.take(taken)
@@ -398,7 +398,7 @@ def _single_value(facts: ColumnBounds, column: Field) -> pa.Array:
         differ |= true_mask(pc.greater_equal(pc.utf8_length(facts.lower), scalar_of(TRUNCATION_LENGTH, pa.int32())))
     elif pa.types.is_binary(facts.lower.type) and not isinstance(column.type, UuidType):
         differ |= true_mask(pc.greater_equal(pc.binary_length(facts.lower), scalar_of(TRUNCATION_LENGTH, pa.int32())))
-    return nulled(facts.lower, differ)
+    return null_where(facts.lower, differ)
 
 
 _COMPARE: dict[Op, Callable[..., pa.Array]] = {

@@ -18,7 +18,7 @@ from harness.metadata.files.avro_container import (
     LONG,
     TEXT,
     Container,
-    Wanted,
+    RequestedField,
     decode_error,
     open_container,
 )
@@ -94,28 +94,28 @@ class ManifestFile:
 
 # The order must match the unpacking in `_manifest_file`. Names are used only for fields without ids (iceberg 2.1).
 _SUMMARY = (
-    Wanted(509, ("contains_null",), kinds=BOOLEAN),
-    Wanted(518, ("contains_nan",), kinds=BOOLEAN),
-    Wanted(510, ("lower_bound",), kinds=BYTES),
-    Wanted(511, ("upper_bound",), kinds=BYTES),
+    RequestedField(509, ("contains_null",), kinds=BOOLEAN),
+    RequestedField(518, ("contains_nan",), kinds=BOOLEAN),
+    RequestedField(510, ("lower_bound",), kinds=BYTES),
+    RequestedField(511, ("upper_bound",), kinds=BYTES),
 )
 _WANTED = (
-    Wanted(500, ("manifest_path",), kinds=TEXT),
-    Wanted(502, ("partition_spec_id",), kinds=LONG),
-    Wanted(501, ("manifest_length",), kinds=LONG),
-    Wanted(517, ("content",), kinds=LONG),
-    Wanted(515, ("sequence_number",), kinds=LONG),
-    Wanted(516, ("min_sequence_number",), kinds=LONG),
-    Wanted(503, ("added_snapshot_id",), kinds=LONG),
-    Wanted(504, ("added_files_count", "added_data_files_count"), kinds=LONG),
-    Wanted(505, ("existing_files_count", "existing_data_files_count"), kinds=LONG),
-    Wanted(506, ("deleted_files_count", "deleted_data_files_count"), kinds=LONG),
-    Wanted(512, ("added_rows_count",), kinds=LONG),
-    Wanted(513, ("existing_rows_count",), kinds=LONG),
-    Wanted(514, ("deleted_rows_count",), kinds=LONG),
-    Wanted(507, ("partitions",), fields=_SUMMARY),
-    Wanted(519, ("key_metadata",), kinds=BYTES),
-    Wanted(520, ("first_row_id",), kinds=LONG),
+    RequestedField(500, ("manifest_path",), kinds=TEXT),
+    RequestedField(502, ("partition_spec_id",), kinds=LONG),
+    RequestedField(501, ("manifest_length",), kinds=LONG),
+    RequestedField(517, ("content",), kinds=LONG),
+    RequestedField(515, ("sequence_number",), kinds=LONG),
+    RequestedField(516, ("min_sequence_number",), kinds=LONG),
+    RequestedField(503, ("added_snapshot_id",), kinds=LONG),
+    RequestedField(504, ("added_files_count", "added_data_files_count"), kinds=LONG),
+    RequestedField(505, ("existing_files_count", "existing_data_files_count"), kinds=LONG),
+    RequestedField(506, ("deleted_files_count", "deleted_data_files_count"), kinds=LONG),
+    RequestedField(512, ("added_rows_count",), kinds=LONG),
+    RequestedField(513, ("existing_rows_count",), kinds=LONG),
+    RequestedField(514, ("deleted_rows_count",), kinds=LONG),
+    RequestedField(507, ("partitions",), fields=_SUMMARY),
+    RequestedField(519, ("key_metadata",), kinds=BYTES),
+    RequestedField(520, ("first_row_id",), kinds=LONG),
 )
 
 

@@ -18,7 +18,14 @@ from typing import TypeVar
 import pyarrow as pa
 
 from harness.errors import CorruptFileError, InvalidTableError, IsAViewError, TableNotFoundError, UnsupportedError
-from harness.metadata.files.documents import Json, TooLongError, all_streams, check_document, pointer, unzstd
+from harness.metadata.files.documents import (
+    Json,
+    TooLongError,
+    check_document,
+    decompress_streams,
+    json_pointer,
+    unzstd,
+)
 from harness.metadata.iceberg.model import (
     BlobMetadata,
     IcebergSnapshot,
@@ -198,7 +205,7 @@ def parse_metadata_document(value: object, *, file: str, limits: Limits = DEFAUL
         refs=_refs(document, current_snapshot_id),
         snapshot_log=tuple(
             LogEntry(entry.integer("timestamp-ms"), entry.snapshot_id("snapshot-id"))
-            for entry in document.under("iceberg 1.33").elements("snapshot-log")
+            for entry in document.with_rule("iceberg 1.33").elements("snapshot-log")
         ),
         metadata_log=_lenient(
             document,
@@ -219,7 +226,7 @@ def parse_metadata_document(value: object, *, file: str, limits: Limits = DEFAUL
         ),
         properties=parse_texts(document.optional("properties")),
         next_row_id=document.optional_integer("next-row-id"),
-        encryption_keys=tuple(k.text("key-id") for k in document.under("iceberg 1.31").elements("encryption-keys")),
+        encryption_keys=tuple(k.text("key-id") for k in document.with_rule("iceberg 1.31").elements("encryption-keys")),
         missing=missing,
         ignored=tuple(ignored),
         warnings=(),
@@ -246,7 +253,7 @@ def _format_version(document: Json) -> int:
         texts = "; ".join(f"its SQL in {dialect} is {text}" for dialect, text in sorted(_view_texts(document).items()))
         message = f"Cannot open table: it is a view; query the tables that it names instead; {texts or 'it has no SQL'}"
         raise IsAViewError(message, file=document.file, rule="iceberg 1.9")
-    version = document.under("iceberg 1.15").integer("format-version")
+    version = document.with_rule("iceberg 1.15").integer("format-version")
     if version not in SUPPORTED_VERSIONS:
         raise UnsupportedError(
             f"Cannot read table of Iceberg format version {version}: supported are versions 1, 2 and 3",
@@ -275,7 +282,7 @@ def _view_texts(document: Json) -> dict[str, str]:
 
 def _schemas(document: Json, version: int) -> tuple[dict[int, Schema], int]:
     """Return schemas by id and the id of the current schema. In v1, `schema` may replace `schemas` (iceberg 1.18)."""
-    document = document.under("iceberg 1.17" if version >= 2 else "iceberg 1.18")
+    document = document.with_rule("iceberg 1.17" if version >= 2 else "iceberg 1.18")
     if document.has("schemas"):
         schemas = _by_id(document, "schemas", (parse_schema(item) for item in document.elements("schemas")))
         if not document.has("current-schema-id"):
@@ -305,7 +312,7 @@ def _specs(document: Json, version: int) -> dict[int, PartitionSpec]:
 
 def _snapshots(document: Json, ignored: list[str]) -> dict[int, IcebergSnapshot]:
     """Return snapshots by id, in file order."""
-    document = document.under("iceberg 1.26")
+    document = document.with_rule("iceberg 1.26")
     snapshots: dict[int, IcebergSnapshot] = {}
     without_operation = 0
     for item in document.elements("snapshots"):
@@ -321,7 +328,7 @@ def _snapshots(document: Json, ignored: list[str]) -> dict[int, IcebergSnapshot]
 
 def _current_snapshot_id(document: Json, snapshots: Mapping[int, IcebergSnapshot]) -> int | None:
     """Return the current snapshot's id; None if it is absent, null, or -1, so the table has no rows (iceberg 1.24)."""
-    document = document.under("iceberg 1.24")
+    document = document.with_rule("iceberg 1.24")
     current = document.optional_snapshot_id("current-snapshot-id")
     if current is None or current == NO_SNAPSHOT:
         return None
@@ -333,7 +340,7 @@ def _current_snapshot_id(document: Json, snapshots: Mapping[int, IcebergSnapshot
 
 def _refs(document: Json, current: int | None) -> dict[str, SnapshotRef]:
     """Return branches and tags by name. `main` is added if the file leaves it out (iceberg 1.25)."""
-    document = document.under("iceberg 1.25")
+    document = document.with_rule("iceberg 1.25")
     given = document.optional("refs")
     refs = {} if given is None else {name: parse_ref(given.child(name)) for name in given.object() if given.has(name)}
     main = refs.get("main")
@@ -376,7 +383,7 @@ def _lenient(document: Json, key: str, parse: Callable[[Json], T], ignored: list
             try:
                 parsed.append(parse(item))
             except InvalidTableError as error:
-                ignored.append(f"Ignored {pointer(item.path)}: {error.message}")
+                ignored.append(f"Ignored {json_pointer(item.path)}: {error.message}")
     except InvalidTableError as error:
         ignored.append(f"Ignored /{key}: {error.message}")
     return tuple(parsed)
@@ -409,12 +416,12 @@ def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
     most = limits.document_bytes
     try:
         if data.startswith(GZIP_MAGIC):
-            return all_streams(data, codec="gzip", most=most)
+            return decompress_streams(data, codec="gzip", max_bytes=most)
         if data.startswith(ZSTD_MAGIC):
             if not pa.Codec.is_available("zstd"):
                 message = "Cannot decompress metadata file: it is zstd, which the installed pyarrow cannot read"
                 raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 1.7")
-            return unzstd(data, most=most)
+            return unzstd(data, max_bytes=most)
         return data
     except TooLongError as error:
         asked = f"its {len(data):,} bytes hold {error.found:,} or more, {most:,} are allowed"

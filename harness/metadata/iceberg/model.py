@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from harness.errors import CorruptFileError, InvalidTableError
-from harness.metadata.files.documents import Json, show
+from harness.metadata.files.documents import Json, short_repr
 from harness.metadata.iceberg.transforms import Transform, UnknownTransform, Void, parse_transform
 from harness.metadata.model.schema import Schema
 from harness.storage.paths import RecordedPath
@@ -97,7 +97,7 @@ def parse_spec_fields(fields: Json) -> tuple[PartitionField, ...]:
 
     Raises the errors of `parse_spec`.
     """
-    fields = fields.under("iceberg 1.19")
+    fields = fields.with_rule("iceberg 1.19")
     items = list(fields.items())
     with_id = sum(item.has("field-id") for item in items)
     if with_id not in (0, len(items)):
@@ -137,7 +137,7 @@ def parse_header_spec(text: str, spec_id: int, *, file: str) -> PartitionSpec:
         return PartitionSpec(spec_id, parse_spec_fields(Json(fields, file, ("partition-spec",))))
     except (ValueError, RecursionError, InvalidTableError) as error:
         raise CorruptFileError(
-            f"Cannot parse the partition spec in the manifest's header: got {show(text)}, expected a list of fields",
+            f"Cannot parse the partition spec in the manifest's header: got {short_repr(text)}, expected a list of fields",
             cause="CorruptManifest",
             file=file,
             field="partition-spec",

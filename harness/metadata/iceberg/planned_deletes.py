@@ -19,7 +19,7 @@ from harness.metadata.iceberg.manifests import ManifestEntry
 from harness.metadata.iceberg.skipping import bounds_of
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Mask, Places, array_of, distinct, from_numpy, to_numpy
+from harness.metadata.model.arrow_values import Indices, Mask, array_of, distinct_values, from_numpy, to_numpy
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.deletes import (
     EqualityDelete,
@@ -62,7 +62,7 @@ def position_deletes(
     if scoped:
         in_scope = [partitions.key_of(spec, values) in scoped for spec, values in _tuples(files)]
         concerned |= np.array(in_scope, dtype=np.bool_)[tuples]
-    for spec in distinct(specs).tolist():
+    for spec in distinct_values(specs).tolist():
         if index.reaches(spec):
             concerned |= specs == spec
     places = np.flatnonzero(concerned & (numbers < 0)).tolist()
@@ -310,7 +310,7 @@ def _key_error(field_id: int, why: str, file: str) -> InvalidTableError:
 # (docs/reference/trust.md). They are used under `prune="all"` and `"files"` all the same, so that a query of few data
 # files reads few delete files.
 def may_hit(
-    deletes: DataFiles, data: DataFiles, keys: Sequence[Sequence[dt.Field]], pairs: tuple[Places, Places]
+    deletes: DataFiles, data: DataFiles, keys: Sequence[Sequence[dt.Field]], pairs: tuple[Indices, Indices]
 ) -> Mask:
     """Return, for each pair, whether a row of an equality delete may equal a row of a data file (iceberg 4.9).
 

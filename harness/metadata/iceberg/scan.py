@@ -33,7 +33,14 @@ from harness.metadata.iceberg.skipping import bounds_of, projected
 from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.types import NAME_MAPPING, parse_name_mapping
 from harness.metadata.iceberg.values import Partitions, all_partition_fields, read_schema_first
-from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import (
+    array_of,
+    distinct_values,
+    first_repeated,
+    from_numpy,
+    scalar_of,
+    to_numpy,
+)
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
 from harness.metadata.plan.deletes import EqualityDelete, PathSpellings, PositionDeletes, authorities
 from harness.metadata.plan.read_options import Prune
@@ -296,7 +303,7 @@ def _contradicting_manifest(
     """Return the first manifest with a partition tuple outside its summaries, or None."""
     tables = (filtered.files.table, filtered.skipped.table)
     tuples, numbers = (np.concatenate([to_numpy(t.column(c)) for t in tables]) for c in ("tuple", "manifest"))
-    pairs = distinct(tuples.astype(np.int64) * len(manifests) + numbers)
+    pairs = distinct_values(tuples.astype(np.int64) * len(manifests) + numbers)
     at, owner = np.divmod(pairs, len(manifests))
     outside = np.zeros(len(pairs), dtype=np.bool_)
     specs = np.array([manifest.spec_id for manifest in manifests], dtype=object)
@@ -426,7 +433,7 @@ def _refuse_duplicates(
     tables = (data.files.table, data.skipped.table)
     manifests: list[str] = []
     if known is not None:
-        used = np.concatenate([distinct(to_numpy(t.column("manifest"))) for t in tables])
+        used = np.concatenate([distinct_values(to_numpy(t.column("manifest"))) for t in tables])
         manifests = sorted({data.files.manifests[number] for number in used.tolist()})
         if known.has_distinct_paths(manifests):
             return

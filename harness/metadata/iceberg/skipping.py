@@ -55,12 +55,12 @@ from harness.metadata.iceberg.transforms import (
 from harness.metadata.iceberg.values import PER_DAY, decode_bound
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import (
+    Indices,
     Mask,
-    Places,
-    combined,
-    distinct,
+    combine_chunks,
+    distinct_values,
     from_numpy,
-    nulled,
+    null_where,
     scalar_of,
     text_bytes,
     to_numpy,
@@ -294,10 +294,10 @@ def decode_bounds(encoded: pa.Array, type_: dt.Type) -> pa.Array:
 
 
 def _of_length(encoded: pa.Array, compare: Callable[..., pa.Array], length: int) -> pa.Array:
-    return nulled(encoded, ~true_mask(compare(pc.binary_length(encoded), scalar_of(length, pa.int32()))))
+    return null_where(encoded, ~true_mask(compare(pc.binary_length(encoded), scalar_of(length, pa.int32()))))
 
 
-def _by_width(encoded: pa.Array, widths: Iterable[int]) -> Iterator[tuple[Places, npt.NDArray[np.uint8]]]:
+def _by_width(encoded: pa.Array, widths: Iterable[int]) -> Iterator[tuple[Indices, npt.NDArray[np.uint8]]]:
     """Yield, for each width, the positions of the values of that length and their bytes, one row per value."""
     for width in dict.fromkeys(widths):
         fits = true_mask(pc.equal(pc.binary_length(encoded), scalar_of(width, pa.int32())))
@@ -353,10 +353,10 @@ def bounds_of(files: DataFiles, column: dt.Field, *, is_nested: bool = False) ->
     """
     rows = files.table.column("record_count")
     values, nulls, nans, lower, upper = (
-        combined(files.table.column(statistic(name, column.id))) for name in (*COUNTS, *BOUNDS)
+        combine_chunks(files.table.column(statistic(name, column.id))) for name in (*COUNTS, *BOUNDS)
     )
     if is_nested:
-        nulls = nulled(nulls, ~true_mask(combined(pc.equal(rows, values))))
+        nulls = null_where(nulls, ~true_mask(combine_chunks(pc.equal(rows, values))))
     return ColumnBounds.from_statistics(
         column.type,
         lower=decode_bounds(lower, column.type),
@@ -412,7 +412,7 @@ def _partitions(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: dt.
     """Return, for each partition tuple, whether its files may hold a row that the filter needs (iceberg 3.14-3.17)."""
     kept = np.ones(len(data.tuples), dtype=np.bool_)
     spec_ids = np.array(data.specs_of_tuples())
-    for spec_id in distinct(spec_ids).tolist():
+    for spec_id in distinct_values(spec_ids).tolist():
         if spec_id not in specs or not specs[spec_id].fields:
             continue
         places = np.flatnonzero(spec_ids == spec_id)

@@ -20,7 +20,7 @@ from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.iceberg.skipping import decode_bounds, partition_target, source_columns
 from harness.metadata.iceberg.transforms import Void
-from harness.metadata.model.arrow_values import Mask, Places, array_of, from_numpy, nulled
+from harness.metadata.model.arrow_values import Indices, Mask, array_of, from_numpy, null_where
 from harness.metadata.model.schema import Field, Schema
 from harness.metadata.plan.trust import Statement, Trust, guarded_faults, is_trusted_writer, trust_in
 from harness.storage.records import dataclass
@@ -74,8 +74,8 @@ class ManifestFilter:
         # Some writers record "no NaN" whatever the data holds (iceberg 3.7).
         return ColumnBounds.from_statistics(
             field.type,
-            lower=nulled(lower, untrusted),
-            upper=nulled(upper, untrusted),
+            lower=null_where(lower, untrusted),
+            upper=null_where(upper, untrusted),
             nulls=from_numpy(nulls),
             usable=np.array(has_bounds, dtype=np.bool_),
         )
@@ -102,7 +102,7 @@ class ManifestFilter:
         return guarded_faults("iceberg", Statement.SUMMARY_BOUNDS, targets)
 
     def contradicted(
-        self, manifests: Sequence[ManifestFile], numbers: Places, tuples: Sequence[Mapping[int, Any]]
+        self, manifests: Sequence[ManifestFile], numbers: Indices, tuples: Sequence[Mapping[int, Any]]
     ) -> Mask:
         """Return, for each partition tuple, whether it is outside the summaries of its manifest.
 

@@ -24,7 +24,7 @@ from harness.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from harness.metadata.files.documents import HEAD, check_document, kind_of
+from harness.metadata.files.documents import HEAD, check_document, file_kind
 from harness.metadata.filters.predicate import Filter
 from harness.metadata.iceberg.columns.stored import ManifestCache
 from harness.metadata.iceberg.manifests import ManifestFile
@@ -32,7 +32,7 @@ from harness.metadata.iceberg.metadata import decompress, default_prefixes, pars
 from harness.metadata.iceberg.model import BlobMetadata, IcebergSnapshot, PartitionField, SortField, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.time_travel import IcebergSelection, select
-from harness.metadata.model.schema import Schema, described
+from harness.metadata.model.schema import Schema, describe_field
 from harness.metadata.model.times import When
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.planned_scan import PlannedScan
@@ -86,7 +86,7 @@ def _refuse_other_file(location: PhysicalPath, storage: Storage) -> None:
     name = location.rstrip("/").rpartition("/")[2]
     if _ANY.fullmatch(name):
         return
-    kind = kind_of(storage.read(location, length=HEAD), name)
+    kind = file_kind(storage.read(location, length=HEAD), name)
     if kind in ("a JSON file", "a gzip file", "a zstandard file") and _is_metadata(location, storage):
         return
     advice = f"give the directory of a table, or a metadata file of an Iceberg table (*{_SUFFIXES[0]})"
@@ -330,7 +330,7 @@ class IcebergTable:
             **_values(metadata, "last_updated_ms", "last_sequence_number", "next_row_id"),
             **_values(metadata, "current_snapshot_id", "current_schema_id"),
             "schemas": [
-                {"id": schema.id, "fields": [described(f) for f in schema.fields]}
+                {"id": schema.id, "fields": [describe_field(f) for f in schema.fields]}
                 for schema in metadata.schemas.values()
             ],
             "default_spec_id": metadata.default_spec_id,

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import distinct, to_numpy
+from harness.metadata.model.arrow_values import distinct_values, to_numpy
 from harness.metadata.model.murmur3 import murmur3, murmur3_of
 from harness.metadata.model.times import year_month_day
 from harness.storage.records import dataclass
@@ -276,7 +276,7 @@ def _hash_byte_strings(values: pa.Array) -> npt.NDArray[np.uint32]:
     data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
     lengths = np.diff(offsets)
     found = np.zeros(len(values), np.uint32)
-    for length in distinct(lengths).tolist():
+    for length in distinct_values(lengths).tolist():
         places = np.flatnonzero(lengths == length)
         found[places] = murmur3_of(data[offsets[places][:, None] + np.arange(length)])
     return found

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from harness.errors import InvalidTableError
-from harness.metadata.files.documents import Json, show
+from harness.metadata.files.documents import Json, short_repr
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import MappedName, NameMapping
 
@@ -44,18 +44,18 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
     Raises:
         InvalidTableError: The value does not fit the type, or the type allows no default but null (iceberg 5.14).
     """
-    json = json.under("iceberg 5.15")
+    json = json.with_rule("iceberg 5.15")
     if json.value is None or isinstance(type_, dt.OpaqueType):
         return None
     match type_:
         case dt.UnknownType() | dt.VariantType() | dt.GeometryType() | dt.GeographyType():
-            message = f"Invalid default: got {show(json.value)}, expected null, as always for type {type_}"
-            raise json.under("iceberg 5.14").error(message)
+            message = f"Invalid default: got {short_repr(json.value)}, expected null, as always for type {type_}"
+            raise json.with_rule("iceberg 5.14").error(message)
         case dt.StructType(fields=fields):
             by_key = {str(field.id): field for field in fields}
             unknown = sorted(json.object().keys() - by_key.keys())
             if unknown:
-                message = f"got the key {show(unknown[0])}, expected the ids of the struct's fields"
+                message = f"got the key {short_repr(unknown[0])}, expected the ids of the struct's fields"
                 raise json.error(f"Invalid default: {message}")
             given = [field for key, field in by_key.items() if key in json.object()]
             parts = [(field, json.optional(str(field.id))) for field in given]
@@ -72,7 +72,7 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
             try:
                 return _primitive(json.value, type_)
             except ValueError as error:
-                message = f"Invalid default: got {show(json.value)}, expected {error} for type {type_}"
+                message = f"Invalid default: got {short_repr(json.value)}, expected {error} for type {type_}"
                 raise json.error(message) from error
 
 
@@ -221,10 +221,10 @@ def parse_schema(json: Json | object) -> dt.Schema:
         InvalidTableError: A field is incomplete, an id occurs twice or is reserved (iceberg 1.23), or a default does
             not fit its type (iceberg 5.15).
     """
-    document = (json if isinstance(json, Json) else Json(json)).under("iceberg 1.22")
+    document = (json if isinstance(json, Json) else Json(json)).with_rule("iceberg 1.22")
     kind = document.optional_text("type")
     if kind is not None and kind.lower() != "struct":
-        raise document.error(f"Invalid schema: got type {show(kind)}, expected 'struct'", key="type")
+        raise document.error(f"Invalid schema: got type {short_repr(kind)}, expected 'struct'", key="type")
     fields = _struct_fields(document)
     _check_ids(document, fields)
     return dt.Schema(
@@ -309,7 +309,7 @@ def _part(document: Json, part: str) -> dt.Field:
 
 
 def _check_ids(document: Json, fields: tuple[dt.Field, ...]) -> None:
-    document = document.under("iceberg 1.23")
+    document = document.with_rule("iceberg 1.23")
     seen: dict[int, str] = {}
     for path, field in dt.walk(fields):
         name = ".".join(path)
@@ -344,7 +344,7 @@ def parse_name_mapping(text: str, *, file: str | None = None) -> NameMapping:
     try:
         return NameMapping(_parse_level(Json(json.loads(text), file, (NAME_MAPPING,), "iceberg 5.7"), set()))
     except (ValueError, RecursionError) as error:
-        message = f"Cannot parse name mapping: got {show(text)}, expected a JSON list"
+        message = f"Cannot parse name mapping: got {short_repr(text)}, expected a JSON list"
         raise InvalidTableError(message, file=file, field=NAME_MAPPING, rule="iceberg 5.7") from error
 
 
@@ -359,7 +359,9 @@ def _parse_level(items: Json, ids: set[int]) -> tuple[MappedName, ...]:
         names = item.texts("names")
         for name in names:
             if name in seen:
-                raise item.error(f"Invalid name mapping: the name {show(name)} occurs twice at one level", key="names")
+                raise item.error(
+                    f"Invalid name mapping: the name {short_repr(name)} occurs twice at one level", key="names"
+                )
             seen.add(name)
         field_id = item.optional_integer("field-id", bits=32)
         if field_id is not None and field_id in ids:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptDeleteError, untrusted_table_error, warn
-from harness.metadata.model.arrow_values import array_of, without_rows
+from harness.metadata.model.arrow_values import array_of, empty_table
 from harness.metadata.model.schema import Field, StructType
 from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, local_path, redact, slashed
 from harness.storage.records import dataclass
@@ -164,7 +164,7 @@ VECTORS = pa.schema(
     ]
 )
 """Columns of `PositionDeletes.vectors`: the members of `StoredVector` and `InlineVector`."""
-_NO_VECTORS = without_rows(VECTORS)
+_NO_VECTORS = empty_table(VECTORS)
 
 
 @dataclass(frozen=True, slots=True)

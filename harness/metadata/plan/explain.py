@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import size_text, without_secrets
 from harness.metadata.model import drawing
-from harness.metadata.model.frames import preformatted
+from harness.metadata.model.frames import html_preformatted
 from harness.metadata.model.text_tables import record_lines
 from harness.metadata.plan.deletes import key_fields
 from harness.metadata.plan.layout import layout
@@ -78,7 +78,7 @@ def totals(plan: ScanPlan) -> dict[str, Any]:
 
 def as_html(plan: ScanPlan) -> str:
     """The picture of partitions or files, and the plan as text, for notebooks."""
-    return drawing.as_html(layout(plan)) + preformatted(as_text(plan), in_notebook=True)
+    return drawing.as_html(layout(plan)) + html_preformatted(as_text(plan), in_notebook=True)
 
 
 def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = ()) -> str:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harness.errors import counted, size_text, without_secrets
-from harness.metadata.model.arrow_values import distinct, to_numpy
-from harness.metadata.model.drawing import Bar, Drawing, Kind
+from harness.metadata.model.arrow_values import distinct_values, to_numpy
+from harness.metadata.model.drawing import Bar, BarKind, Drawing
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, ScanPlan
 from harness.storage.records import dataclass
 
@@ -86,7 +86,7 @@ class _FileGroups:
             passed = np.count_nonzero(decisions != KEPT)
             share = "" if passed == len(decisions) else f"{passed:,} of {counted(len(decisions), 'file')} "
             remarks.append(f"{share}skipped by {' and '.join(by)}")
-        parts = ((Kind.READ, read - deleted), (Kind.DELETED, deleted), (Kind.SKIPPED, skipped))
+        parts = ((BarKind.READ, read - deleted), (BarKind.DELETED, deleted), (BarKind.SKIPPED, skipped))
         value = self._amount(read + skipped)
         return Bar(label=label, parts=parts, value=value, remark=", ".join(remarks), is_rest=is_rest)
 
@@ -119,7 +119,7 @@ def _files(plan: ScanPlan) -> _FileGroups:
         files = pa.concat_tables([files, skipped.files.select(names)])
         tuples, decisions = skipped.partitions, np.concatenate([decisions, skipped.decisions])
     numbers = to_numpy(files.column("partition"))
-    labels = {number: str(tuples[number])[1:-1] for number in distinct(numbers).tolist()}
+    labels = {number: str(tuples[number])[1:-1] for number in distinct_values(numbers).tolist()}
     groups, texts = np.arange(files.num_rows), files.column("path").to_pylist()
     is_partitioned = any(labels.values())
     if is_partitioned:  # tuples of two specs with the same names and values are one bar

@@ -16,11 +16,11 @@ from harness.metadata.model.file_schema import (
     NameMapping,
     PhysicalField,
     PhysicalSchema,
-    describe,
+    is_readable,
+    is_readable_in_delta,
     is_variant_group,
     mapping_by_name,
-    readable,
-    readable_in_delta,
+    stored_type_text,
     walk_stored,
     with_mapped_ids,
 )
@@ -387,10 +387,10 @@ class _Resolver:
             case dt.TimestampType(utc=utc), dt.TimestampType(utc=stored_utc) if self.strict_zones and utc != stored_utc:
                 pass
             case _:
-                if (readable_in_delta if self.lookup.is_delta else readable)(stored.type, wanted.type):
+                if (is_readable_in_delta if self.lookup.is_delta else is_readable)(stored.type, wanted.type):
                     return FileColumn(stored, place=place)
         raise SchemaMismatchError(
-            f"Cannot read column {path}: the file stores {describe(stored)} and the table has {wanted.type}, which it "
+            f"Cannot read column {path}: the file stores {stored_type_text(stored)} and the table has {wanted.type}, which it "
             f"cannot be read as; {'rewrite the file, or ' if self.is_mapped else ''}{self.remedy()}",
             **self.error_place("IncompatibleType", path, self.rule("iceberg 5.12", "delta T23")),
         )

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.arrow_values import from_numpy, to_numpy, without_rows
+from harness.metadata.model.arrow_values import empty_table, from_numpy, to_numpy
 from harness.metadata.model.file_schema import NameMapping
 from harness.metadata.model.schema import Field, Schema, Type, value_text
 from harness.metadata.plan.deletes import EqualityDelete, PositionDelete, PositionDeletes
@@ -179,7 +179,7 @@ class SkippedFiles:
 
 def no_skipped_files() -> SkippedFiles:
     """Return the skipped files of a plan that skips none."""
-    return SkippedFiles(np.zeros(0, np.int8), lambda: (without_rows(SKIPPED), ()))
+    return SkippedFiles(np.zeros(0, np.int8), lambda: (empty_table(SKIPPED), ()))
 
 
 # The plan.
@@ -326,11 +326,11 @@ class ScanPlan:
         largest of them if there are many. width: of tables and bars at most, in cells; None: tables are as wide as they
         are. in_ascii: draws bars without characters of other encodings.
         """
-        from harness.metadata.model.drawing import section
+        from harness.metadata.model.drawing import text_section
         from harness.metadata.plan import explain as plan_report
         from harness.metadata.plan.layout import layout
 
-        return plan_report.as_text(self, width, section(layout(self), width, in_ascii=in_ascii))
+        return plan_report.as_text(self, width, text_section(layout(self), width, in_ascii=in_ascii))
 
     def to_dict(self) -> dict[str, Any]:
         """The whole plan as plain values, for JSON; stored-form values as they are (bytes included)."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.errors import HarnessError, counted
-from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html
+from harness.metadata.model.drawing import Bar, BarKind, Drawing, as_html
 from harness.metadata.model.text_tables import Listing
 from harness.metadata.model.times import show_ms
 
@@ -237,7 +237,7 @@ def _bar(entry: Mapping[str, Any], unit: str) -> Bar:
     remarks = [*refs, *entry["schema_changes"], *([f"files {files}"] if files and unit != "files" else [])]
     return Bar(
         label=" ".join(filter(None, (version, _time(entry), entry.get("operation")))),
-        parts=tuple((kind, entry[f"{unit}_{kind.word}"] or 0) for kind in (Kind.ADDED, Kind.REMOVED)),
+        parts=tuple((kind, entry[f"{unit}_{kind.word}"] or 0) for kind in (BarKind.ADDED, BarKind.REMOVED)),
         value=f"{rows or 0} {unit}",
         remark=", ".join(remarks),
     )

@@ -109,11 +109,11 @@ def texts_of(relation: duckdb.DuckDBPyRelation) -> tuple[list[Column], list[tupl
 
 def rows_html(columns: Sequence[Column], rows: Iterable[Sequence[str | None]]) -> str:
     """Rows as a table of HTML, in which values of many fields are cut."""
-    from harness.metadata.model.text_tables import cut
+    from harness.metadata.model.text_tables import cut_text
 
     most = [_LONG if column.type in ("map", "struct") else sys.maxsize for column in columns]
     return html_table(
-        columns, ([text and cut(text, width) for text, width in zip(row, most, strict=True)] for row in rows)
+        columns, ([text and cut_text(text, width) for text, width in zip(row, most, strict=True)] for row in rows)
     )
 
 

@@ -53,7 +53,7 @@ class IcebergContents:
     entries: Mapping[RecordedPath, tuple[ManifestEntry, ...]]
     plans: Mapping[int, PlannedScan]
 
-    def reversed(self) -> IcebergContents:
+    def in_reverse_order(self) -> IcebergContents:
         """The same contents, with manifests and their entries in the reverse order."""
         return replace(
             self,
@@ -66,17 +66,17 @@ class IcebergContents:
         seen: set[FileKey] = set()
         for entries in self.entries.values():
             for entry in entries:
-                if entry.file.content in contents and key_of(entry) not in seen:
-                    seen.add(key_of(entry))
+                if entry.file.content in contents and file_key(entry) not in seen:
+                    seen.add(file_key(entry))
                     yield entry
 
 
-def key_of(entry: ManifestEntry) -> FileKey:
+def file_key(entry: ManifestEntry) -> FileKey:
     """The identity of the entry's file."""
     return entry.file.path, entry.file.content_offset
 
 
-def contents_of(table: IcebergTable, selection: IcebergSelection, where: str | None, last: int) -> IcebergContents:
+def choose_contents(table: IcebergTable, selection: IcebergSelection, where: str | None, last: int) -> IcebergContents:
     """The contents of a slice of a snapshot and the `last` - 1 before it.
 
     Raises:
@@ -100,7 +100,7 @@ def contents_of(table: IcebergTable, selection: IcebergSelection, where: str | N
     listed = {snapshot.id: manifests_of(table, snapshot) for snapshot in snapshots}
     every = {m.path: m for manifests in listed.values() for m in manifests}
     source = with_specs_of(every.values(), replace(table, storage=table.storage.for_read()))
-    entries = _entries(source, selection, every, kept)
+    entries = _read_kept_entries(source, selection, every, kept)
     return IcebergContents(
         source=source,
         selection=selection,
@@ -111,7 +111,7 @@ def contents_of(table: IcebergTable, selection: IcebergSelection, where: str | N
     )
 
 
-def _entries(
+def _read_kept_entries(
     source: IcebergTable,
     selection: IcebergSelection,
     manifests: Mapping[RecordedPath, ManifestFile],
@@ -127,7 +127,7 @@ def _entries(
                 reader = open_manifest(
                     read(manifest), manifest, specs=metadata.specs, schemas=schemas, limits=storage.limits
                 )
-                chosen = tuple(entry for entry in read_entries([reader]) if key_of(entry) in kept)
+                chosen = tuple(entry for entry in read_entries([reader]) if file_key(entry) in kept)
             if chosen:
                 found[manifest.path] = chosen
     return found
@@ -170,7 +170,7 @@ def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...]) -> N
             )
 
 
-def narrowed(
+def narrow_document(
     source: Mapping[str, Any], columns: tuple[dt.Field, ...], contents: IcebergContents
 ) -> tuple[dict[str, object], list[str]]:
     """The document with these columns alone, and a sentence for each other lack."""
@@ -181,19 +181,19 @@ def narrowed(
         schema["fields"] = [f for f in schema["fields"] if f["id"] in kept]
         if "identifier-field-ids" in schema:
             schema["identifier-field-ids"] = [i for i in schema["identifier-field-ids"] if i in ids]
-    orders, told = document.get("sort-orders") or [], []
-    ordered = [order for order in orders if ids.issuperset(_sources(order))]
+    orders, notes = document.get("sort-orders") or [], []
+    ordered = [order for order in orders if ids.issuperset(_source_ids(order))]
     if len(ordered) < len(orders):
         if not any(order["order-id"] == 0 for order in ordered):
             ordered.append({"order-id": 0, "fields": []})
         document["sort-orders"] = ordered
         if document.get("default-sort-order-id") not in {order["order-id"] for order in ordered}:
             document["default-sort-order-id"] = 0
-        told = ["Left out sort orders, as they have columns that are left out"]
+        notes = ["Left out sort orders, as they have columns that are left out"]
     used = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
     if "partition-specs" in document:
         specs = document["partition-specs"]
-        document["partition-specs"] = [s for s in specs if s["spec-id"] in used or ids.issuperset(_sources(s))]
+        document["partition-specs"] = [s for s in specs if s["spec-id"] in used or ids.issuperset(_source_ids(s))]
     properties = document.get("properties") or {}
     gone = {f.name for schema in contents.source.metadata.schemas.values() for f in schema.fields if f.id not in kept}
     document["properties"] = {
@@ -204,10 +204,10 @@ def narrowed(
     if _NAME_MAPPING in properties:
         mapping = [m for m in json.loads(properties[_NAME_MAPPING]) if m.get("field-id") in kept]
         document["properties"][_NAME_MAPPING] = json.dumps(mapping)
-    return document, told
+    return document, notes
 
 
-def _sources(order: Mapping[str, Any]) -> list[int]:
+def _source_ids(order: Mapping[str, Any]) -> list[int]:
     """The columns of a sort order or a partition spec."""
     return [
         source
@@ -237,14 +237,14 @@ class ManifestWriter:
     schema_json: Mapping[str, Any]
     statistics: bool
 
-    def lists(self) -> dict[int, str]:
+    def write_lists(self) -> dict[int, str]:
         """Writes all manifests and lists; the recorded path of each snapshot's list."""
         records: dict[str, dict[str, object]] = {}
         manifests = {m.path: m for listed in self.contents.lists.values() for m in listed}
         for number, (path, entries) in enumerate(self.contents.entries.items()):
-            live = [entry for entry in entries if key_of(entry) in self.written]
+            live = [entry for entry in entries if file_key(entry) in self.written]
             if live:
-                records[path] = self._manifest(number, live, manifests[path])
+                records[path] = self._write_manifest(number, live, manifests[path])
         found = {}
         for snapshot in self.contents.snapshots:
             listed = [
@@ -266,14 +266,18 @@ class ManifestWriter:
             found[snapshot.id] = f"{self.recorded}/{name}"
         return found
 
-    def _manifest(self, number: int, entries: Sequence[ManifestEntry], manifest: ManifestFile) -> dict[str, object]:
+    def _write_manifest(
+        self, number: int, entries: Sequence[ManifestEntry], manifest: ManifestFile
+    ) -> dict[str, object]:
         version = self.contents.source.metadata.format_version
         spec = self.contents.source.metadata.specs[entries[0].file.spec_id]
         schemas = (self.contents.selection.schema, *self.contents.source.metadata.schemas.values())
         types = partition_types(spec, schemas)
         tuples = [entry.file.partition for entry in entries]
         fields = [
-            dt.Field(id=f.field_id, name=f.name, type=_writable(types[f.field_id], [t.get(f.field_id) for t in tuples]))
+            dt.Field(
+                id=f.field_id, name=f.name, type=_writable_type(types[f.field_id], [t.get(f.field_id) for t in tuples])
+            )
             for f in spec.fields
         ]
 
@@ -293,11 +297,13 @@ class ManifestWriter:
             store=store,
             load=dict[str, AvroDocument]().__getitem__,
         )
-        rows = [self._entry(entry, fields, manifest) for entry in entries]
+        rows = [self._entry_record(entry, fields, manifest) for entry in entries]
         record = write_manifest(context, spec.id, int(manifest.is_deletes), rows)
         return record if self.statistics else {**record, "partitions": None}
 
-    def _entry(self, entry: ManifestEntry, fields: Sequence[dt.Field], manifest: ManifestFile) -> dict[str, object]:
+    def _entry_record(
+        self, entry: ManifestEntry, fields: Sequence[dt.Field], manifest: ManifestFile
+    ) -> dict[str, object]:
         file = entry.file
         data_file = {
             "content": int(file.content),
@@ -313,7 +319,7 @@ class ManifestWriter:
             "content_offset": file.content_offset,
             "content_size_in_bytes": file.content_size,
             **{name: int_map(getattr(file, name)) for name in _MAPS},
-            **self.written[key_of(entry)],
+            **self.written[file_key(entry)],
             **({} if self.statistics else dict.fromkeys(_MAPS)),
         }
         own = manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id
@@ -340,7 +346,7 @@ def _signed(number: int) -> int:
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def _writable(type_: dt.Type, values: Iterable[object]) -> dt.Type:
+def _writable_type(type_: dt.Type, values: Iterable[object]) -> dt.Type:
     """The type; in place of an unknown one, a type that holds the values."""
     if not isinstance(type_, dt.OpaqueType):
         return type_
@@ -398,12 +404,12 @@ def slice_document(
     ids = {snapshot.id for snapshot in snapshots}
     document["location"] = location
     document["snapshots"] = [
-        _snapshot(raw, lists[raw["snapshot-id"]], is_root=raw["snapshot-id"] == snapshots[0].id, whole=whole)
+        _slice_snapshot(raw, lists[raw["snapshot-id"]], is_root=raw["snapshot-id"] == snapshots[0].id, whole=whole)
         for raw in source.get("snapshots") or ()
         if raw["snapshot-id"] in ids
     ]
     document["current-snapshot-id"] = snapshots[-1].id if snapshots else -1
-    document["snapshot-log"] = _log(source.get("snapshot-log") or [], ids, snapshots)
+    document["snapshot-log"] = _snapshot_log(source.get("snapshot-log") or [], ids, snapshots)
     refs = {name: ref for name, ref in (source.get("refs") or {}).items() if ref["snapshot-id"] in ids}
     if snapshots:
         main = {**refs.get("main", {"type": "branch"}), "snapshot-id": snapshots[-1].id}
@@ -426,17 +432,17 @@ def slice_document(
     return document
 
 
-def left_out(source: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
+def omission_notes(source: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
     """A sentence for each kind of metadata that the slice lacks."""
-    told = []
+    notes = []
     for name, what in (("refs", "branches and tags"), ("properties", "properties")):
         gone = sorted(set(source.get(name) or {}) - set(document.get(name) or {}))
         if gone:
-            told.append(f"Left out {what}: {', '.join(gone)}")
-    return told
+            notes.append(f"Left out {what}: {', '.join(gone)}")
+    return notes
 
 
-def _snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whole: bool) -> dict[str, object]:
+def _slice_snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whole: bool) -> dict[str, object]:
     gone = {"manifests", *(["parent-snapshot-id"] if is_root else [])}
     found = {**{name: value for name, value in raw.items() if name not in gone}, "manifest-list": manifest_list}
     if raw.get("summary") is not None and not whole:
@@ -444,7 +450,7 @@ def _snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whol
     return found
 
 
-def _log(log: list[dict[str, Any]], ids: set[int], snapshots: tuple[IcebergSnapshot, ...]) -> list[dict[str, object]]:
+def _snapshot_log(log: list[dict[str, Any]], ids: set[int], snapshots: tuple[IcebergSnapshot, ...]) -> list[dict[str, object]]:
     """The history of `main` since it last was at a snapshot that the slice lacks: no time is answered wrongly."""
     first = max((place + 1 for place, entry in enumerate(log) if entry["snapshot-id"] not in ids), default=0)
     kept = log[first:]

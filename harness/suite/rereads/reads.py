@@ -24,7 +24,7 @@ from harness.errors import EngineError, HarnessError, HarnessWarning, Unsupporte
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.planned_scan import PlannedScan
 from harness.queries.sql import sql
-from harness.slices.pulling import make
+from harness.slices.pulling import make_slice
 from harness.slices.request import SliceRequest
 from harness.snapshot import Snapshot, read_context
 from harness.storage.gate import Outside
@@ -266,7 +266,7 @@ class Copies:
         place = Path(self._directory.name) / name
         with warnings.catch_warnings(), read_context(source._source, source._selection.snapshot):
             warnings.simplefilter("ignore", HarnessWarning)
-            make(source, place, COPIES[name])
+            make_slice(source, place, COPIES[name])
         return open_table(place).snapshot()
 
 

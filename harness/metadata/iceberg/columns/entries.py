@@ -31,7 +31,7 @@ from harness.metadata.iceberg.columns.lockstep import (
     entry_steps,
 )
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, ManifestReader, Status
-from harness.metadata.model.arrow_values import Places, array_of, distinct, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Indices, array_of, distinct_values, from_numpy, scalar_of, to_numpy
 from harness.metadata.plan.scan_plan import KEPT, Decisions
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
@@ -180,9 +180,9 @@ class _Lanes:
     """
 
     blocks: Sequence[bytes]
-    counts: Places
-    starts: Places
-    ends: Places
+    counts: Indices
+    starts: Indices
+    ends: Indices
     varints: Varints
 
     @staticmethod
@@ -209,7 +209,7 @@ def _guess_offsets(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | 
 
 def _common_text(lanes: _Lanes, step: Step) -> bytes:
     """Return the common prefix of the paths of the first two entries in up to 64 blocks."""
-    some = distinct(np.linspace(0, len(lanes.starts) - 1, _SAMPLED_BLOCKS).astype(np.int64))
+    some = distinct_values(np.linspace(0, len(lanes.starts) - 1, _SAMPLED_BLOCKS).astype(np.int64))
     found, _ = advance(lanes.varints, step, lanes.starts[some], np.minimum(lanes.counts[some], 2))
     if PATH.name not in found.starts:
         return b""
@@ -219,7 +219,7 @@ def _common_text(lanes: _Lanes, step: Step) -> bytes:
     return bytes(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
 
 
-def _find_paths(lanes: _Lanes, text: bytes) -> Places | None:
+def _find_paths(lanes: _Lanes, text: bytes) -> Indices | None:
     """Return the offset of each path, or None if the text does not occur exactly once per entry.
 
     If the counts differ, the search is repeated with the last directory cut off the text.
@@ -234,7 +234,7 @@ def _find_paths(lanes: _Lanes, text: bytes) -> Places | None:
     return None
 
 
-def _occurrences(lanes: _Lanes, text: bytes) -> Places | None:
+def _occurrences(lanes: _Lanes, text: bytes) -> Indices | None:
     found = []
     for block, count, start in zip(lanes.blocks, lanes.counts.tolist(), lanes.starts.tolist(), strict=True):
         pieces = block.split(text)
@@ -245,7 +245,7 @@ def _occurrences(lanes: _Lanes, text: bytes) -> Places | None:
     return np.concatenate(found)
 
 
-def _verify_guess(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> FieldOffsets:
+def _verify_guess(lanes: _Lanes, paths: Indices, before: Step, behind: Step) -> FieldOffsets:
     """Return the offsets of all fields, given the offsets of the paths.
 
     Raises UnusualEncoding or IndexError if these are wrong.
@@ -281,7 +281,7 @@ def _verify_guess(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> F
     return found
 
 
-def _lengths_before(varints: Varints, places: Places) -> Places:
+def _lengths_before(varints: Varints, places: Indices) -> Indices:
     """Return the lengths whose varints end right before the given offsets."""
     at = places - 1
     values = varints.data.take(at).astype(np.int64)
@@ -293,7 +293,7 @@ def _lengths_before(varints: Varints, places: Places) -> Places:
         if not more.any():
             break
         values = np.where(more, values << 7 | byte & 0x7F, values)
-    found: Places = values >> 1
+    found: Indices = values >> 1
     return found
 
 

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from harness.metadata.files.avro_container import ARRAY, BYTES, LONG, TEXT
 from harness.metadata.files.avro_schema import Node
-from harness.metadata.model.arrow_values import Places
+from harness.metadata.model.arrow_values import Indices
 from harness.storage.records import dataclass
 
 _LONGEST = 10
@@ -83,7 +83,7 @@ class Varints:
         np.cumsum(within >> _LAST, out=before[1:], dtype=np.int32)
         return Varints(data, size, ends, within.view(np.uint8), before)
 
-    def skip(self, at: Places) -> Places:
+    def skip(self, at: Indices) -> Indices:
         """Return the offset after each number."""
         after = at + 1
         longer = (self.data.take(at) >= 0x80).nonzero()[0]
@@ -93,7 +93,7 @@ class Varints:
             longer = longer[byte >= 0x80]
         return after
 
-    def skip_many(self, at: Places, count: Places) -> Places:
+    def skip_many(self, at: Indices, count: Indices) -> Indices:
         """Return the offset after `count` consecutive numbers, where each count is 1 or more."""
         group = at >> 3
         ends = self._ends.take(group)
@@ -110,15 +110,15 @@ class Varints:
             group += ahead
         ends = self._ends.take(group)
         nth = _NTH[ends, left - until + np.bitwise_count(ends) - 1]
-        after: Places = (group << 3) + nth + 1
+        after: Indices = (group << 3) + nth + 1
         return after
 
-    def _until(self, group: Places) -> Places:
+    def _until(self, group: Indices) -> Indices:
         """Return how many numbers can end before the end of each group."""
-        offsets: Places = self._before.take(group >> 3) + self._within.take(group)
+        offsets: Indices = self._before.take(group >> 3) + self._within.take(group)
         return offsets
 
-    def numbers(self, at: Places) -> tuple[Places, Places]:
+    def numbers(self, at: Indices) -> tuple[Indices, Indices]:
         """Return the int or long at each offset, and the offset after it.
 
         Raises UnusualEncoding if a number exceeds 64 bits.
@@ -141,7 +141,7 @@ class Varints:
         signs = -(values & np.uint64(1)).astype(np.int64)
         return (values >> np.uint64(1)).astype(np.int64) ^ signs, after
 
-    def lengths(self, at: Places) -> tuple[Places, Places]:
+    def lengths(self, at: Indices) -> tuple[Indices, Indices]:
         """Return the length or count at each offset, and the offset after it.
 
         Raises UnusualEncoding if a length is negative.
@@ -158,7 +158,7 @@ class Varints:
         return values, after
 
 
-Step: TypeAlias = Callable[["FieldOffsets", Places, Places], Places]
+Step: TypeAlias = Callable[["FieldOffsets", Indices, Indices], Indices]
 """Takes the offsets found so far, the offset at which a value begins in each lane, and the number of the entry in each
 lane. Returns the offsets after the values."""
 
@@ -184,18 +184,18 @@ class FieldOffsets:
 
     varints: Varints
     size: int
-    starts: dict[str, Places] = field(default_factory=dict)
-    ends: dict[str, Places] = field(default_factory=dict)
-    counts: dict[str, Places] = field(default_factory=dict)
-    pairs: dict[tuple[str, int], tuple[Places, Places]] = field(default_factory=dict)
+    starts: dict[str, Indices] = field(default_factory=dict)
+    ends: dict[str, Indices] = field(default_factory=dict)
+    counts: dict[str, Indices] = field(default_factory=dict)
+    pairs: dict[tuple[str, int], tuple[Indices, Indices]] = field(default_factory=dict)
 
-    def note(self, notes: dict[str, Places], slot: str, entries: Places, places: Places) -> None:
+    def note(self, notes: dict[str, Indices], slot: str, entries: Indices, places: Indices) -> None:
         """Record offsets (or counts) of a slot for some entries."""
         if slot not in notes:
             notes[slot] = np.full(self.size, NOWHERE, dtype=np.int64)
         notes[slot][entries] = places
 
-    def note_pairs(self, slot: str, key: int, entries: Places, places: Places) -> None:
+    def note_pairs(self, slot: str, key: int, entries: Indices, places: Indices) -> None:
         """Record that the maps of some entries have the key, with the offsets of the values."""
         if (slot, key) not in self.pairs:
             nowhere = np.full(self.size, NOWHERE, dtype=np.int64)
@@ -205,7 +205,7 @@ class FieldOffsets:
         times[entries] += 1
 
 
-def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tuple[FieldOffsets, Places]:
+def advance(varints: Varints, step: Step, starts: Indices, counts: Indices) -> tuple[FieldOffsets, Indices]:
     """Decode the next `counts` entries of every lane.
 
     Args:
@@ -239,7 +239,7 @@ def advance(varints: Varints, step: Step, starts: Places, counts: Places) -> tup
 def number(slot: str | None = None) -> Step:
     """Return the step over an int or long."""
 
-    def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+    def step(offsets: FieldOffsets, at: Indices, entries: Indices) -> Indices:
         if slot is not None:
             offsets.note(offsets.starts, slot, entries, at)
         return offsets.varints.skip(at)
@@ -250,7 +250,7 @@ def number(slot: str | None = None) -> Step:
 def byte_string(slot: str | None = None) -> Step:
     """Return the step over a string or bytes. The step records the offsets of the bytes without the length."""
 
-    def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+    def step(offsets: FieldOffsets, at: Indices, entries: Indices) -> Indices:
         length, start = offsets.varints.lengths(at)
         end = start + length
         if slot is not None:
@@ -261,7 +261,7 @@ def byte_string(slot: str | None = None) -> Step:
     return step
 
 
-def _boolean(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+def _boolean(offsets: FieldOffsets, at: Indices, entries: Indices) -> Indices:
     if int(offsets.varints.data.take(at).max()) > 1:
         raise UnusualEncoding
     return at + 1
@@ -270,7 +270,7 @@ def _boolean(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
 def record(steps: Sequence[Step]) -> Step:
     """Return the step over the fields of a record, in order."""
 
-    def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+    def step(offsets: FieldOffsets, at: Indices, entries: Indices) -> Indices:
         for each in steps:
             at = each(offsets, at, entries)
         return at
@@ -281,7 +281,7 @@ def record(steps: Sequence[Step]) -> Step:
 def encoded(inner: Step, slot: str) -> Step:
     """Return the step over any value. The step records the offsets at which the encoded bytes begin and end."""
 
-    def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+    def step(offsets: FieldOffsets, at: Indices, entries: Indices) -> Indices:
         after = inner(offsets, at, entries)
         offsets.note(offsets.starts, slot, entries, at)
         offsets.note(offsets.ends, slot, entries, after)
@@ -294,7 +294,7 @@ def optional(null: int, inner: Step) -> Step:
     """Return the step over a union of null and another type. `null` is the index of the null branch, 0 or 1."""
     absent, present = 2 * null, 2 - 2 * null
 
-    def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+    def step(offsets: FieldOffsets, at: Indices, entries: Indices) -> Indices:
         branch = offsets.varints.data.take(at)
         there = branch == present
         after = at + 1
@@ -309,10 +309,10 @@ def optional(null: int, inner: Step) -> Step:
     return step
 
 
-def _array(items: Callable[[FieldOffsets, Places, Places, Places], Places]) -> Step:
+def _array(items: Callable[[FieldOffsets, Indices, Indices, Indices], Indices]) -> Step:
     """Return the step over an array of one block: a count, the items, and the count 0 that ends the array."""
 
-    def step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+    def step(offsets: FieldOffsets, at: Indices, entries: Indices) -> Indices:
         count, after = offsets.varints.lengths(at)
         if int(count.max()) > MAX_ITEMS:
             raise UnusualEncoding
@@ -327,7 +327,7 @@ def _array(items: Callable[[FieldOffsets, Places, Places, Places], Places]) -> S
     return step
 
 
-def _skip_end(offsets: FieldOffsets, at: Places) -> Places:
+def _skip_end(offsets: FieldOffsets, at: Indices) -> Indices:
     if offsets.varints.data.take(at).any():
         raise UnusualEncoding
     return at + 1
@@ -339,7 +339,7 @@ def numbers(width: int, slot: str | None = None) -> Step:
     The step records the number of items and the offsets at which they begin and end; nothing for an empty array.
     """
 
-    def items(offsets: FieldOffsets, at: Places, entries: Places, count: Places) -> Places:
+    def items(offsets: FieldOffsets, at: Indices, entries: Indices, count: Indices) -> Indices:
         after = offsets.varints.skip_many(at, width * count)
         # A number of more than ten bytes is damage. The total length reveals it only if there is one item.
         if width == 1 and (after - at > 10).any():
@@ -353,7 +353,7 @@ def numbers(width: int, slot: str | None = None) -> Step:
     return _array(items)
 
 
-def _check_each(offsets: FieldOffsets, at: Places, count: Places) -> None:
+def _check_each(offsets: FieldOffsets, at: Indices, count: Indices) -> None:
     for item in range(int(count.max())):
         going = count > item
         at, count = at[going], count[going]
@@ -370,7 +370,7 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
     """
     bytes_ = [(key, key << 1) for key in keys if 0 <= key < 64]  # in the encoding of Avro
 
-    def items(offsets: FieldOffsets, at: Places, entries: Places, count: Places) -> Places:
+    def items(offsets: FieldOffsets, at: Indices, entries: Indices, count: Indices) -> Indices:
         most = int(count.max())
         uniform = most == int(count.min())
         after = at
@@ -383,7 +383,7 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
                 after[going] = pair_step(offsets, after[going], entries[going])
         return after
 
-    def pair_step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+    def pair_step(offsets: FieldOffsets, at: Indices, entries: Indices) -> Indices:
         key, length = offsets.varints.data.take(at), offsets.varints.data.take(at + 1)
         if ((key & 0x80) | (length & 0x81)).any():
             return long_pair_step(offsets, at, entries)
@@ -392,10 +392,10 @@ def byte_pairs(slot: str = "", keys: Sequence[int] = ()) -> Step:
             hit = key == byte
             if hit.any():
                 offsets.note_pairs(slot, wanted, entries[hit], at[hit] + 1)
-        after: Places = at + 2 + (length >> 1)
+        after: Indices = at + 2 + (length >> 1)
         return after
 
-    def long_pair_step(offsets: FieldOffsets, at: Places, entries: Places) -> Places:
+    def long_pair_step(offsets: FieldOffsets, at: Indices, entries: Indices) -> Indices:
         value = offsets.varints.skip(at)
         if int((value - at).max()) > 10:
             raise UnusualEncoding
@@ -443,7 +443,7 @@ class Slot:
         item = node.children[0] if node.kind == "array" else node
         if node.kind != "array" or item.kind != "record":
             return None
-        key, value = item.place(self.pair[0], "key"), item.place(self.pair[1], "value")
+        key, value = item.field_index(self.pair[0], "key"), item.field_index(self.pair[1], "value")
         return None if key is None or value is None or key == value else (key, value)
 
 
@@ -462,7 +462,7 @@ def slots_of(record: Node, slots: Sequence[Slot]) -> list[Slot | None]:
     """Return the slot of each field of a record, or None. If several fields match a slot, the first one has it."""
     offsets: list[Slot | None] = [None] * len(record.children)
     for slot in slots:
-        place = record.place(slot.id, slot.name)
+        place = record.field_index(slot.id, slot.name)
         if place is not None:
             offsets[place] = slot
     return offsets

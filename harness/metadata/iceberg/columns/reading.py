@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from harness.errors import HarnessError, InvalidTableError
 from harness.metadata.files.avro_container import decode_error
-from harness.metadata.files.avro_values import DAMAGE, FieldError, reason
+from harness.metadata.files.avro_values import DAMAGE, FieldError, error_reason
 from harness.metadata.iceberg.columns.entries import (
     COLUMNS,
     COUNTS,
@@ -60,7 +60,7 @@ from harness.metadata.iceberg.manifests import (
     open_manifest,
 )
 from harness.metadata.iceberg.model import PartitionSpec
-from harness.metadata.model.arrow_values import Mask, Places, array_of, from_numpy, scalar_of, to_numpy, without_rows
+from harness.metadata.model.arrow_values import Indices, Mask, array_of, empty_table, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import Schema
 from harness.metadata.plan.scan_plan import BY_PARTITION, KEPT
 from harness.storage.limits import DEFAULT, Limits, contained, limit_error
@@ -147,23 +147,23 @@ def _filter_files(files: DataFiles, raw: StoredEntries, skip: Skip | None) -> Fi
     )
 
 
-def _take_paths(paths: Paths, places: Places) -> pa.ChunkedArray:
+def _take_paths(paths: Paths, places: Indices) -> pa.ChunkedArray:
     if not len(places):
         return pa.chunked_array([], pa.string())
     found = paths()
     return found if len(places) == len(found) else found.take(from_numpy(places))
 
 
-def _per_entry(values: Sequence[int], owner: Places, name: str, *, bits: int = 64) -> Places:
+def _per_entry(values: Sequence[int], owner: Indices, name: str, *, bits: int = 64) -> Indices:
     """Return the value of each entry's manifest. Raises CorruptFileError if a value does not fit its column."""
     for value in values:
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
             raise corrupt(name, f"the list gives it {name} {value}, beyond {bits} bits", "2.2")
-    found: Places = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
+    found: Indices = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
     return found
 
 
-def _numbers(raw: StoredEntries, name: str) -> tuple[Places, Mask]:
+def _numbers(raw: StoredEntries, name: str) -> tuple[Indices, Mask]:
     """Return the numbers in a column and a mask of the rows that have one. Missing numbers are 0."""
     column = raw.table.column(name)
     if not column.null_count:
@@ -171,7 +171,7 @@ def _numbers(raw: StoredEntries, name: str) -> tuple[Places, Mask]:
     return to_numpy(pc.fill_null(column, scalar_of(0, pa.int64()))), to_numpy(column.is_valid())
 
 
-def _sequence_numbers(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]) -> Places:
+def _sequence_numbers(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) -> Indices:
     """Return the data sequence numbers, inherited from the manifest if an entry has none (iceberg 2.9)."""
     values, stated = _numbers(raw, "sequence_number")
     if stated.all():
@@ -193,7 +193,7 @@ def _sequence_numbers(raw: StoredEntries, owner: Places, parts: Sequence[Manifes
     return np.where(stated, values, inherited)
 
 
-def _inherited_ids(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]) -> dict[str, pa.Array]:
+def _inherited_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) -> dict[str, pa.Array]:
     """Return snapshot ids and file sequence numbers, inherited from the manifest if an entry has none (iceberg 2.9).
 
     A number in the manifest list that does not fit 64 bits counts as unknown.
@@ -213,7 +213,7 @@ def _inherited_ids(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPa
     return {name: pc.coalesce(raw.table.column(name), values) for name, values in inherited.items()}
 
 
-def _row_ids(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]) -> pa.Array:
+def _row_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) -> pa.Array:
     """Return the ids of first rows.
 
     If the manifest assigns ids, files without one are numbered consecutively (iceberg 2.11).
@@ -241,7 +241,7 @@ def _row_ids(raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]) -
 
 
 def _long_row_ids(
-    rows: list[int], values: list[int], stated: Mask, has_id: Mask, owner: Places, starts: Sequence[int | None]
+    rows: list[int], values: list[int], stated: Mask, has_id: Mask, owner: Indices, starts: Sequence[int | None]
 ) -> pa.Array:
     """Return the same as `_row_ids` for numbers that may exceed 64 bits. Ids that do are null."""
     ends = [start or 0 for start in starts]
@@ -254,7 +254,7 @@ def _long_row_ids(
 
 
 def _partitions(
-    raw: StoredEntries, owner: Places, parts: Sequence[ManifestPart]
+    raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]
 ) -> tuple[npt.NDArray[np.int32], list[Mapping[int, Any]]]:
     """Return the index of each file's partition tuple, and the tuples. Equal bytes of one spec are decoded once."""
     if not len(raw):
@@ -278,7 +278,7 @@ def _partitions(
                 decoders[reader.spec.id] = reader.partition_decoder()
             tuples.append(decoders[reader.spec.id](content))
     except DAMAGE as error:
-        raise decode_error(FieldError(("data_file", "partition"), reason(error))) from error
+        raise decode_error(FieldError(("data_file", "partition"), error_reason(error))) from error
     return codes.astype(np.int32), tuples
 
 
@@ -391,7 +391,7 @@ def _with_manifest_paths(
 ) -> FilteredFiles:
     """Return the files of all manifests in one table, with the paths of the manifests."""
     all_ = concat_files(
-        found or [FilteredFiles.split(DataFiles(without_rows(extent.schema), (), (), extent.fields), None)]
+        found or [FilteredFiles.split(DataFiles(empty_table(extent.schema), (), (), extent.fields), None)]
     )
     table = all_.files.table
     if not table.schema.equals(extent.schema):
@@ -474,7 +474,7 @@ def _decode_sequentially(blocks: ManifestBlocks, extent: Extent, skip: Skip | No
         return assemble(raw, [ManifestPart(blocks.number, reader, len(raw))], skip)
 
 
-def _selected_entries(found: FieldOffsets, extent: Extent) -> Places:
+def _selected_entries(found: FieldOffsets, extent: Extent) -> Indices:
     live = live_entries(found)  # also checks all statuses
     return live if extent.live_only else np.arange(found.size)
 

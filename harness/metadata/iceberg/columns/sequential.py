@@ -20,7 +20,7 @@ from harness.metadata.files.avro_container import LONG, check_kind, decode_error
 from harness.metadata.files.avro_schema import Node
 from harness.metadata.files.avro_values import (
     DAMAGE,
-    Read,
+    ReadStep,
     Tally,
     column_of,
     decode_bytes,
@@ -139,7 +139,7 @@ class _OffsetRecorder:
         return found
 
 
-def _record(record: Node, slots: tuple[Slot, ...], notes: _OffsetRecorder, tally: Tally) -> Read:
+def _record(record: Node, slots: tuple[Slot, ...], notes: _OffsetRecorder, tally: Tally) -> ReadStep:
     if record.kind != "record":
         raise TypeError(f"expected a record, got {record.kind}")
     steps = []
@@ -150,7 +150,7 @@ def _record(record: Node, slots: tuple[Slot, ...], notes: _OffsetRecorder, tally
     return fields_step(steps, tally)
 
 
-def _step(node: Node, slot: Slot | None, notes: _OffsetRecorder, tally: Tally) -> Read:
+def _step(node: Node, slot: Slot | None, notes: _OffsetRecorder, tally: Tally) -> ReadStep:
     if slot is None or node.kind == "null":
         return skip_of(node, tally)
     if node.kind == "union":
@@ -180,7 +180,7 @@ def _step(node: Node, slot: Slot | None, notes: _OffsetRecorder, tally: Tally) -
             return _map(node, slot, notes, tally)
 
 
-def _number(slot: Slot, starts: list[int]) -> Read:
+def _number(slot: Slot, starts: list[int]) -> ReadStep:
     def read(data: bytes, position: int) -> int:
         value, end = decode_long(data, position)
         if is_long(value):
@@ -192,7 +192,7 @@ def _number(slot: Slot, starts: list[int]) -> Read:
     return read
 
 
-def _byte_string(starts: list[int], ends: list[int]) -> Read:
+def _byte_string(starts: list[int], ends: list[int]) -> ReadStep:
     def read(data: bytes, position: int) -> int:
         ends[-1] = end = skip_bytes(data, position)
         starts[-1] = decode_long(data, position)[1]
@@ -201,7 +201,7 @@ def _byte_string(starts: list[int], ends: list[int]) -> Read:
     return read
 
 
-def _encoded(skip: Read, starts: list[int], ends: list[int]) -> Read:
+def _encoded(skip: ReadStep, starts: list[int], ends: list[int]) -> ReadStep:
     def read(data: bytes, position: int) -> int:
         starts[-1], ends[-1] = position, skip(data, position)
         return ends[-1]
@@ -209,7 +209,7 @@ def _encoded(skip: Read, starts: list[int], ends: list[int]) -> Read:
     return read
 
 
-def _rewrite(node: Node, tally: Tally, note: Callable[[Any], None]) -> Read:
+def _rewrite(node: Node, tally: Tally, note: Callable[[Any], None]) -> ReadStep:
     """Return a step that decodes a value and calls `note` with it."""
     column = column_of(node, tally)
 
@@ -228,7 +228,7 @@ def _note_numbers(notes: _OffsetRecorder, name: str, count: int, numbers: list[A
         notes.counts[name][-1] = count
 
 
-def _map(node: Node, slot: Slot, notes: _OffsetRecorder, tally: Tally) -> Read:
+def _map(node: Node, slot: Slot, notes: _OffsetRecorder, tally: Tally) -> ReadStep:
     notes.counts.setdefault(slot.name, [])
     noted = {} if slot.kind == "counts" else {key: notes.pairs.setdefault((slot.name, key), []) for key in slot.keys}
     decode = _pairs_decoder(node, slot, tally)

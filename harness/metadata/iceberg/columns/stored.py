@@ -18,20 +18,20 @@ import pyarrow.compute as pc
 
 from harness.errors import UnsupportedError
 from harness.metadata.files.avro_container import decode_error
-from harness.metadata.files.avro_values import FieldError, reason
+from harness.metadata.files.avro_values import FieldError, error_reason
 from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, MORE, Extent, statistic
 from harness.metadata.iceberg.columns.lockstep import NOWHERE, FieldOffsets, UnusualEncoding, Varints
 from harness.metadata.iceberg.manifests import FILE_FORMATS, Content, ManifestReader, Status, corrupt, encrypted
 from harness.metadata.model.arrow_values import (
+    Indices,
     Mask,
-    Places,
     array_of,
-    distinct,
+    distinct_values,
+    empty_table,
     from_numpy,
     scalar_of,
     text_bytes,
     to_numpy,
-    without_rows,
 )
 from harness.storage.decoded import Cache, Key, StoredTable
 from harness.storage.paths import is_local
@@ -45,7 +45,7 @@ _FIRST = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
 """Masks that keep the first bytes of a little-endian word; the index is the number of bytes to keep."""
 
 
-def numbers(offsets: FieldOffsets, slot: str) -> tuple[Places, Mask]:
+def numbers(offsets: FieldOffsets, slot: str) -> tuple[Indices, Mask]:
     """Return the numbers in a slot, and a mask of the entries that have the slot. Missing numbers are 0."""
     values = np.zeros(offsets.size, dtype=np.int64)
     starts = offsets.starts.get(slot)
@@ -58,7 +58,7 @@ def numbers(offsets: FieldOffsets, slot: str) -> tuple[Places, Mask]:
     return values, there
 
 
-def byte_strings(offsets: FieldOffsets, slot: str, entries: Places) -> pa.Array:
+def byte_strings(offsets: FieldOffsets, slot: str, entries: Indices) -> pa.Array:
     """Return the bytes in a slot of the given entries as a binary array; null for entries without the slot."""
     starts, ends = offsets.starts.get(slot), offsets.ends.get(slot)
     if starts is None or ends is None:
@@ -66,7 +66,9 @@ def byte_strings(offsets: FieldOffsets, slot: str, entries: Places) -> pa.Array:
     return _slices(offsets.varints, starts[entries], ends[entries])
 
 
-def counts(offsets: FieldOffsets, slot: str, keys: Iterable[int], entries: Places) -> Mapping[int, tuple[Places, Mask]]:
+def counts(
+    offsets: FieldOffsets, slot: str, keys: Iterable[int], entries: Indices
+) -> Mapping[int, tuple[Indices, Mask]]:
     """Return the values of map keys in the given entries, and masks of the entries that have a key exactly once.
 
     Args:
@@ -100,7 +102,7 @@ def counts(offsets: FieldOffsets, slot: str, keys: Iterable[int], entries: Place
     return {key: (values[key], times[key] == 1) for key in wanted}
 
 
-def lists(offsets: FieldOffsets, slot: str, entries: Places) -> pa.Array:
+def lists(offsets: FieldOffsets, slot: str, entries: Indices) -> pa.Array:
     """Return the lists of numbers in a slot of the given entries; null for a missing or empty list."""
     if slot not in offsets.starts:
         return pa.nulls(len(entries), pa.list_(pa.int64()))
@@ -119,7 +121,7 @@ def lists(offsets: FieldOffsets, slot: str, entries: Places) -> pa.Array:
     return pa.Array.from_buffers(pa.list_(pa.int64()), len(entries), parts, children=[items])
 
 
-def bounds(offsets: FieldOffsets, slot: str, key: int, entries: Places) -> pa.Array:
+def bounds(offsets: FieldOffsets, slot: str, key: int, entries: Indices) -> pa.Array:
     """Return the value of one key in a map of bounds of the given entries; null if the key is missing or occurs twice."""
     if (slot, key) not in offsets.pairs:
         return pa.nulls(len(entries), pa.binary())
@@ -132,7 +134,7 @@ def bounds(offsets: FieldOffsets, slot: str, key: int, entries: Places) -> pa.Ar
     return _slices(offsets.varints, starts, ends)
 
 
-def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
+def _slices(varints: Varints, starts: Indices, ends: Indices) -> pa.Array:
     """Return slices of the buffer as a binary array; null where `starts` is `NOWHERE`.
 
     The array is built as views of the buffer, so that Arrow copies the bytes.
@@ -182,7 +184,7 @@ FACTS = pa.schema(
 )
 """The columns of `StoredEntries.table` that come before encoded bounds."""
 
-Counts: TypeAlias = Callable[[str, Sequence[int], Places], Mapping[int, tuple[Places, Mask]]]
+Counts: TypeAlias = Callable[[str, Sequence[int], Indices], Mapping[int, tuple[Indices, Mask]]]
 """Takes one of `COUNTS`, field ids, and row numbers. Returns the values by field id, and a mask of the rows that have
 exactly one value."""
 Paths: TypeAlias = Callable[[], pa.ChunkedArray]
@@ -223,7 +225,7 @@ def _schema_of(extent: Extent) -> pa.Schema:
     return pa.schema([*FACTS, *extent.encoded, *(MORE if extent.has_more else ())])
 
 
-def stored_entries(offsets: FieldOffsets, places: Places, extent: Extent, reader: ManifestReader) -> StoredEntries:
+def stored_entries(offsets: FieldOffsets, places: Indices, extent: Extent, reader: ManifestReader) -> StoredEntries:
     """Return the entries with the given numbers.
 
     Args:
@@ -266,7 +268,7 @@ def stored_entries(offsets: FieldOffsets, places: Places, extent: Extent, reader
     )
 
 
-def _more(offsets: FieldOffsets, places: Places) -> dict[str, pa.Array]:
+def _more(offsets: FieldOffsets, places: Indices) -> dict[str, pa.Array]:
     """Return the columns of `MORE`."""
     columns = {}
     for field in MORE:
@@ -284,7 +286,7 @@ def _more(offsets: FieldOffsets, places: Places) -> dict[str, pa.Array]:
 
 def no_entries(extent: Extent) -> StoredEntries:
     """Return an empty table of entries."""
-    table = without_rows(_schema_of(extent))
+    table = empty_table(_schema_of(extent))
     return StoredEntries(table, extent, lambda: pa.chunked_array([], pa.string()), lambda name, keys, places: {})
 
 
@@ -296,9 +298,9 @@ def concat_entries(raws: Sequence[StoredEntries]) -> StoredEntries:
     starts = np.cumsum([0, *map(len, raws)])
     paths = [raw.paths for raw in raws]
 
-    def found_counts(name: str, keys: Sequence[int], places: Places) -> Mapping[int, tuple[Places, Mask]]:
+    def found_counts(name: str, keys: Sequence[int], places: Indices) -> Mapping[int, tuple[Indices, Mask]]:
         owner = np.searchsorted(starts, places, side="right") - 1
-        parts = [raws[i].counts(name, keys, places[owner == i] - starts[i]) for i in distinct(owner).tolist()]
+        parts = [raws[i].counts(name, keys, places[owner == i] - starts[i]) for i in distinct_values(owner).tolist()]
         return {
             key: (np.concatenate([part[key][0] for part in parts]), np.concatenate([part[key][1] for part in parts]))
             for key in keys
@@ -312,7 +314,7 @@ def concat_entries(raws: Sequence[StoredEntries]) -> StoredEntries:
     )
 
 
-def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Places, Mask]]:
+def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Indices, Mask]]:
     """Return the counts of fields from encoded maps that lack their number of items.
 
     Raises UnusualEncoding if a map is damaged.
@@ -328,7 +330,7 @@ def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Pla
 
 
 def _check(
-    offsets: FieldOffsets, places: Places, content: Places, stated: Mask, paths: pa.Array, reader: ManifestReader
+    offsets: FieldOffsets, places: Indices, content: Indices, stated: Mask, paths: pa.Array, reader: ManifestReader
 ) -> None:
     """Raise an error if a file is of another kind than its manifest (iceberg 2.20) or is encrypted (iceberg 2.19)."""
     is_deletes = reader.manifest.is_deletes
@@ -355,7 +357,7 @@ def _check(
         raise encrypted(first(wrong)[0])
 
 
-def live_entries(offsets: FieldOffsets) -> Places:
+def live_entries(offsets: FieldOffsets) -> Indices:
     """Return the numbers of the entries that are not deleted.
 
     Raises CorruptFileError if a status is missing or unknown.
@@ -368,17 +370,17 @@ def live_entries(offsets: FieldOffsets) -> Places:
     return np.flatnonzero(status != Status.DELETED)
 
 
-def _take(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
+def _take(values: tuple[Indices, Mask], places: Indices) -> tuple[Indices, Mask]:
     return values[0][places], values[1][places]
 
 
-def _optional(offsets: FieldOffsets, slot: str, places: Places) -> pa.Array:
+def _optional(offsets: FieldOffsets, slot: str, places: Indices) -> pa.Array:
     """Return the numbers in a slot of the given entries; null for entries without the slot."""
     values, stated = _take(numbers(offsets, slot), places)
     return from_numpy(values, missing=~stated)
 
 
-def _texts(offsets: FieldOffsets, slot: str, places: Places) -> pa.Array:
+def _texts(offsets: FieldOffsets, slot: str, places: Indices) -> pa.Array:
     """Return the texts in a slot of the given entries; null if missing.
 
     Raises CorruptFileError if a text is not UTF-8.
@@ -389,7 +391,7 @@ def _texts(offsets: FieldOffsets, slot: str, places: Places) -> pa.Array:
         raise decode_error(FieldError(("data_file", slot), "text is not UTF-8")) from error
 
 
-def _formats(offsets: FieldOffsets, places: Places, content: Places, paths: pa.Array) -> pa.Array:
+def _formats(offsets: FieldOffsets, places: Indices, content: Indices, paths: pa.Array) -> pa.Array:
     encoded = byte_strings(offsets, "file_format", places).dictionary_encode()
     if encoded.null_count:
         path = paths[int(np.argmax(to_numpy(encoded.is_null())))].as_py()
@@ -397,7 +399,7 @@ def _formats(offsets: FieldOffsets, places: Places, content: Places, paths: pa.A
     try:
         lower = [text.decode().lower() for text in encoded.dictionary.to_pylist()]
     except UnicodeDecodeError as error:
-        raise decode_error(FieldError(("data_file", "file_format"), reason(error))) from error
+        raise decode_error(FieldError(("data_file", "file_format"), error_reason(error))) from error
     formats = pc.take(array_of(lower, pa.string()), encoded.indices)
     allowed = np.array([text in FILE_FORMATS for text in lower], dtype=np.bool_)[to_numpy(encoded.indices)]
     if "puffin" in lower:
@@ -531,7 +533,7 @@ def _from_cache(entry: StoredTable, facts: pa.Table, extent: Extent) -> StoredEn
     def paths() -> pa.ChunkedArray:
         return entry.columns(pa.schema([pa.field("path", pa.string(), nullable=False)])).column(0)
 
-    def counts(name: str, keys: Sequence[int], places: Places) -> Mapping[int, tuple[Places, Mask]]:
+    def counts(name: str, keys: Sequence[int], places: Indices) -> Mapping[int, tuple[Indices, Mask]]:
         return _counts_in(entry.columns(_COUNTS[name]).column(0).take(from_numpy(places)).combine_chunks(), keys)
 
     return StoredEntries(facts, extent, paths, counts)
