@@ -72,7 +72,9 @@ def _entries(kind: FunctionKind, rows: str) -> Iterator[FunctionEntry]:
             if (code := _CODE.get(name)) is None:
                 yield FunctionEntry(tuple(name.split(", ")), kind, draws)
             else:
-                yield FunctionEntry(code.names, kind, draws, getattr(code, "forms", ()), getattr(code, "alternative", ""))
+                yield FunctionEntry(
+                    code.names, kind, draws, getattr(code, "forms", ()), getattr(code, "alternative", "")
+                )
 
 
 _SECTIONS = re.split(r"^# (.+)\n", Path(__file__).with_suffix(".txt").read_text("utf-8"), flags=re.MULTILINE)[1:]
