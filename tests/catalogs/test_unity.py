@@ -302,7 +302,7 @@ def test_credentials_are_asked_for_again_before_they_end(server, plain, monkeypa
 
 
 def lending(server: UnityServer) -> int:
-    return sum("credentials" in asked for asked in server.asked)
+    return sum("credentials" in asked for asked in server.requests)
 
 
 def test_a_catalog_that_lends_nothing(server):

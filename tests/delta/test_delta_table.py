@@ -41,7 +41,7 @@ def test_format_of_both(tmp_path):
     with pytest.raises(errors.AmbiguousTableError) as caught:
         harness.open_table(location)
     assert str(caught.value) == (
-        "Cannot tell the format: there is both a _delta_log and Iceberg metadata. Say format_hint='delta' or "
+        "Cannot detect the table format: there are both a _delta_log and Iceberg metadata. Set format_hint='delta' or "
         f"format_hint='iceberg' [AmbiguousTable; table {location}, rule delta U1]"
     )
     assert harness.open_table(location, format_hint="delta").format == "delta"

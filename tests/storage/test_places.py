@@ -11,7 +11,7 @@ import pytest
 
 from harness.metadata.delta.paths import TableRoot, canonical_paths, path_keys
 from harness.metadata.iceberg.metadata import default_prefixes, parse_metadata
-from harness.storage.paths import PathMap, Place, climbs, place, places
+from harness.storage.paths import CanonicalPath, PathMap, canonical_path, climbs, possible_targets
 from harness.storage.stores import Storage
 
 
@@ -42,7 +42,7 @@ from harness.storage.stores import Storage
     ],
 )
 def test_one_place_has_one_form(path, store, within):
-    assert place(path, windows=False) == Place(store, within)
+    assert canonical_path(path, windows=False) == CanonicalPath(store, within)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_one_place_has_one_form(path, store, within):
     ],
 )
 def test_paths_of_windows(path, store, within):
-    assert place(path, windows=True) == Place(store, within)
+    assert canonical_path(path, windows=True) == CanonicalPath(store, within)
 
 
 @pytest.mark.parametrize(
@@ -81,19 +81,19 @@ def test_paths_of_windows(path, store, within):
     ],
 )
 def test_containment(path, root, inside):
-    assert place(path, windows=False).is_within(place(root, windows=False)) is inside
+    assert canonical_path(path, windows=False).is_within(canonical_path(root, windows=False)) is inside
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "expected"),
     [
         ("https://h/t/%2e%2e/%252e%252e/x", ["/t/%2e%2e/%252e%252e/x", "/x"]),
         ("https://h/t/..%2fx", ["/t/..%2fx", "/x"]),
         ("s3://b/t/p=a%2F..%2F..%2Fb/x", ["/t/p=a%2F..%2F..%2Fb/x"]),  # the object is called so
     ],
 )
-def test_stores_that_decode_make_two_places_of_one_path(path, found):
-    assert [form.path for form in places(path)] == found
+def test_a_path_has_two_targets_in_stores_that_decode(path, expected):
+    assert [form.path for form in possible_targets(path)] == expected
 
 
 @pytest.mark.parametrize(

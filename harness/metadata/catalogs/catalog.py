@@ -8,11 +8,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from harness.errors import RequestError, StorageError, TableNotFoundError
-from harness.storage.paths import place, shown
+from harness.storage.paths import canonical_path, redact
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
-    from harness.storage.renewal import Lent, Renewal
+    from harness.storage.renewal import ExpiringOptions, Renewal
 
 
 Name: TypeAlias = tuple[str, ...]
@@ -138,7 +138,7 @@ class TableLocation:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        return f"TableLocation({self.qualified!r}, {shown(self.metadata_location or self.location)!r})"
+        return f"TableLocation({self.qualified!r}, {redact(self.metadata_location or self.location)!r})"
 
     @property
     def qualified(self) -> str:
@@ -156,17 +156,17 @@ class TableLocation:
             RequestError: The server named the address of a store but did not provide the credentials for it, or an
                 option of the store is invalid.
         """
-        stores = {place(root).store for root in roots}
+        stores = {canonical_path(root).store for root in roots}
         given = {key: value for key, value in self.storage_options.items() if "://" not in key or key in stores}
         found = {**given, **own}
-        home = place(self.metadata_location or self.location).store
+        home = canonical_path(self.metadata_location or self.location).store
         for store, named in self.endpoints.items():
             from harness.storage import object_client
             from harness.storage.option_names import CREDENTIALS
 
             def of_store(options: Mapping[str, Any], store: str = store) -> dict[str, str]:
                 plain = {key: value for key, value in options.items() if "://" not in key}
-                return object_client.given_options(store, options.get(store, plain if store == home else {}))
+                return object_client.explicit_options(store, options.get(store, plain if store == home else {}))
 
             said, mine = of_store(found), of_store(own)
             is_lent = named.has_credentials and CREDENTIALS.isdisjoint(mine)
@@ -174,11 +174,11 @@ class TableLocation:
             if is_lent or is_elsewhere or said.get("anonymous") == "true":
                 continue
             # The user may also name the address, in the call or in a configuration file.
-            by_user = (mine, object_client.options_of(store, {}))
+            by_user = (mine, object_client.bucket_options(store, {}))
             if named.address not in [object_client.endpoint(store, options) for options in by_user]:
                 message = (
-                    f"Cannot read the table: its catalog names {shown(named.address)} as the address of "
-                    f"{shown(store)}, and only credentials from the catalog are sent there. To send your own, set the "
+                    f"Cannot read the table: its catalog names {redact(named.address)} as the address of "
+                    f"{redact(store)}, and only credentials from the catalog are sent there. To send your own, set the "
                     "address yourself: s3.endpoint for the catalog, or endpoint in storage_options"
                 )
                 raise RequestError(message, cause="CatalogDenied", table=self.qualified, options=("storage_options",))
@@ -195,7 +195,7 @@ def renewal_of(located: TableLocation, own: Mapping[str, object], roots: Iterabl
     """
     from harness.storage.renewal import Renewal
 
-    def lease(answer: TableLocation) -> Lent:
+    def lease(answer: TableLocation) -> ExpiringOptions:
         return answer.store_options(own, roots), answer.expires_ms
 
     renew = located.renew

@@ -31,8 +31,8 @@ from harness.metadata.catalogs.pyiceberg_answers import (
 )
 from harness.storage import object_client
 from harness.storage.gate import metadata_root
-from harness.storage.object_options import says_who_asks
-from harness.storage.paths import is_local, local_path, place, secret_texts
+from harness.storage.object_options import has_credentials
+from harness.storage.paths import canonical_path, is_local, local_path, secret_texts
 
 _ADLS = "connection-string account-name account-key account-host sas-token tenant-id client-id client-secret token anon"
 _OPTION_NAMES = {
@@ -79,8 +79,8 @@ def store_options(
         places: The other locations of the table's files.
     """
     options = options_of(properties(location), location)
-    home = place(location).store
-    others = {place(path).store: path for path in places if not is_local(local_path(path))}
+    home = canonical_path(location).store
+    others = {canonical_path(path).store: path for path in places if not is_local(local_path(path))}
     return options | {
         store: own for store, path in others.items() if store != home and (own := options_of(properties(path), path))
     }
@@ -91,19 +91,19 @@ def vended_properties(path: str, vended: Mapping[str, Mapping[str, object]]) -> 
 
     A prefix applies within its bucket, and not to other buckets whose names start like it.
     """
-    store = place(path).store
+    store = canonical_path(path).store
     stores = (store, f"{store.partition('://')[0]}://")  # a prefix may be only a scheme, for example `s3://`
     fitting = [
         prefix
         for prefix in vended
-        if path.startswith(prefix) and ("://" not in prefix or place(prefix).store in stores)
+        if path.startswith(prefix) and ("://" not in prefix or canonical_path(prefix).store in stores)
     ]
     return vended[max(fitting, key=len)] if fitting else {}
 
 
 def options_of(properties: Mapping[str, object], location: str) -> dict[str, object]:
     """Return the options for one store according to its kind, or none for local files."""
-    store = place(location).store
+    store = canonical_path(location).store
     family = _FAMILIES.get(store.partition("://")[0])
     if family is None:
         return {}
@@ -367,15 +367,15 @@ def table_location(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Tabl
         return {key: v for key, v in catalog.user_properties.items() if _credential_family(key) not in replaced} | given
 
     endpoints: dict[str, Endpoint] = {}
-    for store, path in {place(path).store: path for path in (*found.places, location, home)}.items():
+    for store, path in {canonical_path(path).store: path for path in (*found.places, location, home)}.items():
         if store.partition("://")[0] in _FAMILIES:
             given, by_user = (
-                object_client.given_options(store, options_of(each, path))
+                object_client.explicit_options(store, options_of(each, path))
                 for each in (of_server(path), catalog.user_properties)
             )
             address = object_client.endpoint(store, given)
             if address is not None and address != object_client.endpoint(store, by_user):
-                endpoints[store] = Endpoint(address, says_who_asks(given))
+                endpoints[store] = Endpoint(address, has_credentials(given))
     own = {**found.properties, **vended_properties(home, found.vended)}
     ends = min((end for each in ({}, *found.vended.values()) if (end := expires_ms({**own, **each}))), default=None)
     return TableLocation(

@@ -19,7 +19,7 @@ from harness.metadata.catalogs.catalog import LARGEST_ANSWER
 from harness.metadata.catalogs.pyiceberg import setting_variable
 from harness.metadata.files.documents import check_document
 from harness.storage.limits import DEFAULT
-from harness.storage.paths import shown
+from harness.storage.paths import redact
 
 _LOG = logging.getLogger("harness.catalogs")
 
@@ -100,7 +100,7 @@ def accepted_properties(catalog: str, own: Mapping[str, object], merged: Mapping
 
 
 def _refusal(catalog: str, key: str, value: object) -> RequestError:
-    to = f" to {shown(str(value))}" if key.lower() in _ADDRESSES else ""
+    to = f" to {redact(str(value))}" if key.lower() in _ADDRESSES else ""
     return RequestError(
         f"Cannot query catalog {catalog}: its server sets {key[:_LONGEST_NAME]}{to[:_LONGEST_NAME]}, which only you "
         "may set, because it decides which credentials are sent where. If you trust the server, set "
@@ -142,7 +142,7 @@ def _read(catalog: str, response: Any, **_: object) -> None:
             )
     response._content = bytes(content)
     try:
-        check_document(response._content, file=shown(response.url), limits=DEFAULT)
+        check_document(response._content, file=redact(response.url), limits=DEFAULT)
     except LimitError as error:
         raise StorageError(
             f"Catalog {catalog} returned an answer with too many values", cause="CatalogAnswer"

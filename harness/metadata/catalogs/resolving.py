@@ -18,7 +18,7 @@ from harness.metadata.catalogs.catalog import Catalog, Name, TableLocation, name
 from harness.metadata.catalogs.warehouse import local_table_hint, open_warehouse
 from harness.metadata.model.arguments import validate_call
 from harness.storage.configuration import files
-from harness.storage.paths import is_local, is_path, local_path, shown
+from harness.storage.paths import is_local, is_path, local_path, redact
 from harness.storage.threads import cached_property
 
 # A catalog is configured in `pyproject.toml` in the working directory or above it:
@@ -224,7 +224,7 @@ def locate_object(value: Any) -> TableLocation:
         location = str(value.table_uri)
         return TableLocation(
             catalog=_DELTALAKE,
-            name=(shown(location).rstrip("/").rpartition("/")[2],),
+            name=(redact(location).rstrip("/").rpartition("/")[2],),
             location=location.rstrip("/"),
             format="delta",
             version=value.version(),

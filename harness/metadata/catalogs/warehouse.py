@@ -25,7 +25,7 @@ from harness.metadata.catalogs.catalog import (
 )
 from harness.metadata.model.arguments import check_arguments, validate_call
 from harness.storage.gate import Roots
-from harness.storage.paths import PhysicalPath, expanded, is_local, join, local_path, place, shown
+from harness.storage.paths import PhysicalPath, canonical_path, expanded, is_local, join, local_path, redact
 from harness.storage.stores import Storage
 
 _DATABASE = ".db"
@@ -63,11 +63,11 @@ def _open(
     location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, object] | None = None
 ) -> Warehouse:
     root, options = PhysicalPath(expanded(os.fspath(location))), dict(storage_options or {})
-    stores = None if is_local(local_path(root)) else frozenset({place(root).store})
-    storage = Storage(options, stores=stores, roots=Roots.of(root))
+    stores = None if is_local(local_path(root)) else frozenset({canonical_path(root).store})
+    storage = Storage(options, stores=stores, roots=Roots.for_table(root))
     if not storage.is_directory(root):
         raise TableNotFoundError(
-            "Cannot open a warehouse: there is no such directory; check the path", table=shown(root)
+            "Cannot open a warehouse: there is no such directory; check the path", table=redact(root)
         )
     own = local_path(root).rstrip("/").rpartition("/")[2]
     return Warehouse(location=root, name=name or own or "warehouse", storage=storage)
@@ -138,7 +138,7 @@ class Warehouse:
     storage: Storage = field(repr=False)
 
     def __repr__(self) -> str:
-        return f"Warehouse({shown(self.location)!r}, name={self.name!r})"
+        return f"Warehouse({redact(self.location)!r}, name={self.name!r})"
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """Return the directories in a namespace that are not tables."""
@@ -173,7 +173,7 @@ class Warehouse:
             raise missing_table_error(self, name)
         if len(found) > 1:
             raise AmbiguousTableError(
-                f"Table name {name_text(name)} is ambiguous: it may be {' or '.join(map(shown, found))}; "
+                f"Table name {name_text(name)} is ambiguous: it may be {' or '.join(map(redact, found))}; "
                 "open it by its path",
                 table=name_text((self.name, *name)),
             )
@@ -194,7 +194,7 @@ class Warehouse:
         """
         if not _is_link(path):
             return False
-        home, target = (place(os.path.realpath(local_path(each))) for each in (self.location, path))
+        home, target = (canonical_path(os.path.realpath(local_path(each))) for each in (self.location, path))
         return not target.is_within(home)
 
     def _directories(self, namespace: Name) -> list[PhysicalPath]:

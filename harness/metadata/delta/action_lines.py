@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.metadata.delta.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Transaction
 from harness.metadata.files.documents import check_document
-from harness.storage.limits import DEFAULT, Limits, refusal
+from harness.storage.limits import DEFAULT, Limits, limit_error
 from harness.storage.records import dataclass
 
 Body: TypeAlias = Mapping[str, Any]
@@ -85,7 +85,7 @@ def parse_actions(
     parsed = ParsedActions(file)
     for number, (line, action) in enumerate(_lines(data, file, limits)):
         if number >= limits.actions:
-            raise refusal("actions", f"it has more than {limits.actions:,} actions", file=file)
+            raise limit_error("actions", f"it has more than {limits.actions:,} actions", file=file)
         names = [name for name, body in action.items() if body is not None and name in _ACTION_NAMES]
         if len(names) > 1:
             raise _corrupt(f"line {line} holds {len(names)} actions ({', '.join(names)}), expected one", file)

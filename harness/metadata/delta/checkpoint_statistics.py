@@ -301,7 +301,7 @@ class FilesStatistics:
         order = np.argsort(np.concatenate([found for found, _ in parts]))
         columns = {leaf.field.id: [read.bounds(leaf.field) for _, read in parts] for leaf in leaf_columns}
         return {
-            id_: ColumnBounds.joined([part for part in column if part is not None]).take(order)
+            id_: ColumnBounds.concat([part for part in column if part is not None]).take(order)
             for id_, column in columns.items()
         }
 

@@ -18,7 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import CorruptFileError, HarnessError, InvalidTableError, LimitError, MissingFileError, distrusted
+from harness.errors import (
+    CorruptFileError,
+    HarnessError,
+    InvalidTableError,
+    LimitError,
+    MissingFileError,
+    untrusted_table_error,
+)
 from harness.metadata.delta.action_lines import Body, ParsedActions, parse_actions
 from harness.metadata.delta.actions import (
     ADDS,
@@ -154,7 +161,7 @@ def load_state(
         settled = checksum_conflicts(certain, plain.checksum, storage)
         state, doubts = (state, doubts) if settled == doubts else (certain, settled)
     if doubts and storage.untrusted:
-        raise distrusted(doubts[0], locator.root.path)
+        raise untrusted_table_error(doubts[0], locator.root.path)
     return replace(state, warnings=(*state.warnings, *doubts))
 
 

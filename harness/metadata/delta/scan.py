@@ -36,11 +36,11 @@ from harness.metadata.plan.scan_plan import (
     FILES,
     KEPT,
     Counts,
+    Decisions,
     DeltaRules,
     Partition,
     SkippedFiles,
-    Verdicts,
-    trusted_of_files,
+    trusted_statistics,
 )
 from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.paths import RecordedPath, join
@@ -125,7 +125,7 @@ def _vector_numbers(has_vector: npt.NDArray[np.bool_]) -> pa.Array:
 
 def skipped_files(
     statistics: FilesStatistics,
-    verdicts: Verdicts,
+    verdicts: Decisions,
     numbers: npt.NDArray[np.int32],
     partitions: tuple[Partition, ...],
 ) -> SkippedFiles:
@@ -146,7 +146,7 @@ def skipped_files(
         columns |= {"partition": from_numpy(numbers[places]), "record_count": from_numpy(known, missing=known < 0)}
         return columns, partitions
 
-    return SkippedFiles.of(verdicts[places], load)
+    return SkippedFiles.lazy(verdicts[places], load)
 
 
 _ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
@@ -228,7 +228,7 @@ class _DeltaScan:
             counts=Counts(files=state.files.num_rows),
             storage=self.source.storage,
             warnings=self.snapshot.feature_warnings,
-            trusted=trusted_of_files(skipped, condition),
+            trusted=trusted_statistics(skipped, condition),
             guarded=self._known_faults(condition),
             statistics=_PlannedStatistics(self, statistics, kept, condition),
         )
@@ -237,11 +237,11 @@ class _DeltaScan:
         """Return the known writer faults that concern the bounds of the filter's columns."""
         if condition is None or not self.source.options.prune.by_statistics:
             return ()
-        from harness.metadata.plan.trust import Statement, guards
+        from harness.metadata.plan.trust import Statement, guarded_faults
 
-        return guards("delta", Statement.COLUMN_BOUNDS, condition.columns)
+        return guarded_faults("delta", Statement.COLUMN_BOUNDS, condition.columns)
 
-    def verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
+    def verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Decisions:
         """Return for each file whether the filter keeps it.
 
         Row counts alone never skip a file. A file is read even if its numRecords is 0 or equals its vector's
@@ -310,7 +310,7 @@ class _PlannedStatistics:
     kept: npt.NDArray[np.int64]
     condition: Filter | None
 
-    def kept_whole(self) -> npt.NDArray[np.bool_]:
+    def matches_all_rows(self) -> npt.NDArray[np.bool_]:
         of_snapshot = self.scan.snapshot.partitions
         partitions = replace(of_snapshot, indexes=of_snapshot.indexes[self.kept])
         planned = replace(self.statistics, files=self.statistics.files.take(from_numpy(self.kept)))
@@ -335,7 +335,7 @@ def skip_files(
     predicate: Predicate,
     *,
     by_statistics: bool = True,
-) -> Verdicts:
+) -> Decisions:
     """Decide for each file whether a predicate can skip it.
 
     Args:
@@ -358,7 +358,7 @@ def skip_files(
         return facts(column) if column.id in ids else None
 
     kept = may_match(predicate, of_tuples, len(tuples))
-    verdicts: Verdicts = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
+    verdicts: Decisions = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
     certain = may_match(predicate, of_tuples, len(tuples), undecided=False)
     places = np.flatnonzero((kept & ~certain)[indexes])
     wanted = statistics_columns(schema, fields_of(predicate) - ids)

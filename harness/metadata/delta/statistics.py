@@ -92,7 +92,7 @@ class FileStats:
         found = self.columns.get(column.id)
         if found is None:
             return None
-        return ColumnBounds.of(
+        return ColumnBounds.from_statistics(
             column.type,
             lower=found.lower,
             upper=found.upper,

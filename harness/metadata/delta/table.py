@@ -38,7 +38,7 @@ from harness.metadata.model.times import When, parse_moment, timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import IRREGULAR
-from harness.storage.paths import PathMap, PhysicalPath, shown
+from harness.storage.paths import PathMap, PhysicalPath, redact
 from harness.storage.records import dataclass
 from harness.storage.stores import Entry, Storage
 from harness.storage.threads import cached_property
@@ -218,7 +218,7 @@ class DeltaTable:
         files, metadata, protocol = state.files, state.metadata, state.protocol
         return {
             "format": self.format,
-            "location": shown(self.location),
+            "location": redact(self.location),
             "version": state.version,
             "readable_versions": [[part.start, part.stop - 1] for part in self.readable()],
             "timestamp_ms": self.latest.timestamp_ms,
@@ -311,7 +311,7 @@ class DeltaTable:
         except HarnessError as error:
             raise error.within(table=self.location, snapshot=segment.version) from error.__cause__
         for sentence in state.warnings:
-            warn(f"Table {shown(self.location)}: {sentence}")
+            warn(f"Table {redact(self.location)}: {sentence}")
         file = segment.listing.commits.get(segment.version)
         time_ms: int | None = None
         if file is not None:
@@ -376,5 +376,5 @@ def load(
     except HarnessError as error:
         raise error.within(table=location, format="delta") from error.__cause__
     for note in table.log.notes:
-        warn(f"Table {shown(location)}: {note}")
+        warn(f"Table {redact(location)}: {note}")
     return table

@@ -26,7 +26,7 @@ from harness.metadata.files.avro_values import (
     error_reason,
 )
 from harness.metadata.files.documents import TooLongError, decompress_streams, inflate, unsnappy, unzstd
-from harness.storage.limits import DEFAULT, Limits, refusal
+from harness.storage.limits import DEFAULT, Limits, limit_error
 from harness.storage.records import dataclass
 
 CODECS = frozenset({"null", "deflate", "snappy", "zstandard", "bzip2", "xz"})
@@ -73,7 +73,7 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
                 return block
     except TooLongError as error:
         asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {max_bytes:,} are"
-        raise refusal("block_bytes", f"{asked} allowed", file=file) from error
+        raise limit_error("block_bytes", f"{asked} allowed", file=file) from error
     except NotImplementedError as error:
         message = (
             f"Cannot read Avro codec {codec!r}: the installed pyarrow was built without it; install pyarrow from PyPI"
