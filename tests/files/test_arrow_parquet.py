@@ -112,7 +112,7 @@ def damaged(directory: Path, column: str, damage: str) -> harness.Snapshot:
         ("v", "data", "oracle"),
     ],
 )
-def test_rows_that_pyarrow_does_not_give_are_damage(tmp_path: Path, column: str, damage: str, engine: str) -> None:
+def test_rows_that_pyarrow_omits_are_damage(tmp_path: Path, column: str, damage: str, engine: str) -> None:
     """iceberg 4.10: a delete file that cannot be read is an error, and never none."""
     snapshot = damaged(tmp_path, column, damage)
     with pytest.raises(CorruptFileError) as caught:

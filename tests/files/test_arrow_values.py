@@ -181,7 +181,7 @@ NARROW = {
 
 @pytest.mark.parametrize("caller", CALLERS.values(), ids=CALLERS)
 @pytest.mark.parametrize("name", NARROW)
-def test_what_no_row_shows_need_not_fit(caller: Callable[..., pa.Array], name: str) -> None:
+def test_values_outside_all_rows_need_not_fit(caller: Callable[..., pa.Array], name: str) -> None:
     array, rows = ARRAYS[name]
     for start in range(len(rows)):
         found = caller(array[start:], NARROW[name])

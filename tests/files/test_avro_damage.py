@@ -69,7 +69,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize(("type_", "count", "block"), DAMAGE.values(), ids=DAMAGE)
-def test_what_a_type_does_not_allow(read, type_, count, block):
+def test_values_that_a_type_does_not_allow(read, type_, count, block):
     with pytest.raises(ValueError if read is oracle else CorruptFileError):
         read(container(type_, count, block))
 
@@ -85,7 +85,7 @@ BEYOND = {
 
 @pytest.mark.parametrize("read", [data_file, oracle])
 @pytest.mark.parametrize(("type_", "block"), BEYOND.values(), ids=BEYOND)
-def test_what_only_readers_of_data_look_at(read, type_, block):
+def test_values_that_only_data_readers_check(read, type_, block):
     """Manifests have ids beyond a long, and their other numbers are checked where they are used."""
     with pytest.raises(ValueError if read is oracle else CorruptFileError):
         read(container(type_, 1, block))
@@ -139,7 +139,7 @@ def test_a_block_ends_with_its_compressed_data(read, codec):
 
 @pytest.mark.parametrize("read", READERS)
 @pytest.mark.parametrize("length", range(5))
-def test_what_pythons_writers_leave_behind_deflate(read, length):
+def test_bytes_that_python_writers_leave_after_deflate(read, length):
     """They cut `zlib.compress` by two bytes in front and one at the end, or not at all."""
     block = deflated(PLAIN) + zlib.adler32(PLAIN).to_bytes(4, "big")[:length]
     assert read(container("long", 3, block, "deflate")) == [1, 2, 3]

@@ -124,7 +124,7 @@ def test_unsupported_schemas_are_refused(schema, row):
     assert (caught.value.cause, caught.value.file, caught.value.rule) == ("UnsupportedType", "data.avro", "iceberg 7.3")
 
 
-def test_root_that_is_no_record_is_refused():
+def test_a_root_that_is_not_a_record_is_refused():
     raw = io.BytesIO()
     fastavro.writer(raw, "long", [1])
     with pytest.raises(UnsupportedError, match="root is not a record"):

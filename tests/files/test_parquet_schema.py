@@ -225,7 +225,7 @@ def framed(footer: bytes, *, magic: bytes = b"PAR1") -> bytes:
         pytest.param(framed(b"\x15\x02\x19" + b"\x19" * 40_000), id="lists without end"),
     ],
 )
-def test_what_is_not_as_usual_is_left_to_a_reader(data: bytes) -> None:
+def test_unusual_footers_are_left_to_a_reader(data: bytes) -> None:
     assert parse_tail(data) is None
 
 

@@ -11,7 +11,7 @@ TEXTS = st.text("ab/é\x00", max_size=20)
 
 
 @given(st.lists(st.lists(TEXTS, max_size=6), max_size=4), st.integers(0, 2))
-def test_what_is_there_twice_is_told(chunks, offset):
+def test_a_repeated_text_is_found(chunks, offset):
     arrays = [pa.array(["dropped"] * offset + chunk, pa.string()).slice(offset) for chunk in chunks]
     found = first_repeated(pa.chunked_array(arrays, pa.string()))
     texts = [text for chunk in chunks for text in chunk]

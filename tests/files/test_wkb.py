@@ -71,7 +71,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("stored", OTHERS.values(), ids=OTHERS)
-def test_what_is_no_geometry(form, stored):
+def test_invalid_geometries(form, stored):
     with pytest.raises((ValueError, CorruptFileError, duckdb.Error)):
         form(bytes.fromhex(stored))
 

@@ -155,7 +155,7 @@ EQUALITIES, ORDERS = ("=", "<>"), ("<", "<=", ">", ">=")
 OPERATORS = (*EQUALITIES, *ORDERS)
 
 
-def make_judge() -> duckdb.DuckDBPyConnection:
+def make_reference() -> duckdb.DuckDBPyConnection:
     """A table whose row i has the i-th value of every column, null once these are used up."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
@@ -172,7 +172,7 @@ def make_judge() -> duckdb.DuckDBPyConnection:
 def accepted_pairs() -> list[tuple[str, str]]:
     """Columns and literals that DuckDB compares without an error."""
     pairs = []
-    with make_judge() as connection:
+    with make_reference() as connection:
         for column in COLUMNS:
             for literal in LITERALS:
                 try:
@@ -189,8 +189,8 @@ def accepted(column: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[duckdb.DuckDBPyConnection]:
-    with make_judge() as connection:
+def reference() -> Iterator[duckdb.DuckDBPyConnection]:
+    with make_reference() as connection:
         yield connection
 
 
@@ -203,7 +203,7 @@ def stored(row: int, field: dt.Field) -> Any:
     return values[row][1] if row < len(values) else None
 
 
-def check(judge: duckdb.DuckDBPyConnection, *texts: str) -> list[Predicate]:
+def check(reference: duckdb.DuckDBPyConnection, *texts: str) -> list[Predicate]:
     """Compares planning with the engine, which takes all of the expressions or none; the predicates of those it takes.
 
     One query for several is what keeps thousands of comparisons cheap.
@@ -211,7 +211,7 @@ def check(judge: duckdb.DuckDBPyConnection, *texts: str) -> list[Predicate]:
     filters = [parse_filter(text, SCHEMA) for text in texts]
     asked = ", ".join(f"({text}), ({filter_.sql})" for text, filter_ in zip(texts, filters, strict=True))
     try:
-        answers = judge.execute(f"SELECT {asked} FROM t ORDER BY n").fetchall()
+        answers = reference.execute(f"SELECT {asked} FROM t ORDER BY n").fetchall()
     except (duckdb.Error, UnicodeDecodeError):
         return []
     for place, (text, filter_) in enumerate(zip(texts, filters, strict=True)):
@@ -227,20 +227,20 @@ def check(judge: duckdb.DuckDBPyConnection, *texts: str) -> list[Predicate]:
 
 
 @pytest.mark.parametrize("column", list(COLUMNS))
-def test_every_comparison_means_what_duckdb_says(judge: duckdb.DuckDBPyConnection, column: str) -> None:
+def test_every_comparison_means_what_duckdb_says(reference: duckdb.DuckDBPyConnection, column: str) -> None:
     decided = 0
     for literal in LITERALS:
         if literal not in accepted(column):
-            assert not check(judge, f"{column} = {literal}", f"{column} < {literal}")
+            assert not check(reference, f"{column} = {literal}", f"{column} < {literal}")
             continue
         equal = check(
-            judge,
+            reference,
             *(f"{column} {operator} {literal}" for operator in EQUALITIES),
             f"{column} IS DISTINCT FROM {literal}",
             f"{column} IN ({literal}, NULL)",
         )
         assert equal
-        ordered = check(judge, *(f"{column} {operator} {literal}" for operator in ORDERS), f"{literal} < {column}")
+        ordered = check(reference, *(f"{column} {operator} {literal}" for operator in ORDERS), f"{literal} < {column}")
         decided += sum(map(is_decided, [*equal[:2], *ordered[:4]]))
     assert decided >= 10
 
@@ -251,11 +251,11 @@ def test_every_comparison_means_what_duckdb_says(judge: duckdb.DuckDBPyConnectio
     st.sampled_from(["SECOND", "minutes", "HOUR", "day", "Weeks", "MONTH", "quarters", "YEAR"]),
     st.booleans(),
 )
-def test_moments_are_moved_as_duckdb_moves_them(judge, start, count, unit, adds):
+def test_moments_are_moved_as_duckdb_moves_them(reference, start, count, unit, adds):
     text = f"TIMESTAMP '{start}' {'+' if adds else '-'} INTERVAL '{count}' {unit}"
     predicate = parse_filter(f"ts = {text}", SCHEMA).predicate
-    ((moved,),) = judge.execute(f"SELECT epoch_us({text})").fetchall()
-    if judge.execute(f"SELECT year({text}) BETWEEN 1 AND 9999").fetchall() == [(True,)]:
+    ((moved,),) = reference.execute(f"SELECT epoch_us({text})").fetchall()
+    if reference.execute(f"SELECT year({text}) BETWEEN 1 AND 9999").fetchall() == [(True,)]:
         assert predicate == Comparison(TS, Op.EQ, moved)
     else:
         assert not is_decided(predicate)
@@ -266,15 +266,17 @@ PERIODS = ["year", "quarter", "month", "weeks", "day", "hour", "minute", "second
 
 @pytest.mark.parametrize("column", ["ts", "tz", "tn", "da"])
 @pytest.mark.parametrize("period", PERIODS)
-def test_units_of_time_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, column: str, period: str) -> None:
+def test_units_of_time_mean_what_duckdb_says(reference: duckdb.DuckDBPyConnection, column: str, period: str) -> None:
     moments = ["DATE '2020-01-01'", "DATE '2019-12-30'", "TIMESTAMP '2020-01-01 10:00:00'", "DATE '1969-10-01'", "NULL"]
     texts = [f"date_trunc('{period}', {column}) {op} {moment}" for op in OPERATORS for moment in moments]
-    check(judge, *texts, f"date_trunc('{period}', {column}) BETWEEN DATE '2019-12-01' AND DATE '2020-01-01'")
+    check(reference, *texts, f"date_trunc('{period}', {column}) BETWEEN DATE '2019-12-01' AND DATE '2020-01-01'")
     for year in ("1969", "2020", "2019+1", "0", "-5", "20000"):
         check(
-            judge, *(f"year({column}) {op} {year}" for op in OPERATORS), f"NOT (extract(year FROM {column}) = {year})"
+            reference,
+            *(f"year({column}) {op} {year}" for op in OPERATORS),
+            f"NOT (extract(year FROM {column}) = {year})",
         )
-    check(judge, f"year({column}) IN (1969, 2021)", f"year({column}) IS NULL")
+    check(reference, f"year({column}) IN (1969, 2021)", f"year({column}) IS NULL")
 
 
 def test_long_sums_are_read_in_one_go() -> None:
@@ -318,11 +320,11 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_expressions_of_columns_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, form: str) -> None:
+def test_expressions_of_columns_mean_what_duckdb_says(reference: duckdb.DuckDBPyConnection, form: str) -> None:
     for literal in FORMS[form]:
         for operators in (EQUALITIES, ORDERS):
-            check(judge, *(f"{form} {op} {literal}" for op in operators))
-            check(judge, *(f"NOT ({form} {op} {literal})" for op in operators), f"{literal} {operators[0]} {form}")
+            check(reference, *(f"{form} {op} {literal}" for op in operators))
+            check(reference, *(f"NOT ({form} {op} {literal})" for op in operators), f"{literal} {operators[0]} {form}")
 
 
 CONDITION_TEXT = """
@@ -337,8 +339,8 @@ CONDITION_TEXT = """
 
 
 @pytest.mark.parametrize("text", [text.strip() for text in CONDITION_TEXT.split(";")])
-def test_conditions_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, text: str) -> None:
-    assert check(judge, text)
+def test_conditions_mean_what_duckdb_says(reference: duckdb.DuckDBPyConnection, text: str) -> None:
+    assert check(reference, text)
 
 
 MOVES = [
@@ -359,18 +361,18 @@ MOVES = [
     st.sampled_from(["+", "-"]),
     st.sampled_from(["da", "ts", "tz"]),
 )
-def test_moved_columns_keep_the_rows_that_duckdb_keeps(judge, day, apart, move, sign, column):
+def test_moved_columns_keep_the_rows_that_duckdb_keeps(reference, day, apart, move, sign, column):
     """The literal is the moved day, or days apart from it; months differ in length, and zones change their offset."""
     if column != "da" and not move.startswith("INTERVAL"):
         return
     literal = f"(CAST(DATE '{day}' {sign} {move} AS DATE) + {apart})"
     value = f"(SELECT CAST(DATE '{day}' AS {COLUMNS[column][1]}))"
-    ((at,),) = judge.execute(f"SELECT CAST({literal} AS VARCHAR)").fetchall()
+    ((at,),) = reference.execute(f"SELECT CAST({literal} AS VARCHAR)").fetchall()
     types = {"da": 1, "ts": DAY, "tz": DAY}
     internal = (day - date(1970, 1, 1)).days * types[column]
     for op in OPERATORS:
         predicate = parse_filter(f"{column} {sign} {move} {op} DATE '{at}'", SCHEMA).predicate
-        ((kept,),) = judge.execute(f"SELECT {value} {sign} {move} {op} DATE '{at}'").fetchall()
+        ((kept,),) = reference.execute(f"SELECT {value} {sign} {move} {op} DATE '{at}'").fetchall()
         assert not kept or evaluate(predicate, lambda field: internal) is True
 
 
@@ -464,10 +466,10 @@ def test_a_long_list_skips_between_its_widest_gaps() -> None:
 
 @pytest.mark.parametrize("column", ["ts", "tz", "tn", "da", "id", "small", "big", "s", "d"])
 @pytest.mark.parametrize("type_", ["date", "bigint", "int", "varchar", "double", "timestamp", "timestamptz"])
-def test_casts_of_columns(judge: duckdb.DuckDBPyConnection, column: str, type_: str) -> None:
+def test_casts_of_columns(reference: duckdb.DuckDBPyConnection, column: str, type_: str) -> None:
     for literal in ("'2020-01-01'", "date '2020-01-01'", "timestamp '2020-01-01 10:00:00'", "1", "1.5", "'1'", "300"):
         for operators in (EQUALITIES, ORDERS):
-            check(judge, *(f"{column}::{type_} {operator} {literal}" for operator in operators))
+            check(reference, *(f"{column}::{type_} {operator} {literal}" for operator in operators))
 
 
 pairs = st.deferred(lambda: st.sampled_from(accepted_pairs()))
@@ -510,8 +512,8 @@ expressions = st.recursive(
 
 
 @given(text=expressions)
-def test_compound_filters_mean_what_duckdb_says(judge: duckdb.DuckDBPyConnection, text: str) -> None:
-    check(judge, text)
+def test_compound_filters_mean_what_duckdb_says(reference: duckdb.DuckDBPyConnection, text: str) -> None:
+    check(reference, text)
 
 
 def stats_of(field: dt.Field, rows: list[int], missing: frozenset[str]) -> Stats:
@@ -567,9 +569,9 @@ def test_statistics_skip_what_cannot_match(text, stats, is_read):
     rows=st.lists(st.integers(0, ROWS - 1), min_size=1, max_size=4),
     missing=st.frozensets(st.sampled_from(["lower", "upper", "null_count", "nan_count", "value_count"])),
 )
-def test_pruning_keeps_every_file_with_a_matching_row(judge, text, rows, missing):
+def test_pruning_keeps_every_file_with_a_matching_row(reference, text, rows, missing):
     try:
-        hit = judge.execute(f"SELECT n FROM t WHERE n IN ({', '.join(map(str, rows))}) AND ({text})").fetchall()
+        hit = reference.execute(f"SELECT n FROM t WHERE n IN ({', '.join(map(str, rows))}) AND ({text})").fetchall()
     except (duckdb.Error, UnicodeDecodeError):
         return
     if hit:
@@ -641,7 +643,7 @@ def test_names_are_bound_and_quoted(text: str, sql: str, columns: list[str]) -> 
         ("not " * 5000 + "id = 1", "nested too deeply"),
     ],
 )
-def test_what_is_no_condition_on_a_row_is_refused(text: str, problem: str) -> None:
+def test_a_filter_must_be_a_condition_on_one_row(text: str, problem: str) -> None:
     with pytest.raises(RequestError, match=problem):
         parse_filter(text, NAMES)
 

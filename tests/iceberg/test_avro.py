@@ -106,7 +106,7 @@ def test_a_cut_file_is_corrupt(codec):
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"])
 @given(st.data())
-def test_damage_is_an_error_of_ours_or_other_values(codec, data):
+def test_damage_is_a_harness_error_or_changes_values(codec, data):
     written = bytearray(container(SCHEMA, ROWS, codec=codec))
     position = data.draw(st.integers(0, len(written) - 1))
     written[position] = data.draw(st.integers(0, 255))

@@ -110,7 +110,7 @@ def eq(field, value):
     return Comparison(field, Op.EQ, value)
 
 
-def of(predicate, transform, field, writer=None):
+def manifest_filter(predicate, transform, field, writer=None):
     part = PartitionField(field_id=1000, source_id=field.id, source_ids=(field.id,), name="part", transform=transform)
     spec = PartitionSpec(1, (part,))
     return ManifestFilter(spec, projected(predicate, spec, SCHEMA), SCHEMA, lambda manifest: writer)
@@ -147,8 +147,8 @@ def _texts(lower, upper):
         (eq(NAME, "b\ue001"), NAME, _texts("a", "b\ud7ff"), False),
     ],
 )
-def test_a_manifest_is_kept_where_its_summary_allows_it(predicate, field, summary, kept):
-    assert of(predicate, Identity(), field).may_hold([manifest(summary)]).tolist() == [kept]
+def test_a_manifest_is_kept_if_its_summary_allows_it(predicate, field, summary, kept):
+    assert manifest_filter(predicate, Identity(), field).may_hold([manifest(summary)]).tolist() == [kept]
 
 
 @pytest.mark.parametrize(
@@ -157,11 +157,13 @@ def test_a_manifest_is_kept_where_its_summary_allows_it(predicate, field, summar
 @pytest.mark.parametrize("field", [RAW, TAG], ids=["binary", "fixed"])
 def test_binary_summaries_need_a_writer_that_is_known_to_be_right(writer, kept, field):
     summary = FieldSummary(False, None, b"\x01\x01", b"\x02\x02")
-    assert of(eq(field, b"\x03\x03"), Identity(), field, writer).may_hold([manifest(summary)]).tolist() == [kept]
+    assert manifest_filter(eq(field, b"\x03\x03"), Identity(), field, writer).may_hold(
+        [manifest(summary)]
+    ).tolist() == [kept]
 
 
-def test_summaries_of_another_length_say_nothing():
-    keep = of(eq(ID, 10), Identity(), ID)
+def test_summaries_of_another_length_are_ignored():
+    keep = manifest_filter(eq(ID, 10), Identity(), ID)
     summary = FieldSummary(False, None, _long(1), _long(9))
     assert keep.may_hold([manifest(summary, summary), manifest()]).all()
     assert not keep.contradicted([manifest(summary, summary)], np.zeros(1, np.int64), [{1000: 10}]).any()
@@ -178,6 +180,6 @@ def test_summaries_of_another_length_say_nothing():
         (1, FieldSummary(True), False),  # nothing was concluded from it
     ],
 )
-def test_a_tuple_outside_of_what_is_trusted_contradicts_it(value, summary, contradicted):
-    keep = of(eq(ID, 5), Identity(), ID)
+def test_a_tuple_outside_trusted_bounds_contradicts_them(value, summary, contradicted):
+    keep = manifest_filter(eq(ID, 5), Identity(), ID)
     assert keep.contradicted([manifest(summary)], np.zeros(1, np.int64), [{1000: value}]).tolist() == [contradicted]

@@ -253,11 +253,11 @@ def test_broken_metadata_is_refused(document: dict[str, Any], cause: str | None,
         ({"partition_statistics": {}}, "Ignored /partition-statistics: Invalid value: got {}, expected a list"),
     ],
 )
-def test_what_reading_does_not_use_is_a_warning(changes: dict[str, Any], warning: str) -> None:
+def test_problems_in_unused_parts_are_warnings(changes: dict[str, Any], warning: str) -> None:
     assert parsed(edited(V3, **changes)).warnings == (warning,)
 
 
-def test_any_value_of_the_wrong_kind_gives_metadata_or_a_named_error() -> None:
+def test_any_value_of_the_wrong_type_gives_metadata_or_a_harness_error() -> None:
     """No value of the document, at any depth, may be relied on without a check."""
 
     def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -144,11 +144,11 @@ def ids(read: harness.Table, **more: Any) -> list[int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("authority", AUTHORITIES)
-def test_it_is_told_and_joined_by_a_path_map(tmp_path: Path, authority: str, kind: str) -> None:
+def test_a_stray_delete_is_reported_and_a_path_map_applies_it(tmp_path: Path, authority: str, kind: str) -> None:
     location, delete = make(tmp_path, authority, kind)
-    with pytest.warns(HarnessWarning) as told:
+    with pytest.warns(HarnessWarning) as caught:
         assert ids(harness.open_table(location)) == [1, 2, 3]
-    (sentence,) = [str(warning.message) for warning in told]
+    (sentence,) = [str(warning.message) for warning in caught]
     assert f"Position delete file {delete} deletes no row" in sentence
     option = f"{{'{authority}{location}': '{location}'}}"
     assert sentence.endswith(f"pass path_map={option}")
@@ -158,7 +158,7 @@ def test_it_is_told_and_joined_by_a_path_map(tmp_path: Path, authority: str, kin
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_an_untrusted_table_it_is_an_error(tmp_path: Path, kind: str) -> None:
+def test_a_stray_delete_in_an_untrusted_table_is_an_error(tmp_path: Path, kind: str) -> None:
     location, _ = make(tmp_path, "hdfs://host:8020", kind)
     table = harness.open_table(location, untrusted=True)
     with pytest.raises(InvalidTableError, match="deletes no row"):

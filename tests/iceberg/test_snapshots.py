@@ -117,7 +117,7 @@ def log(after_ms: int, id_: int) -> dict[str, int]:
         ),
     ],
 )
-def test_what_is_not_there_is_named_with_what_is(metadata: TableMetadata, at: Any, message: str) -> None:
+def test_a_missing_selection_lists_the_available_ones(metadata: TableMetadata, at: Any, message: str) -> None:
     with pytest.raises(SnapshotNotFoundError) as caught:
         select(metadata, at)
     assert str(caught.value) == message
@@ -162,6 +162,6 @@ def test_timestamp_ms_reads_times_as_utc_rounded_down(value: Any, expected: int)
     ],
     ids=str,
 )
-def test_timestamp_ms_refuses_what_is_no_time(value: Any) -> None:
+def test_timestamp_ms_refuses_other_texts(value: Any) -> None:
     with pytest.raises(RequestError, match=r"^Invalid timestamp: got "):
         timestamp_ms(value)

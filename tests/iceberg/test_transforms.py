@@ -34,7 +34,7 @@ DAY_US = 86_400_000_000
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 100))
-def test_buckets_of_many_values_are_those_of_each(values, number):
+def test_buckets_of_many_values_equal_those_of_single_values(values, number):
     bucket = Bucket(number)
     single, many = apply(bucket, dt.BinaryType()), buckets_of(bucket, dt.BinaryType())
     assert many(pa.array(values, pa.binary())).to_pylist() == [single(value) for value in values]

@@ -132,7 +132,7 @@ def test_the_actions_of_delta(tmp_path: Path) -> None:
     assert "refs" not in found[0]
 
 
-def test_rows_without_statistics_are_those_that_the_writer_counted(tmp_path: Path) -> None:
+def test_without_statistics_the_writers_row_counts_are_used(tmp_path: Path) -> None:
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     for metrics in ({"numOutputRows": "12"}, {"num_added_rows": 3}, {"numOutputRows": "x"}):
         bare = table.write_data(rows(1), statistics="none")
@@ -142,7 +142,7 @@ def test_rows_without_statistics_are_those_that_the_writer_counted(tmp_path: Pat
 
 
 @pytest.mark.parametrize("stats", ['{"numRecords": "many"}', "{", "[1]", 7, {"numRecords": 1}, "[" * 100_000])
-def test_what_a_writer_puts_into_a_commit_is_no_count_and_no_fault(stats: Any, tmp_path: Path) -> None:
+def test_odd_values_in_a_commit_are_ignored(stats: Any, tmp_path: Path) -> None:
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     table.append(table.write_data(rows(1)))
     source = harness.open_table(str(table.directory))._source
@@ -225,7 +225,7 @@ def test_changes_of_a_delta_table(tmp_path, mapping):
     assert [entry["schema_changes"] for entry in found] == expected
 
 
-def test_a_schema_that_nobody_can_read_is_no_change(tmp_path):
+def test_an_unreadable_schema_is_not_a_change(tmp_path):
     t = DeltaTable.create(tmp_path / "t", {"id": "int"})
     t.set_configuration({"a": "b"})
     t.edit_commit(

@@ -164,7 +164,7 @@ def test_files_and_partitions_of_delta(delta):
     assert answer(delta.snapshot(1), "SELECT sum(deleted_rows)::INT FROM t.files") == [(0,)]
 
 
-def test_a_snapshot_that_was_rolled_back_is_no_ancestor(tmp_path):
+def test_a_rolled_back_snapshot_is_not_an_ancestor(tmp_path):
     t = IcebergTable.create(tmp_path / "t", {"id": "long"})
     first = t.append(t.write_data([{"id": 1}]))
     t.append(t.write_data([{"id": 2}]))
@@ -176,7 +176,7 @@ def test_a_snapshot_that_was_rolled_back_is_no_ancestor(tmp_path):
     ]
 
 
-def test_what_is_of_all_snapshots(iceberg):
+def test_tables_of_all_snapshots(iceberg):
     names = ("all_files", "all_data_files", "all_delete_files")
     found = {name: iceberg.metadata(name).to_arrow(["file_path"])["file_path"].to_pylist() for name in names}
     ends = {name: sorted({path.rpartition("/")[2] for path in paths}) for name, paths in found.items()}
@@ -204,7 +204,7 @@ def recorded(tmp_path_factory) -> harness.Table:
 
 
 @pytest.mark.parametrize("in_step", [True, False])
-def test_what_manifests_record_beside(recorded, monkeypatch, in_step):
+def test_rarely_read_columns_of_manifests(recorded, monkeypatch, in_step):
     """Decoded in step with others, and entry by entry."""
     monkeypatch.setattr(entries, "manifests_for_lockstep", lambda batch: frozenset(b.number for b in batch if in_step))
     wanted = ["column_sizes", "split_offsets", "sort_order_id", "key_metadata"]
@@ -265,7 +265,7 @@ def test_a_table_without_partitions_or_snapshots(tmp_path):
     assert "partition" not in empty.metadata("files").schema.names
 
 
-def test_what_commits_of_delta_say(tmp_path):
+def test_values_in_delta_commits(tmp_path):
     t = DeltaTable.create(tmp_path / "t", {"id": "long"})
     info = {
         "operation": "MERGE",
@@ -286,7 +286,7 @@ def test_what_commits_of_delta_say(tmp_path):
     assert (row["isBlindAppend"], row["userId"], row["engineInfo"]) == (None, None, "test")
 
 
-def test_what_there_is_not_is_named(iceberg, delta):
+def test_errors_list_the_available_tables_and_columns(iceberg, delta):
     with pytest.raises(
         RequestError, match="Unknown metadata table 'snapshot' for iceberg tables: did you mean snapshots"
     ):
