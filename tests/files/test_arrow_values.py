@@ -1,4 +1,4 @@
-"""Arrow values made of Python's and NumPy's, and nested arrays taken apart and put together again."""
+"""Arrow values built from Python and NumPy values, and nested arrays taken apart and rebuilt."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Filters from SQL text. DuckDB decides what a filter means; planning must never conclude more."""
+"""Filters from SQL text. DuckDB defines what a filter means; planning must never conclude more."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ from harness.metadata.filters.skipping import ColumnBounds, bound_array, may_mat
 from harness.metadata.model import schema as dt
 
 DAY = 86_400_000_000
-# Per column: type, DuckDB's type, and (SQL, internal values) of the values that rows have.
+# Per column: its type, DuckDB's type, and pairs (SQL, internal value) for the rows.
 COLUMNS: dict[str, tuple[dt.Type, str, list[tuple[str, Any]]]] = {
     "small": (dt.IntegerType(8), "TINYINT", [("-128", -128), ("0", 0), ("1", 1), ("2", 2), ("127", 127)]),
     "id": (dt.IntegerType(32), "INTEGER", [("-2147483648", -(2**31)), ("1", 1), ("2", 2), ("16777217", 16777217)]),
@@ -156,7 +156,7 @@ OPERATORS = (*EQUALITIES, *ORDERS)
 
 
 def make_reference() -> duckdb.DuckDBPyConnection:
-    """A table whose row i has the i-th value of every column, null once these are used up."""
+    """A table whose row i has the i-th value of every column, or null if a column has fewer values."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     types = ", ".join(f'"{name}" {column[1]}' for name, column in COLUMNS.items())
@@ -204,9 +204,9 @@ def stored(row: int, field: dt.Field) -> Any:
 
 
 def check(reference: duckdb.DuckDBPyConnection, *texts: str) -> list[Predicate]:
-    """Compares planning with the engine, which takes all of the expressions or none; the predicates of those it takes.
+    """Compare planning with DuckDB for some expressions, and return their predicates; empty if DuckDB refuses them.
 
-    One query for several is what keeps thousands of comparisons cheap.
+    Several expressions share one query, which keeps thousands of comparisons fast.
     """
     filters = [parse_filter(text, SCHEMA) for text in texts]
     asked = ", ".join(f"({text}), ({filter_.sql})" for text, filter_ in zip(texts, filters, strict=True))
@@ -288,7 +288,7 @@ def test_long_sums_are_read_in_one_go() -> None:
 
 
 FORMS = {
-    # an expression of a column; literals that it is compared with
+    # An expression of a column, and the literals to compare it with.
     "coalesce(id, 1)": ["1", "2", "5", "NULL", "'1'", "1.5"],
     "coalesce(s, 'ab')": ["'a'", "'ab'", "'zz'"],
     "ifnull(da, DATE '2020-01-01')": ["DATE '2020-01-01'", "DATE '2020-01-02'", "'2020-01-01'"],
@@ -362,7 +362,7 @@ MOVES = [
     st.sampled_from(["da", "ts", "tz"]),
 )
 def test_moved_columns_keep_the_rows_that_duckdb_keeps(reference, day, apart, move, sign, column):
-    """The literal is the moved day, or days apart from it; months differ in length, and zones change their offset."""
+    """The literal is the moved day or a few days away, as months differ in length and zones change their offset."""
     if column != "da" and not move.startswith("INTERVAL"):
         return
     literal = f"(CAST(DATE '{day}' {sign} {move} AS DATE) + {apart})"
@@ -410,7 +410,7 @@ def is_kept(predicate: Predicate, stats_of: Callable[[dt.Field], Stats]) -> bool
         ("small + 1 = 6", 0, 5, True),
         ("6 > 1 + small", 5, 126, False),
         ("small + 1 = 6", 6, 126, False),
-        ("small + 1 = 6", 6, 127, True),  # 127 + 1 may overflow, which has to be told
+        ("small + 1 = 6", 6, 127, True),  # 127 + 1 may overflow, which must raise an error
         ("small - 2 >= 5", -126, 6, False),
         ("small - 2 >= 5", -127, 6, True),
         ("small - 2 >= 5", None, 6, True),
@@ -544,7 +544,7 @@ def stats_of(field: dt.Field, rows: list[int], missing: frozenset[str]) -> Stats
         ("d > 5", (None, None, 1, 2, 3), True),
         ("d = 'nan'::DOUBLE", (3.0, 3.0, 0, 0, 3), False),
         ("d <> 'nan'::DOUBLE", (3.0, 3.0, 0, 0, 3), True),
-        ("d = 5", (1.0, math.nan, 0, 0, 3), True),  # a bound that is NaN says nothing
+        ("d = 5", (1.0, math.nan, 0, 0, 3), True),  # a bound that is NaN is ignored
         ("d = 0", (-0.0, -0.0, 0, 0, 3), True),
         ("NOT isnan(d)", (None, None, 1, 2, 3), False),
         ("id = 10", (9, 5), True),  # iceberg 3.25
@@ -555,7 +555,7 @@ def stats_of(field: dt.Field, rows: list[int], missing: frozenset[str]) -> Stats
         ("s NOT LIKE 'ab%'", ("abx", "abz"), False),
         ("s NOT LIKE 'abc%'", ("ab", "abd"), True),  # iceberg T16
         (f"s <> '{'a' * 15}'", ("a" * 15, "a" * 15), False),
-        (f"s <> '{'a' * 16}'", ("a" * 16, "a" * 16), True),  # which may have been cut (iceberg 3.20)
+        (f"s <> '{'a' * 16}'", ("a" * 16, "a" * 16), True),  # the bound may be truncated (iceberg 3.20)
         ("u < 'ffffffff-0000-0000-0000-000000000001'", (b"\xff" * 16, b"\xff" * 16), True),  # iceberg 3.3
     ],
 )

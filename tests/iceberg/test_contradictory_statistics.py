@@ -1,4 +1,4 @@
-"""Counts and bounds that contradict each other say nothing: no file is skipped by them, and no delete held back."""
+"""Counts and bounds that contradict each other are ignored: they skip no file and keep no delete from a file."""
 
 import struct
 
@@ -33,7 +33,7 @@ COUNTS = {
 @pytest.mark.parametrize("others", [0, 1, 150], ids=["alone", "few files", "many files"])
 @pytest.mark.parametrize("counts", COUNTS.values(), ids=COUNTS)
 def test_bounds_with_wrong_counts_skip_no_file(tmp_path, counts, others):
-    """The specification gives bounds of values that are neither null nor NaN, so that there must be such values."""
+    """The specification defines bounds over values that are neither null nor NaN, so such values must exist."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long", "x": "double"})
     handle = table.write_data([{"id": number, "x": 7.0} for number in range(5)])
     for name, value in counts.items():

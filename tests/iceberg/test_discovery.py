@@ -1,4 +1,4 @@
-"""Which metadata file is a table's, and the physical paths of many recorded ones at once (iceberg 1.12)."""
+"""Which metadata file of a table is current, and the physical paths of many recorded paths at once (iceberg 1.12)."""
 
 import gzip
 import json
@@ -27,7 +27,7 @@ TEMPORARY = "12345678-1234-1234-1234-123456789012.metadata.json"
 
 
 def document(name: str = "", **changes: Any) -> dict[str, Any]:
-    """Minimal metadata of a v1 table, which tells its file name by a property."""
+    """Minimal metadata of a v1 table, with its file name as a property."""
     return {
         "format-version": 1,
         "location": "s3://bucket/db/t",
@@ -196,7 +196,7 @@ def test_a_recorded_location_with_half_a_character(tmp_path: Path, location: str
     document = json.loads(path.read_text())
     moved_table(document)
     path.write_text(json.dumps(document))
-    # Data files are recorded where they are, and no path of theirs begins with what is not UTF-8.
+    # Data files keep their recorded paths, and none of these starts with the prefix that is not UTF-8.
     assert harness.open_table(str(tmp_path / "t")).snapshot().to_arrow().num_rows == 1
 
 

@@ -1,4 +1,4 @@
-"""Plans of whole tables: what is skipped, what is said to be trusted, and what planning brings into the process."""
+"""Plans of whole tables: skipped files, trusted statistics, and the modules that planning imports."""
 
 import pytest
 
@@ -10,7 +10,7 @@ ROWS = ([{"id": 1, "n": 1}], [{"id": 2, "n": 5}], [{"id": 3, "n": 9}])
 
 @pytest.fixture
 def table(tmp_path):
-    """Three manifests of a file each, the newest first in the list, partitioned by n: 1, 5, 9."""
+    """Three manifests of one file each, the newest first in the list, partitioned by n: 1, 5, 9."""
     made = IcebergTable.create(tmp_path / "t", {"id": "long", "n": "int"}, partition_spec=[("n", "identity")])
     for rows in ROWS:
         made.append(made.write_data(rows))

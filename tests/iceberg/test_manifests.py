@@ -1,4 +1,4 @@
-"""What of manifest lists and manifests is refused (iceberg section 2), and the summaries that skip them (3.6-3.9)."""
+"""Manifest lists and manifests that are refused (iceberg section 2), and the summaries that skip manifests (3.6-3.9)."""
 
 import struct
 
@@ -132,18 +132,19 @@ def _texts(lower, upper):
     ("predicate", "field", "summary", "kept"),
     [
         (eq(ID, 10), ID, FieldSummary(False, None, _long(1), _long(9)), False),
-        (eq(ID, 10), ID, FieldSummary(False, None, _long(1), b"9"), True),  # 3.8: both, or none
+        (eq(ID, 10), ID, FieldSummary(False, None, _long(1), b"9"), True),  # 3.8: both bounds or none
         (eq(ID, 0), ID, FieldSummary(False, None, _long(1), b"9"), True),
-        # No bounds: no values, says the specification; a writer that did not know the type, says experience.
+        # Without bounds, there are no values according to the specification. In practice, the writer may not know the
+        # type.
         (eq(ID, 5), ID, FieldSummary(True), True),
         (eq(ID, 5), ID, FieldSummary(False), True),
-        # An upper bound that may have been cut: all that it begins may be there, and no more.
+        # The upper bound may be truncated, so all values that start with it are possible, and no others.
         (eq(NAME, "abda"), NAME, _texts("aa", "abc"), False),
         (Comparison(NAME, Op.GE, "abd"), NAME, _texts("aa", "abc"), True),  # rounded up, the bound is abd
         (Comparison(NAME, Op.GT, "abd"), NAME, _texts("aa", "abc"), False),
-        (eq(NAME, "z"), NAME, _texts("a", "\U0010ffff"), True),  # nothing is above
+        (eq(NAME, "z"), NAME, _texts("a", "\U0010ffff"), True),  # there is no greater value
         (eq(NAME, "b\ud7ffz"), NAME, _texts("a", "b\ud7ff\U0010ffff"), True),
-        (eq(NAME, "b\ue000"), NAME, _texts("a", "b\ud7ff"), True),  # the next character, past the surrogates
+        (eq(NAME, "b\ue000"), NAME, _texts("a", "b\ud7ff"), True),  # the next character after the surrogates
         (eq(NAME, "b\ue001"), NAME, _texts("a", "b\ud7ff"), False),
     ],
 )
@@ -177,7 +178,7 @@ def test_summaries_of_another_length_are_ignored():
         (0, FieldSummary(False, None, _long(1), _long(9)), True),
         (None, FieldSummary(False, None, _long(1), _long(9)), True),
         (None, FieldSummary(True), False),
-        (1, FieldSummary(True), False),  # nothing was concluded from it
+        (1, FieldSummary(True), False),  # nothing was concluded from the bound
     ],
 )
 def test_a_tuple_outside_trusted_bounds_contradicts_them(value, summary, contradicted):

@@ -14,9 +14,10 @@ IN_SCHEMA = {0: "a", 1: "b", 2: "c"}
 
 
 def table(**changes: Any) -> TableMetadata:
-    """Schemas 0, 1, 2 with the columns a, b, c; 2 is current, newer than every snapshot.
+    """Schemas 0, 1, and 2 with the columns a, b, and c; 2 is current and newer than every snapshot.
 
-    Main went 10, 20, 30; 40 is on the branch `dev`, 50 is staged, and the log remembers an expired 5.
+    The history of main is 10, 20, 30; 40 is on the branch `dev`, 50 is staged, and the log still has the expired
+    snapshot 5.
     """
     document = {
         "format-version": 2,

@@ -1,4 +1,4 @@
-"""The history of a table: counts of what each commit added and removed, by hand, and its picture."""
+"""The history of a table: hand-counted additions and removals of each commit, and the picture."""
 
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ SUMMARIES = {
         ("overwrite", "added-records=1", (9, 1, 1, 0, 0), (1, None, None, None, None, None)),
     ],
 }
-"""Chains of an operation, its summary, the totals after it where a writer told them, and the counts."""
+"""For an operation: its summaries in order, the totals after each if the writer recorded them, and the counts."""
 
 
 @pytest.mark.parametrize("chain", SUMMARIES.values(), ids=SUMMARIES)
@@ -88,9 +88,6 @@ def test_writers_and_refs_of_iceberg(tmp_path: Path) -> None:
         (ids[1], "Apache Iceberg 1.10.0", []),
         (ids[0], None, ["v1"]),
     ]
-
-
-# -- Delta -------------------------------------------------------------------------------------------------------------
 
 
 def rows(*ids: int) -> list[dict[str, int]]:
@@ -154,7 +151,7 @@ def test_odd_values_in_a_commit_are_ignored(stats: Any, tmp_path: Path) -> None:
                 engineInfo=["x"],
                 clientVersion={},
                 operationMetrics={"numOutputRows": []},
-                padding="x" * 1000,  # the file is not shorter than it was listed
+                padding="x" * 1000,  # the file may not be shorter than its listed size
             )
 
     table.edit_commit(1, spoil)
@@ -216,7 +213,7 @@ def test_changes_of_a_delta_table(tmp_path, mapping):
     if mapping:
         t.rename_column("old", "named")
         t.drop_column("new")
-        t.set_configuration({"a": "b"})  # which says the schema again
+        t.set_configuration({"a": "b"})  # repeats the schema unchanged
     t.append(t.write_data([{"id": 1}]))
     found = harness.open_table(str(t.directory)).history()[::-1]
     expected = (

@@ -1,4 +1,4 @@
-"""Plans as bytes: what comes back is equal, and what is no plan is refused."""
+"""Plans as bytes: decoded plans are equal, and bytes that are not a plan are refused."""
 
 import json
 import pickle
@@ -22,7 +22,7 @@ WHERE = "p = 'a' AND id > 1"
 
 
 def iceberg(directory: Path) -> str:
-    """Three files in two partitions, with deletes of every kind; one of the rows of p = 'a' is left with id 4."""
+    """Three files in two partitions, with deletes of every kind. With p = 'a', only id 4 remains."""
     columns = {"id": "long", "p": "string", "n": "decimal(38, 10)"}
     t = IcebergTable.create(directory, columns, partition_spec=[("p", "identity")], format_version=3)
     one, two = (t.write_data([{"id": i, "p": "a", "n": i} for i in ids]) for ids in ([1, 2], [3, 4]))
@@ -33,7 +33,7 @@ def iceberg(directory: Path) -> str:
 
 
 def positions(directory: Path) -> str:
-    """Position delete files: one for two data files, and one for one of them; id 4 is left of p = 'a'."""
+    """Position delete files: one for two data files, and one for a single data file. Only id 4 remains of p = 'a'."""
     t = IcebergTable.create(directory, {"id": "long", "p": "string"}, partition_spec=[("p", "identity")])
     one, two = (t.write_data([{"id": i, "p": "a"} for i in ids]) for ids in ([1, 2], [3, 4]))
     t.append(one, two, t.write_data([{"id": 9, "p": "b"}]))
@@ -42,7 +42,7 @@ def positions(directory: Path) -> str:
 
 
 def delta(directory: Path) -> str:
-    """Two files, one of which has a vector; id 4 is left of p = 'a'."""
+    """Two files, one of them with a vector. Only id 4 remains of p = 'a'."""
     t = DeltaTable.create(directory, {"id": "long", "p": "string"}, partition_columns=["p"])
     file = t.write_data([{"id": i, "p": "a"} for i in range(1, 5)])
     t.append(file, t.write_data([{"id": 9, "p": "b"}]))
@@ -108,9 +108,9 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> ScanPlan:
 
 
 def edited(data: bytes, edit: Callable[[dict[str, Any]], object] = id, deep: bytes = b"", **tables: Any) -> bytes:
-    """The bytes of another plan, with the right checksum.
+    """The bytes of an edited plan, with the right checksum.
 
-    deep: what stands in place of the text "deep". tables: edits of `files`, `vectors` and `skipped`.
+    deep: replaces the text "deep". tables: edits of `files`, `vectors`, and `skipped`.
     """
     reader = pa.BufferReader(data)
     header = pa.ipc.open_stream(reader).read_all()
@@ -132,7 +132,7 @@ def stream(table: pa.Table) -> bytes:
 
 
 def set_to(name: str, value: Any) -> Callable[[pa.Table], pa.Table]:
-    """An edit of a table: all values of a column."""
+    """An edit of a table that sets all values of a column."""
 
     def edit(table: pa.Table) -> pa.Table:
         index = table.schema.get_field_index(name)
@@ -143,7 +143,7 @@ def set_to(name: str, value: Any) -> Callable[[pa.Table], pa.Table]:
 
 
 def put(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
-    """An edit of a document: a value at a path of keys."""
+    """An edit of a document that sets the value at a path of keys."""
 
     def edit(document: Any) -> None:
         *above, last = path.split("/")
@@ -208,7 +208,7 @@ def test_truncated_and_changed_bytes_are_refused(example: ScanPlan) -> None:
                 back = ScanPlan.from_ipc(damaged)
             except HarnessError:
                 continue
-            assert back == example, place  # a byte that says nothing, such as padding
+            assert back == example, place  # an unused byte, for example padding
 
 
 def test_a_later_version_is_named(example: ScanPlan) -> None:

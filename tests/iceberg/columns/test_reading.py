@@ -1,4 +1,4 @@
-"""Manifests as columns: the files that the writer wrote, whatever its schema, blocks and damage, in step or alone."""
+"""Manifests as columns, decoded in lockstep or sequentially, with any schema, blocks, and damage."""
 
 import io
 import json
@@ -79,7 +79,7 @@ FILE_FIELDS = (
     field("split_offsets", optional({"type": "array", "items": "long"}), 132),
     field("sort_order_id", optional("int"), 140),
     field("first_row_id", optional("long"), 142),
-    # What a later version may add.
+    # Fields that a later version of the format may add.
     field("new_flag", optional("boolean"), 9001),
     field("new_rate", optional("double"), 9002),
     field("new_mark", {"type": "fixed", "size": 3, "name": "mark"}, 9003),
@@ -139,7 +139,7 @@ ENTRIES = st.fixed_dictionaries(
 
 
 def schema_of(order):
-    """The writer's schema with its fields in the order of drawn numbers."""
+    """The writer's schema with its fields in a shuffled order."""
     file = list(FILE_FIELDS)
     random.Random(order).shuffle(file)
     entry = [*ENTRY_FIELDS, field("data_file", {"type": "record", "name": "r2", "fields": file}, 2)]
@@ -160,7 +160,7 @@ def listed_manifest(number, **more):
 
 
 def plain_values(found):
-    """The files as plain values, those to read and those that are skipped."""
+    """The files as plain values: the files to read and the skipped files."""
     skipped = found.skipped.table.append_column("path", found.skipped.paths())
     return [
         (table.drop_columns(["tuple"]).to_pylist(), [found.files.tuples[i] for i in table.column("tuple").to_pylist()])
@@ -169,7 +169,7 @@ def plain_values(found):
 
 
 def columns_or_error(manifests, contents, *more):
-    """The files as plain values, or what was raised."""
+    """The files as plain values, or the error."""
     try:
         return plain_values(read(manifests, contents, *more))
     except HarnessError as error:
@@ -177,20 +177,20 @@ def columns_or_error(manifests, contents, *more):
 
 
 def decoded_sequentially(manifests, contents):
-    """The same, entry by entry."""
+    """The same, decoded entry by entry."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "lockstep_offsets", lambda *_: None)
         return columns_or_error(manifests, contents)
 
 
 def known_values(pairs):
-    """The values of a map; a key that is there twice, or without a value, has none (iceberg 2.8)."""
+    """The known values of a map. A key that occurs twice or has no value is unknown (iceberg 2.8)."""
     keys = [pair["key"] for pair in pairs or ()]
     return {p["key"]: p["value"] for p in pairs or () if keys.count(p["key"]) == 1 and p["value"] is not None}
 
 
 def expected(manifests, drawn, skip=None):
-    """The files by the specification, from what was written, or the classes of errors of which any may be raised."""
+    """The files that the specification demands, or the classes of errors that may be raised."""
     rows, tuples, errors = [], [], set()
     for place, (manifest, (entries_, _, _, version, _)) in enumerate(zip(manifests, drawn, strict=True)):
         row_id = manifest.first_row_id
@@ -247,7 +247,7 @@ def read(manifests, contents, skip=None, manifest_cache=None):
 
 @pytest.fixture
 def in_lockstep(monkeypatch):
-    """Every manifest that can be decoded in step is decoded so."""
+    """Decodes every manifest in lockstep if possible."""
     monkeypatch.setattr(entries, "manifests_for_lockstep", lambda batch: frozenset(b.number for b in batch))
 
 
@@ -282,7 +282,7 @@ SKIPS = st.sampled_from(
 
 @given(DRAWN, st.integers(0, 5), SKIPS, st.sampled_from(["", "s3://t/data/"]))
 def test_files_are_the_written_ones(drawn, order, skip, folder):
-    """folder: where all files are, so that it can be guessed where entries begin."""
+    """folder: a prefix of all paths, which lets the decoder guess where entries begin."""
     drawn = [([moved_entry(e, folder) for e in files], *more) for files, *more in drawn]
     with pytest.MonkeyPatch.context() as patch:
         manifests = [listed_manifest(i, **more) for i, (*_, more) in enumerate(drawn)]
@@ -295,7 +295,7 @@ def test_files_are_the_written_ones(drawn, order, skip, folder):
         patch.setattr(entries, "manifests_for_lockstep", lambda batch: frozenset(b.number for b in batch))
         patch.setattr(entries, "MIN_GUESSED_ENTRIES", 0)
         assert matches(columns_or_error(manifests, contents, skip), wanted)
-        for _ in range(2):  # into the cache, and out of it
+        for _ in range(2):  # first into the cache, then from the cache
             assert matches(columns_or_error(manifests, contents, skip, KEPT), wanted)
         DECODED.clear()
 
@@ -346,7 +346,7 @@ def with_file(**changes):
 @pytest.mark.parametrize("id_", [103.5, float("inf"), "103", "x", -1, [103]])
 @pytest.mark.parametrize(("name", "number"), [("record_count", 103), ("key", 119)])
 def test_field_ids_that_are_no_integers(in_lockstep, id_, name, number):
-    """Decoded in step or not, such a field is found or refused alike."""
+    """In both decoders, the field is either found or refused."""
     text = json.dumps(schema_of(0)).replace(f'"field-id": {number}}}', f'"field-id": {json.dumps(id_)}}}')
     manifest = listed_manifest(0)
     contents = {manifest.path: write(json.loads(text), [ENTRY])}
@@ -393,7 +393,7 @@ FEW = {"content": "int", "file_path": "string", "file_format": "string", "record
 
 
 def handmade_manifest(snapshot_id, sequence_number):
-    """A manifest of one entry that only has numbers and texts, with numbers of any size."""
+    """A manifest of one entry with only numbers and texts; the numbers may have any size."""
     ids = {each["name"]: each["field-id"] for each in (*FILE_FIELDS, *ENTRY_FIELDS)}
     file = {"type": "record", "name": "r2", "fields": [field(name, type_, ids[name]) for name, type_ in FEW.items()]}
     names = ("status", "snapshot_id", "sequence_number")
@@ -434,7 +434,7 @@ def test_numbers_around_64_bits(in_lockstep, stated, rows, is_damage):
 
 
 def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_lockstep, monkeypatch):
-    """Where entries begin is guessed first; a guess that fails is followed by a walk in step."""
+    """The decoder first guesses where entries begin. If the guess fails, it decodes in lockstep."""
     monkeypatch.setattr(entries, "MIN_GUESSED_ENTRIES", 0)
     manifest = listed_manifest(0)
     whole = write(schema_of(2), [with_file(file_path=f"s3://bucket/{i}") for i in range(4)], codec="null", interval=400)
@@ -498,7 +498,7 @@ def test_statistics_of_unusual_forms(form):
 
 
 def test_maps_in_several_blocks_with_sizes():
-    """Avro lets a writer put items into blocks of its own size: a negative count, then the bytes that follow."""
+    """In Avro, a block of items may have its size: a negative count, and then the number of bytes."""
     manifest = listed_manifest(0)
     usual = write(schema_of(0), [with_file(value_counts=[{"key": 1, "value": 10}])], codec="null", interval=64000)
     head = open_manifest(usual, manifest, specs={3: SPEC}, schemas=SCHEMAS).container
@@ -512,7 +512,7 @@ def test_maps_in_several_blocks_with_sizes():
 
 
 def test_counts_come_from_the_manifest_of_each_file() -> None:
-    """By the place that a file has there: here each count is ten times that, and a hundred for each manifest."""
+    """Each count is ten times the file's index in its manifest, plus a hundred times the number of the manifest."""
 
     def numbered_entries(manifest: int, files: int) -> StoredEntries:
         def counts(name, keys, places):
