@@ -1,4 +1,4 @@
-"""Filters from SQL text. DuckDB defines what a filter means; planning must never conclude more."""
+"""Filters from SQL text. DuckDB defines the meaning of a filter; planning must never conclude more."""
 
 import math
 from collections.abc import Callable, Iterator

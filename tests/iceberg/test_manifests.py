@@ -1,4 +1,4 @@
-"""Manifest lists and manifests that are refused (iceberg section 2), and the summaries that skip manifests (3.6-3.9)."""
+"""Refused manifest lists and manifests (iceberg section 2), and the summaries that skip manifests (3.6-3.9)."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Position deletes in three formats, and vectors in Puffin files, as positions by data file; differently spelled paths."""
+"""Position deletes in three formats, and vectors in Puffin files, by data file; differently spelled paths."""
 
 import io
 import json

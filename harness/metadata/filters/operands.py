@@ -241,7 +241,7 @@ def field_of(node: exp.Expr) -> Field | None:
 
 
 def operand_of(node: exp.Expr) -> Operand | None:
-    """Return a column, or an expression of a column that comparisons understand; else None. Only a `SumOf` can fail."""
+    """Return a column, or a supported expression of a column; else None. Only a `SumOf` can fail."""
     node = without_parentheses(node)
     match node:
         case exp.Cast() if type(node) in (exp.Cast, exp.TryCast):

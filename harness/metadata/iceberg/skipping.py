@@ -255,7 +255,7 @@ def decidable(predicate: Predicate, schema: dt.Schema) -> Predicate:
 
 
 def nested_columns(schema: dt.Schema) -> frozenset[int]:
-    """Return ids of fields inside structs. ORC does not count their values in rows with a null struct."""
+    """Return the ids of fields inside structs. ORC does not count their values in rows with a null struct."""
     return frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
 
 

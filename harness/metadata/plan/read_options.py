@@ -38,7 +38,7 @@ class Prune(enum.Enum):
 
 
 def parse_prune(text: str) -> Prune:
-    """Return the level with this name.
+    """Return the level of pruning called `text`.
 
     Raises:
         RequestError: There is no such level.

@@ -48,7 +48,7 @@ _VERSIONS = schema_of(
 
 
 def table(opened: DeltaTable, snapshot: DeltaSnapshot, kind: str) -> MetadataTable:
-    """Return the metadata table with a name, of a table or of a version."""
+    """Return the metadata table called `kind`: of the version for files and partitions, else of the table."""
     type_ = tuple_struct(snapshot.columns.partition_columns)
     if kind == "files":
         schema = schema_of(

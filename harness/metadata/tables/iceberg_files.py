@@ -191,7 +191,7 @@ class ManifestTables:
         )
 
     def table(self, kind: str) -> MetadataTable:
-        """Return the metadata table with a name."""
+        """Return the metadata table called `kind`."""
         metrics = metrics_field(self.schema)
         match kind:
             case "entries":

@@ -125,7 +125,7 @@ short lines."""
 
 
 def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
-    """Return the metadata table with a name, of a snapshot or of the table.
+    """Return the metadata table called `name`, of a snapshot or of the table.
 
     Args:
         table: An opened table.

@@ -443,7 +443,7 @@ class _CachedManifests:
 
 
 def _sequential(batch: Sequence[ManifestBlocks], slots: tuple[Slot, ...]) -> Iterator[FieldOffsets]:
-    """Yield offsets found entry by entry: once for all blocks if they are in memory, else once per block."""
+    """Yield the offsets of fields, found entry by entry: of all blocks if they are in memory, else per block."""
     reader = batch[0].reader
     groups: Iterable[Iterable[tuple[int, bytes]]]
     if batch[0].data is None:
