@@ -127,7 +127,7 @@ def within_roots(plan: PlannedScan) -> PlannedScan:
     deletes += [(v.path, v.physical) for v in vectors_of_changes if isinstance(v, StoredVector)]
     for path, physical in (*_paths_to_check(plan.files, roots), *deletes, *_paths_to_check(stored, roots)):
         roots.check(physical, path)
-    sentence = roots.told()
+    sentence = roots.outside_notice()
     if sentence is None:
         return plan
     warn(f"Table {redact(plan.table)}: {sentence}", OutsideTableWarning)

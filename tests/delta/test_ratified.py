@@ -70,9 +70,9 @@ def test_without_a_catalog_the_table_is_refused_and_what_to_do_is_said(tmp_path)
     with pytest.raises(errors.UnsupportedError) as error:
         harness.open_table(str(table.directory))
     assert str(error.value) == (
-        "Cannot read a table that its catalog manages (feature 'catalogManaged') without the catalog, which alone "
-        "knows its newest commits: open it by its name in the catalog, or give the catalog's answer, max_version and "
-        "ratified; published_only reads what is published, which may be older "
+        "Cannot read a catalog-managed table (feature 'catalogManaged') without its catalog, which alone knows the newest "
+        "commits. Open the table by its name in the catalog, or pass the catalog's answer as max_version and ratified; "
+        "published_only reads the published versions, which may be older "
         f"[CatalogManaged; table {table.directory}, rule frontier F4.3]"
     )
 
@@ -111,7 +111,7 @@ def test_the_answer_on_the_command_line(tmp_path, capfd):
     assert (out, "up to version 2" in err) == ("n\n2\n", True)
     assert main(command) == 2
     assert (
-        "give the catalog's answer, --set max_version and --set ratified; --set published_only=true reads"
+        "pass the catalog's answer as --set max_version and --set ratified; --set published_only=true reads"
         in capfd.readouterr().err
     )
     assert main([*command, "--set", "max_version=4", "--set", f"ratified=4={tmp_path}/none"]) == 2
