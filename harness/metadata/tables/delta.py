@@ -74,9 +74,9 @@ def table(opened: DeltaTable, snapshot: DeltaSnapshot, kind: str) -> MetadataTab
 def _versions(table: DeltaTable) -> pa.Table:
     """Return the readable versions, newest first. Values of a commit that have the wrong type are null."""
     found = reversed(table.snapshots())
-    said = [f for f in _VERSIONS if f.name not in ("version", "timestamp")]
+    commit_fields = [f for f in _VERSIONS if f.name not in ("version", "timestamp")]
     rows = [
-        (e["id"], e["timestamp_ms"], *(_commit_value(e["commit_info"].get(f.name), f.type) for f in said))
+        (e["id"], e["timestamp_ms"], *(_commit_value(e["commit_info"].get(f.name), f.type) for f in commit_fields))
         for e in found
     ]
     return table_of(_VERSIONS, rows)

@@ -382,7 +382,7 @@ def _deleted_positions(entry: ManifestEntry, source: IcebergTable) -> list[tuple
             physical=physical,
             format=file.format,
             record_count=file.record_count,
-            wanted=_EveryPath(),
+            data_files=_EveryPath(),
         )
         return list(found.items())
     name = both_paths(file.path, physical)
