@@ -451,10 +451,10 @@ def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[s
 
     The recorded metadata directory is one of these: the directory of the current manifest list, the property
     `write.metadata.path`, or `metadata` in the table's location. If one of them is the directory that was opened, the
-    table was not moved. Otherwise, if the path of the opened directory ends like the part of one of them below the
-    location, the rest of the opened path is the new location. A metadata directory outside the location, or one that
-    was renamed, counts as moved only if the current manifest list is in the opened directory. So a single copied
-    metadata file still reads the table at its old location.
+    table was not moved. Otherwise, take the part of each recorded directory below the recorded location, for example
+    `/metadata`: if the path of the opened directory ends with it, the rest of that path is the new location. A metadata
+    directory outside the location, or one that was renamed, counts as moved only if the current manifest list is in the
+    opened directory. So a single copied metadata file still reads the table at its old location.
     """
     # An absolute path, so that a relative path like `v1.metadata.json` has a directory.
     file = metadata.file
