@@ -115,7 +115,7 @@ def _difference(one: object, other: object, place: int | None) -> Misreading | N
 
 
 def _normalize(value: object) -> object:
-    """Return a tree in which equivalent parts are equal."""
+    """Return a tree with equivalent parts written alike."""
     match value:
         case list():
             return [_normalize(item) for item in value]

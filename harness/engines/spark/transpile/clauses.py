@@ -158,7 +158,7 @@ class Unnests:
 
     Attributes:
         alias: Spark's name of the relation with their elements.
-        several: Whether there may be several lists.
+        several: True if there may be several lists.
         lists: The expressions of the lists so far.
     """
 
@@ -178,7 +178,7 @@ class Unnests:
         return TypedSql(sql, listed.type.element.type)
 
     def clause(self, source: str) -> str:
-        """Return the clause to append to FROM and its joins. Empty if nothing is unnested."""
+        """Return the clause to append to FROM and its joins. Empty if no list is unnested."""
         if not self.lists:
             return ""
         call = self.lists[0]

@@ -125,7 +125,7 @@ def discrete_quantile(call: Aggregate) -> TypedSql:
 
 
 def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
-    """Return the one or several fractions of a quantile."""
+    """Return the fractions of a quantile, at least one."""
     found = []
     for item in node.expressions if isinstance(node, exp.Array) else [node]:
         literal = literal_of(item)

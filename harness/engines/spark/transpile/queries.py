@@ -197,7 +197,7 @@ class _Queries:
         self._sources = FromClause(tables, self._numbers, self.query, self._expressions)
 
     def query(self, node: exp.Expr, around: NameScope) -> LoweredSparkQuery:
-        """Translate a query. `around` holds the names that it may use besides those of its own tables."""
+        """Translate a query. `around` holds the names that it may use in addition to the names of its own tables."""
         match node:
             case exp.Subquery() if not node.args.get("joins") and not node.args.get("pivots"):
                 start, inner = self._with(node, around)

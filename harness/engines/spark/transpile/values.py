@@ -81,7 +81,7 @@ def bind(node: exp.Placeholder, value: object) -> str | None:
 
 
 def _literal_of_value(node: exp.Placeholder, value: object) -> tuple[dt.Type, str | None]:
-    """Return the type that DuckDB gives a Python value, and the value as text."""
+    """Return the DuckDB type of a Python value, and the value as text."""
     match value:
         case None:
             return dt.UnknownType(), None
@@ -368,7 +368,7 @@ _READINGS: dict[dt.Type, tuple[str, str]] = {
 
 
 def _cast_text(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
-    """Return `CAST(text AS to)` or `TRY_CAST`. None for types for which no text is known to be read alike."""
+    """Return `CAST(text AS to)` or `TRY_CAST`. None if no text is known to be read alike."""
     reading = _DECIMAL if isinstance(to, dt.DecimalType) else _READINGS.get(to)
     if reading is None:
         return None
