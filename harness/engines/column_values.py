@@ -16,8 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import array_of, child_types, children_of, is_rebuilt, nullable, with_children
-from harness.metadata.plan.projection import ColumnSource, PartitionValue, Stored, Value
+from harness.metadata.model.arrow_values import (
+    array_of,
+    can_rebuild,
+    child_types,
+    children_of,
+    nullable_type,
+    with_children,
+)
+from harness.metadata.plan.projection import ColumnSource, ConstantValue, FileColumn, PartitionValue
 from harness.storage.records import dataclass
 
 
@@ -67,7 +74,7 @@ class StoredColumn:
     """
 
     field: dt.Field
-    source: Stored
+    source: FileColumn
     parts: tuple[StoredColumn | Constant, ...] = ()
 
 
@@ -132,10 +139,10 @@ def column_values(
     values: list[StoredColumn | Constant] = []
     for wanted, source in zip(fields, sources, strict=True):
         match source:
-            case Stored(parts=parts):
+            case FileColumn(parts=parts):
                 below = column_values(dt.children(wanted.type), parts, partitions)
                 values.append(StoredColumn(wanted, source, below))
-            case Value(value=value):
+            case ConstantValue(value=value):
                 values.append(Uniform(value, wanted.type))
             case PartitionValue(field_id=field_id):
                 values.append(constant([constants.get(field_id) for constants in partitions], wanted.type))
@@ -166,7 +173,7 @@ def as_arrow(values: Sequence[Any], type_: dt.Type) -> pa.Array:
     Raises:
         pa.ArrowException, TypeError, ValueError, OverflowError: A value does not belong to the type.
     """
-    wanted = nullable(dt.arrow_type(type_))
+    wanted = nullable_type(dt.arrow_type(type_))
     missing = array_of([value is None for value in values], pa.bool_())
     match type_:
         case dt.StructType(fields=fields):
@@ -217,7 +224,7 @@ def nullable_schema(schema: pa.Schema) -> pa.Schema:
     Tables hold nulls in required columns (iceberg 5.13), and Arrow requires a value in a non-nullable field even if its
     parent is null.
     """
-    return pa.schema([f.with_type(nullable(f.type)).with_nullable(True) for f in schema])
+    return pa.schema([f.with_type(nullable_type(f.type)).with_nullable(True) for f in schema])
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -264,7 +271,7 @@ def as_exact_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(array.type):
         zoned = array.view(pa.timestamp(array.type.unit, wanted.tz))
         return zoned if zoned.type == wanted else zoned.cast(wanted)
-    if is_rebuilt(wanted):
+    if can_rebuild(wanted):
         pairs = zip(children_of(array), child_types(wanted), strict=True)
         return with_children(array, [as_exact_type(child, type_) for child, type_ in pairs], wanted)
     return array.cast(wanted)

@@ -19,11 +19,11 @@ from harness.errors import (
     StorageError,
     UnsupportedError,
 )
-from harness.metadata.files.parquet import open_parquet, row_count, whole
+from harness.metadata.files.parquet import check_rows, open_parquet, row_count
 from harness.metadata.model.arrow_values import array_of, children_of, nested_type, with_children
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field, GeographyType, GeometryType, VariantType, children
-from harness.metadata.plan.projection import ColumnSource, Stored
+from harness.metadata.plan.projection import ColumnSource, FileColumn
 from harness.storage.gate import ABSENT, DENIED
 from harness.storage.limits import contained
 from harness.storage.paths import PhysicalPath, both_paths, is_local
@@ -345,7 +345,7 @@ def _stored_as(
     kind: type | UnionType, fields: Sequence[Field], sources: Sequence[ColumnSource]
 ) -> Iterable[tuple[int, ...]]:
     for target, source in zip(fields, sources, strict=True):
-        if not isinstance(source, Stored):
+        if not isinstance(source, FileColumn):
             continue
         if isinstance(target.type, kind):
             yield (source.place,)
@@ -411,7 +411,7 @@ def load_parquet(
             rows = stored.read()
             if not schema:
                 return rows  # a table built from zero arrays would have zero rows
-            whole(rows, count, file=name)
+            check_rows(rows, count, file=name)
             encoded = set(variants(fields, sources))
             chunks = [rows.column(i).combine_chunks() for i in range(len(schema))]
             columns = [_mapped(array, (i,), encoded, variant_to_json) for i, array in enumerate(chunks)]
@@ -435,7 +435,7 @@ def with_canonical_geometries(
 
     found = set(geometries(fields, sources))
     for source in sources:
-        if not isinstance(source, Stored) or not any(path[0] == source.place for path in found):
+        if not isinstance(source, FileColumn) or not any(path[0] == source.place for path in found):
             continue
         place = source.place
         try:

@@ -17,12 +17,19 @@ import pyarrow as pa
 from harness.engines.data_files import FileName, corrupt_file, load, load_parquet, with_canonical_geometries
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, legacy_kinds, read_footers
-from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
+from harness.errors import (
+    CorruptFileError,
+    HarnessError,
+    SchemaMismatchError,
+    rule_in_format,
+    untrusted_table_error,
+    warn,
+)
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Mask, Places, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Indices, Mask, scalar_of, to_numpy
 from harness.metadata.model.file_schema import PhysicalSchema
-from harness.metadata.plan.projection import ColumnSource, Stored, is_positional, resolve, shares_columns
+from harness.metadata.plan.projection import ColumnSource, FileColumn, is_positional, resolve, shares_columns
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
@@ -55,9 +62,9 @@ class ScanFiles:
     format: Sequence[str]
     recorded_rows: pa.Array | pa.ChunkedArray
     exact: Mask
-    partition: Places
+    partition: Indices
     constants: Sequence[Mapping[int, Any]]
-    split: Places
+    split: Indices
     are_data: bool
 
     def __len__(self) -> int:
@@ -67,15 +74,15 @@ class ScanFiles:
         """Return both paths of a file."""
         return FileName(self.path[number], self.physical[number])
 
-    def names(self, numbers: Places) -> list[FileName]:
+    def names(self, numbers: Indices) -> list[FileName]:
         """Return both paths of some of the files."""
         return list(map(self.name, numbers.tolist()))
 
-    def physical_of(self, numbers: Places) -> list[PhysicalPath]:
+    def physical_of(self, numbers: Indices) -> list[PhysicalPath]:
         """Return the physical paths of some of the files."""
         return [self.physical[number] for number in numbers.tolist()]
 
-    def partition_values(self, numbers: Places) -> list[Mapping[int, Any]]:
+    def partition_values(self, numbers: Indices) -> list[Mapping[int, Any]]:
         """Return the partition values of some of the files, each by source field id."""
         return [self.constants[place] for place in self.partition[numbers].tolist()]
 
@@ -117,8 +124,8 @@ class OpenedFiles:
     """
 
     forms: Sequence[FileForm]
-    form: Places
-    rows: Places
+    form: Indices
+    rows: Indices
 
     @staticmethod
     def from_forms(forms: Sequence[FileForm], rows: Sequence[int | None]) -> OpenedFiles:
@@ -143,12 +150,12 @@ class FileGroup:
         sources: For each requested field, the source of its values.
     """
 
-    members: Places
-    rows: Places
+    members: Indices
+    rows: Indices
     form: FileForm
     sources: tuple[ColumnSource, ...]
 
-    def part(self, places: Places) -> FileGroup:
+    def part(self, places: Indices) -> FileGroup:
         """Return a group of some of the members. `places` are indexes into `members`."""
         return replace(self, members=self.members[places], rows=self.rows[places])
 
@@ -169,7 +176,7 @@ class FileOpener(Protocol):
     def faults(self, files: ScanFiles) -> Faults:
         """Return the errors of prefetched files that cannot be read, by file number."""
 
-    def opened(self, files: ScanFiles, numbers: Places) -> OpenedFiles:
+    def opened(self, files: ScanFiles, numbers: Indices) -> OpenedFiles:
         """Return the forms and row counts of files that were prefetched without a fault.
 
         Raises the errors of `prefetch`.
@@ -193,7 +200,7 @@ class Inspector:
     opener: FileOpener
     plan: PlannedScan
 
-    def groups(self, files: ScanFiles, fields: tuple[dt.Field, ...], numbers: Places | None = None) -> list[FileGroup]:
+    def groups(self, files: ScanFiles, fields: tuple[dt.Field, ...], numbers: Indices | None = None) -> list[FileGroup]:
         """Return the file groups, ordered by their first files, with `fields` resolved in each group.
 
         Args:
@@ -220,7 +227,7 @@ class Inspector:
         return groups
 
     def _group(
-        self, files: ScanFiles, members: Places, form: FileForm, rows: Places, fields: tuple[dt.Field, ...]
+        self, files: ScanFiles, members: Indices, form: FileForm, rows: Indices, fields: tuple[dt.Field, ...]
     ) -> FileGroup:
         first, mapping = int(members[0]), self.plan.name_mapping
         sources = resolve(
@@ -240,7 +247,7 @@ class Inspector:
             )
         return FileGroup(members=members, rows=rows, form=form, sources=sources)
 
-    def _check_counts(self, files: ScanFiles, numbers: Places, opened: OpenedFiles) -> None:
+    def _check_counts(self, files: ScanFiles, numbers: Indices, opened: OpenedFiles) -> None:
         """Compare row counts with the recorded counts.
 
         A wrong count only causes a warning, because no plan relies on recorded counts. It raises an error if positions
@@ -264,10 +271,10 @@ class Inspector:
         self._doubt(
             f"Recorded row counts of table {self.plan.table} are wrong: {files.name(int(numbers[wrong[0]]))} has "
             f"{opened.rows[wrong[0]]} rows, the metadata says {expected[wrong[0]]}{others} "
-            f"[{in_format('iceberg 7.2', self.plan.format)}]"
+            f"[{rule_in_format('iceberg 7.2', self.plan.format)}]"
         )
 
-    def _warn_of_other_names(self, files: ScanFiles, numbers: Places, opened: OpenedFiles) -> None:
+    def _warn_of_other_names(self, files: ScanFiles, numbers: Indices, opened: OpenedFiles) -> None:
         """Warn about data files that share no column with the table. Usually their names or field ids are wrong."""
         if not files.are_data:
             return
@@ -286,7 +293,7 @@ class Inspector:
         unmatched = numbers[~np.array(shares, np.bool_)[opened.form] & (opened.rows != 0)]
         if unmatched.size:
             others = f", and {unmatched.size - 1} more files," if unmatched.size > 1 else ""
-            rule = in_format("iceberg 5.2", self.plan.format)
+            rule = rule_in_format("iceberg 5.2", self.plan.format)
             self._doubt(
                 f"Data file {files.name(int(unmatched[0]))}{others} of table {self.plan.table} has no column of the "
                 "table's schema, so all its values are null, a default or a partition value; unless its columns were "
@@ -295,11 +302,11 @@ class Inspector:
 
     def _doubt(self, sentence: str) -> None:
         if self.plan.storage.untrusted:
-            raise distrusted(sentence, self.plan.table)
+            raise untrusted_table_error(sentence, self.plan.table)
         warn(sentence)
 
 
-def _group_places(files: ScanFiles, numbers: Places, opened: OpenedFiles) -> list[Places]:
+def _group_places(files: ScanFiles, numbers: Indices, opened: OpenedFiles) -> list[Indices]:
     """Group the files by how they are read.
 
     Return indexes into `numbers` per group, ordered by the groups' first files.
@@ -357,7 +364,7 @@ def check_partition_values(
     checked = {
         source.physical.name: f
         for f, source in zip(fields, sources, strict=True)
-        if isinstance(source, Stored)
+        if isinstance(source, FileColumn)
         and isinstance(f.type, _COMPARABLE)
         and not (isinstance(f.type, dt.TimestampType) and f.type.utc)  # the text depends on the session's time zone
         and f.id in constants
@@ -456,7 +463,7 @@ class LocalFileOpener:
         """Return no faults: `prefetch` raises the error of any file that cannot be read."""
         return {}
 
-    def opened(self, files: ScanFiles, numbers: Places) -> OpenedFiles:
+    def opened(self, files: ScanFiles, numbers: Indices) -> OpenedFiles:
         """Return the forms and row counts of files. Parquet files were prefetched; other files are read now."""
         forms: list[FileForm] = []
         rows: list[int | None] = []

@@ -33,9 +33,9 @@ from harness.metadata.files.parquet_footer import (
     TAIL_BYTES,
     CheckedFooter,
     Contradiction,
-    leaves_before,
     parse_footer,
     parse_tail,
+    prefix_leaf_columns,
     tail_length,
 )
 from harness.metadata.model import schema as dt
@@ -193,7 +193,7 @@ def _read(files: DuckDBFiles, physical: tuple[PhysicalPath, ...]) -> dict[Physic
     for path, footer in checked.items():
         if footer.schema not in schemas:
             new.setdefault(footer.schema, path)
-    columnless = [schema for schema in new if not leaves_before(schema)]  # DuckDB refuses these
+    columnless = [schema for schema in new if not prefix_leaf_columns(schema)]  # DuckDB refuses these
     parsed = _parsed(files, {path: schema for schema, path in new.items() if schema not in columnless})
     learnt = {schema: ((), None, False) if schema in columnless else parsed[path] for schema, path in new.items()}
     if len(_schemas) + len(new) > _MOST_SCHEMAS:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import RequestError
 from harness.storage.records import dataclass
-from harness.storage.threads import whole_module
+from harness.storage.threads import import_uninterrupted
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -88,7 +88,7 @@ def find_engine(name: str) -> Engine:
         module, package, install = _BUILT_IN[name]
         if importlib.util.find_spec(package) is None:
             raise RequestError(f"Cannot use the engine {name}: {package} is not installed, pip install {install}")
-        built_in: Engine = whole_module(module).ENGINE
+        built_in: Engine = import_uninterrupted(module).ENGINE
         return built_in
     registered = registered_engines()
     if name not in registered:

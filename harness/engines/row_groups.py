@@ -18,10 +18,10 @@ from harness.engines.data_files import FileName
 from harness.engines.duckdb.instance import IS_DUCKDB_1, DuckDBFiles, cursor
 from harness.engines.footers import read_footers
 from harness.errors import HarnessError
-from harness.metadata.files.parquet_footer import Contradiction, struct, varint
+from harness.metadata.files.parquet_footer import Contradiction, read_struct, read_varint
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
-from harness.metadata.plan.projection import ColumnSource, Stored, resolver
+from harness.metadata.plan.projection import ColumnSource, FileColumn, resolver
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
@@ -124,10 +124,10 @@ def page_statistics(index: bytes, kind: str, stored: dt.Type, type_: dt.Type) ->
         type_: The column's type in the table.
     """
     try:
-        fields, _ = struct(index, 0, {})
+        fields, _ = read_struct(index, 0, {})
         empty = [flag == 1 for flag in _items(index, fields[_NULL_PAGES], lambda at: (index[at], at + 1))]
         ends = [_items(index, fields[key], partial(_text, index)) for key in (_LEAST, _GREATEST)]
-        counts = _items(index, fields[_NULLS], partial(varint, index)) if _NULLS in fields else None
+        counts = _items(index, fields[_NULLS], partial(read_varint, index)) if _NULLS in fields else None
         values = [
             [_plain(raw, kind, stored, type_) for raw, is_empty in zip(raws, empty, strict=True) if not is_empty]
             for raws in ends
@@ -140,14 +140,14 @@ def page_statistics(index: bytes, kind: str, stored: dt.Type, type_: dt.Type) ->
 
 
 _NULL_PAGES, _LEAST, _GREATEST, _NULLS = (number << 4 | 9 for number in (1, 2, 3, 5))
-"""The fields of a column index, in the key format of `struct`: null flags, minimums, maximums, and null counts."""
+"""The fields of a column index, in the key format of `read_struct`: null flags, minimums, maximums, and null counts."""
 
 
 def _items(data: bytes, at: int, read: Callable[[int], tuple[T, int]]) -> list[T]:
     """Read a list in Thrift's compact protocol. `read` returns an element and the offset after it."""
     count, at = data[at] >> 4, at + 1
     if count == 0x0F:
-        count, at = varint(data, at)
+        count, at = read_varint(data, at)
     found = []
     for _ in range(count):
         item, at = read(at)
@@ -156,7 +156,7 @@ def _items(data: bytes, at: int, read: Callable[[int], tuple[T, int]]) -> list[T
 
 
 def _text(data: bytes, at: int) -> tuple[bytes, int]:
-    length, at = varint(data, at)
+    length, at = read_varint(data, at)
     return data[at : at + length], at + length
 
 
@@ -188,7 +188,7 @@ def _segments_below(
 
     Columns that the file does not hold as single values of the field's structs are omitted.
     """
-    if not isinstance(source, Stored) or isinstance(field.type, dt.ListType | dt.MapType):
+    if not isinstance(source, FileColumn) or isinstance(field.type, dt.ListType | dt.MapType):
         return
     names = (*above, source.physical.name)
     if not isinstance(field.type, dt.StructType):
@@ -330,13 +330,13 @@ def column_chunks(plan: PlannedScan, physical: Sequence[PhysicalPath]) -> dict[P
 
 
 _SIZE, _CHECKSUM = 3 << 4 | 5, 4 << 4 | 5
-"""The fields of a page header, in the key format of `struct`: compressed size and checksum, integers of 32 bits."""
+"""Fields of a page header, in the key format of `read_struct`: compressed size and checksum, 32-bit integers."""
 
 
 def has_checksum(data: bytes) -> bool:
     """Return whether the page that begins with these bytes has a checksum. A truncated header counts as having none."""
     try:
-        header, _ = struct(data, 0, {})
+        header, _ = read_struct(data, 0, {})
     except (IndexError, Contradiction):
         return False
     return _CHECKSUM in header
@@ -347,7 +347,7 @@ def damaged_pages(chunk: bytes) -> Iterator[int]:
     at = 0
     while at < len(chunk):
         try:
-            header, start = struct(chunk, at, {})
+            header, start = read_struct(chunk, at, {})
             end = start + header[_SIZE]
         except (IndexError, KeyError, Contradiction):
             yield at

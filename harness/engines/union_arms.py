@@ -28,15 +28,15 @@ from harness.engines.column_values import (
 )
 from harness.engines.data_files import FileName
 from harness.engines.file_groups import Faults, FileGroup, FileOpener, Inspector, ScanFiles
-from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, in_format
+from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, rule_in_format
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Places, array_of, distinct, from_numpy, to_numpy
+from harness.metadata.model.arrow_values import Indices, array_of, distinct_values, from_numpy, to_numpy
 from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.projection import (
     ColumnSource,
+    ConstantValue,
+    FileColumn,
     PartitionValue,
-    Stored,
-    Value,
     check_stored,
     find_named,
     find_stored,
@@ -322,12 +322,14 @@ def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
     sets, place = plan.delete_sets, plan.files.schema.get_field_index("delete_set")
     if len(sets) < 2 or plan.files.column("sequence_number").null_count or sum(map(len, sets)) > _MOST_WORK:
         return plan
-    own: Places = to_numpy(plan.files.column(place))
+    own: Indices = to_numpy(plan.files.column(place))
     merged, shared = own.copy(), list(sets)
     hit = np.flatnonzero(np.isin(own, [number for number, members in enumerate(sets) if members]))
     classes = _classes(plan)[hit]
     by_class: dict[int, list[int]] = {}
-    for class_, number in (divmod(pair, len(sets)) for pair in distinct(classes * len(sets) + own[hit]).tolist()):
+    for class_, number in (
+        divmod(pair, len(sets)) for pair in distinct_values(classes * len(sets) + own[hit]).tolist()
+    ):
         by_class.setdefault(class_, []).append(number)
     shares = np.full(len(own), -1)
     for class_, numbers in by_class.items():
@@ -343,7 +345,7 @@ def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
     return replace(plan, files=files, delete_sets=tuple(shared[number] for number in used.tolist()))
 
 
-def _classes(plan: PlannedScan) -> Places:
+def _classes(plan: PlannedScan) -> Indices:
     """Return the class of each file, as a number smaller than the number of files."""
     deletes = plan.equality_deletes
     numbers, partitions = (to_numpy(plan.files.column(name)) for name in ("sequence_number", "partition"))
@@ -476,11 +478,11 @@ def _has_value(wanted: dt.Field, source: ColumnSource) -> bool:
     match source:
         case PartitionValue():
             return True
-        case Stored(parts=parts):
+        case FileColumn(parts=parts):
             return not below or _has_value(below[0], parts[0])
-        case Value(value=value) if below and value is not None:
-            return _has_value(below[0], Value(value.get(below[0].id)))
-        case Value(value=value):
+        case ConstantValue(value=value) if below and value is not None:
+            return _has_value(below[0], ConstantValue(value.get(below[0].id)))
+        case ConstantValue(value=value):
             return value is not None or isinstance(wanted.type, dt.UnknownType)
 
 
@@ -503,7 +505,7 @@ def columns_to_read(plan: PlannedScan) -> tuple[dt.Field, ...]:
                 cause="UnsupportedType",
                 table=plan.table,
                 field=".".join(path),
-                rule=in_format("iceberg 1.22", plan.format),
+                rule=rule_in_format("iceberg 1.22", plan.format),
             )
         if isinstance(f.type, dt.StructType):
             names = [part.name.lower() for part in f.type.fields]

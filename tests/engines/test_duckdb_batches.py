@@ -149,7 +149,7 @@ def test_a_closed_connection_keeps_no_query_from_being_ended():
         def interrupt(self) -> None:
             self.is_ended = True
 
-    closed, query = threads.tracked(duckdb.connect()), threads.tracked(Query())
+    closed, query = threads.track(duckdb.connect()), threads.track(Query())
     closed.close()
     threads.interrupt_all()
     assert query.is_ended

@@ -17,7 +17,7 @@ from harness.engines.duckdb.instance import DuckDBFiles
 from harness.engines.footers import read_footers
 from harness.engines.registry import find_engine
 from harness.engines.spark import engine as spark_engine
-from harness.errors import CorruptFileError, HarnessWarning, MissingFileError, in_format
+from harness.errors import CorruptFileError, HarnessWarning, MissingFileError, rule_in_format
 from harness.metadata.files import parquet_footer
 from harness.metadata.files.parquet_footer import Contradiction, check_counts, parse_tail
 from harness.storage.stores import Storage
@@ -258,7 +258,7 @@ def test_delta_files_of_other_names_are_warned_of(engine, tmp_path, request):
     assert f"{unlike[0].path} (" in said[0]
     assert ", and 1 more files, of table" in said[0]
     assert said[0].endswith("[delta T7]")  # the rule by which the values are null, as iceberg 5.2 is
-    assert in_format("iceberg 5.2", "delta") == "delta T7"
+    assert rule_in_format("iceberg 5.2", "delta") == "delta T7"
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -19,7 +19,7 @@ from harness.engines.spark.arrow_worker import read_head, reshape, worker_error
 from harness.engines.spark.executor_python import unwrap
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError
 from harness.metadata.model.schema import Field, IntegerType, OpaqueType, StructType, VariantType
-from harness.metadata.plan.projection import Stored
+from harness.metadata.plan.projection import FileColumn
 from harness.storage.stores import Storage
 from harness.table import open_table
 from harness.writing.iceberg.builder import IcebergTable
@@ -172,6 +172,6 @@ LONG = IntegerType(64)
     ],
 )
 def test_parquet_that_spark_reads_itself(schema, wanted, expected):
-    sources = (Stored(schema[0], place=0),)
+    sources = (FileColumn(schema[0], place=0),)
     assert reads_natively("parquet", schema, (Field(id=1, name="a", type=wanted),), sources, positions=True) is expected
     assert reads_natively("avro", schema, (Field(id=1, name="a", type=wanted),), sources, positions=False) is False

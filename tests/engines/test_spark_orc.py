@@ -22,7 +22,7 @@ from harness.engines.spark.file_opener import ClientTraits
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead
 from harness.engines.spark.types import physical_column
 from harness.metadata.model.schema import Field, UnknownType
-from harness.metadata.plan.projection import Stored
+from harness.metadata.plan.projection import FileColumn
 from harness.storage.stores import Storage
 
 NONE = pa.table({})
@@ -70,7 +70,7 @@ def question(file: FileName) -> dict[str, Any]:
     return {
         "schema": schema,
         "fields": [Field(id=i, name=f.name, type=UnknownType()) for i, f in enumerate(schema)],
-        "sources": [Stored(f, place=i) for i, f in enumerate(schema)],
+        "sources": [FileColumn(f, place=i) for i, f in enumerate(schema)],
     }
 
 

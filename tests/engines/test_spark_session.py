@@ -144,7 +144,7 @@ def test_an_old_pyspark_is_refused(monkeypatch):
 def test_an_interrupt_cancels_the_jobs_of_a_session():
     cancelled: list[str] = []
     context = SimpleNamespace(cancelAllJobs=lambda: cancelled.append("all"))
-    jobs = threads.tracked(_Jobs(SimpleNamespace(sparkContext=context)))  # type: ignore[arg-type]
+    jobs = threads.track(_Jobs(SimpleNamespace(sparkContext=context)))  # type: ignore[arg-type]
     threads.interrupt_all()
     assert (cancelled, isinstance(jobs, _Jobs)) == (["all"], True)
 

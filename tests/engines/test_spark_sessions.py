@@ -15,7 +15,7 @@ from harness.engines.spark.connect import PlainPaths
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.planned_source import PlannedSource
 from harness.suite.scenarios.building import build
-from harness.suite.scenarios.evidence import Evidence, evidence_of
+from harness.suite.scenarios.evidence import Evidence, collect_evidence
 from harness.suite.scenarios.loading import find
 from harness.suite.scenarios.verifying import verify
 
@@ -48,7 +48,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")
 
 @pytest.fixture(scope="module")
 def evidence(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Evidence:
-    return evidence_of(build(request.param, tmp_path_factory.mktemp("scenario")))
+    return collect_evidence(build(request.param, tmp_path_factory.mktemp("scenario")))
 
 
 @pytest.fixture(scope="module")

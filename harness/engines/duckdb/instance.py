@@ -29,7 +29,7 @@ from harness.storage.limits import confinement
 from harness.storage.paths import PhysicalPath, is_local, local_path
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
-from harness.storage.threads import WATCHED, Lock, tracked
+from harness.storage.threads import WATCHED, Lock, track
 
 IS_DUCKDB_1 = int(duckdb.__version__.split(".")[0]) < 2
 GEOMETRY_CONVERSION = "enable_geoparquet_conversion"
@@ -60,7 +60,7 @@ def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyCo
             Booleans are Booleans.
         locked: If True, no setting can be changed. In a confined process every instance is locked.
     """
-    connection = tracked(duckdb.connect())
+    connection = track(duckdb.connect())
     for setting in (*_SETTINGS, f"arrow_lossless_conversion = {lossless}"):
         # a cursor inherits the settings of the instance, not of the connection
         connection.execute(f"SET GLOBAL {setting}")
@@ -92,7 +92,7 @@ def _confining(connection: duckdb.DuckDBPyConnection) -> list[str]:
     from harness.engines.duckdb.store_files import planned_files
 
     # DuckDB checks listed files against the allowed directories both before and after it expands patterns.
-    allowed = dict.fromkeys(form for path in confined.directories for form in (path, sqltext.glob_free(path)))
+    allowed = dict.fromkeys(form for path in confined.directories for form in (path, sqltext.escape_glob(path)))
     allowed[f"{planned_files(connection).protocol}://"] = None  # opens only files of plans
     return [
         f"memory_limit = '{confined.memory_bytes} B'",
@@ -121,7 +121,7 @@ def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
                 for setting, value in _MEASURED.items():
                     made.execute(f"SET {setting} = {value}")
     _own.add(made)
-    return tracked(made)
+    return track(made)
 
 
 def is_internal(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -195,8 +195,8 @@ class DuckDBFiles:
         """Return a SQL expression for a list of files, as `read_parquet` takes it. Raises the errors of `name`."""
         named = [self._names.get(path) or self.name(path) for path in physical]
         content = "\0".join(named)
-        if sqltext.glob_free(content) != content:
-            named = list(map(sqltext.glob_free, named))
+        if sqltext.escape_glob(content) != content:
+            named = list(map(sqltext.escape_glob, named))
         if len(named) < _MANY or not is_internal(self.connection):
             return f"[{', '.join(map(sqltext.text, named))}]"
         # The name is derived from the content, so that equal lists give equal query texts.

@@ -44,7 +44,7 @@ from harness.engines.union_arms import (
 )
 from harness.metadata.files.roaring import deleted_bits, deleted_mask
 from harness.metadata.filters import sqltext
-from harness.metadata.model.arrow_values import Places, array_of, from_numpy
+from harness.metadata.model.arrow_values import Indices, array_of, from_numpy
 from harness.metadata.model.schema import Field
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
@@ -232,7 +232,7 @@ class _QueryLowering:
         """Split the arms by file: first the files in which every row matches the filter, then all other files."""
         if self.plan.statistics is None:
             return [], list(arms)
-        whole = self.plan.statistics.kept_whole()
+        whole = self.plan.statistics.matches_all_rows()
         kept: list[_ArmQuery] = []
         others: list[_ArmQuery] = []
         for lowered in arms:
@@ -256,7 +256,7 @@ class _ArmQuery:
         """True if rows are deleted by position and DuckDB itself reads the files."""
         return self.scan.parquet and self.arm.deleted is not None
 
-    def part(self, places: Places) -> list[_ArmQuery]:
+    def part(self, places: Indices) -> list[_ArmQuery]:
         """Return the arm for some of its files, which DuckDB itself reads. Empty if `places` is empty."""
         if places.size in (0, len(self.scan.rows)):
             return [self] if places.size else []

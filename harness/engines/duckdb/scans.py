@@ -25,10 +25,10 @@ from harness.engines.union_arms import DeletePool, KeySet, Scope, deleted_keys, 
 from harness.errors import SchemaMismatchError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
-from harness.metadata.model.arrow_values import Places, array_of, from_numpy
+from harness.metadata.model.arrow_values import Indices, array_of, from_numpy
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, is_variant_group
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType
-from harness.metadata.plan.projection import ColumnSource, Stored
+from harness.metadata.plan.projection import ColumnSource, FileColumn
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
@@ -54,7 +54,7 @@ class RelationScan:
         columns: The columns of the group's schema as DuckDB presents them, in order.
     """
 
-    rows: Places
+    rows: Indices
     relation: str
     parquet: bool
     columns: Sequence[DuckDBColumn]
@@ -249,7 +249,7 @@ def _without_zoned_nanos(type_: pa.DataType) -> pa.DataType:
 
 def _used_columns(sources: Iterable[ColumnSource]) -> Iterable[PhysicalField]:
     for source in sources:
-        if isinstance(source, Stored):
+        if isinstance(source, FileColumn):
             yield source.physical
             yield from _used_columns(source.parts)
 
@@ -264,7 +264,7 @@ def _mismatched_column(
     DuckDB (1.5, 2.0) replaces a list element that is a struct with one field by that field, in two-level lists and in
     repeated groups (iceberg 6.14).
     """
-    places = [source.place for source in sources if isinstance(source, Stored)]
+    places = [source.place for source in sources if isinstance(source, FileColumn)]
     return next((place for place in places if not _same_shape(schema[place], columns[place])), None)
 
 

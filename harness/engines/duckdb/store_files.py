@@ -112,7 +112,7 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """Revoke a connection's permissions. Files that another connection may open stay."""
         with self._lock:
             held = self._held.pop(connection, set())
-            kept = {name for name in held if unless(sqltext.text(sqltext.glob_free(name)))}
+            kept = {name for name in held if unless(sqltext.text(sqltext.escape_glob(name)))}
             if kept:
                 self._held[connection] = kept
             for name in held - kept:

@@ -36,7 +36,7 @@ from harness.engines.spark.executor_python import prepare
 from harness.metadata.files.orc import OrcTraits
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, walk_stored
-from harness.metadata.plan.projection import ColumnSource, Stored
+from harness.metadata.plan.projection import ColumnSource, FileColumn
 from harness.storage.stores import Storage
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
@@ -87,7 +87,7 @@ def reads_natively(
     """
     if not schema or any(variants(fields, sources)) or any(geometries(fields, sources)):
         return False
-    places = {source.place for source in sources if isinstance(source, Stored)}
+    places = {source.place for source in sources if isinstance(source, FileColumn)}
     used = [schema[place] for place in sorted(places)]
     match file_format:
         case "parquet":

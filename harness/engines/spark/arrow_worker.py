@@ -35,7 +35,7 @@ from harness.metadata.files.parquet_footer import TAIL_BYTES
 from harness.metadata.model.arrow_values import child_types, children_of, with_children
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field
-from harness.metadata.plan.projection import ColumnSource, Stored
+from harness.metadata.plan.projection import ColumnSource, FileColumn
 from harness.storage.stores import Storage
 
 Use: TypeAlias = "Mapping[int, Use] | None"
@@ -46,7 +46,7 @@ def column_uses(sources: Iterable[ColumnSource]) -> dict[int, Use]:
     """Return the parts of each column that are read, for the columns of one level."""
     found: dict[int, Use] = {}
     for source in sources:
-        if isinstance(source, Stored):
+        if isinstance(source, FileColumn):
             whole = source.place in found or not source.parts
             found[source.place] = None if whole else column_uses(source.parts)
     return found

@@ -36,7 +36,7 @@ from harness.engines.spark.types import physical_column, storage_type
 from harness.errors import SchemaMismatchError, UnsupportedError
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
-from harness.metadata.plan.projection import Stored, is_identity
+from harness.metadata.plan.projection import FileColumn, is_identity
 
 
 @dataclass(slots=True)
@@ -271,7 +271,7 @@ class ColumnTranslation:
         return F.when(access < limit, F.raise_error(F.lit(refusal))).otherwise(access)
 
 
-def _child(access: Column, physical: PhysicalField, part: Stored) -> Column:
+def _child(access: Column, physical: PhysicalField, part: FileColumn) -> Column:
     """Return the stored field of a struct. Raise SchemaMismatchError if another field has the same name."""
     name = physical.children[part.place].name
     if sum(child.name == name for child in physical.children) > 1:

@@ -13,7 +13,7 @@ from harness.engines.column_values import StoredColumn
 from harness.engines.footers import is_legacy
 from harness.metadata.filters.skipping import ColumnBounds, bound_array
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Places, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Indices, from_numpy, scalar_of, to_numpy
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
@@ -53,7 +53,7 @@ class FileBounds:
         return FileBounds({(f.id, f.type): found[f.id] for f in single if f.id in found})
 
     def table(
-        self, stored: Sequence[StoredColumn], places: Sequence[int], members: Places, legacy: frozenset[str]
+        self, stored: Sequence[StoredColumn], places: Sequence[int], members: Indices, legacy: frozenset[str]
     ) -> pa.Table | None:
         """Return the bounds in the form that `java/FileBounds.java` reads. None if no bounds are known.
 
@@ -89,7 +89,7 @@ def _with_partition_values(plan: PlannedScan, column: dt.Field, bounds: ColumnBo
     exact = ColumnBounds.exact(column.type, [partition.constants.get(column.id) for partition in plan.partitions])
     if bounds is None:
         unknown = bound_array([None] * len(numbers), column.type)
-        bounds = ColumnBounds.of(column.type, lower=unknown, upper=unknown)
+        bounds = ColumnBounds.from_statistics(column.type, lower=unknown, upper=unknown)
     return exact.take(numbers).where(has_value[numbers], bounds)
 
 

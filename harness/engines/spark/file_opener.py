@@ -53,7 +53,7 @@ from harness.errors import HarnessError, RequestError, StorageError
 from harness.metadata.files.orc import OrcTraits, orc_traits, schema_of_orc
 from harness.metadata.files.parquet import parse_elements, physical_schema
 from harness.metadata.files.parquet_footer import BROTLI, CheckedFooter, parse_footer, parse_tail
-from harness.metadata.model.arrow_values import Places
+from harness.metadata.model.arrow_values import Indices
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.projection import ColumnSource
@@ -273,7 +273,7 @@ class ExecutorFileOpener:
         found = ((number, self._opened[physical]) for number, physical in enumerate(files.physical))
         return {number: known for number, known in found if isinstance(known, HarnessError)}
 
-    def opened(self, files: ScanFiles, numbers: Places) -> OpenedFiles:
+    def opened(self, files: ScanFiles, numbers: Indices) -> OpenedFiles:
         """Return the forms and row counts of files that were prefetched without a fault."""
         found = [self._opened[physical] for physical in files.physical_of(numbers)]
         known = [file for file in found if not isinstance(file, HarnessError)]

@@ -24,7 +24,7 @@ from harness.engines.spark.java_runtime import JavaRuntime, coordinates, start_e
 from harness.errors import EngineError, RequestError
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
 from harness.metadata.model.schema import Field, StructType, TimestampType, Type, children
-from harness.storage.threads import phase, tracked
+from harness.storage.threads import phase, track
 
 if TYPE_CHECKING:  # `spark_session` reports a missing pyspark
     from pyspark.sql import SparkSession
@@ -155,7 +155,7 @@ def _start(app_name: str, master: str, wanted: Mapping[str, str], java: JavaRunt
         except Exception as error:  # pyspark raises unrelated classes when it fails to start
             first = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise EngineError(f"Cannot start Spark with master {master}: {first}") from error
-    _started.append(tracked(_Jobs(session)))
+    _started.append(track(_Jobs(session)))
     return session
 
 

@@ -28,7 +28,7 @@ from harness.engines.spark.transpile.values import (
     typed_literal,
     with_common_type,
 )
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.model import schema as dt
 
 # Arithmetic of decimals and 128-bit integers: DuckDB's result has at most 38 digits, and a larger value is an error. If
@@ -209,7 +209,7 @@ class Expressions:
     def boolean(self, node: exp.Expr) -> str:
         """Translate a condition."""
         value = self.translate(node)
-        if value.literal is not None and value.literal.kind is Kind.NULL:
+        if value.literal is not None and value.literal.kind is LiteralKind.NULL:
             return "CAST(NULL AS BOOLEAN)"
         if value.type != BOOLEAN:
             raise refusal(node, f"a {value.type} as a condition")
@@ -288,7 +288,11 @@ def _quotient(node: exp.Binary, left: TypedSql, right: TypedSql) -> TypedSql:
     """Translate a division of doubles. A division by 0 is infinity or NaN on DuckDB, but an error on Spark."""
     a, b = coerce(left, DOUBLE, "/"), coerce(right, DOUBLE, "/")
     divisor = literal_of(node.expression)
-    if divisor is not None and divisor.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE) and divisor.value:
+    if (
+        divisor is not None
+        and divisor.kind in (LiteralKind.INTEGER, LiteralKind.DECIMAL, LiteralKind.DOUBLE)
+        and divisor.value
+    ):
         return TypedSql(f"({a} / {b})", DOUBLE)
     infinity, negative = (spark_text.literal(value, DOUBLE) for value in (math.inf, -math.inf))
     if isinstance(right.type, dt.FloatType):  # the only type with a negative zero

@@ -17,7 +17,7 @@ from harness.metadata.filters import predicate as predicates
 from harness.metadata.filters.literals import nearest_float32
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.predicate import Op
-from harness.metadata.filters.sqltext import Names
+from harness.metadata.filters.sqltext import ColumnNames
 from harness.metadata.model import schema as dt
 
 
@@ -108,7 +108,7 @@ def _members(fields: tuple[dt.Field, ...], columns: Mapping[str, str]) -> list[t
 
 
 def _from_text(filter: predicates.Filter, columns: Mapping[str, str]) -> str:
-    names = Names(schema=dt.Schema(fields=filter.columns), table=None)
+    names = ColumnNames(schema=dt.Schema(fields=filter.columns), table=None)
     known = dict(_members(filter.columns, columns))
 
     def resolve(path: tuple[str, ...]) -> TypedSql:

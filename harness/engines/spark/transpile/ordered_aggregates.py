@@ -15,7 +15,7 @@ from sqlglot import exp
 from harness.engines.spark.transpile import spark_text
 from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import TEXT, TypedSql, list_of, type_name
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.model import schema as dt
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def positive_literal(call: exp.Expr, node: exp.Expr, what: str = "a number") -> 
     `what` is the argument's name in the error.
     """
     literal = literal_of(node)
-    if literal is None or literal.kind is not Kind.INTEGER or not 0 < literal.value < 2**31:
+    if literal is None or literal.kind is not LiteralKind.INTEGER or not 0 < literal.value < 2**31:
         raise refusal(call, f"{what} that is no literal from 1 on")
     return int(literal.value)
 
@@ -78,7 +78,7 @@ def joined_text(call: Aggregate) -> TypedSql:
     """Translate `string_agg(x, sep ORDER BY y)`. Spark's LISTAGG fails if the query has several DISTINCT aggregates."""
     order, separator = call.node.this, call.node.args.get("separator")
     literal = None if separator is None else literal_of(separator)
-    if separator is not None and (literal is None or literal.kind is not Kind.STRING):
+    if separator is not None and (literal is None or literal.kind is not LiteralKind.STRING):
         raise refusal(call.node, "string_agg", "write the separator as a text")
     if not isinstance(order, exp.Order):
         raise refusal(call.node, "string_agg without an order", "add ORDER BY to its arguments")
@@ -129,7 +129,11 @@ def fractions(call: Aggregate, node: exp.Expr) -> list[Decimal]:
     found = []
     for item in node.expressions if isinstance(node, exp.Array) else [node]:
         literal = literal_of(item)
-        if literal is None or literal.kind not in (Kind.DECIMAL, Kind.INTEGER) or not 0 <= literal.value <= 1:
+        if (
+            literal is None
+            or literal.kind not in (LiteralKind.DECIMAL, LiteralKind.INTEGER)
+            or not 0 <= literal.value <= 1
+        ):
             raise refusal(call.node, "a quantile that no literal from 0 to 1 names")
         found.append(Decimal(literal.value))
     if not found:

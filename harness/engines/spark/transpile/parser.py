@@ -18,7 +18,7 @@ from sqlglot.errors import SqlglotError
 from harness.engines.spark.transpile.functions.table import NAMES
 from harness.engines.spark.transpile.spark_text import refusal
 from harness.errors import RequestError, UnsupportedError
-from harness.metadata.filters.literals import general_form, language
+from harness.metadata.filters.literals import general_form, sqlglot_dialect
 
 _KNOWN_FORMS: frozenset[type[exp.Expr]] = frozenset(
     {
@@ -114,7 +114,7 @@ def check(statement: exp.Expr) -> None:
 
 _WITH_SYNTAX = {"CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST"}
 """Functions whose arguments can be separated by keywords instead of commas."""
-_BASE: Any = language("duckdb").parser_class
+_BASE: Any = sqlglot_dialect("duckdb").parser_class
 _WRITER: Any = DuckDB.Generator
 
 

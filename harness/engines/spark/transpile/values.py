@@ -21,7 +21,7 @@ from harness.engines.spark.transpile.spark_text import refusal
 from harness.errors import UnsupportedError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.literal_comparison import as_nanoseconds
-from harness.metadata.filters.literals import Kind, Literal, double, nearest_float32
+from harness.metadata.filters.literals import Literal, LiteralKind, double, nearest_float32
 from harness.metadata.model import schema as dt
 
 HUGE = dt.OpaqueType("hugeint")
@@ -55,12 +55,14 @@ class TypedSql:
     @property
     def number(self) -> int | None:
         """The integer, if the expression is an integer literal."""
-        return int(self.literal.value) if self.literal is not None and self.literal.kind is Kind.INTEGER else None
+        return (
+            int(self.literal.value) if self.literal is not None and self.literal.kind is LiteralKind.INTEGER else None
+        )
 
     @property
     def text(self) -> str | None:
         """The text, if the expression is a string literal."""
-        return str(self.literal.value) if self.literal is not None and self.literal.kind is Kind.STRING else None
+        return str(self.literal.value) if self.literal is not None and self.literal.kind is LiteralKind.STRING else None
 
 
 BOUND = "harness_bound"
@@ -126,32 +128,32 @@ def typed_literal(literal: Literal) -> TypedSql:
 def _literal_type(literal: Literal) -> dt.Type:
     value = literal.value
     match literal.kind:
-        case Kind.NULL:
+        case LiteralKind.NULL:
             return dt.UnknownType()
-        case Kind.INTEGER:
+        case LiteralKind.INTEGER:
             return next((t for t in (INT, LONG) if _fits(value, t.bits)), HUGE)
-        case Kind.DECIMAL:
+        case LiteralKind.DECIMAL:
             _, digits, exponent = value.as_tuple()
             scale = -exponent
             return dt.DecimalType(min(38, max(len(digits), scale + 1)), scale)
-        case Kind.FLOAT:
+        case LiteralKind.FLOAT:
             return dt.FloatType(32)
-        case Kind.TIMESTAMP:
+        case LiteralKind.TIMESTAMP:
             return dt.TimestampType("us" if value % 1000 == 0 else "ns")
-        case Kind.INSTANT:
+        case LiteralKind.INSTANT:
             return dt.TimestampType("us", utc=True)
         case kind:
             return _TYPES[kind]
 
 
-_TYPES: dict[Kind, dt.Type] = {
-    Kind.BOOLEAN: BOOLEAN,
-    Kind.DOUBLE: DOUBLE,
-    Kind.STRING: TEXT,
-    Kind.DATE: DATE,
-    Kind.TIME: dt.TimeType(),
-    Kind.UUID: dt.UuidType(),
-    Kind.BYTES: dt.BinaryType(),
+_TYPES: dict[LiteralKind, dt.Type] = {
+    LiteralKind.BOOLEAN: BOOLEAN,
+    LiteralKind.DOUBLE: DOUBLE,
+    LiteralKind.STRING: TEXT,
+    LiteralKind.DATE: DATE,
+    LiteralKind.TIME: dt.TimeType(),
+    LiteralKind.UUID: dt.UuidType(),
+    LiteralKind.BYTES: dt.BinaryType(),
 }
 
 
@@ -187,7 +189,7 @@ def common_type(values: Sequence[TypedSql], what: str) -> dt.Type:
 
 
 def _takes_other_type(value: TypedSql) -> bool:
-    kinds = (Kind.NULL, Kind.STRING, Kind.INTEGER, Kind.DECIMAL)
+    kinds = (LiteralKind.NULL, LiteralKind.STRING, LiteralKind.INTEGER, LiteralKind.DECIMAL)
     return isinstance(value.type, dt.UnknownType) or (value.literal is not None and value.literal.kind in kinds)
 
 
@@ -259,7 +261,7 @@ def coerce(value: TypedSql, to: dt.Type, what: str) -> str:
         UnsupportedError: The engines may read the literal differently.
     """
     if value.literal is not None and to != HUGE:
-        if value.literal.kind is Kind.NULL:
+        if value.literal.kind is LiteralKind.NULL:
             return f"CAST(NULL AS {type_name(to)})"
         stored = _stored_value(value.literal, to)
         if stored is None:
@@ -287,38 +289,48 @@ def with_common_type(values: Iterable[TypedSql], what: str) -> tuple[list[str], 
 def _stored_value(literal: Literal, type_: dt.Type) -> Any:
     """Return a literal as an internal value of a type. None if the conversion is uncertain or impossible."""
 
-    def read(kind: Kind, parse: Callable[[str], object]) -> Any:
-        return parse(literal.value) if literal.kind is Kind.STRING else literal.value if literal.kind is kind else None
+    def read(kind: LiteralKind, parse: Callable[[str], object]) -> Any:
+        return (
+            parse(literal.value)
+            if literal.kind is LiteralKind.STRING
+            else literal.value
+            if literal.kind is kind
+            else None
+        )
 
     match type_:
         case dt.BooleanType():
-            return read(Kind.BOOLEAN, lambda _: None)
+            return read(LiteralKind.BOOLEAN, lambda _: None)
         case dt.StringType():
-            return read(Kind.STRING, str)
+            return read(LiteralKind.STRING, str)
         case dt.IntegerType(bits=bits):
-            number = read(Kind.INTEGER, sqltext.parse_integer)
+            number = read(LiteralKind.INTEGER, sqltext.parse_integer)
             return number if number is not None and _fits(number, bits) else None
         case dt.DecimalType(precision=precision, scale=scale):
-            exact = literal.value if literal.kind is Kind.INTEGER else read(Kind.DECIMAL, sqltext.parse_decimal)
+            exact = (
+                literal.value
+                if literal.kind is LiteralKind.INTEGER
+                else read(LiteralKind.DECIMAL, sqltext.parse_decimal)
+            )
             unscaled = None if exact is None else Fraction(exact) * 10**scale
             fits = unscaled is not None and unscaled.denominator == 1 and abs(unscaled) < 10**precision
             return Decimal(exact) if fits else None
         case dt.FloatType(bits=bits):
             return _stored_float(literal, bits)
         case dt.DateType():
-            return read(Kind.DATE, sqltext.parse_date)
+            return read(LiteralKind.DATE, sqltext.parse_date)
         case dt.TimestampType(unit=unit, utc=utc):
             parse = partial(sqltext.parse_instant if utc else sqltext.parse_timestamp, digits=9 if unit == "ns" else 6)
             nanos = as_nanoseconds(literal, parse)
             is_whole = nanos is not None and unit == "us" and nanos % 1000 == 0
             return nanos if nanos is None or unit == "ns" else nanos // 1000 if is_whole else None
         case dt.TimeType(unit="us"):
-            nanos = read(Kind.TIME, sqltext.parse_time)
+            nanos = read(LiteralKind.TIME, sqltext.parse_time)
             return None if nanos is None else nanos // 1000
         case dt.UuidType():
-            return read(Kind.UUID, sqltext.parse_uuid)
+            return read(LiteralKind.UUID, sqltext.parse_uuid)
         case dt.BinaryType() | dt.FixedType():
-            return read(Kind.BYTES, sqltext.parse_bytes)
+            return read(LiteralKind.BYTES, sqltext.parse_bytes)
         case _:
             return None
 
@@ -326,14 +338,14 @@ def _stored_value(literal: Literal, type_: dt.Type) -> Any:
 def _stored_float(literal: Literal, bits: int) -> float | None:
     value = literal.value
     match literal.kind:
-        case Kind.STRING:
+        case LiteralKind.STRING:
             number = sqltext.parse_float(value)
             return number if number is None or bits == 64 or number != number else nearest_float32(number)
-        case Kind.FLOAT | Kind.DOUBLE:
+        case LiteralKind.FLOAT | LiteralKind.DOUBLE:
             return float(value)
-        case Kind.INTEGER | Kind.DECIMAL if bits == 64:
+        case LiteralKind.INTEGER | LiteralKind.DECIMAL if bits == 64:
             return double(value)
-        case Kind.INTEGER | Kind.DECIMAL:
+        case LiteralKind.INTEGER | LiteralKind.DECIMAL:
             digits = len(Decimal(value).as_tuple().digits)
             return nearest_float32(value) if digits <= 7 and double(value) is not None else None
         case _:
@@ -384,7 +396,7 @@ def _cast_text(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
 def cast(value: TypedSql, node: exp.Cast) -> TypedSql:
     """Translate `CAST(value AS type)`."""
     to = _type_of(node)
-    if value.literal is not None and value.literal.kind is not Kind.STRING:
+    if value.literal is not None and value.literal.kind is not LiteralKind.STRING:
         # `literal_of` keeps the cast around a literal that is rounded or does not fit.
         value = TypedSql(value.sql, value.type)
     if value.literal is not None:

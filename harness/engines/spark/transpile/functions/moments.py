@@ -19,7 +19,7 @@ from harness.engines.spark.transpile.functions.registry import (
     checked_value,
 )
 from harness.engines.spark.transpile.values import DATE, DOUBLE, LONG, TypedSql, is_moment, is_timestamp, list_of
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.model import schema as dt
 
 INTERVAL = dt.OpaqueType("interval")
@@ -67,9 +67,9 @@ def interval(node: exp.Expr) -> tuple[int, int, int] | None:
     if literal is None:
         return None
     if isinstance(unit, exp.Var):
-        text = str(literal.value) if literal.kind in (Kind.INTEGER, Kind.STRING) else ""
+        text = str(literal.value) if literal.kind in (LiteralKind.INTEGER, LiteralKind.STRING) else ""
         return _amounts_of_text(f"{text.strip()} {unit.name}")
-    return _amounts_of_text(str(literal.value)) if unit is None and literal.kind is Kind.STRING else None
+    return _amounts_of_text(str(literal.value)) if unit is None and literal.kind is LiteralKind.STRING else None
 
 
 def _amounts_of_text(text: str) -> tuple[int, int, int] | None:
