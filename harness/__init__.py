@@ -66,14 +66,14 @@ if TYPE_CHECKING:
         UnknownColumnError,
         UnsupportedError,
     )
-    from harness.metadata.catalogs.catalog import Catalog, Located
+    from harness.metadata.catalogs.catalog import Catalog, TableLocation
     from harness.metadata.catalogs.resolving import open_catalog
     from harness.metadata.catalogs.unity import open_unity
     from harness.metadata.catalogs.warehouse import open_warehouse
     from harness.metadata.plan.scan_plan import ScanPlan
     from harness.planned import open_plan
     from harness.queries.sql import sql
-    from harness.slices.pulling import Pulled
+    from harness.slices.pulling import PullResult
     from harness.snapshot import Changes, Snapshot
     from harness.storage.limits import Limits
     from harness.table import Table, open_table
@@ -100,10 +100,9 @@ __all__ = [
     "IsAViewError",
     "LimitError",
     "Limits",
-    "Located",
     "MissingFileError",
     "OutsideTableError",
-    "Pulled",
+    "PullResult",
     "Query",
     "RequestError",
     "ScanPlan",
@@ -112,6 +111,7 @@ __all__ = [
     "SnapshotNotFoundError",
     "StorageError",
     "Table",
+    "TableLocation",
     "TableNotFoundError",
     "UnknownColumnError",
     "UnsupportedError",
@@ -147,10 +147,9 @@ _LAZY = {
     "IsAViewError": "errors",
     "LimitError": "errors",
     "Limits": "storage.limits",
-    "Located": "metadata.catalogs.catalog",
     "MissingFileError": "errors",
     "OutsideTableError": "errors",
-    "Pulled": "slices.pulling",
+    "PullResult": "slices.pulling",
     "Query": "diff.opening",
     "RequestError": "errors",
     "ScanPlan": "metadata.plan.scan_plan",
@@ -159,6 +158,7 @@ _LAZY = {
     "SnapshotNotFoundError": "errors",
     "StorageError": "errors",
     "Table": "table",
+    "TableLocation": "metadata.catalogs.catalog",
     "TableNotFoundError": "errors",
     "UnknownColumnError": "errors",
     "UnsupportedError": "errors",
@@ -191,15 +191,15 @@ def _imported(module: str, name: str) -> object:
     """Return a name of a module of this package. The error of a damaged installation says what overwrote it."""
     # Not kept in globals(): the import system may set names of this package too, and would win only sometimes.
     try:
-        from harness.storage.threads import whole_module
+        from harness.storage.threads import import_uninterrupted
 
-        return getattr(whole_module(f"harness.{module}"), name)
+        return getattr(import_uninterrupted(f"harness.{module}"), name)
     except ImportError as error:
         if not (error.name or "").startswith("harness."):  # a dependency is not installed
             raise
-        from harness.owners import overwritten
+        from harness.owners import overwritten_error
 
-        raise overwritten(str(error)) or error from error
+        raise overwritten_error(str(error)) or error from error
 
 
 def __dir__() -> list[str]:

@@ -23,8 +23,8 @@ import pyarrow as pa
 from dbt.adapters.duckdb.plugins import BasePlugin
 from dbt.adapters.duckdb.utils import SourceConfig
 
-from harness.connections.connection import view_plans
-from harness.engines.duckdb.engine import Attached, attach
+from harness.connections.connection import plan_views
+from harness.engines.duckdb.engine import AttachedTables, attach
 from harness.errors import RequestError
 from harness.table import open_table
 
@@ -41,14 +41,14 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # of a package that is not ther
         self._catalog = plugin_config.get("catalog")
         self._tables = plugin_config.get("tables")
         self._options = dict(plugin_config.get("options") or {})
-        self._attached = Attached({})
+        self._attached = AttachedTables({})
         if self._tables is not None and self._catalog is None:
             raise RequestError("Invalid configuration of the plug-in harness.dbt: `tables` wants a `catalog`")
 
     def configure_connection(self, conn: duckdb.DuckDBPyConnection) -> None:
         """Makes the views, with the tables as they are now: one version for the whole run."""
         if self._catalog is not None:
-            plans = view_plans(self._catalog, self._tables, self._options)
+            plans = plan_views(self._catalog, self._tables, self._options)
             self._attached = attach(plans, conn)
 
     def configure_cursor(self, cursor: duckdb.DuckDBPyConnection) -> None:

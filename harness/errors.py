@@ -45,7 +45,7 @@ from typing import NoReturn
 # Delta's, or none: `HarnessError.within` asks here.
 
 
-_OF_DELTA: Mapping[str, str | None] = {
+_DELTA_RULES: Mapping[str, str | None] = {
     "iceberg 1.22": "delta T28",  # types that are not known
     "iceberg 2.14": None,  # codecs of Avro
     "iceberg 2.19": None,  # encryption, which Delta does not speak of
@@ -69,28 +69,28 @@ _OF_DELTA: Mapping[str, str | None] = {
 }
 
 
-def in_format(rule: str | None, format: str | None) -> str | None:
+def rule_in_format(rule: str | None, format: str | None) -> str | None:
     """The rule as a table of that format has it; a rule of Iceberg's that has no like in Delta is None there."""
     if format != "delta" or rule is None or not rule.startswith("iceberg "):
         return rule
-    return _OF_DELTA.get(rule)
+    return _DELTA_RULES.get(rule)
 
 
 PASSWORD = re.compile(
     r"(?<=://)[^\s/@?#'\":\[]*:(?!\d{0,5}(?:[/?#\s]|$))(?:(?!://)[^\s'\"<>])*@"  # what is no port, up to the last @
 )
 """A user with a password, before the host of a URL. Passwords may have signs that a URL has no place for."""
-_QUERY = re.compile(r"[?&][^\s'\"<>=?&]*=[^\s'\"<>]*")
-_SIGNED = re.compile(
+_URL_QUERY = re.compile(r"[?&][^\s'\"<>=?&]*=[^\s'\"<>]*")
+_SIGNATURE = re.compile(
     r"[?&](?:x-(?:amz|goog)-|awsaccesskeyid|sig|signature|token|access_token)[\w-]*=[^\s'\"<>]*", re.IGNORECASE
 )
 """Parts of a signed query, also where only the end of a URL is shown."""
 _TOKEN = re.compile(r"\b(bearer|basic)\s+(?=\S*\d)[\w.~+/=-]{8,}|\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?", re.IGNORECASE)
 """A header `Authorization` that a server repeats, and a JSON web token."""
-_SHORTEST_SECRET = 4
-_PLACES = ("message", "table", "file", "field")
+_MIN_SECRET_LENGTH = 4
+_CONTEXT_FIELDS = ("message", "table", "file", "field")
 _PACKAGE = __file__.removesuffix("errors.py")
-_LONGEST_PLACE, _SHOWN = 4096, 300
+_MAX_CONTEXT_LENGTH, _CUT_LENGTH = 4096, 300
 """Characters of a place in an error: what is longer, and so no path, is cut."""
 
 
@@ -134,12 +134,14 @@ class HarnessError(Exception):
         self.excerpt = excerpt
 
     def __setattr__(self, name: str, value: object) -> None:
-        super().__setattr__(name, without_secrets(value) if name in _PLACES and isinstance(value, str) else value)
+        super().__setattr__(
+            name, without_secrets(value) if name in _CONTEXT_FIELDS and isinstance(value, str) else value
+        )
 
     def __str__(self) -> str:
         """Return the message and its places on one line of printable characters, above the excerpt."""
         context = [
-            f"{label} {value if len(str(value)) <= _LONGEST_PLACE else f'{str(value)[:_SHOWN]}…'}"
+            f"{label} {value if len(str(value)) <= _MAX_CONTEXT_LENGTH else f'{str(value)[:_CUT_LENGTH]}…'}"
             for label, value in (
                 ("table", self.table),
                 ("snapshot", self.snapshot),
@@ -149,8 +151,8 @@ class HarnessError(Exception):
             )
             if value is not None
         ]
-        said = f"{self.message} [{self.cause}; {', '.join(context)}]" if context else f"{self.message} [{self.cause}]"
-        return visible(said) + (f"\n{visible_lines(self.excerpt)}" if self.excerpt else "")
+        text = f"{self.message} [{self.cause}; {', '.join(context)}]" if context else f"{self.message} [{self.cause}]"
+        return visible(text) + (f"\n{visible_lines(self.excerpt)}" if self.excerpt else "")
 
     def _render_traceback_(self) -> list[str]:
         """The lines that IPython shows: the user's own, down to the call of harness, and the error."""
@@ -176,17 +178,17 @@ class HarnessError(Exception):
         self.table = self.table if self.table is not None else table
         self.snapshot = self.snapshot if self.snapshot is not None else snapshot
         self.file = self.file if self.file is not None else file
-        self.rule = in_format(self.rule, format)
+        self.rule = rule_in_format(self.rule, format)
         return self
 
-    def respelled(self, spell: Callable[[str, str | None], str]) -> HarnessError:
+    def with_option_names(self, spell: Callable[[str, str | None], str]) -> HarnessError:
         """This error with its options as a command knows them.
 
         spell: how an option is written, given its name in Python and what stands behind `=`, if anything does.
         """
         for option in self.options:
             written = re.compile(rf"(?<![\w.-]){option}(?:=('[^']*'|\w*))?(?!\w)")
-            self.message = written.sub(lambda found, name=option: spell(name, found[1]), self.message)  # type: ignore[misc]
+            self.message = written.sub(lambda match, name=option: spell(name, match[1]), self.message)  # type: ignore[misc]
         self.options = ()
         return self
 
@@ -206,11 +208,11 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     container, and stays. Tokens of a header `Authorization` become `…`, and so do `secrets`, which the caller knows.
     """
     for secret in secrets:
-        if len(secret) >= _SHORTEST_SECRET:
+        if len(secret) >= _MIN_SECRET_LENGTH:
             text = text.replace(secret, "…")
     if "://" in text:
-        text = PASSWORD.sub("", _QUERY.sub("", text))
-    return _TOKEN.sub(lambda found: f"{found[1]} …" if found[1] else "…", _SIGNED.sub("", text))
+        text = PASSWORD.sub("", _URL_QUERY.sub("", text))
+    return _TOKEN.sub(lambda match: f"{match[1]} …" if match[1] else "…", _SIGNATURE.sub("", text))
 
 
 def raise_from(error: HarnessError, cause: BaseException, secrets: Iterable[str] = ()) -> NoReturn:
@@ -221,31 +223,31 @@ def raise_from(error: HarnessError, cause: BaseException, secrets: Iterable[str]
         cause: the error of the library.
         secrets: texts that may be in the library's error, and must not be in the cause.
     """
-    known = tuple(secrets)
-    error.message = without_secrets(error.message, known)
-    error.args = tuple(without_secrets(str(arg), known) for arg in error.args)
+    secrets = tuple(secrets)
+    error.message = without_secrets(error.message, secrets)
+    error.args = tuple(without_secrets(str(arg), secrets) for arg in error.args)
     try:
-        raise error from _harmless(cause, known)
+        raise error from _redacted(cause, secrets)
     finally:
         error.__context__ = None
 
 
-def _harmless(error: BaseException, secrets: Sequence[str], seen: frozenset[int] = frozenset()) -> BaseException:
+def _redacted(error: BaseException, secrets: Sequence[str], visited: frozenset[int] = frozenset()) -> BaseException:
     """Return an error of the same name and text, without secrets and without the attributes of a client's error.
 
     seen: identities of the errors that led to this one, since a chain may be a circle.
     """
     if isinstance(error, HarnessError):
         return error
-    kind, seen = type(error), seen | {id(error)}
+    kind, visited = type(error), visited | {id(error)}
     inner = error.__cause__ or error.__context__
     if kind.__module__ == "builtins" and inner is None and without_secrets(repr(error), secrets) == repr(error):
         return error
-    made = type(kind.__name__, (Exception,), {"__module__": kind.__module__})
-    found: BaseException = made(without_secrets(str(error), secrets))
-    if inner is not None and id(inner) not in seen:
-        found.__cause__ = _harmless(inner, secrets, seen)
-    return found.with_traceback(error.__traceback__)
+    copy_type = type(kind.__name__, (Exception,), {"__module__": kind.__module__})
+    copy: BaseException = copy_type(without_secrets(str(error), secrets))
+    if inner is not None and id(inner) not in visited:
+        copy.__cause__ = _redacted(inner, secrets, visited)
+    return copy.with_traceback(error.__traceback__)
 
 
 def warn(sentence: str, category: type[HarnessWarning] = HarnessWarning) -> None:
@@ -285,7 +287,7 @@ class InvalidTableError(HarnessError):
     """The table breaks its specification. Nothing is returned, because any rows would be a guess."""
 
 
-def distrusted(sentence: str, table: str) -> InvalidTableError:
+def untrusted_table_error(sentence: str, table: str) -> InvalidTableError:
     """The error about an untrusted table, of which something is not so, or could be read by a guess alone.
 
     sentence: what would be a warning about any other table.
@@ -341,10 +343,10 @@ class EngineError(HarnessError):
 
 
 _NOT_ASCII_PRINTABLE = re.compile(r"[^\n -~]")
-_JOINED_LETTERS = "\u0600-\u1cff\ua800-\uabff\U00010a00-\U00011fff"
+_SCRIPTS_WITH_JOINERS = "\u0600-\u1cff\ua800-\uabff\U00010a00-\U00011fff"
 _EMOJI = "\u2190-\u2bff\U0001f000-\U0001faff"
 JOINER = re.compile(
-    f"(?<=[{_JOINED_LETTERS}])[\u200c\u200d](?=[{_JOINED_LETTERS}])|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])"
+    f"(?<=[{_SCRIPTS_WITH_JOINERS}])[\u200c\u200d](?=[{_SCRIPTS_WITH_JOINERS}])|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])"
 )
 """Characters that join or part the letters of Persian, Hindi and their like, or join emoji to a picture."""
 
@@ -356,9 +358,9 @@ def visible(text: str) -> str:
     """
     if text.isprintable():
         return text
-    kept = {found.start() for found in JOINER.finditer(text)}
+    joiners = {match.start() for match in JOINER.finditer(text)}
     return "".join(
-        c if c.isprintable() or place in kept else c.encode("unicode_escape").decode("ascii")
+        c if c.isprintable() or place in joiners else c.encode("unicode_escape").decode("ascii")
         for place, c in enumerate(text)
     )
 

@@ -32,7 +32,7 @@ def other_owners() -> dict[str, str]:
     return owners
 
 
-def overwritten(problem: str) -> ImportError | None:
+def overwritten_error(problem: str) -> ImportError | None:
     """Return the error for a module `harness` that another distribution has overwritten, or None if there is no other.
 
     Args:

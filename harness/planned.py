@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.planned_scan import with_storage, within_roots
 from harness.snapshot import PlannedRows
@@ -14,7 +14,7 @@ from harness.storage.limits import DEFAULT, Limits
 from harness.table import open_storage
 
 
-@checked
+@validate_call
 def open_plan(
     plan: ScanPlan,
     *,
@@ -54,5 +54,5 @@ def open_plan(
         untrusted=untrusted,
     )
     if place.endswith(".metadata.json"):
-        storage = storage.around(place, place)
+        storage = storage.including_table(place, place)
     return PlannedRows(within_roots(with_storage(plan, storage.for_read())))

@@ -47,24 +47,24 @@ def find_rule(text: str) -> Rule:
         RequestError: there is no such rule; the message names the nearest ones.
     """
     name = " ".join(text.strip(" []").lower().split()).removeprefix("rule ")
-    known = {each.name.lower(): each for each in rules()}
-    if name not in known:
+    by_name = {each.name.lower(): each for each in rules()}
+    if name not in by_name:
         page = name.partition(" ")[0]
         if page not in PAGES:
             raise RequestError(
                 f"Unknown rule {text!r}: expected one such as iceberg 4.7, delta L38, frontier F1.3 or ICE-201"
             )
-        section, number = _place(name)
-        places = [(each.name, *_place(each.name)) for each in _page(page)]
+        section, number = _section_and_number(name)
+        places = [(each.name, *_section_and_number(each.name)) for each in _rules_of_page(page)]
         near = sorted(places, key=lambda place: (place[1] != section, abs(place[2] - number)))
         nearest = [each for each, *_ in near[:_NEAR]]
         raise RequestError(f"Unknown rule {text!r}: the nearest are {', '.join(nearest)}")
-    return known[name]
+    return by_name[name]
 
 
 def rules() -> tuple[Rule, ...]:
     """All rules, in the order of the pages."""
-    return tuple(each for page in PAGES for each in _page(page))
+    return tuple(each for page in PAGES for each in _rules_of_page(page))
 
 
 def parse_page(text: str) -> tuple[Rule, ...]:
@@ -72,19 +72,19 @@ def parse_page(text: str) -> tuple[Rule, ...]:
 
     text: Markdown; a rule has a heading with an anchor, its linked source in italics, and paragraphs.
     """
-    found = []
+    rules_ = []
     for chunk in re.split(r"^(?=#)", text, flags=re.MULTILINE):
         if heading := _HEADING.match(chunk):
             source, _, rest = chunk[heading.end() :].strip().partition("\n\n")
             source = " ".join(source.split()).strip("*").removesuffix(".")
             links = tuple(address for _, address in _LINK.findall(source))
             source = _LINK.sub(r"\1", source)
-            found.append(Rule(heading["name"], heading["title"], source, links, rest, heading["anchor"]))
-    return tuple(found)
+            rules_.append(Rule(heading["name"], heading["title"], source, links, rest, heading["anchor"]))
+    return tuple(rules_)
 
 
 @functools.cache
-def _page(page: str) -> tuple[Rule, ...]:
+def _rules_of_page(page: str) -> tuple[Rule, ...]:
     """The rules of a page, which is in the package of an installed wheel, and beside the package in a checkout."""
     package = Path(errors.__file__).parent
     for candidate in (package / "docs" / "rules", package.parent / "docs" / "rules"):
@@ -93,7 +93,7 @@ def _page(page: str) -> tuple[Rule, ...]:
     raise RequestError(f"No rules beside {package}: install lakeharness from its wheel, or use a checkout")
 
 
-def _place(name: str) -> tuple[str, int]:
+def _section_and_number(name: str) -> tuple[str, int]:
     """Section and number: `4.` and 7 of `iceberg 4.7`, `l` and 38 of `delta l38`; else nothing and 0."""
     parts = _PARTS.match(name.lower().partition(" ")[2])
     return (parts["section"], int(parts["number"])) if parts else ("", 0)

@@ -16,14 +16,14 @@ from harness.engines.registry import BATCH_ROWS, Batches, find_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnknownColumnError
 from harness.metadata.filters.predicate import Filter, filter_for
 from harness.metadata.model import frames
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.metadata.model.schema import METADATA, Schema
 from harness.metadata.model.times import show_ms
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import metadata_root
 from harness.storage.limits import contained
-from harness.storage.paths import is_local, local_path, shown, slashed
+from harness.storage.paths import is_local, local_path, redact, slashed
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from harness.metadata.delta.scan import DeltaSnapshot
     from harness.metadata.delta.table import DeltaSelection, DeltaTable
-    from harness.metadata.iceberg.model import Snapshot as IcebergSnapshot
+    from harness.metadata.iceberg.model import IcebergSnapshot
     from harness.metadata.iceberg.table import IcebergTable
     from harness.metadata.iceberg.time_travel import IcebergSelection
     from harness.metadata.tables.reading import MetadataTable
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def reading(table: FormatTable, point: Point | None) -> Iterator[None]:
+def read_context(table: FormatTable, point: Point | None) -> Iterator[None]:
     """Surrounds a read of `table` at `point`; None: the table has no snapshot.
 
     Raises:
@@ -62,13 +62,13 @@ def reading(table: FormatTable, point: Point | None) -> Iterator[None]:
     except MissingFileError as error:
         newest = None
         try:
-            if point is not None and error.cause != _TOLD:
+            if point is not None and error.cause != _TABLE_MOVED_ON:
                 newest = table.newest()
         except HarnessError:  # then the first error says all that is known
             pass
         if point is not None and newest not in (None, point.id):
             what = "version" if table.format == "delta" else "snapshot"
-            error.cause = _TOLD
+            error.cause = _TABLE_MOVED_ON
             error.message += (
                 f". The table has moved on: {what} {point.id} was read, the newest is {newest}, and files of the one "
                 "may have been removed since; open the table again"
@@ -76,7 +76,7 @@ def reading(table: FormatTable, point: Point | None) -> Iterator[None]:
         raise
 
 
-_TOLD = "TableMovedOn"
+_TABLE_MOVED_ON = "TableMovedOn"
 
 
 _LOG = logging.getLogger("harness.plan")
@@ -190,20 +190,20 @@ class Snapshot:
     name: str | None = None
 
     def __repr__(self) -> str:
-        return f"Snapshot({point_shown(self._source, self._selection.snapshot, self.name)})"
+        return f"Snapshot({point_text(self._source, self._selection.snapshot, self.name)})"
 
     def _repr_html_(self) -> str:
         """For notebooks: which point of the table's history it is, and the columns. Reads nothing."""
         time = None if self.timestamp_ms is None else show_ms(self.timestamp_ms)
         kind = "version" if self._source.format == "delta" else "snapshot"
-        known = {
+        facts = {
             "name": self.name,
-            "location": shown(self._source.location),
+            "location": redact(self._source.location),
             "format": self._source.format,
             kind: self.id,
             "time": time,
         }
-        return frames.described("Snapshot", known, self.schema)
+        return frames.html_description("Snapshot", facts, self.schema)
 
     @property
     def id(self) -> int | None:
@@ -220,7 +220,7 @@ class Snapshot:
         """The schema of the rows."""
         return self._selection.schema
 
-    @checked
+    @validate_call
     def head(
         self, n: int = 10, *, columns: Sequence[str] | None = None, where: str | Filter | None = None
     ) -> duckdb.DuckDBPyRelation:
@@ -233,7 +233,7 @@ class Snapshot:
             _check_number("n", n, 0)
             return self._rows(columns, where, n).to_duckdb().limit(n)
 
-    @checked
+    @validate_call
     def count(self, *, where: str | Filter | None = None) -> int:
         """The number of rows. Arguments and errors as for `to_batches`.
 
@@ -248,7 +248,7 @@ class Snapshot:
             with _SnapshotRows(plan, self).to_batches() as batches:
                 return sum(batch.num_rows for batch in batches)
 
-    @checked
+    @validate_call
     def plan(self, columns: Sequence[str] | None = None, where: str | Filter | None = None) -> ScanPlan:
         """Plans a read: the files that may hold matching rows, and the deletes that hit them.
 
@@ -274,7 +274,7 @@ class Snapshot:
         _LOG.info("%r: %d files are read, %d are skipped", self, plan.files.num_rows, len(plan.skipped))
         return plan
 
-    @checked
+    @validate_call
     def metadata(self, name: str) -> MetadataTable:
         """Return a metadata table, whose files, manifests and partitions are those of this snapshot.
 
@@ -294,15 +294,15 @@ class Snapshot:
         from harness.metadata.tables.reading import MetadataTable, metadata_table
 
         with self._reading():
-            found = metadata_table(self._source, self._selection, name)
+            table = metadata_table(self._source, self._selection, name)
 
         def read(columns: frozenset[str]) -> pa.Table:
             with self._reading():
-                return found.read(columns)
+                return table.read(columns)
 
-        return MetadataTable(found.schema, read)
+        return MetadataTable(table.schema, read)
 
-    @checked
+    @validate_call
     def to_duckdb(
         self,
         connection: duckdb.DuckDBPyConnection | None = None,
@@ -332,12 +332,12 @@ class Snapshot:
         """
         with self._reading():
             if where is not None and connection is not None:
-                from harness.engines.duckdb.relations import zoned
+                from harness.engines.duckdb.relations import filter_for_connection
 
-                where = zoned(filter_for(where, self.schema), connection)
+                where = filter_for_connection(filter_for(where, self.schema), connection)
             return self._rows(columns, where).to_duckdb(connection, name=name)
 
-    @checked
+    @validate_call
     def to_spark(
         self,
         spark: SparkSession | None = None,
@@ -376,7 +376,7 @@ class Snapshot:
         """
         return self._rows(columns, where).to_spark(spark)
 
-    @checked
+    @validate_call
     def to_arrow(
         self,
         *,
@@ -454,7 +454,7 @@ class Snapshot:
             return _SnapshotRows(replace(self._planned(columns, where), enough=limit), self)
 
     def _reading(self) -> AbstractContextManager[None]:
-        return reading(self._source, self._selection.snapshot)
+        return read_context(self._source, self._selection.snapshot)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)
@@ -469,17 +469,17 @@ class _SnapshotRows(PlannedRows):
         return self.snapshot._reading()
 
 
-def point_shown(table: FormatTable, point: Point | None, name: str | None) -> str:
+def point_text(table: FormatTable, point: Point | None, name: str | None) -> str:
     """A table's name or location, with the point of its history, for people."""
     kind = "version" if table.format == "delta" else "snapshot"
-    title = shown(table.location) if name is None else name
+    title = redact(table.location) if name is None else name
     return f"{title!r}, format={table.format!r}, {kind}={None if point is None else point.id}"
 
 
-def called(location: str, name: str | None = None) -> str:
+def short_table_name(location: str, name: str | None = None) -> str:
     """Return a short name of a table: its catalog's, else that of its directory, also of a location such as `.`."""
     plain = local_path(location)
-    place = slashed(os.path.abspath(plain)) if is_local(plain) else shown(location)
+    place = slashed(os.path.abspath(plain)) if is_local(plain) else redact(location)
     folder = metadata_root(place) if place.endswith(".metadata.json") else place
     return name or folder.rstrip("/").rpartition("/")[2]
 

@@ -30,12 +30,12 @@ from harness.errors import (
     warn,
 )
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.arguments import checked
-from harness.metadata.model.frames import described
+from harness.metadata.model.arguments import validate_call
+from harness.metadata.model.frames import html_description
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, show_ms
 from harness.metadata.plan.read_options import Prune, ReadOptions, TableOptions, catalog_answer, parse_prune
-from harness.snapshot import BatchArguments, Changes, ReadArguments, Snapshot, point_shown, reading
+from harness.snapshot import BatchArguments, Changes, ReadArguments, Snapshot, point_text, read_context
 from harness.storage.decoded import Cache
 from harness.storage.gate import Outside, Roots
 from harness.storage.limits import DEFAULT, Limits, contained
@@ -43,13 +43,13 @@ from harness.storage.paths import (
     PathMap,
     PhysicalPath,
     absolute,
+    canonical_path,
     expanded,
     is_local,
     join,
     local_path,
     may_be_name,
-    place,
-    shown,
+    redact,
 )
 from harness.storage.records import dataclass
 from harness.storage.stores import Entry, Storage
@@ -63,11 +63,11 @@ if TYPE_CHECKING:
 
     from harness.check.running import CheckReport
     from harness.engines.registry import Batches
-    from harness.metadata.catalogs.catalog import Catalog, Located
+    from harness.metadata.catalogs.catalog import Catalog, TableLocation
     from harness.metadata.model.text_tables import Listing
     from harness.metadata.tables.history import History
     from harness.metadata.tables.reading import MetadataTable
-    from harness.slices.pulling import Pulled
+    from harness.slices.pulling import PullResult
     from harness.snapshot import FormatTable
     from harness.storage.renewal import Renewal
 
@@ -109,7 +109,7 @@ class OpenOptions(TableOptions, total=False):
     """
 
 
-@checked
+@validate_call
 def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     """Open the table at a location, as its current metadata says.
 
@@ -133,8 +133,8 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
         RequestError: An option has no such value, or is not for the table's format.
         OutsideTableError: The metadata is, or leads, where the table may not be read from.
     """
-    located = _located(location, options.get("catalog"))
-    roots, own_options = tuple(map(str, options.get("allowed_roots", ()))), dict(options.get("storage_options") or {})
+    located = _resolve_location(location, options.get("catalog"))
+    roots, store_options = tuple(map(str, options.get("allowed_roots", ()))), dict(options.get("storage_options") or {})
     name, renewal, format_hint = None, None, options.get("format_hint")
     max_version, ratified = options.get("max_version"), options.get("ratified")
     published_only, untrusted = options.get("published_only", False), options.get("untrusted", False)
@@ -143,17 +143,17 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
 
         name, format_hint = located.qualified, format_hint or located.format
         location = located.metadata_location or located.location
-        renewal = renewal_of(located, own_options, roots)
-        own_options = located.lent(own_options, roots)
+        renewal = renewal_of(located, store_options, roots)
+        store_options = located.store_options(store_options, roots)
         if max_version is None and not published_only:
             max_version, ratified = located.options.get("max_version"), located.options.get("ratified", ratified)
     else:
         location = expanded(str(location))
-    skipped = parse_prune(options.get("prune", Prune.ALL.value))
+    prune = parse_prune(options.get("prune", Prune.ALL.value))
     path_map = options.get("path_map") or {}
-    chosen = ReadOptions(
+    read_options = ReadOptions(
         path_map=PathMap(tuple(path_map.items())),
-        prune=Prune.OFF if untrusted else skipped,  # what an untrusted table records skips nothing
+        prune=Prune.OFF if untrusted else prune,  # what an untrusted table records skips nothing
         allow_version_guess=options.get("allow_version_guess", False),
         lenient_delete_partition=options.get("lenient_delete_partition", False),
         allow_duplicate_files=options.get("allow_duplicate_files", False),
@@ -167,7 +167,7 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     outside = options.get("outside", Outside.WARN.value)
     storage = open_storage(
         str(location),
-        options=own_options,
+        options=store_options,
         limits=options.get("limits") or DEFAULT,
         targets=tuple(path_map.values()),
         allowed_roots=roots,
@@ -178,20 +178,20 @@ def open_table(location: object, **options: Unpack[OpenOptions]) -> Table:
     if located is not None and located.within is not None:
         check_within(located.within, str(location), allowed_roots=roots, outside=outside, untrusted=untrusted)
     with contained(table=str(location)):
-        return Table(load_table(PhysicalPath(str(location)), storage, chosen, format_hint=format_hint), name)
+        return Table(load_table(PhysicalPath(str(location)), storage, read_options, format_hint=format_hint), name)
 
 
-def _located(location: object, catalog: Catalog | str | None) -> Located | None:
+def _resolve_location(location: object, catalog: Catalog | str | None) -> TableLocation | None:
     """The catalog's answer for a name or another library's table; None for a location."""
     if not isinstance(location, str | os.PathLike):
-        from harness.metadata.catalogs.resolving import located
+        from harness.metadata.catalogs.resolving import locate_object
 
-        return located(location)
+        return locate_object(location)
     if catalog is None and not may_be_name(str(location)):
         return None
-    from harness.metadata.catalogs.resolving import find
+    from harness.metadata.catalogs.resolving import find_table
 
-    return find(str(location), catalog)
+    return find_table(str(location), catalog)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class Table:
     name: str | None = None
 
     def __repr__(self) -> str:
-        return f"Table({point_shown(self._source, self._source.current, self.name)})"
+        return f"Table({point_text(self._source, self._source.current, self.name)})"
 
     def _repr_html_(self) -> str:
         """For notebooks: where the table is, its current snapshot and size, the columns, five rows, and a picture.
@@ -218,18 +218,18 @@ class Table:
             for name, number in self._source.recorded().items()
         }
         point = "version" if self.format == "delta" else "snapshot"
-        known = {
+        facts = {
             "name": self.name,
-            "location": shown(self.location),
+            "location": redact(self.location),
             "format": self.format,
             point: None if current is None else current.id,
             "time": None if current is None or current.timestamp_ms is None else show_ms(current.timestamp_ms),
             **size,
             "warnings": len(self.warnings) or None,
         }
-        return described("Table", known, self.schema) + self._preview() + self._picture()
+        return html_description("Table", facts, self.schema) + self._preview_html() + self._picture_html()
 
-    def _preview(self) -> str:
+    def _preview_html(self) -> str:
         """The first rows; the reason where there are none to show."""
         import duckdb
 
@@ -241,13 +241,13 @@ class Table:
         except (HarnessError, duckdb.Error) as error:
             return f"<p>no rows to show: {html_text(str(error))}</p>"
 
-    def _picture(self) -> str:
+    def _picture_html(self) -> str:
         from harness.metadata.model.drawing import as_html
         from harness.metadata.plan.layout import layout
-        from harness.metadata.tables.history import MOST_BARS, drawn
+        from harness.metadata.tables.history import MOST_BARS, draw_history
 
         if self.format != "delta":
-            return as_html(drawn(self.history(), MOST_BARS))
+            return as_html(draw_history(self.history(), MOST_BARS))
         try:
             return as_html(layout(self.snapshot().plan(columns=())))
         except HarnessError:  # statistics in a checkpoint that has gone
@@ -280,7 +280,7 @@ class Table:
         """
         from harness.metadata.model.text_tables import Listing
 
-        with reading(self._source, None):
+        with read_context(self._source, None):
             return Listing(self._source.snapshots())
 
     def history(self) -> History:
@@ -296,7 +296,7 @@ class Table:
         """Branches and tags by name, as plain values."""
         return self._source.refs()
 
-    @checked
+    @validate_call
     def metadata(self, name: str) -> MetadataTable:
         """Return a metadata table of the current snapshot: `Snapshot.metadata` has those of other snapshots.
 
@@ -304,7 +304,7 @@ class Table:
         """
         return self.snapshot().metadata(name)
 
-    @checked
+    @validate_call
     def head(
         self, n: int = 10, *, columns: Sequence[str] | None = None, where: str | Filter | None = None, at: When = None
     ) -> duckdb.DuckDBPyRelation:
@@ -338,10 +338,10 @@ class Table:
 
     def describe(self) -> dict[str, Any]:
         """All that the metadata says, as plain values."""
-        with reading(self._source, None):
+        with read_context(self._source, None):
             return self._source.describe()
 
-    @checked
+    @validate_call
     def snapshot(self, at: When = None) -> Snapshot:
         """Return a snapshot and the schema that belongs to it, by default the current one.
 
@@ -360,10 +360,10 @@ class Table:
                 `enforce_retention` allows.
             EncryptedTableError: The snapshot is encrypted.
         """
-        with reading(self._source, None):
+        with read_context(self._source, None):
             return Snapshot(self._source, self._source.select(at), self.name)
 
-    @checked
+    @validate_call
     def changes(
         self,
         start: When,
@@ -398,7 +398,7 @@ class Table:
         from harness.metadata.delta.table import DeltaTable
 
         request = ChangeRequest(start=start, end=end, allow_out_of_range=allow_out_of_range)
-        with reading(self._source, None):
+        with read_context(self._source, None):
             if not isinstance(self._source, DeltaTable):
                 raise UnsupportedError(
                     f"Cannot read changes: {self.format} tables have no change data feed; compare two snapshots",
@@ -406,7 +406,7 @@ class Table:
                 )
             return Changes(self._source.changes(request, None if columns is None else tuple(columns)))
 
-    @checked
+    @validate_call
     def pull(
         self,
         directory: str | os.PathLike[str],
@@ -419,7 +419,7 @@ class Table:
         sample_rows: int | None = None,
         anonymise: str | None = None,
         refresh: bool = False,
-    ) -> Pulled:
+    ) -> PullResult:
         """Make a slice of the table: a table of the same format in `directory`, with the files that the filter needs.
 
         Under the filter the slice gives the rows that the table gives; data files are taken whole, and deletes stay
@@ -469,10 +469,10 @@ class Table:
         snapshot, place = self.snapshot(at), Path(directory)
         if refresh:
             return pulling.refresh(snapshot, place)
-        with reading(self._source, snapshot._selection.snapshot):
-            return pulling.make(snapshot, place, request)
+        with read_context(self._source, snapshot._selection.snapshot):
+            return pulling.make_slice(snapshot, place, request)
 
-    @checked
+    @validate_call
     def check(
         self,
         at: When = None,
@@ -539,13 +539,13 @@ def open_storage(
     for key, value in options.items():
         if "://" in key and not isinstance(value, Mapping):
             raise RequestError(
-                f"Invalid storage_options: what stands under {shown(key)} is no mapping", options=("storage_options",)
+                f"Invalid storage_options: what stands under {redact(key)} is no mapping", options=("storage_options",)
             )
     owners = targets if is_local(local_path(location)) else (location,)
     return Storage(
         dict(options),
         limits,
-        stores=frozenset(place(owner).store for owner in owners if not is_local(local_path(owner))),
+        stores=frozenset(canonical_path(owner).store for owner in owners if not is_local(local_path(owner))),
         roots=Roots.of(location, (*targets, *allowed_roots), outside=Outside.REFUSE if untrusted else Outside(outside)),
         untrusted=untrusted,
         renewal=renewal,
@@ -563,7 +563,7 @@ def check_within(
     roots.check(PhysicalPath(f"{absolute(local_path(location), os.getcwd()).rstrip('/')}/"))
     sentence = roots.told()
     if sentence is not None:
-        warn(f"Table {shown(location)}: {sentence}", OutsideTableWarning)
+        warn(f"Table {redact(location)}: {sentence}", OutsideTableWarning)
 
 
 def load_table(
@@ -581,10 +581,10 @@ def load_table(
     if format_hint is not None and format_hint not in _FORMATS:
         expected = f"expected one of {', '.join(_FORMATS)}"
         raise RequestError(f"Invalid option format_hint={format_hint!r}: {expected}", options=("format_hint",))
-    table_format, log = (format_hint, None) if format_hint is not None else detect(location, storage)
+    table_format, log = (format_hint, None) if format_hint is not None else detect_format(location, storage)
     for name, other in _FORMAT_OF_OPTION.items():
-        given = getattr(options, name)
-        if other != table_format and given is not None and given is not False:
+        value = getattr(options, name)
+        if other != table_format and value is not None and value is not False:
             reason = f"the table is {table_format}, the option is for {other} tables"
             raise RequestError(f"Invalid option {name}: {reason}", options=(name,))
     try:
@@ -603,16 +603,16 @@ def load_table(
         names = (*storage.names(location), *storage.names(join(location, "metadata")))
         if any(name == "version-hint.text" or ".metadata.json" in name for name in names):
             raise
-        from harness.metadata.catalogs.warehouse import no_table
+        from harness.metadata.catalogs.warehouse import no_table_error
 
-        raise no_table(location, storage) from None
+        raise no_table_error(location, storage) from None
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
-        warn(f"Table {shown(location)}: {sentence}", OutsideTableWarning)
+        warn(f"Table {redact(location)}: {sentence}", OutsideTableWarning)
     return table
 
 
-def detect(location: PhysicalPath, storage: Storage) -> tuple[str, tuple[Entry, ...] | None]:
+def detect_format(location: PhysicalPath, storage: Storage) -> tuple[str, tuple[Entry, ...] | None]:
     """The format of the table at a location: `delta` where there is a log, else `iceberg`; and what is in the log.
 
     The latter of stores only, which need not list it twice; else None. There, a log without a file is none beside
@@ -627,12 +627,12 @@ def detect(location: PhysicalPath, storage: Storage) -> tuple[str, tuple[Entry, 
     is_remote, log = not is_local(local_path(location)), join(location, "_delta_log")
     with one_ahead(storage.names, join(location, "metadata"), waits=is_remote) as names_beside:
         listed = (storage.entries(log) or None) if is_remote else None
-        if listed is None and is_remote and _has_metadata(names_beside()):
+        if listed is None and is_remote and _has_iceberg_metadata(names_beside()):
             return "iceberg", None
         if listed is None and not storage.is_directory(log):
             return "iceberg", None
         names = names_beside()
-    if _has_metadata(names):
+    if _has_iceberg_metadata(names):
         message = (
             "Cannot tell the format: there is both a _delta_log and Iceberg metadata. "
             "Say format_hint='delta' or format_hint='iceberg'"
@@ -641,6 +641,6 @@ def detect(location: PhysicalPath, storage: Storage) -> tuple[str, tuple[Entry, 
     return "delta", listed
 
 
-def _has_metadata(names: Iterable[str]) -> bool:
+def _has_iceberg_metadata(names: Iterable[str]) -> bool:
     """True where a directory's names include Iceberg's metadata."""
     return any(name == "version-hint.text" or name.endswith(".metadata.json") for name in names)

@@ -8,15 +8,15 @@ Plans, schemas, filters, findings of a check, and differences of a comparison. T
 `harness`.
 """
 
-from harness.check.rules import Finding, Found, Level, Place, Reads, Rule, Severity
+from harness.check.rules import Breach, CheckRule, Finding, Level, Place, Reads, Severity
 from harness.check.running import CheckReport
 from harness.diff.result import (
     ColumnDifference,
-    ComparisonVerdict,
+    ComparisonOutcome,
     GroupDifference,
-    Made,
     Origin,
     PartDifference,
+    ReportProvenance,
     RowDifference,
     RowKind,
     SchemaDifference,
@@ -90,12 +90,14 @@ __all__ = [
     "Batches",
     "BinaryType",
     "BooleanType",
+    "Breach",
     "ChangedRows",
     "CheckReport",
+    "CheckRule",
     "ColumnDifference",
     "ColumnLookup",
     "Comparison",
-    "ComparisonVerdict",
+    "ComparisonOutcome",
     "Constant",
     "Counts",
     "DateType",
@@ -108,7 +110,6 @@ __all__ = [
     "Finding",
     "FixedType",
     "FloatType",
-    "Found",
     "GeographyType",
     "GeometryType",
     "GroupDifference",
@@ -123,7 +124,6 @@ __all__ = [
     "Level",
     "ListType",
     "Listing",
-    "Made",
     "MapType",
     "MappedName",
     "MetadataTable",
@@ -143,9 +143,9 @@ __all__ = [
     "PositionFiles",
     "ReadArguments",
     "Reads",
+    "ReportProvenance",
     "RowDifference",
     "RowKind",
-    "Rule",
     "Schema",
     "SchemaDifference",
     "SchemaKind",

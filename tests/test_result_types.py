@@ -239,7 +239,7 @@ def test_sums_agree_with_those_of_engines_that_know_no_hugeint():
     assert not harness.compare(sums, other.set_column(0, "s", pa.array([11], whole))).equal
     many = "SELECT i AS k, sum(i) AS s FROM range(3000) AS t(i) GROUP BY i"
     as_decimals = harness.sql(f"SELECT k, s::DECIMAL(38,0) AS s FROM ({many})")
-    assert harness.compare(harness.sql(many), as_decimals, keys=["k"], few=10).equal
+    assert harness.compare(harness.sql(many), as_decimals, keys=["k"], direct_rows=10).equal
 
 
 @pytest.mark.parametrize(

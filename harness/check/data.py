@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from harness.check.rules import Found, Place, Reads, Severity, rule
+from harness.check.rules import Breach, Place, Reads, Severity, rule
 from harness.check.values import ColumnValues
 from harness.engines.duckdb.leaves import GroupValues
 from harness.metadata.delta.bounds import PREFIX_LENGTH, has_bounds, lower_bounds, upper_bounds, value_from_json
@@ -18,7 +18,7 @@ from harness.metadata.model import schema as dt
 
 @rule("ICE-501", Severity.ERROR, Reads.COLUMN, "iceberg 3.20", "iceberg 3.22")
 @rule("DEL-501", Severity.ERROR, Reads.COLUMN, "delta F4", "delta F6", "delta F7")
-def within_bounds(column: ColumnValues) -> Iterator[Found]:
+def within_bounds(column: ColumnValues) -> Iterator[Breach]:
     """Every value of a column lies within the recorded bounds.
 
     Hurts: Readers that skip files by statistics: they lose the rows beyond the bound, without an error.
@@ -29,7 +29,7 @@ def within_bounds(column: ColumnValues) -> Iterator[Found]:
     lower, upper = (_at(values, column.at) for values in (column.recorded.lower, column.recorded.upper))
     spans = column.spans(lower, upper)
     for field, recorded, actual in _beyond(column, column, lower, upper, ("lower_bounds", "upper_bounds")):
-        yield column.found(field, recorded, actual, spans)
+        yield column.breach(field, recorded, actual, spans)
 
 
 def _beyond(
@@ -44,7 +44,7 @@ def _beyond(
 
 @rule("ICE-502", Severity.ERROR, Reads.COLUMN, "iceberg 3.19")
 @rule("DEL-502", Severity.ERROR, Reads.COLUMN, "delta F3", "delta F5")
-def nulls(column: ColumnValues) -> Iterator[Found]:
+def nulls(column: ColumnValues) -> Iterator[Breach]:
     """A column has nulls, and values, only where the recorded counts allow them.
 
     Hurts: Readers that skip files by counts: IS NULL, or any comparison, loses rows without an error.
@@ -54,25 +54,25 @@ def nulls(column: ColumnValues) -> Iterator[Found]:
         return
     if column.nulls > column.gaps and not column.recorded.has_nulls[column.at]:
         actual = f"{column.nulls:,} of {column.rows:,} values are null"
-        yield column.found("null_value_counts", "no null", actual)
+        yield column.breach("null_value_counts", "no null", actual)
     if column.nulls < column.rows and not column.recorded.has_values[column.at]:
-        yield column.found("value_counts", "nulls only", f"{column.rows - column.nulls:,} values are not null")
+        yield column.breach("value_counts", "nulls only", f"{column.rows - column.nulls:,} values are not null")
 
 
 @rule("ICE-503", Severity.ERROR, Reads.COLUMN, "iceberg 3.21")
-def nans(column: ColumnValues) -> Iterator[Found]:
+def nans(column: ColumnValues) -> Iterator[Breach]:
     """A column has NaN only where the recorded count allows NaN.
 
     Hurts: Readers that skip files by statistics: they lose NaN, which engines order above all numbers.
     Mends: manifest: nan_value_counts
     """
     if column.recorded is not None and column.nans and not column.recorded.has_nans[column.at]:
-        yield column.found("nan_value_counts", "no NaN", f"{column.nans:,} values are NaN")
+        yield column.breach("nan_value_counts", "no NaN", f"{column.nans:,} values are NaN")
 
 
 @rule("ICE-504", Severity.ERROR, Reads.COLUMN, "iceberg 5.2")
 @rule("DEL-504", Severity.ERROR, Reads.COLUMN, "delta T3")
-def required(column: ColumnValues) -> Iterator[Found]:
+def required(column: ColumnValues) -> Iterator[Breach]:
     """A required column has no null.
 
     Hurts: Readers that leave out checks for null: they fail, or give any value.
@@ -80,12 +80,12 @@ def required(column: ColumnValues) -> Iterator[Found]:
     """
     if column.field.required and column.nulls > column.gaps:
         actual = f"{column.nulls - column.gaps:,} of {column.rows:,} values are null"
-        yield column.found("required", "required", actual)
+        yield column.breach("required", "required", actual)
 
 
 @rule("ICE-505", Severity.WARNING, Reads.COLUMN, "iceberg 2.8")
 @rule("DEL-505", Severity.WARNING, Reads.COLUMN, "delta F3")
-def exact_counts(column: ColumnValues) -> Iterator[Found]:
+def exact_counts(column: ColumnValues) -> Iterator[Breach]:
     """The recorded counts of values, nulls and NaN are those of the column.
 
     Hurts: Readers that answer counts by metadata, and optimisers.
@@ -100,16 +100,18 @@ def exact_counts(column: ColumnValues) -> Iterator[Found]:
         counts.append(("null_value_counts", (entry.null_value_counts or {}).get(id_), column.nulls, column.gaps))
         if isinstance(column.field.type, dt.FloatType):
             counts.append(("nan_value_counts", (entry.nan_value_counts or {}).get(id_), column.nans, 0))
-    elif (said := column.in_stats("nullCount")) in (0, column.rows) or column.in_stats("tightBounds", ()) is not False:
+    elif (recorded_nulls := column.in_stats("nullCount")) in (0, column.rows) or column.in_stats(
+        "tightBounds", ()
+    ) is not False:
         # Else it may be a wide one, from before rows were deleted (delta F12).
-        counts.append(("nullCount", said, column.nulls, column.gaps))
+        counts.append(("nullCount", recorded_nulls, column.nulls, column.gaps))
     for name, recorded, actual, open_ in counts:
         if type(recorded) is int and not actual - open_ <= recorded <= actual:
-            yield column.found(name, f"{recorded:,}", f"{actual:,}")
+            yield column.breach(name, f"{recorded:,}", f"{actual:,}")
 
 
 @rule("ICE-506", Severity.ERROR, Reads.COLUMN, "iceberg 3.11", "iceberg 3.12", "iceberg 3.13", "iceberg 5.3")
-def partitions(column: ColumnValues) -> Iterator[Found]:
+def partitions(column: ColumnValues) -> Iterator[Breach]:
     """The values of a column have the partition value of their file.
 
     Hurts: Readers that skip files by their partition: they lose the rows of other partitions, without an error.
@@ -134,11 +136,11 @@ def partitions(column: ColumnValues) -> Iterator[Found]:
             values.append(math.nan)
         wrong = [value for value in values if value not in allowed]
         if wrong:
-            yield column.found(f"partition.{part.name}", repr(recorded), f"a row has {wrong[0]!r}")
+            yield column.breach(f"partition.{part.name}", repr(recorded), f"a row has {wrong[0]!r}")
 
 
 @rule("DEL-503", Severity.ERROR, Reads.COLUMN, "delta F4", "delta F6", "delta F7", "delta F8")
-def stated_bounds(column: ColumnValues) -> Iterator[Found]:
+def recorded_bounds(column: ColumnValues) -> Iterator[Breach]:
     """The minimum and maximum in a file's statistics hold every value as they stand, NaN too.
 
     Hurts: Readers that take the recorded minimum and maximum as they stand: they skip the file, and lose its rows.
@@ -149,7 +151,7 @@ def stated_bounds(column: ColumnValues) -> Iterator[Found]:
     raw = (column.in_stats(name) for name in ("minValues", "maxValues"))
     low, high = (value_from_json(value, column.field.type) for value in raw)
     if column.nans and high is not None:
-        yield column.found("maxValues", column.text(high), f"{column.nans:,} values are NaN")
+        yield column.breach("maxValues", column.text(high), f"{column.nans:,} values are NaN")
     if isinstance(column.field.type, dt.FloatType):  # a text of 32 bits may stand for a float that was widened (T24)
         ends = (bound_array([end], column.field.type) for end in (low, high))
         widened = zip((lower_bounds, upper_bounds), ends, strict=True)
@@ -160,12 +162,12 @@ def stated_bounds(column: ColumnValues) -> Iterator[Found]:
         high = max(high, f"{high[:PREFIX_LENGTH]}\U0010ffff")
     spans = column.spans(low, high)
     for field, recorded, actual in _beyond(column, column, low, high, ("minValues", "maxValues")):
-        yield column.found(field, recorded, actual, spans)
+        yield column.breach(field, recorded, actual, spans)
 
 
 @rule("ICE-511", Severity.ERROR, Reads.COLUMN, "iceberg 7.6")
 @rule("DEL-511", Severity.ERROR, Reads.COLUMN, "delta F9")
-def footer_statistics(column: ColumnValues) -> Iterator[Found]:
+def footer_statistics(column: ColumnValues) -> Iterator[Breach]:
     """The statistics of a row group in a data file's footer, and those of its pages together, hold its values.
 
     Hurts: Readers that skip row groups by statistics: they lose rows of the file, without an error.
@@ -175,12 +177,12 @@ def footer_statistics(column: ColumnValues) -> Iterator[Found]:
         for source, stated in (("", group.stated), ("column_index/", group.pages)):
             if stated is None:
                 continue
-            found = [*_beyond(column, group, stated.lower, stated.upper, ("min_value", "max_value"))]
+            faults = [*_beyond(column, group, stated.lower, stated.upper, ("min_value", "max_value"))]
             if stated.nulls is not None and not group.nulls - group.gaps <= stated.nulls <= group.nulls:
-                found.append(("null_count", f"{stated.nulls:,}", f"{group.nulls:,} values are null"))
-            for name, recorded, actual in found:
+                faults.append(("null_count", f"{stated.nulls:,}", f"{group.nulls:,} values are null"))
+            for name, recorded, actual in faults:
                 place = Place(file=column.path, entry=column.path, field=f"{source}{name}", column=column.name)
-                yield Found(place, recorded, actual, detail=f"row group {group.number}")
+                yield Breach(place, recorded, actual, detail=f"row group {group.number}")
 
 
 def _at(values: Sequence[object] | pa.Array, place: int) -> object:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from harness.check.files import Statements
-from harness.check.rules import Found, Place, Reads, Thing
+from harness.check.rules import Breach, Place, Reads, Subject
 from harness.errors import CorruptFileError, HarnessError
 from harness.metadata.delta.actions import DELETION_VECTOR, AddCdc, Commit, DeletionVectorDescriptor, State
 from harness.metadata.delta.checkpoints import CheckpointContent, read_checkpoint
@@ -48,7 +48,7 @@ class Version:
         """The words of the log on files; a checkpoint may have files whose commits are gone."""
         metadata = self.state.metadata
         return Statements(
-            says=self.table.named_up_to(self.snapshot.id),
+            named_by=self.table.added_by(self.snapshot.id),
             stats={path: text for path, text in self.rows("stats") if text is not None},
             constraints=constraints(metadata),
             materialized=materialized_columns(metadata.configuration),
@@ -56,7 +56,7 @@ class Version:
 
     def place(self, entry: str | None = None, field: str | None = None, column: str | None = None) -> Place:
         """A place in the log up to the version: in the commit that adds the file `entry`, or has the last protocol."""
-        file = self.table.named_up_to(self.snapshot.id).get(entry or "")
+        file = self.table.added_by(self.snapshot.id).get(entry or "")
         if file is None and (field or "").startswith("protocol."):
             version = self.snapshot.id
             file = next((each.file for each in self.table.protocols if each.version <= version), None)
@@ -95,7 +95,7 @@ class CheckedDelta:
         self._named: dict[str, str] = {}
         self._in_checkpoints: dict[str, str] = {}
         self._named_to = -1
-        self.judged: set[tuple[str, str | None]] = set()
+        self.checked_statistics: set[tuple[str, str | None]] = set()
         """Paths and statistics of files that a rule has looked at, in a version before."""
 
     @property
@@ -106,15 +106,15 @@ class CheckedDelta:
     @cached_property
     def protocols(self) -> Sequence[Commit]:
         """The commits with a protocol action, the newest first."""
-        found = (commit for commit in self.commits.values() if commit.protocol is not None)
-        return sorted(found, key=lambda commit: commit.version, reverse=True)
+        commits = (commit for commit in self.commits.values() if commit.protocol is not None)
+        return sorted(commits, key=lambda commit: commit.version, reverse=True)
 
     def name(self, version: int) -> str:
         """The path of a commit; where the log has it no more, the path that it had."""
         file = self.log.commits.get(version)
         return f"{self.log.directory}/{version:020}.json" if file is None else file.path
 
-    def named_up_to(self, version: int) -> Mapping[str, str]:
+    def added_by(self, version: int) -> Mapping[str, str]:
         """The last commit up to a version that adds a file, by the file's path; a checkpoint where no commit is left.
 
         Each version carries the mapping of the one before on, so that no commit is walked twice.
@@ -127,20 +127,20 @@ class CheckedDelta:
         self._named_to = version
         return ChainMap(self._named, self._in_checkpoints)
 
-    def found(
+    def breach(
         self, commit: Commit, field: str, recorded: str | None, actual: str | None, entry: str | None = None
-    ) -> Found:
+    ) -> Breach:
         """The breach by a statement of a commit."""
-        return Found(Place(file=commit.file, field=field, entry=entry), recorded, actual, self.writer(commit.version))
+        return Breach(Place(file=commit.file, field=field, entry=entry), recorded, actual, self.writer(commit.version))
 
     def writer(self, version: int) -> str | None:
         """The program that wrote a commit, as its commitInfo says."""
         commit = self.commits.get(version)
         values = {} if commit is None or commit.info is None else commit.info.values
-        said = values.get("engineInfo") or values.get("clientVersion")
-        return said if isinstance(said, str) else None
+        engine = values.get("engineInfo") or values.get("clientVersion")
+        return engine if isinstance(engine, str) else None
 
-    def things(self) -> Iterator[Thing]:
+    def subjects(self) -> Iterator[Subject]:
         """The things that rules read, in turn: the log with its commits, its checkpoints, then the versions."""
         for version, file in self.log.commits.items():
             try:
@@ -152,8 +152,8 @@ class CheckedDelta:
             yield Reads.CHECKPOINT, self._checked(checkpoint), checkpoint.version
         before: DeltaSnapshot | HarnessError | None = None
         for last, version in zip((None, *self.versions), self.versions, strict=False):
-            follows = last == version - 1 and self.table.follows(version)
-            before = self._read(version, before if follows else None)
+            is_next = last == version - 1 and self.table.is_next_commit(version)
+            before = self._read(version, before if is_next else None)
             if isinstance(before, HarnessError):
                 yield Reads.ERROR, before, version
             else:
@@ -172,28 +172,28 @@ class CheckedDelta:
             return before
         try:
             if isinstance(before, DeltaSnapshot):
-                return self.table.following(before)
+                return self.table.next_snapshot(before)
             return self.table.select(version).snapshot
         except HarnessError as error:
             return error
 
-    def named_files(self) -> tuple[str, str, frozenset[str]]:
+    def referenced_files(self) -> tuple[str, str, frozenset[str]]:
         """The table's root, the directory of its log, and the paths that the log names: of data, changes and vectors.
 
         Raises HarnessError: a commit cannot be read, so that nobody knows which files it names.
         """
-        named = set[str]()
+        referenced = set[str]()
         commits = [self.commits.get(v) or self.table.commits.read_commit(file) for v, file in self.log.commits.items()]
         files = [self.table.latest.state.files, *(each for commit in commits for each in (commit.adds, commit.removes))]
         for table in files:
-            named.update(self.table.locator.physical(table.column("key")).to_pylist())
+            referenced.update(self.table.locator.physical(table.column("key")).to_pylist())
             for row in table.select([f.name for f in DELETION_VECTOR]).to_pylist():
-                vector = DeletionVectorDescriptor.of(row)
+                vector = DeletionVectorDescriptor.from_row(row)
                 if vector is not None:
                     path = vector_path(vector.storage_type, vector.path_or_inline, self.table.root)
-                    named.update(() if path is None else (path,))
-        named.update(each.physical for commit in commits for each in commit.cdc)
-        return self.table.root.path, self.log.directory, frozenset(named)
+                    referenced.update(() if path is None else (path,))
+        referenced.update(each.physical for commit in commits for each in commit.cdc)
+        return self.table.root.path, self.log.directory, frozenset(referenced)
 
     def _checked(self, checkpoint: Checkpoint) -> CheckedCheckpoint:
         content, fault = None, None
@@ -204,7 +204,7 @@ class CheckedDelta:
         except HarnessError as error:
             fault = error
         try:
-            state = None if content is None else self.replayed(checkpoint.version, without=checkpoint)
+            state = None if content is None else self.replay(checkpoint.version, without=checkpoint)
         except HarnessError:
             state = None  # the commit that is damaged is a finding of its own
         return CheckedCheckpoint(self, Place(file=checkpoint.files[0].path), content, fault, state)
@@ -226,13 +226,13 @@ class CheckedDelta:
         with contained(file=checkpoint.files[0].path):
             return read_checkpoint(checkpoint, self.table.storage, self.table.locator)
 
-    def replayed(self, version: int, *, without: Checkpoint | None = None) -> State | None:
+    def replay(self, version: int, *, without: Checkpoint | None = None) -> State | None:
         """The state at a version by commits after an older checkpoint alone; None: the log has too few of them.
 
         Raises as `load_state`.
         """
         checkpoints = tuple(c for c in self.log.checkpoints if c != without and c.version < version)
-        listing = replace(self.log, checkpoints=checkpoints, compactions=(), checksums={}, hint=None, hinted=False)
+        listing = replace(self.log, checkpoints=checkpoints, compactions=(), checksums={}, hint=None, has_hint=False)
         first = checkpoints[-1].version + 1 if checkpoints else 0
         if any(each not in listing.commits for each in range(first, version + 1)):
             return None
@@ -241,9 +241,9 @@ class CheckedDelta:
 
 def identities(tables: Sequence[pa.Table]) -> Mapping[str, str]:
     """The logical files of tables of file actions (delta R1): the recorded path by identity."""
-    found: dict[str, str] = {}
+    paths_by_identity: dict[str, str] = {}
     for table in tables:
         if table.num_rows:
             paths = table.column("path").to_pylist()
-            found.update(zip(ids_of(table).to_pylist(), paths, strict=True))
-    return found
+            paths_by_identity.update(zip(ids_of(table).to_pylist(), paths, strict=True))
+    return paths_by_identity

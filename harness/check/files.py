@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from harness.check.rules import Found, Place, Reads, Severity, refused, rule
-from harness.engines.data_files import FileName, check_file, look_at
+from harness.check.rules import Breach, Place, Reads, Severity, decoding_breach, rule
+from harness.engines.data_files import FileName, check_file, map_files
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.duckdb.relations import about, relation
+from harness.engines.duckdb.relations import naming_table, relation
 from harness.engines.footers import Footer, footers_and_faults
 from harness.engines.row_groups import ColumnChunk, column_chunks
 from harness.errors import HarnessError, UnsupportedError, counted
@@ -41,7 +41,7 @@ class Statements:
     place, and the columns of stored row ids as in `ScanPlan`.
     """
 
-    says: Mapping[str, str]
+    named_by: Mapping[str, str]
     entries: Mapping[str, DataFile] = field(default_factory=dict)
     specs: Mapping[int, PartitionSpec] = field(default_factory=dict)
     orders: Mapping[int, SortOrder] = field(default_factory=dict)
@@ -63,19 +63,19 @@ class FileRows:
     paths: Sequence[str] = ()
     deletes: Sequence[PositionDeleteFile] = ()
 
-    def found(self, path: str, field: str, recorded: str, actual: str, column: str | None = None) -> Found:
+    def breach(self, path: str, field: str, recorded: str, actual: str, column: str | None = None) -> Breach:
         """The breach by a statement about a file."""
-        file = self.statements.says.get(path, self.plan.table)
-        return Found(Place(file=file, entry=path, field=field, column=column), recorded, actual)
+        file = self.statements.named_by.get(path, self.plan.table)
+        return Breach(Place(file=file, entry=path, field=field, column=column), recorded, actual)
 
     def by(self, number: Callable[[DataFile], int | None]) -> Mapping[int, list[str]]:
         """The paths by a number that their entries have, such as a spec's; those without are left out."""
-        found: dict[int, list[str]] = {}
+        paths: dict[int, list[str]] = {}
         for path in self.paths:
             entry = self.statements.entries.get(path)
-            if entry is not None and (of := number(entry)) is not None:
-                found.setdefault(of, []).append(path)
-        return found
+            if entry is not None and (number_ := number(entry)) is not None:
+                paths.setdefault(number_, []).append(path)
+        return paths
 
 
 _AT_ONCE = 500  # footers that are read in one go
@@ -98,7 +98,7 @@ class CheckedFile:
     recorded_size: int | None
     recorded_rows: int | None
     partition_ids: frozenset[int]
-    says: str
+    named_by: str
     entry: DataFile | None
     size: int | None = None
     fault: HarnessError | None = None
@@ -107,39 +107,41 @@ class CheckedFile:
 
     def place(self, field: str | None = None, column: str | None = None) -> Place:
         """The place of a statement about the file."""
-        return Place(file=self.says, entry=self.name.recorded, field=field, column=column)
+        return Place(file=self.named_by, entry=self.name.recorded, field=field, column=column)
 
 
-Said: TypeAlias = tuple[str, str, int | None, int | None, str | None]
+FileStatement: TypeAlias = tuple[str, str, int | None, int | None, str | None]
 """A file as a snapshot states it: path, the columns of the table, size, rows, and the JSON of its statistics."""
 
 
-def checked_files(plan: PlannedScan, statements: Statements, seen: set[Said]) -> Iterator[CheckedFile]:
+def checked_files(
+    plan: PlannedScan, statements: Statements, checked_before: set[FileStatement]
+) -> Iterator[CheckedFile]:
     """The files of a plan that were not `seen` before as they are stated, looked at together; in stores in parallel.
 
     A file that the statements do not name is said to be named at the table's location.
     """
     schema, stats = str(plan.schema), statements.stats
 
-    def said(file: CheckedFile) -> Said:
+    def statement_of(file: CheckedFile) -> FileStatement:
         path = file.name.recorded
         if not file.is_data:  # each snapshot states a delete file the same
             return path, "", None, None, None
         return path, schema, file.recorded_size, file.recorded_rows, stats.get(path)
 
-    stated = [(file, said(file)) for file in _stated(plan, statements)]
-    files = [file for file, own in stated if own not in seen]
-    seen.update(own for _, own in stated)
+    stated = [(file, statement_of(file)) for file in _stated(plan, statements)]
+    files = [file for file, statement in stated if statement not in checked_before]
+    checked_before.update(statement for _, statement in stated)
     with phase("looking at files", len(files), "files") as advance:
         for start in range(0, len(files), _AT_ONCE):
             part = files[start : start + _AT_ONCE]
-            sizes = look_at(lambda file: _size(file.name, plan), part, [file.name.physical for file in part])
-            looked = list(zip(part, sizes, strict=True))
-            names = [file.name for file, size in looked if file.format == "parquet" and size]
+            sizes = map_files(lambda file: _size(file.name, plan), part, [file.name.physical for file in part])
+            sized = list(zip(part, sizes, strict=True))
+            names = [file.name for file, size in sized if file.format == "parquet" and size]
             footers, faults = footers_and_faults(DuckDBFiles(cursor(), plan.storage), names, table=plan.table)
-            telling = [e.name.physical for e in part if e.entry and (e.entry.split_offsets or e.entry.column_sizes)]
-            chunks = column_chunks(plan, [path for path in telling if path in footers])
-            for file, size in looked:
+            with_chunks = [e.name.physical for e in part if e.entry and (e.entry.split_offsets or e.entry.column_sizes)]
+            chunks = column_chunks(plan, [path for path in with_chunks if path in footers])
+            for file, size in sized:
                 at = file.name.physical
                 fault = faults.get(at) or _fault(file.name, size, plan)
                 yield replace(file, size=size, fault=fault, footer=footers.get(at), chunks=chunks.get(at, ()))
@@ -166,7 +168,7 @@ def _stated(plan: PlannedScan, statements: Statements) -> Iterator[CheckedFile]:
             recorded_size=size if entry is None else entry.size,
             recorded_rows=count,
             partition_ids=own,
-            says=statements.says.get(path, plan.table),
+            named_by=statements.named_by.get(path, plan.table),
             entry=entry,
         )
 
@@ -190,43 +192,43 @@ def _fault(name: FileName, size: int | None, plan: PlannedScan) -> HarnessError 
 
 @rule("ICE-401", Severity.ERROR, Reads.FILE, "iceberg 7.6", "iceberg 2.19")
 @rule("DEL-401", Severity.ERROR, Reads.FILE, "delta E9")
-def readable(file: CheckedFile) -> Iterator[Found]:
+def readable(file: CheckedFile) -> Iterator[Breach]:
     """A data or delete file is there, and its footer can be read.
 
     Hurts: All readers: they fail; those that pass over missing files lose rows.
     Mends: the file; or remove its entry, and its rows, by a new snapshot or commit
     """
     if file.fault is not None:
-        yield Found(place=file.place("file_path"), detail=f"{file.fault.message} [{file.fault.cause}]")
+        yield Breach(place=file.place("file_path"), detail=f"{file.fault.message} [{file.fault.cause}]")
 
 
 @rule("ICE-402", Severity.ERROR, Reads.FILE, "iceberg 2.7")
 @rule("DEL-402", Severity.ERROR, Reads.FILE, "delta R12")
-def size(file: CheckedFile) -> Iterator[Found]:
+def size(file: CheckedFile) -> Iterator[Breach]:
     """A file has the size that is recorded.
 
     Hurts: Readers that look for the footer where the recorded size says: they fail. The file may be another one.
     Mends: manifest: file_size_in_bytes; log: size of the add
     """
     if file.size is not None and file.recorded_size is not None and file.size != file.recorded_size:
-        yield Found(file.place("file_size_in_bytes"), f"{file.recorded_size:,} bytes", f"{file.size:,} bytes")
+        yield Breach(file.place("file_size_in_bytes"), f"{file.recorded_size:,} bytes", f"{file.size:,} bytes")
 
 
 @rule("ICE-403", Severity.ERROR, Reads.FILE, "iceberg 2.7", "iceberg 2.11")
 @rule("DEL-403", Severity.ERROR, Reads.FILE, "delta E9", "delta F15")
-def rows(file: CheckedFile) -> Iterator[Found]:
+def rows(file: CheckedFile) -> Iterator[Breach]:
     """A file has as many rows as is recorded.
 
     Hurts: Readers that count by metadata, and those of row ids: they give wrong numbers.
     Mends: manifest: record_count; log: numRecords in the statistics of the add
     """
     if file.footer is not None and file.recorded_rows is not None and file.footer.rows != file.recorded_rows:
-        yield Found(file.place("record_count"), f"{file.recorded_rows:,}", f"{file.footer.rows:,}")
+        yield Breach(file.place("record_count"), f"{file.recorded_rows:,}", f"{file.footer.rows:,}")
 
 
 @rule("ICE-404", Severity.ERROR, Reads.FILE, "iceberg 5.1", "iceberg 5.2", "iceberg 5.12")
 @rule("DEL-404", Severity.ERROR, Reads.FILE, "delta T11", "delta T16", "delta T22")
-def columns(file: CheckedFile) -> Iterator[Found]:
+def columns(file: CheckedFile) -> Iterator[Breach]:
     """The columns of a data file can be read as the table's.
 
     Hurts: All readers: they fail, or give the values of another type or column.
@@ -248,11 +250,11 @@ def columns(file: CheckedFile) -> Iterator[Found]:
         try:
             source_of(wanted)
         except HarnessError as error:
-            yield refused(file.place(column=wanted.name), error)
+            yield decoding_breach(file.place(column=wanted.name), error)
 
 
 @rule("ICE-405", Severity.WARNING, Reads.FILE, "iceberg 5.6")
-def field_ids(file: CheckedFile) -> Iterator[Found]:
+def field_ids(file: CheckedFile) -> Iterator[Breach]:
     """A data file has field ids, or the table has a name mapping.
 
     Hurts: Readers that go by field id: they fail, or give null for every column.
@@ -263,11 +265,11 @@ def field_ids(file: CheckedFile) -> Iterator[Found]:
         and file.is_data
         and is_positional(file.footer.schema, name_mapping=file.plan.name_mapping)
     ):
-        yield Found(file.place(), actual="no field ids: columns are taken by position")
+        yield Breach(file.place(), actual="no field ids: columns are taken by position")
 
 
 @rule("ICE-409", Severity.WARNING, Reads.FILE, "iceberg 3.26")
-def split_offsets(file: CheckedFile) -> Iterator[Found]:
+def split_offsets(file: CheckedFile) -> Iterator[Breach]:
     """Split offsets are starts of row groups, and column sizes the stored bytes of the columns.
 
     Hurts: Engines that split files by these offsets: tasks of no rows, or of too many; sizes mislead optimisers.
@@ -282,16 +284,16 @@ def split_offsets(file: CheckedFile) -> Iterator[Found]:
         sizes[chunk.column.partition(", ")[0]] += chunk.size
     offsets, starts = file.entry.split_offsets or (), set(groups.values())
     if not starts.issuperset(offsets) or list(offsets) != sorted(set(offsets)):
-        yield Found(file.place("split_offsets"), str(list(offsets)[:5]), f"row groups start at {sorted(starts)[:5]}")
+        yield Breach(file.place("split_offsets"), str(list(offsets)[:5]), f"row groups start at {sorted(starts)[:5]}")
     names = {stored.id: stored.name for stored in file.footer.schema if not stored.children}
     for id_, recorded in (file.entry.column_sizes or {}).items():
         actual_size = sizes.get(names.get(id_, ""))
         if actual_size is not None and recorded != actual_size:
-            yield Found(file.place("column_sizes", names[id_]), f"{recorded:,} bytes", f"{actual_size:,} bytes")
+            yield Breach(file.place("column_sizes", names[id_]), f"{recorded:,} bytes", f"{actual_size:,} bytes")
 
 
 @rule("ICE-406", Severity.ERROR, Reads.DELETES, "iceberg 4.11", "iceberg 4.19")
-def positions(rows: FileRows) -> Iterator[Found]:
+def positions(rows: FileRows) -> Iterator[Breach]:
     """The deleted positions of a data file can be read, and lie within the file.
 
     Hurts: All readers: they fail; those that pass over the delete give deleted rows.
@@ -300,18 +302,18 @@ def positions(rows: FileRows) -> Iterator[Found]:
     plan = rows.plan
     for ordinal in np.flatnonzero(to_numpy(plan.files.column("positions").is_valid())).tolist():
         path, count = (plan.files.column(name)[ordinal].as_py() for name in ("path", "record_count"))
-        place = Place(file=rows.statements.says.get(path, plan.table), entry=path)
+        place = Place(file=rows.statements.named_by.get(path, plan.table), entry=path)
         try:
             deleted = plan.load_positions([ordinal]).get(ordinal)
         except HarnessError as error:
-            yield refused(place, error)
+            yield decoding_breach(place, error)
             continue
         if deleted and count is not None and deleted.max() >= count:
-            yield Found(place, f"position {deleted.max()} deleted", f"the file has {count} rows")
+            yield Breach(place, f"position {deleted.max()} deleted", f"the file has {count} rows")
 
 
 @rule("ICE-407", Severity.ERROR, Reads.DELETES, "iceberg 4.23", "iceberg 4.25")
-def equality_keys(rows: FileRows) -> Iterator[Found]:
+def equality_keys(rows: FileRows) -> Iterator[Breach]:
     """The keys of equality deletes can be read, as the columns that they name.
 
     Hurts: All readers: they fail; those that pass over the delete give deleted rows.
@@ -319,13 +321,13 @@ def equality_keys(rows: FileRows) -> Iterator[Found]:
     """
     if rows.plan.equality_deletes:
         try:
-            with about(rows.plan):
+            with naming_table(rows.plan):
                 relation(rows.plan).aggregate("count(*)").fetchall()
         except HarnessError as error:
-            yield refused(Place(file=error.file or rows.plan.table), error)
+            yield decoding_breach(Place(file=error.file or rows.plan.table), error)
 
 
-def row_id_ranges(ranges: Iterable[tuple[int, int, Place]], given_out: int | None, said: str) -> Iterator[Found]:
+def row_id_ranges(ranges: Iterable[tuple[int, int, Place]], next_id: int | None, limit_text: str) -> Iterator[Breach]:
     """The files whose row ids overlap those of a file before, or were never given out.
 
     ranges: the first id, the number of rows and the place of each file, by ascending ids. given_out: the ids below it;
@@ -334,9 +336,9 @@ def row_id_ranges(ranges: Iterable[tuple[int, int, Place]], given_out: int | Non
     end, owner = 0, None
     for first, rows, place in ranges:
         if first < end and rows:
-            yield Found(place, str(first), f"{owner} has ids up to {end - 1}")
-        if given_out is not None and first + rows > given_out:
-            yield Found(place, f"{first} and {rows} rows", said)
+            yield Breach(place, str(first), f"{owner} has ids up to {end - 1}")
+        if next_id is not None and first + rows > next_id:
+            yield Breach(place, f"{first} and {rows} rows", limit_text)
         if first + rows > end:
             end, owner = first + rows, place.entry
 
@@ -350,7 +352,9 @@ class Orphan:
     age_ms: int | None
 
 
-def unnamed(storage: Storage, root: PhysicalPath, log: PhysicalPath | None, named: Set[str]) -> Iterator[Orphan]:
+def unreferenced_files(
+    storage: Storage, root: PhysicalPath, log: PhysicalPath | None, referenced: Set[str]
+) -> Iterator[Orphan]:
     """Yield the files below a directory, without those of the log, that are not among the named ones.
 
     Hadoop's local file system keeps a checksum, `.NAME.crc`, beside each file; that of a named file is not yielded.
@@ -371,11 +375,11 @@ def unnamed(storage: Storage, root: PhysicalPath, log: PhysicalPath | None, name
         directory = waiting.pop()
         entries = {entry.name: entry for entry in storage.entries(directory)}
         paths = (join(directory, entry.name) for entry in entries.values() if entry.is_link)
-        links += [path for path in paths if path not in named]
+        links += [path for path in paths if path not in referenced]
         for entry in (entry for entry in entries.values() if not entry.is_link):
             path, about = join(directory, entry.name), entry.name.removeprefix(".").removesuffix(".crc")
-            is_checksum = entry.name == f".{about}.crc" and join(directory, about) in named
-            if entry.size != UNREADABLE and path not in named and not is_checksum:
+            is_checksum = entry.name == f".{about}.crc" and join(directory, about) in referenced
+            if entry.size != UNREADABLE and path not in referenced and not is_checksum:
                 age = None if entry.modified_ms is None else now - entry.modified_ms
                 yield Orphan(path, entry.size, age)
         inside = (name for name in storage.directories(directory) if name not in entries or not entries[name].is_link)
@@ -394,11 +398,11 @@ _SHOWN_LINKS = 5
 
 @rule("ICE-408", Severity.NOTE, Reads.ORPHAN, "iceberg 1.1")
 @rule("DEL-408", Severity.NOTE, Reads.ORPHAN, "delta U5")
-def orphan(file: Orphan) -> Iterator[Found]:
+def orphan(file: Orphan) -> Iterator[Breach]:
     """A file below the table's location is named by a snapshot, a version or the log.
 
     Hurts: Nobody; they take room. A file that is younger than a commit takes may belong to one on its way.
     Mends: the store: delete the file, once it is old enough to be of no commit on its way
     """
     days = "unknown" if file.age_ms is None else f"{file.age_ms / 86_400_000:.1f} days"
-    yield Found(Place(file=file.path), actual=f"{file.size:,} bytes, age {days}")
+    yield Breach(Place(file=file.path), actual=f"{file.size:,} bytes, age {days}")

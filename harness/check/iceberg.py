@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness.check.files import Statements
-from harness.check.rules import Found, Place, Reads, Thing
+from harness.check.rules import Breach, Place, Reads, Subject
 from harness.errors import HarnessError
 from harness.metadata.files.documents import Json
 from harness.metadata.iceberg.columns.reading import read_entries
 from harness.metadata.iceberg.manifests import Content, ManifestEntry, ManifestFile, Status, open_manifest
 from harness.metadata.iceberg.metadata import decompress
-from harness.metadata.iceberg.model import PartitionSpec, RefType, Snapshot, TableMetadata
+from harness.metadata.iceberg.model import IcebergSnapshot, PartitionSpec, RefType, TableMetadata
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.table import HINT, METADATA_DIRECTORY, IcebergTable
 from harness.metadata.iceberg.values import read_schema_first
@@ -82,7 +82,7 @@ class SnapshotFiles:
     """The live files of a snapshot, without the bounds of their columns."""
 
     table: CheckedIceberg
-    snapshot: Snapshot
+    snapshot: IcebergSnapshot
     manifests: tuple[ManifestFile, ...]
     live: tuple[ManifestEntry, ...]
 
@@ -90,9 +90,9 @@ class SnapshotFiles:
         """A place in the manifest of a live file."""
         return Place(file=entry.manifest, entry=entry.file.path, field=field)
 
-    def found(self, entry: ManifestEntry, field: str | None, recorded: str | None, actual: str) -> Found:
+    def breach(self, entry: ManifestEntry, field: str | None, recorded: str | None, actual: str) -> Breach:
         """The breach by a statement about a live file."""
-        return Found(self.place(entry, field), recorded, actual, self.table.writer(entry.snapshot_id))
+        return Breach(self.place(entry, field), recorded, actual, self.table.writer(entry.snapshot_id))
 
     @property
     def specs(self) -> Mapping[int, PartitionSpec]:
@@ -103,7 +103,7 @@ class SnapshotFiles:
         """The words of the manifests on files."""
         metadata = self.table.metadata
         return Statements(
-            says={entry.file.path: entry.manifest for entry in self.live},
+            named_by={entry.file.path: entry.manifest for entry in self.live},
             entries={entry.file.path: entry.file for entry in self.live},
             specs=metadata.specs,
             orders=metadata.sort_orders,
@@ -114,7 +114,7 @@ class SnapshotFiles:
 class CheckedIceberg:
     """A table, and the snapshots of it that are checked, oldest first."""
 
-    def __init__(self, table: IcebergTable, snapshots: Sequence[Snapshot]) -> None:
+    def __init__(self, table: IcebergTable, snapshots: Sequence[IcebergSnapshot]) -> None:
         self.table, self.snapshots = table, tuple(snapshots)
         self._slim: dict[ManifestFile, tuple[ManifestEntry, ...]] = {}
         self._columns: dict[int, Columns] = {}
@@ -143,7 +143,7 @@ class CheckedIceberg:
         plain = decompress(storage.read(path), file=path, limits=storage.limits)
         return Json(json.loads(plain.decode("utf-8-sig")), path)
 
-    def columns_of(self, snapshot: Snapshot) -> Columns:
+    def columns_of(self, snapshot: IcebergSnapshot) -> Columns:
         """The columns as a read of the snapshot means them: by its own schema, at a branch's end by the table's."""
         metadata = self.metadata
         branches = (ref.snapshot_id for ref in metadata.refs.values() if ref.type is RefType.BRANCH)
@@ -154,28 +154,28 @@ class CheckedIceberg:
             self._columns[id_] = Columns(read_schema_first(metadata.schemas, schema))
         return self._columns[id_]
 
-    def found(
+    def breach(
         self, at: str, recorded: str, actual: str, snapshot: int | None = None, entry: str | None = None
-    ) -> Found:
+    ) -> Breach:
         """The breach by a statement of the metadata file. at: a JSON pointer, below the snapshot of that id if any."""
         field = f"/{at}" if snapshot is None else f"/snapshots/{snapshot}/{at}"
-        return Found(Place(file=self.metadata.file, field=field, entry=entry), recorded, actual, self.writer(snapshot))
+        return Breach(Place(file=self.metadata.file, field=field, entry=entry), recorded, actual, self.writer(snapshot))
 
     def writer(self, snapshot_id: int | None) -> str | None:
         """The program that made a snapshot, as its summary says."""
         snapshot = self.metadata.snapshots.get(snapshot_id) if snapshot_id is not None else None
-        said = {} if snapshot is None else snapshot.summary
-        engine = " ".join(filter(None, (said.get("engine-name"), said.get("engine-version"))))
-        return "; ".join(filter(None, (engine, said.get("iceberg-version")))) or None
+        summary = {} if snapshot is None else snapshot.summary
+        engine = " ".join(filter(None, (summary.get("engine-name"), summary.get("engine-version"))))
+        return "; ".join(filter(None, (engine, summary.get("iceberg-version")))) or None
 
-    def things(self) -> Iterator[Thing]:
+    def subjects(self) -> Iterator[Subject]:
         """The things that rules read, in turn: the metadata file, then each manifest, and each snapshot's files.
 
         A manifest comes once for each line that lists say of it. A file that cannot be decoded is its error. A snapshot
         with such a manifest comes without its files.
         """
         yield Reads.TABLE, self, None
-        asked: set[ManifestFile] = set()
+        opened: set[ManifestFile] = set()
         for snapshot in self.snapshots:
             try:
                 lines = tuple(manifests_of(self.table, snapshot))
@@ -183,16 +183,16 @@ class CheckedIceberg:
                 yield Reads.ERROR, error, snapshot.id
                 continue
             for line in lines:
-                if line not in asked:
-                    asked.add(line)
+                if line not in opened:
+                    opened.add(line)
                     try:
-                        yield Reads.MANIFEST, self.opened(line, snapshot), snapshot.id
+                        yield Reads.MANIFEST, self.open_manifest_line(line, snapshot), snapshot.id
                     except HarnessError as error:
                         yield Reads.ERROR, error, snapshot.id
             if all(line in self._slim for line in lines):
                 yield Reads.SNAPSHOT, self.files(snapshot, lines), snapshot.id
 
-    def opened(self, line: ManifestFile, snapshot: Snapshot) -> Manifest:
+    def open_manifest_line(self, line: ManifestFile, snapshot: IcebergSnapshot) -> Manifest:
         """A manifest, decoded. Raises as `open_manifest` and `read_entries`."""
         source, columns = with_specs_of([line], self.table), self.columns_of(snapshot)
         data, limits = source.read(line.path, "manifest"), source.storage.limits
@@ -205,15 +205,15 @@ class CheckedIceberg:
         list_path, writer = snapshot.manifest_list, self.writer(line.added_snapshot_id)
         return Manifest(self, columns, line, list_path, reader.spec, header, entries, len(data), writer)
 
-    def data_files(self, snapshot: Snapshot) -> frozenset[str]:
+    def data_files(self, snapshot: IcebergSnapshot) -> frozenset[str]:
         """The paths of a snapshot's live data files. Raises as `manifests_of` and `opened`."""
         lines = [line for line in manifests_of(self.table, snapshot) if not line.is_deletes]
         for line in lines:
             if line not in self._slim:
-                self.opened(line, snapshot)
+                self.open_manifest_line(line, snapshot)
         return frozenset(entry.file.path for line in lines for entry in self._slim[line])
 
-    def named_files(self) -> tuple[str, None, frozenset[str]]:
+    def referenced_files(self) -> tuple[str, None, frozenset[str]]:
         """The table's root, no directory of a log, and the physical paths that the metadata of all snapshots names.
 
         Raises HarnessError: a manifest list or manifest cannot be read, so that nobody knows which files it names.
@@ -226,12 +226,12 @@ class CheckedIceberg:
             for line in manifests_of(self.table, snapshot):
                 recorded.add(line.path)
                 if line not in self._slim:
-                    self.opened(line, snapshot)
+                    self.open_manifest_line(line, snapshot)
         root = physical(metadata.location)
-        own = {absolute(self.table.metadata_path, os.getcwd()), join(join(root, METADATA_DIRECTORY), HINT)}
-        return root, None, frozenset(own | {physical(path) for path in recorded | self._paths})
+        metadata_files = {absolute(self.table.metadata_path, os.getcwd()), join(join(root, METADATA_DIRECTORY), HINT)}
+        return root, None, frozenset(metadata_files | {physical(path) for path in recorded | self._paths})
 
-    def files(self, snapshot: Snapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
+    def files(self, snapshot: IcebergSnapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
         """The live files of a snapshot whose manifests were all opened."""
         live = tuple(entry for line in lines for entry in self._slim.get(line, ()))
         return SnapshotFiles(self, snapshot, tuple(lines), live)
@@ -244,7 +244,7 @@ def _slim(entry: ManifestEntry) -> ManifestEntry:
     return replace(entry, file=replace(entry.file, lower_bounds=None, upper_bounds=None))
 
 
-def is_kept(before: dt.Type, after: dt.Type) -> bool:
+def is_compatible_type(before: dt.Type, after: dt.Type) -> bool:
     """True if a column may have both types in its life, in either order."""
     if isinstance(before, dt.StructType | dt.ListType | dt.MapType):
         return type(before) is type(after)

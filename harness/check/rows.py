@@ -16,12 +16,12 @@ from duckdb.func import PythonUDFType
 from sqlglot import exp
 
 from harness.check.files import FileRows
-from harness.check.rules import Found, Place, Reads, Severity, rule
-from harness.engines.data_files import FileName, look_at
+from harness.check.rules import Breach, Place, Reads, Severity, rule
+from harness.engines.data_files import FileName, map_files
 from harness.engines.duckdb import relations
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.duckdb.leaves import SINGLE, internal, rows_of, single_columns
-from harness.engines.duckdb.relations import about
+from harness.engines.duckdb.leaves import SINGLE, internal_value, rows_of, single_columns
+from harness.engines.duckdb.relations import naming_table
 from harness.engines.footers import read_footers
 from harness.engines.row_groups import ColumnChunk, column_chunks, damaged_pages, has_checksum
 from harness.errors import EngineError
@@ -37,15 +37,15 @@ from harness.storage.paths import PhysicalPath
 from harness.storage.threads import phase
 
 
-def _asked(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
+def _query_rows(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
     """The answer to a query about a relation of a plan that is called `rows` in the text."""
-    with about(plan):
-        found = relation.query("rows", text)
-        return [] if found is None else found.fetchall()
+    with naming_table(plan):
+        result = relation.query("rows", text)
+        return [] if result is None else result.fetchall()
 
 
 @rule("ICE-507", Severity.WARNING, Reads.ROWS, "iceberg 1.18")
-def sorted_rows(rows: FileRows) -> Iterator[Found]:
+def sorted_rows(rows: FileRows) -> Iterator[Breach]:
     """The rows of a file have the sort order that its entry names, as far as DuckDB can order its keys.
 
     Hurts: Engines that merge sorted files without sorting: they give rows out of order, or miss matches.
@@ -58,7 +58,7 @@ def sorted_rows(rows: FileRows) -> Iterator[Found]:
         tops = list({top.id: top for top, _ in keys}.values())
         relation = relations.relation(rows_of(rows.plan, paths, ["_file", "_pos"], tops))
         for path, at in unsorted(rows.plan, relation, ", ".join(key for _, key in keys)):
-            yield rows.found(path, "sort_order_id", str(order_id), f"not from row {at} on")
+            yield rows.breach(path, "sort_order_id", str(order_id), f"not from row {at} on")
 
 
 def unsorted(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, keys: str) -> list[tuple[str, int]]:
@@ -77,12 +77,14 @@ def unsorted(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, keys: str) ->
             "= count(*) FROM pairs GROUP BY f ORDER BY f"
         )
 
-    found = _asked(plan, relation, text("rows", ""))
-    astray = [path for path, _, is_whole in found if not is_whole]
-    if astray:
-        some = f'(SELECT * FROM rows WHERE "_file" IN ({", ".join(map(sqltext.text, astray))}))'
-        found = [row for row in found if row[2]] + _asked(plan, relation, text(some, "PARTITION BY f ORDER BY p"))
-    return [(path, at) for path, at, _ in found if at is not None]
+    rows_ = _query_rows(plan, relation, text("rows", ""))
+    misplaced = [path for path, _, is_whole in rows_ if not is_whole]
+    if misplaced:
+        misplaced_rows = f'(SELECT * FROM rows WHERE "_file" IN ({", ".join(map(sqltext.text, misplaced))}))'
+        rows_ = [row for row in rows_ if row[2]] + _query_rows(
+            plan, relation, text(misplaced_rows, "PARTITION BY f ORDER BY p")
+        )
+    return [(path, at) for path, at, _ in rows_ if at is not None]
 
 
 def _keys(rows: FileRows, order_id: int) -> Iterator[tuple[dt.Field, str]]:
@@ -92,14 +94,14 @@ def _keys(rows: FileRows, order_id: int) -> Iterator[tuple[dt.Field, str]]:
         top, field, value = columns.get(key.source_id or -1, (None, None, ""))
         # Writers in Java compare the halves of UUIDs as signed numbers.
         has_order = field is not None and isinstance(field.type, SINGLE) and not isinstance(field.type, dt.UuidType)
-        sql = _ordered(key.transform, value, field.type) if field is not None and has_order else None
+        sql = _ordered_value(key.transform, value, field.type) if field is not None and has_order else None
         if sql is None or top is None:
             return
         direction = "ASC" if key.direction is Direction.ASCENDING else "DESC"
         yield top, f"{sql}, '{direction} NULLS {key.null_order.value.rpartition('-')[2].upper()}'"
 
 
-def _ordered(transform: Transform, value: str, type_: dt.Type) -> str | None:
+def _ordered_value(transform: Transform, value: str, type_: dt.Type) -> str | None:
     """An SQL value that is ordered as a transform of `value` is; None: there is none, or it is a bucket."""
     if not is_defined(transform, type_) or isinstance(transform, Bucket):
         return None
@@ -120,7 +122,7 @@ def _ordered(transform: Transform, value: str, type_: dt.Type) -> str | None:
 
 
 @rule("ICE-510", Severity.ERROR, Reads.ROWS, "iceberg 3.11")
-def buckets(rows: FileRows) -> Iterator[Found]:
+def buckets(rows: FileRows) -> Iterator[Breach]:
     """The values of a column that buckets divide are in the bucket of their file.
 
     Hurts: Readers that skip files by their partition: they lose the rows of other buckets, without an error.
@@ -143,32 +145,32 @@ def _other_buckets(
     top: dt.Field,
     field: dt.Field,
     value: str,
-) -> Iterator[Found]:
-    connection, (hashed, type_) = cursor(), _hashed(value, field.type)
+) -> Iterator[Breach]:
+    connection, (bucket_input, type_) = cursor(), _bucket_input(value, field.type)
     function, run = f"harness_bucket_{next(_numbers)}", buckets_of(bucket, field.type)
 
     def buckets_in(values: pa.ChunkedArray | pa.Array) -> pa.Array:
         return run(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
 
     relations.relation(rows_of(rows.plan, paths, ["_file"], [top]), connection, name="bucketed_rows")
-    text = f'SELECT "_file", {function}({hashed}) AS b, count(*), any_value({value}::VARCHAR) FROM bucketed_rows'
+    text = f'SELECT "_file", {function}({bucket_input}) AS b, count(*), any_value({value}::VARCHAR) FROM bucketed_rows'
     connection.create_function(function, buckets_in, [type_], "INTEGER", type=PythonUDFType.ARROW)
     try:
-        with about(rows.plan):
-            found = connection.execute(f"{text} GROUP BY ALL ORDER BY ALL").fetchall()
+        with naming_table(rows.plan):
+            counts = connection.execute(f"{text} GROUP BY ALL ORDER BY ALL").fetchall()
     finally:
         connection.remove_function(function)
-    for path, actual, number, example in found:
+    for path, actual, number, example in counts:
         recorded = rows.statements.entries[path].partition.get(part.field_id)
         if actual != recorded:
-            said = f"{number:,} rows are in {actual}, such as {example}"
-            yield rows.found(path, f"partition.{part.name}", repr(recorded), said, field.name)
+            actual_text = f"{number:,} rows are in {actual}, such as {example}"
+            yield rows.breach(path, f"partition.{part.name}", repr(recorded), actual_text, field.name)
 
 
 _numbers = itertools.count()
 
 
-def _hashed(value: str, type_: dt.Type) -> tuple[str, str]:
+def _bucket_input(value: str, type_: dt.Type) -> tuple[str, str]:
     """An SQL value as `buckets_of` takes it, and the type of that in DuckDB."""
     match type_:
         case dt.UuidType():
@@ -182,12 +184,12 @@ def _hashed(value: str, type_: dt.Type) -> tuple[str, str]:
         case dt.TimestampType(unit="ns", utc=True):
             return f"epoch_us({value}) * 1000", "BIGINT"  # DuckDB shows them in micros
         case _:
-            return f"({internal(value, type_)})::BIGINT", "BIGINT"
+            return f"({internal_value(value, type_)})::BIGINT", "BIGINT"
 
 
 @rule("ICE-508", Severity.ERROR, Reads.ROWS, "iceberg 2.11", "iceberg 5.18")
 @rule("DEL-508", Severity.ERROR, Reads.ROWS, "delta W2", "delta W5")
-def unique_ids(rows: FileRows) -> Iterator[Found]:
+def unique_ids(rows: FileRows) -> Iterator[Breach]:
     """A row id is that of one live row, and no stored id or number is of a later commit than the file.
 
     Hurts: Readers of row lineage: changes are taken for those of another row.
@@ -203,7 +205,7 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
     relation = relations.relation(replace(plan, columns=columns))
     text = f"""SELECT "_file", min("_row_id"), max("_row_id"), count("_row_id"), max("{number}") FROM rows GROUP BY ALL
         ORDER BY 2, 3"""
-    ranges = _asked(plan, relation, text)
+    ranges = _query_rows(plan, relation, text)
     files = {row["path"]: row for row in plan.files.to_pylist()}
     # The number of rows without a stored one: above the snapshot's it is a lie of the entry, not of the file.
     own_number = "sequence_number" if plan.format == "iceberg" else "commit_version"
@@ -213,9 +215,9 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
         limit = max((each for each in of_file if each is not None), default=None)
         own = (files[path]["first_row_id"] or 0) + (files[path]["record_count"] or 0)  # ids from here on are stored
         if ids is not None and greatest is not None and greatest >= max(ids, own):
-            yield rows.found(path, "_row_id", f"row id {greatest}", f"{ids} is the next one to be given out")
+            yield rows.breach(path, "_row_id", f"row id {greatest}", f"{ids} is the next one to be given out")
         if latest is not None and limit is not None and latest > limit:
-            yield rows.found(path, number, str(latest), f"the file is of {limit}")
+            yield rows.breach(path, number, str(latest), f"the file is of {limit}")
     counts = {path: file["record_count"] or 0 for path, file in files.items()}
     doubtful = sorted(_overlapping(counts, [row[:4] for row in ranges]))
     if not doubtful:
@@ -225,8 +227,8 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
         f'AND "_file" IN ({", ".join(map(sqltext.text, doubtful))}) '
         'GROUP BY "_row_id" HAVING count(*) > 1 ORDER BY ALL LIMIT 20'
     )
-    for id_, times, first, last in _asked(plan, relation, text):
-        yield rows.found(first, "first_row_id", f"row id {id_}", f"{times} rows have it, one in {last}")
+    for id_, times, first, last in _query_rows(plan, relation, text):
+        yield rows.breach(first, "first_row_id", f"row id {id_}", f"{times} rows have it, one in {last}")
 
 
 def _overlapping(counts: Mapping[str, int], ranges: Sequence[tuple[Any, ...]]) -> set[str]:
@@ -235,23 +237,23 @@ def _overlapping(counts: Mapping[str, int], ranges: Sequence[tuple[Any, ...]]) -
     counts: recorded rows by path. ranges: path, least and greatest id, and rows, by ascending ids. To count every id of
     a table takes its memory.
     """
-    found: set[str] = set()
+    overlapping: set[str] = set()
     end, owner = -1, ""
     for path, least, greatest, rows in ranges:
         if least is None:
             continue
         size = greatest - least + 1
         if rows > size or size > counts[path]:
-            found.add(path)
+            overlapping.add(path)
         if least <= end:
-            found |= {path, owner}
+            overlapping |= {path, owner}
         if greatest > end:
             end, owner = greatest, path
-    return found
+    return overlapping
 
 
 @rule("DEL-507", Severity.ERROR, Reads.ROWS, "delta T3")
-def constraints(rows: FileRows) -> Iterator[Found]:
+def constraints(rows: FileRows) -> Iterator[Breach]:
     """No live row makes a CHECK constraint, an invariant or the expression of a generated column false.
 
     Hurts: Queries that are planned by the constraint, and writers that trust it.
@@ -260,26 +262,26 @@ def constraints(rows: FileRows) -> Iterator[Found]:
     if not rows.paths or not rows.statements.constraints:
         return
     relation = relations.relation(replace(rows.plan, columns=rows.plan.schema.fields))
-    refused: list[str] = []
+    unchecked: list[str] = []
     for name, condition in rows.statements.constraints.items():
         try:
             parsed = sqlglot.parse_one(condition, read="spark")
-            if not _is_alike(parsed, rows.plan.schema, strict=name.startswith("delta.generation")):
+            if not _is_same_in_duckdb(parsed, rows.plan.schema, strict=name.startswith("delta.generation")):
                 raise EngineError("it may be another value in DuckDB than in Spark")
             text = parsed.sql("duckdb")
-            ((number,),) = _asked(rows.plan, relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
+            ((number,),) = _query_rows(rows.plan, relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
         except (sqlglot.errors.SqlglotError, EngineError) as error:
-            said = error.message if isinstance(error, EngineError) else error
-            refused.append(f"Cannot ask {name}, {condition!r:.80}: {said}")
+            reason = error.message if isinstance(error, EngineError) else error
+            unchecked.append(f"Cannot ask {name}, {condition!r:.80}: {reason}")
             continue
         if number:
-            yield Found(Place(file=rows.plan.table, field=name), condition, f"{number:,} rows make it false")
-    if refused:
-        raise EngineError("; ".join(refused))
+            yield Breach(Place(file=rows.plan.table, field=name), condition, f"{number:,} rows make it false")
+    if unchecked:
+        raise EngineError("; ".join(unchecked))
 
 
 @rule("DEL-506", Severity.WARNING, Reads.ROWS, "delta V1")
-def partition_columns(rows: FileRows) -> Iterator[Found]:
+def partition_columns(rows: FileRows) -> Iterator[Breach]:
     """A partition column that a data file holds has the value that the log records.
 
     Hurts: Readers that take the column from the file, such as those of Iceberg metadata beside the log: other
@@ -301,20 +303,22 @@ def partition_columns(rows: FileRows) -> Iterator[Found]:
             continue
         relation = relations.relation(rows_of(bare, holds, ["_file"], [column]))
         value = sqltext.name(column.name)
-        ends = (internal(f"{function}({value})", column.type) for function in ("min", "max"))
+        ends = (internal_value(f"{function}({value})", column.type) for function in ("min", "max"))
         text = f'SELECT "_file", {", ".join(ends)}, count(*) - count({value}) FROM rows GROUP BY "_file" ORDER BY ALL'
-        for path, least, greatest, nulls in _asked(plan, relation, text):
+        for path, least, greatest, nulls in _query_rows(plan, relation, text):
             recorded = plan.partitions[files[path]["partition"]].constants.get(column.id)
-            found = [each for each in (least, greatest) if each is not None] + [None] * bool(nulls)
-            same = (None, "", b"") if recorded is None else (recorded,)  # the log has null for what is empty (delta V2)
-            wrong = [each for each in found if each not in same and (each == each or recorded == recorded)]
+            values = [each for each in (least, greatest) if each is not None] + [None] * bool(nulls)
+            accepted = (
+                (None, "", b"") if recorded is None else (recorded,)
+            )  # the log has null for what is empty (delta V2)
+            wrong = [each for each in values if each not in accepted and (each == each or recorded == recorded)]
             if wrong:
-                said = [value_text(each, column.type) for each in (recorded, wrong[0])]
-                yield rows.found(path, "partitionValues", said[0], f"a row has {said[1]}", column.name)
+                texts = [value_text(each, column.type) for each in (recorded, wrong[0])]
+                yield rows.breach(path, "partitionValues", texts[0], f"a row has {texts[1]}", column.name)
 
 
 @rule("ICE-513", Severity.WARNING, Reads.ROWS, "iceberg 4.12")
-def sorted_deletes(rows: FileRows) -> Iterator[Found]:
+def sorted_deletes(rows: FileRows) -> Iterator[Breach]:
     """The rows of a position delete file of Parquet are sorted by path and position.
 
     Hurts: Readers that merge deletes with rows as both stream by: deleted rows come back.
@@ -325,17 +329,17 @@ def sorted_deletes(rows: FileRows) -> Iterator[Found]:
     if not paths:
         return
     access = DuckDBFiles(cursor(), rows.plan.storage)
-    named = {access.name(path): recorded for path, recorded in paths.items()}
+    recorded_paths = {access.name(path): recorded for path, recorded in paths.items()}
     text = 'SELECT filename AS "_file", file_row_number AS "_pos", file_path, pos FROM read_parquet'
-    with about(rows.plan):
+    with naming_table(rows.plan):
         relation = access.connection.sql(f"{text}({access.listed(list(paths))}, hive_partitioning=false)")
     for name, at in unsorted(rows.plan, relation, "file_path, 'ASC NULLS LAST', pos, 'ASC NULLS LAST'"):
-        yield Found(Place(file=named[name], field="file_path, pos"), "in order", f"not from row {at} on")
+        yield Breach(Place(file=recorded_paths[name], field="file_path, pos"), "in order", f"not from row {at} on")
 
 
 @rule("ICE-512", Severity.ERROR, Reads.ROWS, "iceberg 7.6")
 @rule("DEL-512", Severity.ERROR, Reads.ROWS, "delta E9")
-def page_checksums(rows: FileRows) -> Iterator[Found]:
+def page_checksums(rows: FileRows) -> Iterator[Breach]:
     """The pages of a Parquet file have the checksums that their headers say.
 
     Hurts: All readers: those that check sums fail, the others take damaged bytes for values.
@@ -343,12 +347,16 @@ def page_checksums(rows: FileRows) -> Iterator[Found]:
     """
     storage = rows.plan.storage
     files = rows.plan.files.select(["path", "physical", "format"]).to_pylist()
-    wanted = set(rows.paths)
-    parquet = (file for file in files if file["format"] == "parquet" and file["path"] in wanted)
+    selected = set(rows.paths)
+    parquet = (file for file in files if file["format"] == "parquet" and file["path"] in selected)
     physical: dict[PhysicalPath, str] = {file["physical"]: file["path"] for file in parquet}
     # The first page of a file is behind the magic, and all pages have checksums, or none.
-    tells = look_at(lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical)
-    files_ = column_chunks(rows.plan, [path for path, told in zip(physical, tells, strict=True) if told])
+    have_checksums = map_files(
+        lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical
+    )
+    files_ = column_chunks(
+        rows.plan, [path for path, has_sums in zip(physical, have_checksums, strict=True) if has_sums]
+    )
     chunks = [(path, chunk) for path, of_file in files_.items() for chunk in of_file]
 
     def damaged(chunk: tuple[PhysicalPath, ColumnChunk]) -> list[int]:
@@ -360,17 +368,17 @@ def page_checksums(rows: FileRows) -> Iterator[Found]:
             place = Place(file=physical[path], entry=physical[path], field="crc", column=chunk.column)
             for at in wrong:
                 where = f"the page at byte {chunk.start + at:,}, in row group {chunk.group}"
-                yield Found(place, actual=f"the bytes of {where}, have another sum")
+                yield Breach(place, actual=f"the bytes of {where}, have another sum")
 
 
-_ALIKE = """
+_SAME_IN_BOTH = """
 Column Identifier Literal Null Boolean Paren And Or Not EQ NEQ GT GTE LT LTE NullSafeEQ Is In Between Add Sub Mul Neg
 DataType Cast TryCast TsOrDsToDate Year Month Day Concat Upper Lower Length
 """
 """Parts of expressions, as sqlglot calls them, that give the same in Spark and DuckDB."""
 
 
-def _is_alike(parsed: exp.Expr, schema: dt.Schema, *, strict: bool) -> bool:
+def _is_same_in_duckdb(parsed: exp.Expr, schema: dt.Schema, *, strict: bool) -> bool:
     """True if an expression says the same in DuckDB, whatever zone the writer's session had.
 
     strict: so that equal values are equal to the last digit.
@@ -386,4 +394,4 @@ def _is_alike(parsed: exp.Expr, schema: dt.Schema, *, strict: bool) -> bool:
     to_others = any(not to.is_type("date") for to in parsed.find_all(exp.DataType))
     if strict and (to_others or any(isinstance(type_, inexact) for type_ in used)):
         return False
-    return not strict or set(names) <= set(_ALIKE.split())
+    return not strict or set(names) <= set(_SAME_IN_BOTH.split())

@@ -66,7 +66,7 @@ class Reads(enum.Enum):
         return Level.FILES if self in (Reads.FILE, Reads.DELETES, Reads.CHANGES) else Level.METADATA
 
 
-Thing: TypeAlias = tuple[Reads, Any, int | None]
+Subject: TypeAlias = tuple[Reads, Any, int | None]
 """A thing that rules read, and the id of the snapshot, or the version, that names it."""
 
 
@@ -97,7 +97,7 @@ Spans: TypeAlias = tuple[tuple[float, float], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Breach:
     """A breach of a rule, as the rule's function gives it.
 
     recorded, actual: values as text; None: there is none. writer: the program that wrote the statement, as it says.
@@ -116,7 +116,7 @@ UNREAD = (OutsideTableError, StorageError, LimitError)
 """Errors by which a file is not read: they say nothing about the table."""
 
 
-def refused(place: Place, error: HarnessError, writer: str | None = None) -> Found:
+def decoding_breach(place: Place, error: HarnessError, writer: str | None = None) -> Breach:
     """Return the breach where a decoder refuses a statement, with the error's sentence, and its rule or class.
 
     Raises:
@@ -124,11 +124,11 @@ def refused(place: Place, error: HarnessError, writer: str | None = None) -> Fou
     """
     if isinstance(error, UNREAD):
         raise error
-    return Found(place=place, detail=f"{error.message} [{error.rule or error.cause}]", writer=writer)
+    return Breach(place=place, detail=f"{error.message} [{error.rule or error.cause}]", writer=writer)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CheckRule:
     """A rule.
 
     id: `ICE-…` or `DEL-…`, for good. title: the rule in a sentence. breaks: the numbers in docs/rules that a breach is
@@ -142,7 +142,7 @@ class Rule:
     breaks: tuple[str, ...]
     hurts: str
     mends: str
-    _find: Callable[..., Iterable[Found]]
+    _find: Callable[..., Iterable[Breach]]
 
     @property
     def format(self) -> str:
@@ -159,15 +159,15 @@ class Rule:
 class Finding:
     """A breach of a rule in a table. snapshot: the snapshot or version in which the breach was met first."""
 
-    rule: Rule
-    found: Found
+    rule: CheckRule
+    breach: Breach
     snapshot: int | None = None
 
 
-RULES: dict[str, Rule] = {}
+RULES: dict[str, CheckRule] = {}
 """All rules by id. The modules of topics fill the register when they are imported."""
 
-_F = TypeVar("_F", bound=Callable[..., Iterable[Found]])
+_F = TypeVar("_F", bound=Callable[..., Iterable[Breach]])
 
 
 def rule(id_: str, severity: Severity, reads: Reads, *breaks: str) -> Callable[[_F], _F]:
@@ -180,7 +180,7 @@ def rule(id_: str, severity: Severity, reads: Reads, *breaks: str) -> Callable[[
         assert id_ not in RULES, id_
         title, _, rest = (find.__doc__ or "").partition(".\n")
         hurts, _, mends = " ".join(rest.split()).removeprefix("Hurts: ").partition(" Mends: ")
-        RULES[id_] = Rule(id_, severity, reads, title, breaks, hurts, mends, find)
+        RULES[id_] = CheckRule(id_, severity, reads, title, breaks, hurts, mends, find)
         return find
 
     return register
@@ -192,7 +192,7 @@ def unknown_rule(id_: str) -> RequestError:
     return RequestError(f"Unknown rule {id_!r}: the nearest are {', '.join(near)}")
 
 
-def chosen(format: str, level: Level, select: Sequence[str], ignore: Sequence[str]) -> list[Rule]:
+def select_rules(format: str, level: Level, select: Sequence[str], ignore: Sequence[str]) -> list[CheckRule]:
     """Return the rules of a format and level, in the order of their ids.
 
     Args:

@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import Any
 
 from harness.check.files import Statements
-from harness.check.rules import Found, Place, Spans
-from harness.engines.duckdb.leaves import GroupValues, Leaf, group_values
+from harness.check.rules import Breach, Place, Spans
+from harness.engines.duckdb.leaves import GroupValues, LeafColumn, group_values
 from harness.errors import UnknownColumnError
-from harness.metadata.delta.statistics import dig, document
+from harness.metadata.delta.statistics import parse_document, value_at
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.model import schema as dt
@@ -63,10 +63,10 @@ class ColumnValues:
         """A value of the column for people."""
         return value_text(value, self.field.type)
 
-    def found(self, field: str, recorded: str, actual: str, spans: Spans | None = None) -> Found:
+    def breach(self, field: str, recorded: str, actual: str, spans: Spans | None = None) -> Breach:
         """The breach by a statement about the column."""
-        file = self.statements.says.get(self.path, self.path)
-        return Found(Place(file=file, entry=self.path, field=field, column=self.name), recorded, actual, spans=spans)
+        file = self.statements.named_by.get(self.path, self.path)
+        return Breach(Place(file=file, entry=self.path, field=field, column=self.name), recorded, actual, spans=spans)
 
     @property
     def in_orc_list(self) -> bool:
@@ -76,25 +76,25 @@ class ColumnValues:
 
     def in_stats(self, name: str, stored: Sequence[str] | None = None) -> Any:
         """The value for the column under a name of Delta's statistics; None: there is none that a reader gets."""
-        return stated(self.statements.stats.get(self.path), name, self.stored if stored is None else stored)
+        return recorded_statistic(self.statements.stats.get(self.path), name, self.stored if stored is None else stored)
 
 
-_document = lru_cache(maxsize=16)(document)
+_document = lru_cache(maxsize=16)(parse_document)
 
 
-def stated(stats: str | None, name: str, stored: Sequence[str]) -> object:
+def recorded_statistic(stats: str | None, name: str, stored: Sequence[str]) -> object:
     """The value for a column under a name of the statistics of a file of Delta; None: there is none."""
-    return None if stats is None else dig(_document(stats), (name, *stored))
+    return None if stats is None else value_at(_document(stats), (name, *stored))
 
 
-def _is_stated(leaf: Leaf, statements: Statements, paths: Sequence[str]) -> bool:
+def _has_recorded_counts(leaf: LeafColumn, statements: Statements, paths: Sequence[str]) -> bool:
     """True unless a column takes reading of lists, and the metadata counts nothing of them in these files."""
     if not leaf.listed and not isinstance(leaf.path[-1].type, dt.ListType | dt.MapType):
         return True
     id_, entries = leaf.path[-1].id, [statements.entries.get(path) for path in paths]
     if any(id_ in (entry.value_counts or entry.null_value_counts or ()) for entry in entries if entry is not None):
         return True
-    return any(type(stated(statements.stats.get(path), "nullCount", leaf.stored)) is int for path in paths)
+    return any(type(recorded_statistic(statements.stats.get(path), "nullCount", leaf.stored)) is int for path in paths)
 
 
 def column_values(
@@ -104,16 +104,16 @@ def column_values(
 
     paths: of the files, as recorded. names: the columns that are wanted; None: all.
     """
-    known = {f.name: f for f in plan.schema.fields}
+    fields = {f.name: f for f in plan.schema.fields}
     for name in names or ():
-        if name not in known:
-            raise UnknownColumnError(f"Unknown column {name!r}: there are {', '.join(known)}", field=name)
+        if name not in fields:
+            raise UnknownColumnError(f"Unknown column {name!r}: there are {', '.join(fields)}", field=name)
     leaves = [
         leaf
-        for f in known.values()
+        for f in fields.values()
         if names is None or f.name in names
-        for leaf in Leaf(path=(f,), value=sqltext.name(f.name)).below(in_lists=plan.format == "iceberg")
-        if _is_stated(leaf, statements, paths)
+        for leaf in LeafColumn(path=(f,), value=sqltext.name(f.name)).below(in_lists=plan.format == "iceberg")
+        if _has_recorded_counts(leaf, statements, paths)
     ]
     bounds = {} if plan.statistics is None else plan.statistics.bounds([leaf.path[-1] for leaf in leaves])
     ordinals = {path: at for at, path in enumerate(plan.files.column("path").to_pylist())}

@@ -19,24 +19,24 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 import duckdb
 import pyarrow as pa
 
-from harness.connections.statements import Prepared, absent, prepare, statements
-from harness.connections.tables import Tables, TableSource
+from harness.connections.statements import Prepared, missing_name_error, prepare, statements
+from harness.connections.tables import NamedTables, TableSource
 from harness.engines.duckdb.engine import attach as attach_plans
 from harness.engines.duckdb.engine import release
 from harness.engines.duckdb.instance import connect as new_instance
-from harness.engines.duckdb.instance import said
+from harness.engines.duckdb.instance import error_text
 from harness.errors import AmbiguousTableError, EngineError, HarnessError, RequestError
-from harness.metadata.catalogs.catalog import Name, parse_name, written
-from harness.metadata.catalogs.resolving import is_table
-from harness.metadata.model.arguments import check, checked
+from harness.metadata.catalogs.catalog import Name, name_text, parse_name
+from harness.metadata.catalogs.resolving import is_foreign_table
+from harness.metadata.model.arguments import check_arguments, validate_call
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.planned_scan import PlannedScan
-from harness.queries.hints import told
-from harness.queries.parameters import unbound
-from harness.queries.sql import given_up, missing_file
+from harness.queries.hints import explain_error
+from harness.queries.parameters import binding_error
+from harness.queries.sql import instance_error, missing_file
 from harness.snapshot import Snapshot
 from harness.storage.paths import is_path
-from harness.storage.threads import tracked
+from harness.storage.threads import track
 from harness.table import OpenOptions, Table
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 # The rows of the last statement: taken one by one, or as a whole.
 
 
-class Rows:
+class StatementRows:
     """Rows of one statement, the last that ran on its DuckDB connection.
 
     A query waits until its rows are taken: as a whole they come from a relation, because DuckDB 2.0 copies all rows
@@ -60,14 +60,14 @@ class Rows:
         self._is_begun = False
         self.description: list[tuple[Any, ...]] = (connection if self._relation is None else self._relation).description
 
-    def one_by_one(self) -> duckdb.DuckDBPyConnection:
+    def row_source(self) -> duckdb.DuckDBPyConnection:
         """The source of `fetchone` and the like."""
         if self._query is not None and not self._is_begun:
             self._connection.execute(self._query)
         self._is_begun = True
         return self._connection
 
-    def as_a_whole(self) -> duckdb.DuckDBPyRelation | duckdb.DuckDBPyConnection:
+    def bulk_source(self) -> duckdb.DuckDBPyRelation | duckdb.DuckDBPyConnection:
         """The source of `to_arrow_table` and the like; afterwards no rows are left.
 
         Raises RequestError: rows were taken one by one. DuckDB 1.5 would leave out those that it holds ready.
@@ -84,7 +84,7 @@ class Rows:
 _Result = TypeVar("_Result")
 
 
-@checked
+@validate_call
 def connect(source: TableSource = None, /, **options: Unpack[OpenOptions]) -> Connection:
     """A connection whose SQL finds tables by their names.
 
@@ -111,7 +111,7 @@ def connect(source: TableSource = None, /, **options: Unpack[OpenOptions]) -> Co
         TableNotFoundError: there is no such warehouse directory.
         StorageError: the catalog does not answer.
     """
-    return Connection(Tables.of(source, options), new_instance(lossless=False))
+    return Connection(NamedTables.from_source(source, options), new_instance(lossless=False))
 
 
 class Connection:
@@ -121,18 +121,18 @@ class Connection:
     do: parameters are `?`, `$1` or `$name`, and errors are those of `harness.sql`.
     """
 
-    def __init__(self, tables: Tables, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> None:
         self._tables, self._connection = tables, connection
         self._read: Mapping[str, Snapshot] = {}
-        self._rows: Rows | None = None
+        self._rows: StatementRows | None = None
         self._is_lent = False
         self.arraysize = 1
 
     def __repr__(self) -> str:
-        within = f", within={written(self.within)!r}" if self.within else ""
-        return f"Connection({self._tables.shown()}{within})"
+        within = f", within={name_text(self.within)!r}" if self.within else ""
+        return f"Connection({self._tables.description()}{within})"
 
-    @checked
+    @validate_call
     def sql(self, query: str, parameters: object = None) -> duckdb.DuckDBPyRelation | None:
         """The result of a query as a lazy DuckDB relation; None for statements without one.
 
@@ -145,7 +145,7 @@ class Connection:
         Raises:
             As `harness.sql`, and TableNotFoundError: a name stands for nothing; the message has the nearest ones.
         """
-        prepared = self._up_to_last(query)
+        prepared = self._run_all_but_last(query)
         with self._errors(prepared.tables, prepared):
             text = prepared.runnable(self._connection, parameters)
             self._is_lent = True
@@ -153,13 +153,13 @@ class Connection:
         self._tables = prepared.chosen or self._tables
         return relation
 
-    @checked
+    @validate_call
     def execute(self, query: str, parameters: object = None) -> Connection:
         """Run statements; the rows of the last one are there to be fetched. Arguments and errors are those of `sql`."""
-        self._run(self._up_to_last(query), parameters)
+        self._run(self._run_all_but_last(query), parameters)
         return self
 
-    @checked
+    @validate_call
     def executemany(self, query: str, parameters: Iterable[object]) -> Connection:
         """Run statements once for each set of parameters, each time on tables as they are then. Raises as `sql`."""
         for each in parameters:
@@ -171,7 +171,7 @@ class Connection:
 
         Nothing runs, neither the query nor statements before it. Raises as `sql`.
         """
-        prepared = self._prepared(_statements(query)[-1])
+        prepared = self._prepare(_split_statements(query)[-1])
         return [(reference.table, plan) for reference, plan in prepared.reads if isinstance(plan, PlannedScan)]
 
     def table(self, name: str) -> Table | Snapshot:
@@ -182,7 +182,7 @@ class Connection:
         parts = (name,) if is_path(name) and '"' not in name else parse_name(name)
         found = self._tables.open(parts)
         if found is None:
-            raise self._tables.absent(parts)
+            raise self._tables.missing_table_error(parts)
         return found[1]
 
     @property
@@ -204,8 +204,8 @@ class Connection:
 
         Raises RequestError: DuckDB reads no such value.
         """
-        if isinstance(value, Table | Snapshot | str) or is_table(value):
-            self._tables.give(name, value)
+        if isinstance(value, Table | Snapshot | str) or is_foreign_table(value):
+            self._tables.register(name, value)
             return self
         try:
             self._connection.register(name, value)
@@ -215,13 +215,13 @@ class Connection:
 
     def unregister(self, name: str) -> Connection:
         """Take back a name of `register`."""
-        if self._tables.given.pop(parse_name(name), None) is None:
+        if self._tables.registered.pop(parse_name(name), None) is None:
             self._connection.unregister(name)
         return self
 
     def cursor(self) -> Connection:
         """Another connection to the same instance and names, with temporary tables and a transaction of its own."""
-        return Connection(self._tables, tracked(self._connection.cursor()))
+        return Connection(self._tables, track(self._connection.cursor()))
 
     # The last statement.
 
@@ -240,30 +240,30 @@ class Connection:
 
         Raises MissingFileError, duckdb.Error: a file is gone since the table was planned, or DuckDB fails on a row.
         """
-        return self._fetched(lambda rows: rows.one_by_one().fetchone())
+        return self._fetch(lambda rows: rows.row_source().fetchone())
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
         """The next rows, `arraysize` if not said otherwise. Raises as `fetchone`."""
-        return self._fetched(lambda rows: rows.one_by_one().fetchmany(self.arraysize if size is None else size))
+        return self._fetch(lambda rows: rows.row_source().fetchmany(self.arraysize if size is None else size))
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows that are left. Raises as `fetchone`."""
-        return self._fetched(lambda rows: rows.one_by_one().fetchall())
+        return self._fetch(lambda rows: rows.row_source().fetchall())
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self.fetchone, None)
 
     def arrow(self) -> pa.Table:
         """All rows as an Arrow table. Raises as `fetchone`, and RequestError: some were fetched one by one."""
-        return self._fetched(lambda rows: rows.as_a_whole().to_arrow_table())
+        return self._fetch(lambda rows: rows.bulk_source().to_arrow_table())
 
     def to_batches(self, batch_rows: int = 100_000) -> pa.RecordBatchReader:
         """All rows as a stream of Arrow batches, while DuckDB reads. Raises as `arrow`."""
-        return self._fetched(lambda rows: rows.as_a_whole().to_arrow_reader(batch_rows))
+        return self._fetch(lambda rows: rows.bulk_source().to_arrow_reader(batch_rows))
 
     def df(self) -> Any:
         """All rows as a pandas DataFrame. Raises as `arrow`."""
-        return self._fetched(lambda rows: rows.as_a_whole().df())
+        return self._fetch(lambda rows: rows.bulk_source().df())
 
     def pl(self) -> pl.DataFrame:
         """All rows as a Polars DataFrame. Raises as `arrow`, and RequestError: there is no Polars."""
@@ -282,12 +282,12 @@ class Connection:
 
     def commit(self) -> Connection:
         """Keep all changes since `begin`; without it, they are kept already."""
-        self._end("COMMIT")
+        self._end_transaction("COMMIT")
         return self
 
     def rollback(self) -> Connection:
         """Undo all changes since `begin`."""
-        self._end("ROLLBACK")
+        self._end_transaction("ROLLBACK")
         return self
 
     def interrupt(self) -> None:
@@ -311,20 +311,20 @@ class Connection:
     ) -> None:
         self.close()
 
-    def _up_to_last(self, query: str) -> Prepared:
+    def _run_all_but_last(self, query: str) -> Prepared:
         """Runs all statements but the last one, which is ready to run."""
-        *first, last = _statements(query)
+        *first, last = _split_statements(query)
         for statement in first:
-            self._run(self._prepared(statement), None)
-        return self._prepared(last)
+            self._run(self._prepare(statement), None)
+        return self._prepare(last)
 
-    def _prepared(self, statement: str) -> Prepared:
+    def _prepare(self, statement: str) -> Prepared:
         if self._rows is not None:
             self._rows = None
             try:  # DuckDB 2.0 refuses other work before rows are given up, and 1.5 cuts them off silently
                 self._connection.execute("SELECT 1 WHERE false").fetchall()
             except duckdb.FatalException as error:
-                message = f"DuckDB gave up the instance of this connection: open a new one: {said(error)}"
+                message = f"DuckDB gave up the instance of this connection: open a new one: {error_text(error)}"
                 raise EngineError(message) from error
         return prepare(statement, self._tables, self._connection)
 
@@ -336,16 +336,16 @@ class Connection:
             waits = prepared.gives_rows and parameters is None
             if not waits:
                 self._connection.execute(text, parameters)
-            self._rows = Rows(self._connection, text if waits else None)
+            self._rows = StatementRows(self._connection, text if waits else None)
         self._read, self._tables = prepared.tables, prepared.chosen or self._tables
 
-    def _end(self, how: str) -> None:
+    def _end_transaction(self, how: str) -> None:
         try:
             self._connection.execute(how)
         except duckdb.TransactionException:  # there is none; PEP 249 has one always
             return
 
-    def _fetched(self, fetch: Callable[[Rows], _Result]) -> _Result:
+    def _fetch(self, fetch: Callable[[StatementRows], _Result]) -> _Result:
         if self._rows is None:
             raise RequestError("Cannot fetch rows: execute a query first; rows from before `sql` or `plans` are gone")
         with self._errors(self._read), warnings.catch_warnings():
@@ -366,16 +366,18 @@ class Connection:
             if isinstance(error, duckdb.IOException):
                 found = missing_file(error, tables)
             elif isinstance(error, duckdb.InternalException | duckdb.FatalException):
-                found = given_up(error, tables)
+                found = instance_error(error, tables)
             if prepared is None:
                 raise found or error from error
             if found is None and isinstance(error, duckdb.CatalogException | duckdb.BinderException):
-                found = absent(error, prepared, self._tables)
+                found = missing_name_error(error, prepared, self._tables)
             known = {name: snapshot.schema for name, snapshot in tables.items()}
-            raise found or unbound(error) or told(error, prepared.text, known) from error.with_traceback(None)
+            raise found or binding_error(error) or explain_error(error, prepared.text, known) from error.with_traceback(
+                None
+            )
 
 
-def _statements(query: str) -> list[str]:
+def _split_statements(query: str) -> list[str]:
     found = statements(query)
     if not found:
         raise RequestError("Cannot run nothing: the text has no statement")
@@ -421,13 +423,13 @@ def attach(
         RequestError: the connection has something else by that name, or cannot be written.
         HarnessError: as for `harness.connect`, or a table cannot be read.
     """
-    check({"connection": connection, "names": tables}, ("names",))
-    plans = view_plans(source, tables, options)
+    check_arguments({"connection": connection, "names": tables}, ("names",))
+    plans = plan_views(source, tables, options)
     attach_plans(plans, connection)
-    return tuple(written((schema or "main", name)) for schema, name in plans)
+    return tuple(name_text((schema or "main", name)) for schema, name in plans)
 
 
-@checked
+@validate_call
 def detach(connection: duckdb.DuckDBPyConnection) -> None:
     """Take away what harness has put on your DuckDB connection: views of `attach`, and what reads need.
 
@@ -445,24 +447,24 @@ def detach(connection: duckdb.DuckDBPyConnection) -> None:
         raise EngineError(f"Cannot detach from the connection: {error}") from error
 
 
-def view_plans(
+def plan_views(
     source: TableSource, tables: Iterable[str] | None, options: Mapping[str, Any]
 ) -> dict[tuple[str | None, str], PlannedScan]:
     """Plans of whole tables, by schema and name of the view for each. Arguments and errors are those of `attach`."""
-    known = Tables.of(source, options)
+    known = NamedTables.from_source(source, options)
     names = list(known.names()) if tables is None else [parse_name(name) for name in tables]
     plans: dict[tuple[str | None, str], PlannedScan] = {}
     taken: dict[tuple[str | None, str], Name] = {}
     for name in names:
         found = known.open(name)
         if found is None:
-            raise known.absent(name)
+            raise known.missing_table_error(name)
         _, table = found
         view = (".".join(name[:-1]) or None, name[-1])
         folded = (view[0] and view[0].casefold(), view[1].casefold())
         if taken.setdefault(folded, name) != name:
             raise AmbiguousTableError(
-                f"Cannot make views of both {written(taken[folded])} and {written(name)}: DuckDB takes them for one "
+                f"Cannot make views of both {name_text(taken[folded])} and {name_text(name)}: DuckDB takes them for one "
                 "name; attach one of them with tables=[…]",
                 cause="AmbiguousName",
                 options=("tables",),

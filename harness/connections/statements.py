@@ -17,17 +17,17 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from harness.connections.tables import Tables
+from harness.connections.tables import NamedTables
 from harness.engines.duckdb import relations
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, written
-from harness.metadata.catalogs.resolving import Together
+from harness.metadata.catalogs.catalog import Catalog, Name, name_text, parse_name
+from harness.metadata.catalogs.resolving import AllCatalogs
 from harness.metadata.filters.sqltext import quoted, refuse_half_characters
 from harness.metadata.filters.sqltext import text as literal
 from harness.metadata.planned_scan import PlannedScan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
 from harness.queries import rewrite
-from harness.queries.inputs import MetadataTables, planned
+from harness.queries.inputs import MetadataTables, plan_reference
 from harness.queries.plain import TableReference, may_name_moments
 from harness.queries.time_travel import Pinned, pin
 from harness.snapshot import Snapshot
@@ -56,16 +56,16 @@ _OPEN = ("open_comment", "open_escaped", "open_text", "open_name", "open_dollar"
 
 def statements(text: str) -> list[str]:
     """The statements of a text, without their semicolons; space and comments are no statement."""
-    return [part for part, _ in _parts(text)]
+    return [part for part, _ in _split(text)]
 
 
-def finished(text: str) -> bool:
+def is_finished(text: str) -> bool:
     """Tells whether the text ends behind a statement's semicolon."""
-    *_, last = ((None, True), *_parts(text))
+    *_, last = ((None, True), *_split(text))
     return last[1]
 
 
-def _parts(text: str) -> Iterator[tuple[str, bool]]:
+def _split(text: str) -> Iterator[tuple[str, bool]]:
     """Statements, each with a sign that its semicolon is there."""
     start, has_content, is_open = 0, False, False
     for token in _TOKEN.finditer(text):
@@ -95,12 +95,12 @@ _SHOWN = ("TABLES", "SCHEMAS", "NAMESPACES", "DATABASES", "CATALOGS", "VARIABLES
 """Words behind SHOW that list; other words are tables to describe."""
 
 
-def _used(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Prepared | None:
+def _prepare_use(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> Prepared | None:
     """A USE statement, and the tables with the chosen namespace; None: another statement. Raises as `_chosen`."""
     found = _USE.fullmatch(text)
     if found is None or tables.catalog is None:
         return None
-    chosen = _chosen(parse_name(found["name"]), tables, connection)
+    chosen = _choose_namespace(parse_name(found["name"]), tables, connection)
     if chosen is None:
         return Prepared(text=text, gives_rows=False, chosen=replace(tables, within=()))
     # To choose the schema that DuckDB is in changes nothing, and answers as USE does.
@@ -108,7 +108,7 @@ def _used(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> P
     return Prepared(text=f"USE {'.'.join(map(quoted, row))}", gives_rows=False, chosen=chosen)
 
 
-def _shown(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> str | None:
+def _show_query(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> str | None:
     """The query in place of SHOW TABLES, SCHEMAS or DATABASES, which lists the catalog's too; None: another statement.
 
     Raises as `_chosen`.
@@ -119,23 +119,23 @@ def _shown(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> 
     name = None if found["name"] is None else parse_name(found["name"])
     if found["what"] is None:
         own = "SELECT database_name FROM duckdb_databases() WHERE NOT internal"
-        catalogs = sorted(tables.catalog.configured) if isinstance(tables.catalog, Together) else [tables.catalog.name]
-        return _listing(own, ((each,) for each in catalogs), "database_name")
-    inside = None if name is None else _chosen(name, tables, connection)
+        catalogs = sorted(tables.catalog.catalogs) if isinstance(tables.catalog, AllCatalogs) else [tables.catalog.name]
+        return _listing_query(own, ((each,) for each in catalogs), "database_name")
+    inside = None if name is None else _choose_namespace(name, tables, connection)
     if found["what"].upper() == "TABLES":
         if name is None:
-            names = (written(each) for each in tables.names(everywhere=False))
-            return _listing("SELECT name FROM (SHOW TABLES)", ((each,) for each in names), "name")
+            names = (name_text(each) for each in tables.names(everywhere=False))
+            return _listing_query("SELECT name FROM (SHOW TABLES)", ((each,) for each in names), "name")
         if inside is None:
             return text
-        return _listing(None, (each[-1:] for each in tables.catalog.tables(inside.within)), "name")
+        return _listing_query(None, (each[-1:] for each in tables.catalog.tables(inside.within)), "name")
     if name is not None and inside is None:
         return f"SELECT * FROM (SHOW SCHEMAS) WHERE lower(database_name) = {literal(name[0].lower())}"
     schemas = None if name is not None else "SELECT database_name, schema_name FROM (SHOW SCHEMAS)"
-    return _listing(schemas, _namespaces(tables.catalog, tables, inside), "database_name, schema_name")
+    return _listing_query(schemas, _namespaces(tables.catalog, tables, inside), "database_name, schema_name")
 
 
-def _chosen(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Tables | None:
+def _choose_namespace(name: Name, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> NamedTables | None:
     """The tables with names in that namespace; None: the namespace is one of DuckDB's own.
 
     Raises:
@@ -147,34 +147,34 @@ def _chosen(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) -
     folded = tuple(part.lower() for part in name)
     is_own = any(folded in ((database,), (schema,), (database, schema)) for database, schema in rows)
     try:
-        chosen = tables.inside(name, is_taken=is_own)
+        chosen = tables.in_namespace(name, is_taken=is_own)
     except TableNotFoundError as error:
         if is_own and error.cause == "NoSuchNamespace":
             return None
         raise
     if is_own:
         raise AmbiguousTableError(
-            f"Namespace {written(name)} is both {tables.qualified(chosen.within)} and a schema of this connection: "
+            f"Namespace {name_text(name)} is both {tables.qualified(chosen.within)} and a schema of this connection: "
             "write the catalog or the database before it",
             cause="AmbiguousName",
         )
     return chosen
 
 
-def _namespaces(catalog: Catalog, tables: Tables, inside: Tables | None) -> Iterable[tuple[str, str]]:
+def _namespaces(catalog: Catalog, tables: NamedTables, inside: NamedTables | None) -> Iterable[tuple[str, str]]:
     """Catalogs and namespaces: those directly in the chosen namespace, or directly in the catalogs."""
     outer = [()] if inside is None else [inside.within]
-    if inside is None and isinstance(catalog, Together):
+    if inside is None and isinstance(catalog, AllCatalogs):
         outer = [tables.within[:1]] if tables.within else list(catalog.namespaces())
     for each in (inner for namespace in outer for inner in catalog.namespaces(namespace)):
         whole = (catalog.name, *each) if catalog.name else each
-        yield whole[0], written(whole[1:])
+        yield whole[0], name_text(whole[1:])
 
 
-def _listing(own: str | None, rows: Iterable[tuple[str, ...]], columns: str) -> str:
+def _listing_query(own_query: str | None, rows: Iterable[tuple[str, ...]], columns: str) -> str:
     """A query for rows of names besides those of `own`."""
     values = ", ".join(f"({', '.join(map(literal, row))})" for row in rows)
-    parts = [own] if own is not None else []
+    parts = [own_query] if own_query is not None else []
     parts += [f"VALUES {values}"] if values else []
     if not parts:
         empty = ", ".join("''" for _ in columns.split(","))
@@ -209,7 +209,7 @@ class Prepared:
     tables: Mapping[str, Snapshot] = field(default_factory=dict)
     unknown: tuple[Name, ...] = ()
     unparsed: RequestError | None = None
-    chosen: Tables | None = None
+    chosen: NamedTables | None = None
 
     def runnable(self, connection: duckdb.DuckDBPyConnection, parameters: object = None) -> str:
         """The statement for DuckDB. Raises as `harness.sql`."""
@@ -220,10 +220,10 @@ class Prepared:
             return relations.query_text(
                 self.text, plans, connection, aliased=aliased, originals=originals, parameters=parameters
             )
-        return relations.filled(self.text, plans, connection, aliased=aliased)
+        return relations.with_sources(self.text, plans, connection, aliased=aliased)
 
 
-def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Prepared:
+def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> Prepared:
     """A statement, with the tables of the catalog that it reads planned as they are now.
 
     Raises:
@@ -231,16 +231,16 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
         AmbiguousTableError: a name may be more than one table.
         HarnessError: a table cannot be opened or planned.
     """
-    if (use := _used(text, tables, connection)) is not None:
+    if (use := _prepare_use(text, tables, connection)) is not None:
         return use
-    if (listing := _shown(text, tables, connection)) is not None:
+    if (listing := _show_query(text, tables, connection)) is not None:
         return Prepared(text=listing, gives_rows=True)
     described = _SHOW_TABLE.fullmatch(text)
     if described is not None and described["name"].upper() not in _SHOWN:
         text = f"DESCRIBE {described['name']}"  # the same to DuckDB, and can be parsed
-    pinned = _pinned(text, tables, connection)
+    pinned = _pin_moments(text, tables, connection)
     text = pinned.query
-    kind = _kind(text, connection)
+    kind = _statement_kind(text, connection)
     as_it_is = Prepared(text=text, gives_rows=kind in _QUERIES)
     if kind not in _QUERIES and kind not in _OTHERS:
         return as_it_is
@@ -249,16 +249,16 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
     except RequestError as error:  # DuckDB's own syntax, and maybe without any table of the catalog
         return replace(as_it_is, unparsed=error)
     names = dict.fromkeys(reference.name for reference in rewrite.references(parsed))
-    found = {name: _found(name, tables, connection, pinned) for name in names}
+    found = {name: _find_table(name, tables, connection, pinned) for name in names}
     bound = {name: table for name, table in found.items() if table is not None}
     others = [name for name in names if name not in bound and not _is_own(name, connection)]
-    about = {name: table for name in others if (table := _owner(name, tables, connection)) is not None}
+    about = {name: table for name in others if (table := _metadata_table_owner(name, tables, connection)) is not None}
     target = _target(parsed)
     unknown = tuple(name for name in others if name != target and name not in about)
     if not bound and not about:
         return replace(as_it_is, unknown=unknown)
     wholes = {name: whole for name, (whole, _) in bound.items()}
-    _refuse(parsed, target, wholes)
+    _check_writes(parsed, target, wholes)
     snapshots: dict[str, Snapshot] = {}
     for whole, snapshot in (*bound.values(), *about.values()):  # two names of one table are one version
         snapshots.setdefault(whole, snapshot)
@@ -269,7 +269,7 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
         wholes,
         schemas,
         prefix=f"_harness_{_token}_{next(_calls)}",
-        now=partial(relations.moment, connection),
+        now=partial(relations.transaction_start, connection),
         metadata={
             name: rewrite.MetadataReference(whole, name[-1], columns)
             for name, (whole, _) in about.items()
@@ -279,7 +279,7 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
     reads = tuple(
         (
             reference,
-            planned(reference, snapshots[reference.table], connection)
+            plan_reference(reference, snapshots[reference.table], connection)
             if reference.metadata is None
             else metadata.read(reference),
         )
@@ -288,7 +288,7 @@ def prepare(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
     return replace(as_it_is, text=rewritten.sql, reads=reads, tables=snapshots, unknown=unknown)
 
 
-def _pinned(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) -> Pinned:
+def _pin_moments(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> Pinned:
     """The statement with tables of the catalog at moments under names of their own."""
     as_it_is = Pinned(text, {})
     if not may_name_moments(text):
@@ -300,7 +300,7 @@ def _pinned(text: str, tables: Tables, connection: duckdb.DuckDBPyConnection) ->
     return pin(statement, lambda name: tables.open(name, is_taken=_is_own(name, connection)) is not None) or as_it_is
 
 
-def absent(error: duckdb.Error, prepared: Prepared, tables: Tables) -> HarnessError | None:
+def missing_name_error(error: duckdb.Error, prepared: Prepared, tables: NamedTables) -> HarnessError | None:
     """The error about a name that stands for nothing; None: DuckDB complains of something else."""
     said = str(error).casefold()
     if isinstance(error, duckdb.BinderException):  # DuckDB 1.5 on a name of three parts, of which it says the first
@@ -309,10 +309,10 @@ def absent(error: duckdb.Error, prepared: Prepared, tables: Tables) -> HarnessEr
         return prepared.unparsed
     else:
         names = (name for name in prepared.unknown if name[-1].casefold() in said)
-    return next((tables.absent(name) for name in names), None)
+    return next((tables.missing_table_error(name) for name in names), None)
 
 
-def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
+def _statement_kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
     """DuckDB's type of the statement, or of the last of its parts."""
     refuse_half_characters(text, "query")
     try:
@@ -325,7 +325,7 @@ def _kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
             except RequestError:
                 return "CREATE"
             return "EXPLAIN" if parsed.explain else "SELECT"
-        raise (relations.misparsed(text) or RequestError(f"Cannot parse the statement: {error}")) from error
+        raise (relations.parse_error(text) or RequestError(f"Cannot parse the statement: {error}")) from error
     return parts[-1].type.name if parts else "NONE"
 
 
@@ -338,7 +338,7 @@ def _target(statement: rewrite.SqlStatement) -> Name | None:
     return tuple(part.name for part in place.parts) if isinstance(place, exp.Table) else None
 
 
-def _refuse(statement: rewrite.SqlStatement, target: Name | None, bound: Mapping[Name, str]) -> None:
+def _check_writes(statement: rewrite.SqlStatement, target: Name | None, bound: Mapping[Name, str]) -> None:
     """Tables of a catalog are read: by queries, and to fill tables and files of the user's."""
     match statement.tree:
         case exp.Create(kind="VIEW"):
@@ -363,13 +363,13 @@ def _refuse(statement: rewrite.SqlStatement, target: Name | None, bound: Mapping
         )
 
 
-def _found(
-    name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection, pinned: Pinned
+def _find_table(
+    name: Name, tables: NamedTables, connection: duckdb.DuckDBPyConnection, pinned: Pinned
 ) -> tuple[str, Snapshot] | None:
     """The whole name of a table of the catalog, and its snapshot; None: the connection's table, or none at all."""
     if len(name) == 1 and name[0] in pinned.moments:
         name, moment = pinned.moments[name[0]]
-        found = _found(name, tables, connection, pinned)
+        found = _find_table(name, tables, connection, pinned)
         if found is None:
             return None
         source = found[1]._source
@@ -381,18 +381,20 @@ def _found(
     whole, table = opened
     if is_own:
         raise AmbiguousTableError(
-            f"Table {written(name)} is both one of this connection and {whole}: drop the former, or write more of its "
+            f"Table {name_text(name)} is both one of this connection and {whole}: drop the former, or write more of its "
             "name",
             cause="AmbiguousName",
         )
     return whole, table.snapshot() if isinstance(table, Table) else table
 
 
-def _owner(name: Name, tables: Tables, connection: duckdb.DuckDBPyConnection) -> tuple[str, Snapshot] | None:
+def _metadata_table_owner(
+    name: Name, tables: NamedTables, connection: duckdb.DuckDBPyConnection
+) -> tuple[str, Snapshot] | None:
     """The table of the catalog whose metadata table a name is, `sales.orders.files`; None: the name is none's."""
     if len(name) < 2 or not any(is_metadata_table(f, name[-1]) for f in NAMES):
         return None
-    owner = _found(name[:-1], tables, connection, Pinned("", {}))
+    owner = _find_table(name[:-1], tables, connection, Pinned("", {}))
     return owner if owner is not None and is_metadata_table(owner[1]._source.format, name[-1]) else None
 
 

@@ -19,12 +19,12 @@ import duckdb
 import pyarrow as pa
 
 from harness.diff.canonical import canonical_values
-from harness.diff.closeness import ColumnTolerances, Line, alike
+from harness.diff.closeness import ColumnTolerances, NumberLine, equal_within
 from harness.diff.exact import MOST_EXAMPLES, Difference, Rules, distance, distance_text, examples
-from harness.diff.hashing import INCOMPARABLE, DuckDBValue, carried, form, hash_of, storage_type
+from harness.diff.hashing import INCOMPARABLE, DuckDBValue, hash_form, hash_of, storage_type, to_duckdb_types
 from harness.diff.printing import show
 from harness.diff.result import ColumnDifference, GroupDifference
-from harness.diff.schemas import plain
+from harness.diff.schemas import display_type
 from harness.diff.sides import (
     HASH_PREFIX,
     ArrowSide,
@@ -33,13 +33,13 @@ from harness.diff.sides import (
     HashedSide,
     Hashing,
     Side,
-    Some,
+    WantedRows,
     in_engine,
     recorded_rows,
 )
-from harness.diff.spread import Groups, Load
+from harness.diff.spread import GroupCounts, Load
 from harness.errors import EngineError, HarnessError, RequestError
-from harness.storage.threads import phase, tracked
+from harness.storage.threads import phase, track
 
 LABELS = ("left", "right")
 HashedSides: TypeAlias = tuple[HashedSide, HashedSide]
@@ -57,13 +57,15 @@ class SideFailedError(Exception):
 
 
 @contextmanager
-def asking(number: int, doing: str, total: int | None = None, unit: str = "rows") -> Iterator[Callable[[int], None]]:
+def side_phase(
+    number: int, description: str, total: int | None = None, unit: str = "rows"
+) -> Iterator[Callable[[int], None]]:
     """A phase with a side alone. An error is the side's failure, but for wrong requests and incomparable values.
 
     number: 0 for the left side, 1 for the right one. doing: in words, such as `hashing the {} side`.
     """
     try:
-        with phase(doing.format(LABELS[number]), total, unit) as advance:
+        with phase(description.format(LABELS[number]), total, unit) as advance:
             yield advance
     except HarnessError as error:
         if isinstance(error, RequestError) or error.cause == INCOMPARABLE:
@@ -71,17 +73,17 @@ def asking(number: int, doing: str, total: int | None = None, unit: str = "rows"
         raise SideFailedError(number, error) from error
 
 
-def both(sides: tuple[_S, _S], doing: str, ask: Callable[[_S], _T]) -> tuple[_T, _T]:
+def on_both_sides(sides: tuple[_S, _S], description: str, action: Callable[[_S], _T]) -> tuple[_T, _T]:
     """The answers of both sides, each in a phase. Raises SideFailedError: a side fails."""
     found = []
     for number, side in enumerate(sides):
-        with asking(number, doing, recorded_rows(side)):
-            found.append(ask(side))
+        with side_phase(number, description, recorded_rows(side)):
+            found.append(action(side))
     return found[0], found[1]
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRows:
+class RowComparison:
     """The differences of rows, and how many rows each side has.
 
     shown: the rows that the difference was made from. by_group: the groups with most differences, of `groups` in all.
@@ -89,56 +91,56 @@ class FoundRows:
 
     rows: tuple[int, int]
     difference: Difference
-    shown: tuple[pa.Table, pa.Table]
+    shown_rows: tuple[pa.Table, pa.Table]
     by_group: tuple[GroupDifference, ...] = ()
     groups: int = 0
 
 
-def by_hashes(
-    given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, group_by: tuple[str, ...] = ()
-) -> FoundRows:
+def compare_by_hashes(
+    input_sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, group_by: tuple[str, ...] = ()
+) -> RowComparison:
     """The difference of sides of any size. group_by: columns to count differing rows by.
 
     Raises SideFailedError: a side fails; RequestError: several rows of a side have one key; UnsupportedError: values of
     a column are compared in small numbers only.
     """
-    sides = both(given, "taking over the {} side", in_engine)
+    sides = on_both_sides(input_sides, "taking over the {} side", in_engine)
     schemas = (sides[0].schema, sides[1].schema)
-    forms = (form(*(schema.field(name).type for schema in schemas)) for name in columns)
+    forms = (hash_form(*(schema.field(name).type for schema in schemas)) for name in columns)
     hashing = Hashing(columns=columns, forms=tuple(forms), keys=rules.keys)
-    buckets = both(sides, "hashing the {} side", lambda side: side.buckets(hashing))
+    buckets = on_both_sides(sides, "hashing the {} side", lambda side: side.buckets(hashing))
     if hashing.keys:
-        _refuse_repeated(sides, hashing, buckets)
+        _check_unique_keys(sides, hashing, buckets)
     tally = HashTally(rules.max_rows)
-    groups = Groups(group_by, schemas) if group_by else None
-    review = Review(hashing, sides, buckets, rules.tolerances, groups)
-    parts = list(passes(*buckets))
+    groups = GroupCounts(group_by, schemas) if group_by else None
+    review = DifferenceReview(hashing, sides, buckets, rules.tolerances, groups)
+    parts = list(differing_batches(*buckets))
     with phase("differing buckets", len(parts), "parts") as advance:
         for some in parts:
-            hashes = both(sides, "fetching hashes of the {} side", partial(_hashes_in, some, hashing))
-            tally.count(*hashes, partial(review.judge, some))
+            hashes = on_both_sides(sides, "fetching hashes of the {} side", partial(_fetch_hashes, some, hashing))
+            tally.count(*hashes, partial(review.apply, some))
             advance(1)
     further = review.example_keys()
-    alone, changed = (tally.shown["left"], tally.shown["right"]), tally.shown["both"]
+    alone, changed = (tally.examples["left"], tally.examples["right"]), tally.examples["both"]
     fetched = [
-        _fetched(number, side, hashing, [*dict.fromkeys([*changed, *alone[number], *further])])
+        _fetch_rows(number, side, hashing, [*dict.fromkeys([*changed, *alone[number], *further])])
         for number, side in enumerate(sides)
     ]
-    left, right = (_only(rows, hashing, {*changed, *own}) for rows, own in zip(fetched, alone, strict=True))
+    left, right = (_select_rows(rows, hashing, {*changed, *own}) for rows, own in zip(fetched, alone, strict=True))
     difference = rules.difference(left, right, columns)
     by_value = (difference.only_left, difference.only_right, difference.changed)
     by_hash = (len(alone[0]), len(alone[1]), len(changed))
     assert by_value == by_hash, f"rows differ by hash but not by value: {by_hash} by hash, {by_value} by value"
-    difference = _counted(difference, tally, (left, right), hashing)
+    difference = _with_full_counts(difference, tally, (left, right), hashing)
     if hashing.keys:
         by_column = review.columns(fetched[0], fetched[1], rules)
         difference = replace(difference, by_column=by_column, allowed=review.allowed)
-    rows = (total(buckets[0]), total(buckets[1]))
-    return FoundRows(rows, difference, (left, right), *(() if groups is None else groups.found()))
+    rows = (row_count(buckets[0]), row_count(buckets[1]))
+    return RowComparison(rows, difference, (left, right), *(() if groups is None else groups.ranked()))
 
 
-def _hashes_in(some: Sequence[int], hashing: Hashing, side: HashedSide) -> pa.Table:
-    return side.hashes(hashing, some)
+def _fetch_hashes(buckets: Sequence[int], hashing: Hashing, side: HashedSide) -> pa.Table:
+    return side.hashes(hashing, buckets)
 
 
 def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
@@ -147,13 +149,13 @@ def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
     return sorted((0, 1), key=costs.__getitem__)
 
 
-def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
+def _check_unique_keys(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
     """Asks the cheaper engine about all keys, the other engine only where the sides differ."""
     cheap, other = cheaper_first(sides)
     differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
     for number, asked in ((cheap, buckets[cheap]), (other, differing)):
-        parts = list(turns((b, sums.rows) for b, sums in sorted(asked.items())))
-        with asking(number, "looking for repeated keys on the {} side", len(parts), "parts") as advance:
+        parts = list(bucket_batches((b, sums.rows) for b, sums in sorted(asked.items())))
+        with side_phase(number, "looking for repeated keys on the {} side", len(parts), "parts") as advance:
             for some in parts:
                 repeated = sides[number].repeated(hashing, some)
                 if repeated.num_rows:
@@ -169,13 +171,13 @@ def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buc
         )
 
 
-def _fetched(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
+def _fetch_rows(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
     """A row of each of the wanted hashes, with its hashes."""
     if not wanted:
-        return _empty(side, hashing, hashing.names)
-    with asking(number, "fetching rows of the {} side to show", recorded_rows(side)):
+        return _empty_rows(side, hashing, hashing.names)
+    with side_phase(number, "fetching rows of the {} side to show", recorded_rows(side)):
         found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()))
-        rows = _only(found, hashing, set(wanted))
+        rows = _select_rows(found, hashing, set(wanted))
         if rows.num_rows != len(wanted):
             raise EngineError(
                 f"The {LABELS[number]} side gave other rows when it was read again: compare a result that stays the "
@@ -184,28 +186,28 @@ def _fetched(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[H
     return rows
 
 
-def _only(rows: pa.Table, hashing: Hashing, wanted: set[Hash]) -> pa.Table:
+def _select_rows(rows: pa.Table, hashing: Hashing, wanted: set[Hash]) -> pa.Table:
     """The rows whose hashes are wanted."""
-    places = [i for i, pair in enumerate(_hashes(rows, hashing)) if pair in wanted]
+    places = [i for i, pair in enumerate(_row_hashes(rows, hashing)) if pair in wanted]
     return rows if len(places) == rows.num_rows else rows.take(pa.array(places, pa.int64()))
 
 
-def _hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
+def _row_hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
     first, second = (table.column(f"{HASH_PREFIX}{name}").to_pylist() for name in hashing.grouped_by)
     return list(zip(first, second, strict=True))
 
 
-def _counted(
+def _with_full_counts(
     difference: Difference, tally: HashTally, shown: tuple[pa.Table, pa.Table], hashing: Hashing
 ) -> Difference:
     """The difference of a row of each hash, as that of all rows of these hashes."""
     rows, differing = difference.rows, difference.differing
     if not hashing.keys:
-        hashes = [_hashes(table, hashing) for table in shown]
+        hashes = [_row_hashes(table, hashing) for table in shown]
         counts = [
-            tally.shown["right"][hashes[1][row.right or 0]]
+            tally.examples["right"][hashes[1][row.right or 0]]
             if row.left is None
-            else tally.shown["left"][hashes[0][row.left]]
+            else tally.examples["left"][hashes[0][row.left]]
             for row in differing
         ]
         differing = tuple(replace(row, count=count) for row, count in zip(differing, counts, strict=True))
@@ -221,7 +223,7 @@ def _counted(
     )
 
 
-def _empty(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
+def _empty_rows(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
     hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in names]
     return pa.schema([*(side.schema.field(name) for name in hashing.columns), *hashes]).empty_table()
 
@@ -239,7 +241,7 @@ Hash: TypeAlias = tuple[int, int]
 """Both lanes: of a row or, with keys, of its key."""
 
 
-def _shown() -> dict[str, dict[Hash, int]]:
+def _empty_hash_counts() -> dict[str, dict[Hash, int]]:
     return {"left": {}, "right": {}, "both": {}}
 
 
@@ -254,7 +256,7 @@ class HashTally:
     most: int
     kinds: int = 0
     rows: Counter[str] = field(default_factory=Counter)
-    shown: dict[str, dict[Hash, int]] = field(default_factory=_shown)
+    examples: dict[str, dict[Hash, int]] = field(default_factory=_empty_hash_counts)
 
     def count(
         self, left: pa.Table, right: pa.Table, review: Callable[[duckdb.DuckDBPyConnection], None] | None = None
@@ -266,7 +268,7 @@ class HashTally:
         """
         with ExitStack() as resources:
             folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="harness-compare-"))
-            connection = tracked(duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}))
+            connection = track(duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}))
             resources.callback(connection.close)
             connection.execute("SET preserve_insertion_order = false")
             connection.register("l", left)
@@ -281,9 +283,9 @@ class HashTally:
             for kind, different, rows in totals:
                 self.kinds += different
                 self.rows[kind] += rows
-                if (wanted := self.most - len(self.shown[kind])) > 0:
+                if (wanted := self.most - len(self.examples[kind])) > 0:
                     query = f"SELECT a, b, n FROM d WHERE kind = '{kind}' ORDER BY a, b LIMIT {wanted}"
-                    self.shown[kind].update({(a, b): n for a, b, n in connection.sql(query).fetchall()})
+                    self.examples[kind].update({(a, b): n for a, b, n in connection.sql(query).fetchall()})
 
 
 _UNKEYED = """
@@ -300,14 +302,14 @@ _KEYED = """
 """
 
 
-def passes(left: Buckets, right: Buckets, most: int = MOST_AT_ONCE) -> Iterator[tuple[int, ...]]:
+def differing_batches(left: Buckets, right: Buckets, most: int = MOST_AT_ONCE) -> Iterator[tuple[int, ...]]:
     """The buckets whose sums differ, in turns that hold at most `most` rows of both sides, or one bucket."""
     differing = sorted(b for b in left.keys() | right.keys() if left.get(b) != right.get(b))
     sizes = {b: sum(side[b].rows for side in (left, right) if b in side) for b in differing}
-    return turns(sizes.items(), most)
+    return bucket_batches(sizes.items(), most)
 
 
-def turns(sizes: Iterable[tuple[int, int]], most: int = MOST_KEYS) -> Iterator[tuple[int, ...]]:
+def bucket_batches(sizes: Iterable[tuple[int, int]], most: int = MOST_KEYS) -> Iterator[tuple[int, ...]]:
     """Buckets in turns that hold at most `most` rows, or one bucket. sizes: of each bucket, ascending."""
     turn: list[int] = []
     rows = 0
@@ -321,7 +323,7 @@ def turns(sizes: Iterable[tuple[int, int]], most: int = MOST_KEYS) -> Iterator[t
         yield tuple(turn)
 
 
-def total(buckets: Buckets) -> int:
+def row_count(buckets: Buckets) -> int:
     """The number of a side's rows."""
     return sum(sums.rows for sums in buckets.values())
 
@@ -353,20 +355,20 @@ class ColumnTotals:
 
 
 @dataclass(slots=True)
-class Review:
+class DifferenceReview:
     """Adds up differences by column and group, and lets pass values within tolerances."""
 
     hashing: Hashing
     sides: HashedSides
     buckets: tuple[Buckets, Buckets]
     tolerances: ColumnTolerances
-    groups: Groups | None
+    groups: GroupCounts | None
     totals: dict[str, ColumnTotals] = field(default_factory=dict)
     allowed: int = 0
 
-    def judge(self, some: Sequence[int], connection: duckdb.DuckDBPyConnection) -> None:
+    def apply(self, some: Sequence[int], connection: duckdb.DuckDBPyConnection) -> None:
         """Looks at the table `d` of differing hashes of some buckets, and deletes the rows within tolerances."""
-        load = partial(self._load, some, connection)
+        load = partial(self._load_rows, some, connection)
         if self.hashing.keys:
             self._by_column(connection, load)
         if self.groups is not None:
@@ -378,7 +380,7 @@ class Review:
 
     def columns(self, left: pa.Table, right: pa.Table, rules: Rules) -> tuple[ColumnDifference, ...]:
         """The columns that differ, with examples from rows of both sides, which have their hashes."""
-        places = [{key: i for i, key in enumerate(_hashes(rows, self.hashing))} for rows in (left, right)]
+        places = [{key: i for i, key in enumerate(_row_hashes(rows, self.hashing))} for rows in (left, right)]
         found = []
         for name, totals in self.totals.items():
             pairs = [(places[0][key], places[1][key]) for key in totals.examples()]
@@ -386,7 +388,7 @@ class Review:
             if pairs and totals.furthest_key is not None:
                 values = zip((left.column(name), right.column(name)), pairs[0], strict=True)
                 apart = distance(*(canonical_values(column.slice(place, 1))[0] for column, place in values))
-                line = Line.of(left.schema.field(name).type, right.schema.field(name).type)
+                line = NumberLine.for_types(left.schema.field(name).type, right.schema.field(name).type)
                 largest = None if line is None or apart is None else distance_text(line, apart)
             texts, paths = examples(left, right, name, pairs, rules)
             found.append(ColumnDifference(column=name, largest=largest, examples=texts, paths=paths, **totals.counts))
@@ -436,11 +438,14 @@ class Review:
         texts = [f"{label}.c{i}" for label in "lr"]
         form = self.hashing.form_of(name)
         values = [
-            DuckDBValue(text, own, plain(type_), form) for text, own, type_ in zip(texts, stored, types, strict=True)
+            DuckDBValue(text, own, display_type(type_), form)
+            for text, own, type_ in zip(texts, stored, types, strict=True)
         ]
         unequal = f"({hash_of(values[0], 0)} <> {hash_of(values[1], 0)})"
-        passed = f"({alike(values[0], values[1], self.tolerances[name])})" if name in self.tolerances else "FALSE"
-        line = Line.of(types[0], types[1])
+        passed = (
+            f"({equal_within(values[0], values[1], self.tolerances[name])})" if name in self.tolerances else "FALSE"
+        )
+        line = NumberLine.for_types(types[0], types[1])
         apart = "NULL::DOUBLE" if line is None else line.distance(*texts)
         differs = f"{unequal} AND NOT {passed}"
         return (
@@ -448,7 +453,7 @@ class Review:
             f"{differs} AND {texts[1]} IS NULL AS n{i}, CASE WHEN {differs} THEN {apart} END AS x{i}"
         )
 
-    def _load(
+    def _load_rows(
         self,
         some: Sequence[int],
         connection: duckdb.DuckDBPyConnection,
@@ -460,12 +465,12 @@ class Review:
         """A table `label` of the rows of a side that have wanted hashes: both hashes, then the columns as c0, c1, …"""
         side, counts = self.sides[number], self.buckets[number]
         types = [(f"c{i}", storage_type(side.schema.field(name).type)) for i, name in enumerate(names)]
-        sought = Some(wanted.column("a"), some, sum(counts[b].rows for b in some if b in counts))
+        sought = WantedRows(wanted.column("a"), some, sum(counts[b].rows for b in some if b in counts))
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with asking(number, "fetching differing rows of the {} side", recorded_rows(side)):
+            with side_phase(number, "fetching differing rows of the {} side", recorded_rows(side)):
                 for rows in side.matching(self.hashing, sought, names):
-                    held = carried(rows.select(list(names)))
+                    held = to_duckdb_types(rows.select(list(names)))
                     hashes = [rows.column(f"{HASH_PREFIX}{name}") for name in self.hashing.grouped_by]
                     yield from pa.table([*hashes, *held.columns], schema=whole).to_batches()
 

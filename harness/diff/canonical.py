@@ -75,18 +75,18 @@ def order_key(value: Hashable) -> tuple[object, ...]:
             raise AssertionError(f"no canonical value is a {type(other).__name__}")
 
 
-def unwrapped(array: pa.Array) -> pa.Array:
+def decode_array(array: pa.Array) -> pa.Array:
     """The same values without an encoding, or an extension of Arrow's for booleans."""
     if pa.types.is_dictionary(array.type):
-        return unwrapped(array.dictionary_decode())
+        return decode_array(array.dictionary_decode())
     if pa.types.is_run_end_encoded(array.type):
-        return unwrapped(pc.run_end_decode(array))
+        return decode_array(pc.run_end_decode(array))
     is_bool8 = isinstance(array.type, pa.BaseExtensionType) and array.type.extension_name == "arrow.bool8"
     return array.storage.cast(pa.bool_()) if is_bool8 else array
 
 
 def _values(array: pa.Array) -> list[object]:
-    array = unwrapped(array)
+    array = decode_array(array)
     type_, kind = array.type, pa.types
     if is_hugeint(type_):
         signed = type_.type_name == "hugeint"
@@ -103,14 +103,14 @@ def _values(array: pa.Array) -> list[object]:
         return _with_nulls(list(zip(*columns, strict=True)) if columns else [()] * len(array), array)
     if kind.is_map(type_):
         entries = list(zip(*(_values(part) for part in children_of(array)), strict=True))
-        return [None if row is None else tuple(sorted(row, key=order_key)) for row in grouped(entries, array)]
+        return [None if row is None else tuple(sorted(row, key=order_key)) for row in group_elements(entries, array)]
     if is_list(type_):
         elements = _values(elements_of(array))
-        return [None if row is None else tuple(row) for row in grouped(elements, array)]
-    return _single(array)
+        return [None if row is None else tuple(row) for row in group_elements(elements, array)]
+    return _flat_values(array)
 
 
-def grouped(elements: Sequence[_T], array: pa.Array) -> Iterator[Sequence[_T] | None]:
+def group_elements(elements: Sequence[_T], array: pa.Array) -> Iterator[Sequence[_T] | None]:
     """The elements of each list, or entries of each map, of an array; None: it is null. elements: of all of them."""
     lists = entry_lists(array) if pa.types.is_map(array.type) else array
     start = 0
@@ -119,7 +119,7 @@ def grouped(elements: Sequence[_T], array: pa.Array) -> Iterator[Sequence[_T] | 
         start += length or 0
 
 
-def stored(array: pa.Array) -> pa.Array:
+def stored_values(array: pa.Array) -> pa.Array:
     """Values without parts as Arrow stores them: moments as integers, as `datetime` lacks most years, text as bytes."""
     type_ = array.type
     if is_ticks(type_):
@@ -127,13 +127,13 @@ def stored(array: pa.Array) -> pa.Array:
     return array.cast(pa.large_binary()) if is_text(type_) else array
 
 
-def _single(array: pa.Array) -> list[object]:
+def _flat_values(array: pa.Array) -> list[object]:
     """Values without parts."""
     type_, kind = array.type, pa.types
     taken = (kind.is_null, kind.is_boolean, kind.is_integer, kind.is_decimal, is_text, is_binary)
     values: list[object]
     if is_ticks(type_):
-        ints, unit = stored(array), nanos(type_)
+        ints, unit = stored_values(array), nanos(type_)
         try:
             values = pc.multiply_checked(ints.cast(pa.int64()), unit).to_pylist()
         except pa.ArrowInvalid:  # years that 64 bits of nanoseconds do not reach; Python's ints do
@@ -141,7 +141,7 @@ def _single(array: pa.Array) -> list[object]:
     elif kind.is_interval(type_):
         values = [None if value is None else tuple(value) for value in array.to_pylist()]
     elif any(test(type_) for test in taken):
-        values = stored(array).to_pylist()
+        values = stored_values(array).to_pylist()
     else:
         raise UnsupportedError(f"Cannot compare values of type {type_}: cast them, or leave the column out")
     return values

@@ -22,19 +22,19 @@ from harness.diff.hashing import (
     Entries,
     Items,
     StructFields,
-    carried,
     digits_of,
     element_value,
     entry_values,
     field_values,
-    form,
+    hash_form,
     hash_of,
+    to_duckdb_types,
 )
 from harness.diff.paths import ColumnPath
-from harness.diff.schemas import is_ticks, nanos, normal_type, plain
+from harness.diff.schemas import display_type, is_ticks, nanos, normal_type
 from harness.diff.tolerances import Measure, Tolerance
 from harness.errors import RequestError
-from harness.storage.threads import tracked
+from harness.storage.threads import track
 
 _MOST_DIGITS = 37
 """The digits of numbers whose difference surely fits 38 digits."""
@@ -51,7 +51,7 @@ class LineKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class NumberLine:
     """The number line of a column's values. left, right: their types. scale: of numbers, digits after the point."""
 
     kind: LineKind
@@ -60,18 +60,18 @@ class Line:
     scale: int = 0
 
     @staticmethod
-    def of(left: pa.DataType, right: pa.DataType) -> Line | None:
+    def for_types(left: pa.DataType, right: pa.DataType) -> NumberLine | None:
         """The line of two types that are comparable; None: their values cannot be subtracted."""
         a, b = normal_type(left), normal_type(right)
         kind = pa.types
         if kind.is_floating(a) and kind.is_floating(b):
-            return Line(LineKind.FLOAT, a, b)
+            return NumberLine(LineKind.FLOAT, a, b)
         if all(kind.is_integer(type_) or kind.is_decimal(type_) for type_ in (a, b)):
             wholes, scales = zip(digits_of(a), digits_of(b), strict=True)
             wide = max(wholes) + max(scales) > _MOST_DIGITS
-            return Line(LineKind.WIDE if wide else LineKind.NUMBER, a, b, max(scales))
+            return NumberLine(LineKind.WIDE if wide else LineKind.NUMBER, a, b, max(scales))
         if is_ticks(a) and is_ticks(b):
-            return Line(LineKind.TICKS, a, b)
+            return NumberLine(LineKind.TICKS, a, b)
         return None
 
     def distance(self, left: str, right: str) -> str:
@@ -93,7 +93,7 @@ class Line:
                 most = f"greatest(CAST(abs({a}) AS DOUBLE), CAST(abs({b}) AS DOUBLE))"
                 close = f"CAST(abs({a} - {b}) AS DOUBLE) <= {_double(amount)} * {most}"
             case Measure.ULPS:
-                steps = [self._step(text) for text in (left, right)]
+                steps = [self._float_rank(text) for text in (left, right)]
                 close = f"abs({steps[0]} - {steps[1]}) <= {int(amount)}::HUGEINT"
             case Measure.SECONDS:
                 close = f"abs({a} - {b}) <= {int(amount * _NANOS_PER_SECOND)}::HUGEINT"
@@ -115,7 +115,7 @@ class Line:
                 count = DAYS.format(text) if pa.types.is_date32(type_) else text
                 return f"(CAST({count} AS HUGEINT) * {nanos(type_)}::HUGEINT)"
 
-    def _step(self, text: str) -> str:
+    def _float_rank(self, text: str) -> str:
         """The place of a float among all floats of its width; of both zeros the same."""
         single = self.left.bit_width <= 32 and self.right.bit_width <= 32
         float_, integer, highest = ("FLOAT", "INTEGER", 2**31) if single else ("DOUBLE", "BIGINT", 2**63)
@@ -141,7 +141,7 @@ ColumnTolerances: TypeAlias = Mapping[str, Mapping[ColumnPath, Tolerance]]
 """By column, the tolerances of its parts by their paths inside the column; that of the whole column has no names."""
 
 
-def alike(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[ColumnPath, Tolerance]) -> str:
+def equal_within(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[ColumnPath, Tolerance]) -> str:
     """Return the condition that two values are equal but for tolerances of some parts, which the values are within.
 
     Args:
@@ -151,14 +151,16 @@ def alike(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[ColumnPath,
     if not tolerances:
         return equal
     if () in tolerances:
-        close = line_of("", left.logical, right.logical, tolerances[()]).within(tolerances[()], left.text, right.text)
+        close = tolerance_line("", left.logical, right.logical, tolerances[()]).within(
+            tolerances[()], left.text, right.text
+        )
         return f"({equal} OR {close})"
     is_null = f"{left.text} IS NULL OR {right.text} IS NULL"
-    inside = _alike_parts(left, right, tolerances)
+    inside = _parts_equal_within(left, right, tolerances)
     return f"CASE WHEN {is_null} THEN {left.text} IS NULL AND {right.text} IS NULL ELSE {inside} END"
 
 
-def _alike_parts(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[ColumnPath, Tolerance]) -> str:
+def _parts_equal_within(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[ColumnPath, Tolerance]) -> str:
     def below(name: str) -> dict[ColumnPath, Tolerance]:
         return {path[1:]: each for path, each in tolerances.items() if path[0] == name}
 
@@ -166,16 +168,18 @@ def _alike_parts(left: DuckDBValue, right: DuckDBValue, tolerances: Mapping[Colu
     match left.form:
         case StructFields():
             fields = field_values(left), field_values(right)
-            return " AND ".join(f"({alike(part, fields[1][name], below(name))})" for name, part in fields[0].items())
+            return " AND ".join(
+                f"({equal_within(part, fields[1][name], below(name))})" for name, part in fields[0].items()
+            )
         case Items():
             lists = (left.text, right.text)
             parts = element_value(left, f"{item}[1]"), element_value(right, f"{item}[2]")
-            same = alike(*parts, below("element"))
+            same = equal_within(*parts, below("element"))
         case Entries():
             # Keys are equal by their hashes alone, so entries in the order of these face each other.
             lists = (_sorted_entries(left), _sorted_entries(right))
             entries = entry_values(left, "", f"{item}[1].v")[1], entry_values(right, "", f"{item}[2].v")[1]
-            same = f"{item}[1].h = {item}[2].h AND {alike(*entries, below('value'))}"
+            same = f"{item}[1].h = {item}[2].h AND {equal_within(*entries, below('value'))}"
         case other:
             raise AssertionError(f"{other} has no parts")
     unlike = f"list_filter(list_zip({lists[0]}, {lists[1]}), lambda {item}: NOT ({same}))"
@@ -199,31 +203,31 @@ def close_pairs(
         return {column: [] for column in tolerances}
     names = list(tolerances)
     sides = [
-        carried(table.select(names).take(pa.array(places, pa.int64())))
+        to_duckdb_types(table.select(names).take(pa.array(places, pa.int64())))
         for table, places in zip((left, right), zip(*pairs, strict=True), strict=True)
     ]
     both = pa.table(
         [*sides[0].columns, *sides[1].columns, pa.array(range(len(pairs)), pa.int64())],
         names=[*(f"l{i}" for i in range(len(names))), *(f"r{i}" for i in range(len(names))), "place"],
     )
-    with closing(tracked(duckdb.connect())) as connection:
+    with closing(track(duckdb.connect())) as connection:
         connection.register("pairs", both)
         stored, texts = connection.table("pairs").types, []
         for i, name in enumerate(names):
             types = [table.schema.field(name).type for table in (left, right)]
-            as_hashed = form(*types)
+            as_hashed = hash_form(*types)
             values = [
-                DuckDBValue(f"{label}{i}", stored[place], plain(type_), as_hashed)
+                DuckDBValue(f"{label}{i}", stored[place], display_type(type_), as_hashed)
                 for label, place, type_ in zip("lr", (i, len(names) + i), types, strict=True)
             ]
-            texts.append(alike(values[0], values[1], tolerances[name]))
+            texts.append(equal_within(values[0], values[1], tolerances[name]))
         found = pa.table(connection.sql(f"SELECT {', '.join(texts)} FROM pairs ORDER BY place"))
     return {name: found.column(i).to_pylist() for i, name in enumerate(names)}
 
 
-def line_of(column: str, left: pa.DataType, right: pa.DataType, tolerance: Tolerance) -> Line:
+def tolerance_line(column: str, left: pa.DataType, right: pa.DataType, tolerance: Tolerance) -> NumberLine:
     """The line of a column with a tolerance. Raises RequestError: the tolerance does not fit the column's values."""
-    line = Line.of(left, right)
+    line = NumberLine.for_types(left, right)
     if line is None:
         raise RequestError(
             f"Cannot use a tolerance of {column!r}: its types {left} and {right} are no numbers or times. "
@@ -261,25 +265,25 @@ MOST_ROWS = 2_000_000
 PLACE = "place among equal rows"
 
 
-def paired(
+def add_pairing_column(
     left: pa.Table, right: pa.Table, close: Collection[str]
 ) -> tuple[tuple[pa.Table, pa.Table], tuple[str, ...]] | None:
     """Both sides with a column more, and the columns that tell rows apart, none of them close; None: there are none."""
     exact = [name for name in left.column_names if name not in close]
     try:
-        sides = (_placed(left, exact, close), _placed(right, exact, close))
+        sides = (_with_pairing_column(left, exact, close), _with_pairing_column(right, exact, close))
     except duckdb.Error:  # such as of values that have no order
         return None
     return sides, (*exact, PLACE)
 
 
-def _placed(rows: pa.Table, exact: Sequence[str], close: Collection[str]) -> pa.Table:
+def _with_pairing_column(rows: pa.Table, exact: Sequence[str], close: Collection[str]) -> pa.Table:
     """The rows with their places among those that agree in all exact columns, by the values of the close columns."""
     texts = {name: f"c{i}" for i, name in enumerate(rows.column_names)}
     partition = f"PARTITION BY {', '.join(texts[name] for name in exact)} " if exact else ""
     order = ", ".join(texts[name] for name in rows.column_names if name in close)
-    with closing(tracked(duckdb.connect())) as connection:
-        held = carried(rows).append_column("row_number", pa.array(range(rows.num_rows), pa.int64()))
+    with closing(track(duckdb.connect())) as connection:
+        held = to_duckdb_types(rows).append_column("row_number", pa.array(range(rows.num_rows), pa.int64()))
         connection.register("rows", held)
         numbered = f"row_number() OVER ({partition}ORDER BY {order})"
         places = pa.table(connection.sql(f'SELECT {numbered} AS p FROM rows ORDER BY "row_number"'))

@@ -18,21 +18,30 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from harness.diff.by_hashes import LABELS, FoundRows, SideFailedError, asking, both, by_hashes, cheaper_first, total
-from harness.diff.closeness import MOST_ROWS, paired
-from harness.diff.exact import FINDINGS, Rules, TypesRule
-from harness.diff.hashing import form
-from harness.diff.opening import Query, SideOpening, opened
+from harness.diff.by_hashes import (
+    LABELS,
+    RowComparison,
+    SideFailedError,
+    cheaper_first,
+    compare_by_hashes,
+    on_both_sides,
+    row_count,
+    side_phase,
+)
+from harness.diff.closeness import MOST_ROWS, add_pairing_column
+from harness.diff.exact import SHARED_FIELDS, Rules, TypesRule
+from harness.diff.hashing import hash_form
+from harness.diff.opening import Query, SideOpening, resolve_side
 from harness.diff.origins import with_origins
-from harness.diff.paths import ColumnPath, find, is_inside, narrowed, suggestion
+from harness.diff.paths import ColumnPath, find_path, is_inside, narrow_schema, suggestion
 from harness.diff.result import ComparisonResult, SideInfo
 from harness.diff.schemas import compare_schemas
-from harness.diff.sides import Hashing, Side, in_engine, narrowed_side, reconciled, recorded_rows
-from harness.diff.sources import usual_engines
-from harness.diff.spread import by_columns, by_key, partition_columns
-from harness.diff.tolerances import Tolerance, parsed
+from harness.diff.sides import Hashing, Side, in_engine, narrow_side, reconcile, recorded_rows
+from harness.diff.sources import default_engines
+from harness.diff.spread import count_by_columns, partition_columns, spread_by_key
+from harness.diff.tolerances import Tolerance, parse_tolerances
 from harness.errors import RequestError, UnknownColumnError, UnsupportedError
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.metadata.model.times import When
 from harness.snapshot import Changes, Snapshot
 from harness.storage.threads import phase
@@ -42,16 +51,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _T = TypeVar("_T")
-FEW = 50_000
+DIRECT_ROWS = 50_000
 """Rows of a side up to which it is compared as it is."""
-_LEFT = object()
+_NO_SIDE = object()
 """The right side that nobody gives."""
 
 
-@checked
+@validate_call
 def compare(
     left: object,
-    right: object = _LEFT,
+    right: object = _NO_SIDE,
     *,
     keys: Sequence[str] = (),
     at: When | Sequence[When] = None,
@@ -65,7 +74,7 @@ def compare(
     schema_only: bool = False,
     max_rows: int = 100,
     names: Sequence[str] | None = None,
-    few: int = FEW,
+    direct_rows: int = DIRECT_ROWS,
 ) -> ComparisonResult:
     """All differences of two sides: of schemas, of rows as multisets, and of outcomes, where only one side fails.
 
@@ -113,22 +122,22 @@ def compare(
     rules = Rules(
         keys=tuple(keys),
         max_rows=max_rows,
-        few=few,
-        tolerance=parsed(tolerance or {}),
+        direct_rows=direct_rows,
+        tolerance=parse_tolerances(tolerance or {}),
         exclude=tuple(exclude),
         types=types,
         schema_only=schema_only,
     )
     rules.check()
-    openings = _openings(left, right, at, columns, where, engines, spark, names, rules.exclude)
+    openings = _side_openings(left, right, at, columns, where, engines, spark, names, rules.exclude)
     for opening in openings:
         opening.check()
     with ExitStack() as resources:
-        return _Run(openings, rules, resources, columns).comparison()
+        return _Comparison(openings, rules, resources, columns).run()
 
 
 @dataclass(slots=True)
-class _Run:
+class _Comparison:
     """A comparison, which keeps what it learns when the sides are opened."""
 
     openings: tuple[SideOpening, SideOpening]
@@ -140,14 +149,14 @@ class _Run:
     _names: dict[int, list[str]] = field(default_factory=lambda: {0: [], 1: []})
     """The names of all columns of each side."""
 
-    def comparison(self) -> ComparisonResult:
+    def run(self) -> ComparisonResult:
         sides = None
         try:
-            sides = self._narrowed(self._opened())
+            sides = self._narrow_sides(self._open_sides())
             schema, columns = compare_schemas(sides[0].schema, sides[1].schema, by_value=self._by_value)
             _check_keys(self.rules.keys, columns, sides)
-            sides = reconciled(sides, columns)
-            close = self._close(sides, columns)
+            sides = reconcile(sides, columns)
+            close = self._rules_with_allowances(sides, columns)
             whole = ComparisonResult(
                 left=sides[0].info,
                 right=sides[1].info,
@@ -157,32 +166,36 @@ class _Run:
                 schema_only=self.rules.schema_only,
             )
             if self.rules.schema_only:
-                return self._described(whole, self.rules)
+                return self._with_relaxations(whole, self.rules)
             first = self.rules if self.rules.keys else replace(self.rules, tolerance={})
-            found = self._compared(whole, sides, first)
+            found = self._compare_rows(whole, sides, first)
             if found.equal or close.tolerance == first.tolerance:
                 return found
-            return self._compared(whole, sides, close) if close.keys else self._within(close, sides, found)
+            return (
+                self._compare_rows(whole, sides, close)
+                if close.keys
+                else self._compare_within_tolerance(close, sides, found)
+            )
         except SideFailedError as failed:
-            return self._outcome(failed, sides)
+            return self._compare_outcomes(failed, sides)
 
-    def _opened(self) -> tuple[Side, Side]:
+    def _open_sides(self) -> tuple[Side, Side]:
         """Both sides; one without types of its own is opened once the other's are known."""
         first = 1 if self.openings[1].has_types and not self.openings[0].has_types else 0
-        typed = self._open(first)
+        typed = self._open_side(first)
         schema = typed.schema
         like = dict(zip(schema.names, schema.types, strict=True)) if self.openings[first].has_types else None
-        other = self._open(1 - first, like)
+        other = self._open_side(1 - first, like)
         return (other, typed) if first else (typed, other)
 
-    def _open(self, number: int, like: Mapping[str, pa.DataType] | None = None) -> Side:
-        with asking(number, "opening the {} side"):
-            side = self.openings[number].open(self.rules.few, self.resources, like, self._names[number])
+    def _open_side(self, number: int, like: Mapping[str, pa.DataType] | None = None) -> Side:
+        with side_phase(number, "opening the {} side"):
+            side = self.openings[number].open(self.rules.direct_rows, self.resources, like, self._names[number])
         if side.plan is not None:
             self._partitions[number] = partition_columns(side.plan)
         return side
 
-    def _narrowed(self, sides: tuple[Side, Side]) -> tuple[Side, Side]:
+    def _narrow_sides(self, sides: tuple[Side, Side]) -> tuple[Side, Side]:
         """Return the sides without the fields of structs that are excluded or, if some are chosen, not chosen.
 
         Raises:
@@ -192,7 +205,7 @@ class _Run:
         chosen: list[list[ColumnPath]] = [[], []]
         for text in self.columns or ():
             for number, schema in enumerate(schemas):
-                path = find(text, schema)
+                path = find_path(text, schema)
                 if path is not None:
                     chosen[number].append(path)
                 elif text not in self.rules.exclude:
@@ -206,7 +219,7 @@ class _Run:
         for text in self.rules.exclude:
             if text in names:
                 continue
-            paths = [find(text, schema) for schema in schemas]
+            paths = [find_path(text, schema) for schema in schemas]
             if paths == [None, None]:
                 raise UnknownColumnError(
                     f"Cannot leave out {text!r}: neither side has such a column or field to compare; "
@@ -217,12 +230,12 @@ class _Run:
                 if path is not None:
                     excluded[number].append(path)
         found = [
-            narrowed_side(side, narrowed(schema, None if self.columns is None else chosen[i], excluded[i]))
+            narrow_side(side, narrow_schema(schema, None if self.columns is None else chosen[i], excluded[i]))
             for i, (side, schema) in enumerate(zip(sides, schemas, strict=True))
         ]
         return found[0], found[1]
 
-    def _described(self, found: ComparisonResult, rules: Rules) -> ComparisonResult:
+    def _with_relaxations(self, found: ComparisonResult, rules: Rules) -> ComparisonResult:
         """Add a line for each difference that passes, and for the columns of which only some fields are compared."""
         columns = found.columns
         inside = [
@@ -236,23 +249,23 @@ class _Run:
             f"compared of {column}: {', '.join(text for name, text in inside if name == column)}"
             for column in dict.fromkeys(name for name, _ in inside)
         ]
-        return replace(found, relaxations=(*rules.described(columns), *lines))
+        return replace(found, relaxations=(*rules.relaxation_lines(columns), *lines))
 
-    def _compared(self, whole: ComparisonResult, sides: tuple[Side, Side], rules: Rules) -> ComparisonResult:
+    def _compare_rows(self, whole: ComparisonResult, sides: tuple[Side, Side], rules: Rules) -> ComparisonResult:
         """Add the differences of rows to a comparison."""
         columns = whole.columns
-        rules = rules.resolved(columns, sides[0].schema, sides[1].schema)
+        rules = rules.resolve(columns, sides[0].schema, sides[1].schema)
         partitions = self._partitions.get(0) or self._partitions.get(1, ())
         group_by = tuple(name for name in partitions if name in columns)
-        small = self._small(sides, columns)
+        small = self._fetch_small_sides(sides, columns)
         if small is None:
-            found = by_hashes(sides, columns, rules, group_by)
+            found = compare_by_hashes(sides, columns, rules, group_by)
         else:
             with phase("comparing rows"):
                 difference = rules.difference(*small, columns)
-                groups = by_columns(difference, small, group_by)
-                found = FoundRows((small[0].num_rows, small[1].num_rows), difference, small, *groups)
-        difference, shown, keys = found.difference, found.shown, rules.keys
+                groups = count_by_columns(difference, small, group_by)
+                found = RowComparison((small[0].num_rows, small[1].num_rows), difference, small, *groups)
+        difference, shown, keys = found.difference, found.shown_rows, rules.keys
         infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
         plans, rows, files = (sides[0].plan, sides[1].plan), difference.rows, None
         if rows and plans != (None, None):
@@ -267,33 +280,35 @@ class _Run:
             grouped_by=group_by if found.by_group else (),
             by_group=found.by_group,
             groups=found.groups,
-            by_key=by_key(difference, shown, keys[0], is_whole=small is not None) if is_known else None,
+            by_key=spread_by_key(difference, shown, keys[0], is_whole=small is not None) if is_known else None,
             by_file=files,
-            **{name: getattr(difference, name) for name in FINDINGS},
+            **{name: getattr(difference, name) for name in SHARED_FIELDS},
         )
-        return self._described(found_rows, rules)
+        return self._with_relaxations(found_rows, rules)
 
-    def _close(self, sides: tuple[Side, Side], columns: Sequence[str]) -> Rules:
+    def _rules_with_allowances(self, sides: tuple[Side, Side], columns: Sequence[str]) -> Rules:
         """Return the rules with the tolerances that follow from queries, of columns without a tolerance.
 
         Raises:
             RequestError: a tolerance is of no compared column, or does not fit its values.
         """
-        own = self.rules.resolved(columns, sides[0].schema, sides[1].schema).tolerances
+        own = self.rules.resolve(columns, sides[0].schema, sides[1].schema).tolerances
         taken = {*self.rules.keys, *(name for name, parts in own.items() if () in parts)}
         floats = [n for n in columns if all(pa.types.is_floating(side.schema.field(n).type) for side in sides)]
         queries = {name: each for opening in self.openings[::-1] for name, each in opening.allowances().items()}
         allowed = {name: each for name, each in queries.items() if name in floats and name not in taken}
         return replace(self.rules, tolerance={**self.rules.tolerance, **allowed})
 
-    def _within(self, close: Rules, sides: tuple[Side, Side], found: ComparisonResult) -> ComparisonResult:
+    def _compare_within_tolerance(
+        self, close: Rules, sides: tuple[Side, Side], found: ComparisonResult
+    ) -> ComparisonResult:
         """The comparison within tolerances without keys; the one that was found where rows cannot be paired.
 
         Raises:
             RequestError: a tolerance is given, and there are too many rows to pair them.
         """
         if found.left.rows != found.right.rows:
-            return self._without_tolerance(found)
+            return self._note_unused_tolerance(found)
         if (found.left.rows or 0) > MOST_ROWS:
             if self.rules.tolerance:
                 raise RequestError(
@@ -301,17 +316,19 @@ class _Run:
                     options=("keys",),
                 )
             return found
-        resolved = close.resolved(found.columns, sides[0].schema, sides[1].schema)
-        heads = both(sides, "fetching rows of the {} side", lambda side: side.head(found.columns, MOST_ROWS))
-        pairs = paired(*heads, resolved.tolerances)
+        resolved = close.resolve(found.columns, sides[0].schema, sides[1].schema)
+        heads = on_both_sides(sides, "fetching rows of the {} side", lambda side: side.head(found.columns, MOST_ROWS))
+        pairs = add_pairing_column(*heads, resolved.tolerances)
         if pairs is None:
-            return self._without_tolerance(found)
+            return self._note_unused_tolerance(found)
         (left, right), keys = pairs
-        second = compare(left, right, keys=keys, max_rows=close.max_rows, few=close.few, tolerance=close.tolerance)
+        second = compare(
+            left, right, keys=keys, max_rows=close.max_rows, direct_rows=close.direct_rows, tolerance=close.tolerance
+        )
         second = replace(second, left=found.left, right=found.right, schema=found.schema)
-        return self._described(second, close)
+        return self._with_relaxations(second, close)
 
-    def _without_tolerance(self, found: ComparisonResult) -> ComparisonResult:
+    def _note_unused_tolerance(self, found: ComparisonResult) -> ComparisonResult:
         """Return the result, with a line that names a tolerance that could not be applied."""
         if not self.rules.tolerance:
             return found
@@ -325,34 +342,34 @@ class _Run:
             return any(each.is_foreign for each in self.openings)
         return self.rules.types == "by_value"
 
-    def _small(self, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[pa.Table, pa.Table] | None:
+    def _fetch_small_sides(self, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[pa.Table, pa.Table] | None:
         """All rows of both sides, if these are few; the cheaper engine is asked first."""
         heads: dict[int, pa.Table] = {}
         for number in cheaper_first(sides):
             side = sides[number]
-            if side.plan is not None and side.plan.filter is None and _many(side, self.rules.few):
+            if side.plan is not None and side.plan.filter is None and _has_many_rows(side, self.rules.direct_rows):
                 return None
-            with asking(number, "fetching rows of the {} side"):
-                heads[number] = side.head(columns, self.rules.few + 1)
-            if heads[number].num_rows > self.rules.few:
+            with side_phase(number, "fetching rows of the {} side"):
+                heads[number] = side.head(columns, self.rules.direct_rows + 1)
+            if heads[number].num_rows > self.rules.direct_rows:
                 return None
         return heads[0], heads[1]
 
-    def _outcome(self, failed: SideFailedError, sides: tuple[Side, Side] | None) -> ComparisonResult:
+    def _compare_outcomes(self, failed: SideFailedError, sides: tuple[Side, Side] | None) -> ComparisonResult:
         """The other side is read too, to say whether it fails as well. sides: None: one could not be opened."""
         infos: dict[int, SideInfo] = {}
         infos[failed.number] = replace(self.openings[failed.number].info, error=failed.error)
         number = 1 - failed.number
         try:
-            side = self._open(number) if sides is None else sides[number]
-            with asking(number, "counting rows of the {} side", recorded_rows(side)):
-                infos[number] = replace(side.info, rows=_count(side, self.rules.few))
+            side = self._open_side(number) if sides is None else sides[number]
+            with side_phase(number, "counting rows of the {} side", recorded_rows(side)):
+                infos[number] = replace(side.info, rows=_count_rows(side, self.rules.direct_rows))
         except SideFailedError as other:
             infos[number] = replace(self.openings[number].info, error=other.error)
         return ComparisonResult(left=infos[0], right=infos[1], keys=self.rules.keys)
 
 
-def _openings(
+def _side_openings(
     left: object,
     right: object,
     at: When | Sequence[When],
@@ -366,19 +383,19 @@ def _openings(
     chosen = None if columns is None else tuple(columns)
     if chosen is not None and len(set(chosen)) < len(chosen):
         raise RequestError(f"Invalid columns {list(chosen)}: a name is there twice")
-    moments = _two(at if isinstance(at, list | tuple) else (at, at), "at")
-    if right is _LEFT:
-        left = right = opened(left)
+    moments = _pair_of(at if isinstance(at, list | tuple) else (at, at), "at")
+    if right is _NO_SIDE:
+        left = right = resolve_side(left)
         if not isinstance(left, Table | Snapshot | Changes | Query | tuple):
             raise RequestError("Cannot compare the left side with nothing: it is no table, so a right side is needed")
-        engines = usual_engines(is_one_table=not isinstance(at, list | tuple)) if engines is None else engines
+        engines = default_engines(is_one_table=not isinstance(at, list | tuple)) if engines is None else engines
     if engines is None:
-        engines = usual_engines(is_one_table=False)
+        engines = default_engines(is_one_table=False)
     if isinstance(engines, str):
         engines = [name.strip() for name in engines.split(",")]
         engines = engines * 2 if len(engines) == 1 else engines
-    readers = _two(engines, "engines")
-    called = (None, None) if names is None else _two(names, "names")
+    readers = _pair_of(engines, "engines")
+    called = (None, None) if names is None else _pair_of(names, "names")
     pairs = (_with_engine(left, readers[0], spark, moments[0]), _with_engine(right, readers[1], spark, moments[1]))
     first, second = (
         SideOpening(
@@ -397,7 +414,7 @@ def _openings(
     return first, second
 
 
-def _two(values: Sequence[_T], what: str) -> tuple[_T, _T]:
+def _pair_of(values: Sequence[_T], what: str) -> tuple[_T, _T]:
     if isinstance(values, str) or len(values) != 2:
         raise RequestError(f"Invalid {what} {values!r}: expected two, for the left and the right side")
     return values[0], values[1]
@@ -411,7 +428,7 @@ def _with_engine(side: object, engine: str, spark: SparkSession | None, at: When
         case (data, str(own)):
             return _with_engine(data, own, spark, at)
         case _:
-            data = opened(side, at)
+            data = resolve_side(side, at)
             return data.snapshot() if isinstance(data, Table) else data, engine, None
 
 
@@ -429,23 +446,23 @@ def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, 
             raise RequestError(f"Cannot pair rows by {key!r}: its types {types} cannot be compared", field=key)
 
 
-def _many(side: Side, few: int) -> bool:
+def _has_many_rows(side: Side, direct_rows: int) -> bool:
     """Tells whether a planned table surely has too many rows to fetch, whatever its deletes."""
     assert side.plan is not None
     if side.plan.equality_deletes or side.plan.position_deletes:
         return False
-    return (recorded_rows(side) or 0) > few
+    return (recorded_rows(side) or 0) > direct_rows
 
 
-def _count(side: Side, few: int) -> int:
+def _count_rows(side: Side, direct_rows: int) -> int:
     """The number of a side's rows; all of its values are read, as far as they can be compared."""
-    head = side.head(side.schema.names, few + 1)
-    if head.num_rows <= few:
+    head = side.head(side.schema.names, direct_rows + 1)
+    if head.num_rows <= direct_rows:
         return int(head.num_rows)
     forms = {}
     for name, type_ in zip(side.schema.names, side.schema.types, strict=True):
         try:
-            forms[name] = form(type_, type_)
+            forms[name] = hash_form(type_, type_)
         except UnsupportedError:
             continue
-    return total(in_engine(side).buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))
+    return row_count(in_engine(side).buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))

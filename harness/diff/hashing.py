@@ -16,11 +16,11 @@ from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 
 import pyarrow as pa
 
-from harness.diff.canonical import unwrapped
-from harness.diff.schemas import is_binary, is_hugeint, is_text, is_ticks, nanos, normal_type, plain, remade
+from harness.diff.canonical import decode_array
+from harness.diff.schemas import display_type, is_binary, is_hugeint, is_text, is_ticks, map_type, nanos, normal_type
 from harness.engines.duckdb.instance import cursor
 from harness.errors import UnsupportedError
-from harness.metadata.model.arrow_values import children_of, is_rebuilt, with_children
+from harness.metadata.model.arrow_values import can_rebuild, children_of, with_children
 
 
 class Simple(Enum):
@@ -89,12 +89,12 @@ INCOMPARABLE = "IncomparableType"
 """The cause of errors that are no failure of the side that has such a column."""
 
 
-def form(left: pa.DataType, right: pa.DataType) -> HashForm:
+def hash_form(left: pa.DataType, right: pa.DataType) -> HashForm:
     """The form of a column with these types, which `harness.diff.schemas` found comparable.
 
     Raises UnsupportedError: values of the type can be compared in small numbers only.
     """
-    a, b = (normal_type(plain(normal_type(type_))) for type_ in (left, right))
+    a, b = (normal_type(display_type(normal_type(type_))) for type_ in (left, right))
     kind = pa.types
     a, b = (b if kind.is_null(a) else a), (a if kind.is_null(b) else b)
     if kind.is_null(a):
@@ -112,15 +112,15 @@ def form(left: pa.DataType, right: pa.DataType) -> HashForm:
         return Ticks(max(units), units[0] != units[1])
     if kind.is_struct(a):
         names = sorted(field.name for field in a)
-        return StructFields(tuple((name, form(a.field(name).type, b.field(name).type)) for name in names))
+        return StructFields(tuple((name, hash_form(a.field(name).type, b.field(name).type)) for name in names))
     if kind.is_map(a):
-        return Entries(form(a.key_type, b.key_type), form(a.item_type, b.item_type))
+        return Entries(hash_form(a.key_type, b.key_type), hash_form(a.item_type, b.item_type))
     if kind.is_list(a):
-        return Items(form(a.value_type, b.value_type))
-    raise large(a)
+        return Items(hash_form(a.value_type, b.value_type))
+    raise unhashable_error(a)
 
 
-def incomparable(what: str, type_: object, *, column: str | None = None) -> UnsupportedError:
+def incomparable_error(what: str, type_: object, *, column: str | None = None) -> UnsupportedError:
     """The error for a type whose values cannot be compared: no failure of the side that has it."""
     return UnsupportedError(
         f"Cannot compare {what} of type {type_}: cast it, or leave it out with columns=",
@@ -130,9 +130,9 @@ def incomparable(what: str, type_: object, *, column: str | None = None) -> Unsu
     )
 
 
-def large(type_: pa.DataType) -> UnsupportedError:
+def unhashable_error(type_: pa.DataType) -> UnsupportedError:
     """The error for a type whose values no engine hashes."""
-    return incomparable("large inputs by values", type_)
+    return incomparable_error("large inputs by values", type_)
 
 
 def _number(a: pa.DataType, b: pa.DataType) -> HashForm:
@@ -162,13 +162,13 @@ _INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.t
 
 def storage_type(type_: pa.DataType) -> pa.DataType:
     """The type in which DuckDB gets values of `type_`. Raises UnsupportedError: it has none."""
-    return remade(type_, _storage)
+    return map_type(type_, _storage)
 
 
 def _storage(type_: pa.DataType) -> pa.DataType:
     kind = pa.types
     if kind.is_union(type_) or kind.is_interval(type_) or is_hugeint(type_):
-        raise large(type_)
+        raise unhashable_error(type_)
     if isinstance(type_, pa.BaseExtensionType):
         return storage_type(type_.storage_type)
     if any(test(type_) for test in _INTEGERS):
@@ -182,28 +182,28 @@ def _storage(type_: pa.DataType) -> pa.DataType:
     if kind.is_decimal(type_):
         precision = type_.precision - min(type_.scale, 0)
         if precision > 38:
-            raise large(type_)
+            raise unhashable_error(type_)
         return pa.decimal128(precision, max(type_.scale, 0))
     return pa.string() if is_text(type_) else type_
 
 
-def carried(rows: pa.Table) -> pa.Table:
+def to_duckdb_types(rows: pa.Table) -> pa.Table:
     """The same rows in types that DuckDB takes. Raises UnsupportedError: a column has none."""
     columns = [
-        pa.chunked_array([_carried(chunk) for chunk in column.chunks], storage_type(column.type))
+        pa.chunked_array([_to_duckdb_array(chunk) for chunk in column.chunks], storage_type(column.type))
         for column in rows.columns
     ]
     return pa.table(columns, schema=pa.schema([(f"c{i}", column.type) for i, column in enumerate(columns)]))
 
 
-def _carried(array: pa.Array) -> pa.Array:
-    array, wanted = unwrapped(array), storage_type(array.type)
+def _to_duckdb_array(array: pa.Array) -> pa.Array:
+    array, wanted = decode_array(array), storage_type(array.type)
     if array.type.equals(wanted):
         return array
     if isinstance(array.type, pa.BaseExtensionType):
-        return _carried(array.storage)
-    if is_rebuilt(wanted):
-        return with_children(array, [_carried(child) for child in children_of(array)], wanted)
+        return _to_duckdb_array(array.storage)
+    if can_rebuild(wanted):
+        return with_children(array, [_to_duckdb_array(child_type) for child_type in children_of(array)], wanted)
     return array.cast(wanted)
 
 
@@ -253,7 +253,7 @@ _DIGEST = "c84a6f740bae65ad259a060317ec7cc2"
 
 
 @cache
-def is_known() -> bool:
+def has_expected_hashes() -> bool:
     """Tells whether this DuckDB hashes as defined above."""
     connection = cursor()
     ((answers,),) = connection.sql(f"SELECT [{', '.join(SAMPLES)}]").fetchall()
@@ -321,14 +321,14 @@ def hash_of(value: DuckDBValue, lane: Lane) -> str:
             counts = {"date": DAYS.format(text), "integer": f"CAST({text} AS BIGINT)"}  # whose hash is that of 64 bits
             return f"hash({counts.get(value.stored.id, text)})"
         case Ticks(base=base):
-            return _split_ticks(value, base, lane)
+            return _split_ticks_hash(value, base, lane)
         case Simple.FLOAT:
             number = f"CAST({text} AS DOUBLE)"
             return f"hash(CASE WHEN isnan({number}) THEN {_NAN} ELSE CAST(CAST({number} AS BIT) AS BIGINT) END)"
         case Simple.BYTES:
-            return _bytes(value, lane)
+            return _bytes_hash(value, lane)
         case StructFields() | Items() | Entries():
-            return f"CASE WHEN {text} IS NULL THEN {_NULL} ELSE {_nested(value, lane)} END"
+            return f"CASE WHEN {text} IS NULL THEN {_NULL} ELSE {_nested_hash(value, lane)} END"
         case other:
             assert_never(other)
 
@@ -338,7 +338,7 @@ def _hash_of_number(value: DuckDBValue, scale: int, digits: Digits, lane: Lane) 
         case Digits.NARROW:
             return f"hash(CAST({value.text} AS DECIMAL(18, {scale})))"
         case Digits.WIDE:
-            return _wide(f"CAST({value.text} AS DECIMAL(38, {scale}))", lane)
+            return _wide_hash(f"CAST({value.text} AS DECIMAL(38, {scale}))", lane)
         case Digits.SPLIT:
             if value.stored.id == "decimal":
                 whole = f"CAST(trunc({value.text}) AS HUGEINT)"
@@ -346,19 +346,19 @@ def _hash_of_number(value: DuckDBValue, scale: int, digits: Digits, lane: Lane) 
             else:
                 whole, rest = f"CAST({value.text} AS HUGEINT)", f"CAST(0 AS DECIMAL(38, {scale}))"
             signed = f"CASE WHEN {whole} = {_LEAST} THEN {_LEAST} ELSE -{whole} END" if lane else whole
-            chain = _chain([f"hash({signed})", _wide(rest, lane)], lane)
+            chain = _chain([f"hash({signed})", _wide_hash(rest, lane)], lane)
             return f"CASE WHEN {value.text} IS NULL THEN {_NULL} ELSE {chain} END"
         case other:
             assert_never(other)
 
 
-def _wide(text: str, lane: Lane) -> str:
+def _wide_hash(text: str, lane: Lane) -> str:
     return f"hash(-{text})" if lane else f"hash({text})"
 
 
-def _split_ticks(value: DuckDBValue, base: int, lane: Lane) -> str:
+def _split_ticks_hash(value: DuckDBValue, base: int, lane: Lane) -> str:
     own = nanos(value.logical)
-    count, per_base = _count(value, own), base // own
+    count, per_base = _stored_count(value, own), base // own
     rest = f"({count} % {per_base})"
     if per_base == 1:
         parts = [f"hash({count})", "hash(0::BIGINT)"]
@@ -370,7 +370,7 @@ def _split_ticks(value: DuckDBValue, base: int, lane: Lane) -> str:
     return f"CASE WHEN {value.text} IS NULL THEN {_NULL} ELSE {_chain(parts, lane)} END"
 
 
-def _count(value: DuckDBValue, own: int) -> str:
+def _stored_count(value: DuckDBValue, own: int) -> str:
     """The 64-bit integer that DuckDB stores; infinite times have no epoch, but the integer that Arrow shows."""
     text, stored = value.text, value.stored.id
     if stored in ("bigint", "integer"):
@@ -386,7 +386,7 @@ def _count(value: DuckDBValue, own: int) -> str:
     return f"CASE WHEN isfinite({text}) THEN {finite} WHEN {past} THEN -{most} ELSE {most} END"
 
 
-def _bytes(value: DuckDBValue, lane: Lane) -> str:
+def _bytes_hash(value: DuckDBValue, lane: Lane) -> str:
     match value.stored.id:
         case "blob":
             text = value.text
@@ -407,27 +407,27 @@ def field_values(value: DuckDBValue) -> dict[str, DuckDBValue]:
     for name, form in value.form.fields:
         place = value.logical.get_field_index(name)
         access, type_ = f"struct_extract_at({value.text}, {place + 1})", value.logical.field(place).type
-        found[name] = DuckDBValue(access, child(value.stored, place), type_, form, value.depth)
+        found[name] = DuckDBValue(access, child_type(value.stored, place), type_, form, value.depth)
     return found
 
 
 def element_value(value: DuckDBValue, text: str) -> DuckDBValue:
     """Return an element of a list. text: its expression."""
     assert isinstance(value.form, Items)
-    return DuckDBValue(text, child(value.stored, 0), value.logical.value_type, value.form.element, value.depth + 1)
+    return DuckDBValue(text, child_type(value.stored, 0), value.logical.value_type, value.form.element, value.depth + 1)
 
 
-def entry_values(value: DuckDBValue, key: str, held: str) -> tuple[DuckDBValue, DuckDBValue]:
+def entry_values(value: DuckDBValue, key: str, item: str) -> tuple[DuckDBValue, DuckDBValue]:
     """Return the key and the value of an entry of a map. key, held: their expressions."""
     form, depth = value.form, value.depth + 1
     assert isinstance(form, Entries)
     return (
-        DuckDBValue(key, child(value.stored, 0), value.logical.key_type, form.key, depth),
-        DuckDBValue(held, child(value.stored, 1), value.logical.item_type, form.value, depth),
+        DuckDBValue(key, child_type(value.stored, 0), value.logical.key_type, form.key, depth),
+        DuckDBValue(item, child_type(value.stored, 1), value.logical.item_type, form.value, depth),
     )
 
 
-def _nested(value: DuckDBValue, lane: Lane) -> str:
+def _nested_hash(value: DuckDBValue, lane: Lane) -> str:
     text, item = value.text, f"x{value.depth}"
     match value.form:
         case StructFields():
@@ -445,6 +445,6 @@ def _nested(value: DuckDBValue, lane: Lane) -> str:
             raise AssertionError(f"{other} is not nested")
 
 
-def child(stored: Any, place: int) -> object:
+def child_type(stored: Any, place: int) -> object:
     """The type of a part of a nested DuckDB type: an element, a map's key (0) or value (1), a field by place."""
     return stored.children[place][1]

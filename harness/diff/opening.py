@@ -20,23 +20,23 @@ import pyarrow as pa
 import harness.queries.sql
 from harness.diff.paths import is_inside, suggestion
 from harness.diff.result import SideInfo
-from harness.diff.sides import DuckDBSide, Side, logical, open_arrow
-from harness.diff.sides import failing as failing_duckdb
-from harness.diff.source_reading import check_there, rows_of
+from harness.diff.sides import DuckDBSide, Side, arrow_type, open_arrow
+from harness.diff.sides import translate_duckdb_errors as failing_duckdb
+from harness.diff.source_reading import check_exists, open_rows
 from harness.diff.sources import RowSource
 from harness.diff.tolerances import Measure, Tolerance
 from harness.engines.duckdb.instance import cursor
-from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.engines.duckdb.lowering import QueryUse, lower, with_numbered_columns
 from harness.engines.duckdb.relations import registrar
 from harness.engines.registry import engine_names, find_engine
 from harness.errors import HarnessError, RequestError, UnknownColumnError, UnsupportedError
-from harness.metadata.catalogs.resolving import is_table
-from harness.metadata.model.arguments import check
+from harness.metadata.catalogs.resolving import is_foreign_table
+from harness.metadata.model.arguments import check_arguments
 from harness.metadata.model.schema import METADATA, arrow_field
 from harness.metadata.model.times import When
 from harness.metadata.planned_scan import PlannedScan
-from harness.snapshot import Changes, Snapshot, called
-from harness.storage.paths import shown
+from harness.snapshot import Changes, Snapshot, short_table_name
+from harness.storage.paths import redact
 from harness.table import Table, open_table
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Query:
     dialect: str = "duckdb"
 
     def __post_init__(self) -> None:
-        check({"text": self.text, "tables": self.tables, "dialect": self.dialect})
+        check_arguments({"text": self.text, "tables": self.tables, "dialect": self.dialect})
 
     @property
     def name(self) -> str:
@@ -141,8 +141,8 @@ class SideOpening:
             message = f"Cannot filter the {self.label} side: where= is for tables and snapshots"
             raise RequestError(message, options=("where",))
         if isinstance(self.data, RowSource):
-            check_there(self.data)
-        elif not is_planned and self._unplanned() is None:
+            check_exists(self.data)
+        elif not is_planned and self._describe_unplanned() is None:
             raise RequestError(
                 f"Cannot compare the {self.label} side, of type {type(self.data).__name__}: expected {_ACCEPTED}"
             )
@@ -168,12 +168,12 @@ class SideOpening:
         elif isinstance(data, Snapshot):
             table, snapshot, own, format_ = data._source.location, data.id, data.name, data._source.format
         else:
-            name, engine = self._unplanned() or ("", "")
+            name, engine = self._describe_unplanned() or ("", "")
             return SideInfo(name=self.name or name, engine=engine)
-        name, engine = self.name or called(table, own), engine_version(self.engine)
-        return SideInfo(name=name, engine=engine, table=shown(table), snapshot=snapshot, format=format_)
+        name, engine = self.name or short_table_name(table, own), engine_version(self.engine)
+        return SideInfo(name=name, engine=engine, table=redact(table), snapshot=snapshot, format=format_)
 
-    def _unplanned(self) -> tuple[str, str] | None:
+    def _describe_unplanned(self) -> tuple[str, str] | None:
         """Name and engine of an object that is no planned table; None: no side can be made of it."""
         data, kind = self.data, type(self.data)
         if isinstance(data, HarnessError):
@@ -205,21 +205,21 @@ class SideOpening:
         """
         data, info = self.data, self.info
 
-        def places(all_names: Sequence[str]) -> list[int]:
+        def select_columns(all_names: Sequence[str]) -> list[int]:
             if names is not None:
                 names[:] = all_names
-            return self.places(all_names)
+            return self.select_columns(all_names)
 
         if isinstance(data, HarnessError):
             raise data
         if isinstance(data, RowSource):
-            data = rows_of(data, like, resources)
+            data = open_rows(data, like, resources)
         if isinstance(data, Snapshot | Changes):
-            plan = self._plan(data, places)
+            plan = self._plan_scan(data, select_columns)
             try:
                 if self.engine == "duckdb":
                     connection = cursor()
-                    query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
+                    query = with_numbered_columns(lower(plan, connection, registrar(connection), QueryUse.ONCE), plan)
                     with failing_duckdb(info, plan):
                         relation = connection.sql(query)
                     schema = pa.schema([arrow_field(f) for f in plan.columns])
@@ -227,19 +227,19 @@ class SideOpening:
                 if self.engine == "spark":
                     from harness.diff import spark_side
 
-                    return spark_side.of_plan(plan, info, self.spark)
+                    return spark_side.open_plan(plan, info, self.spark)
                 rows = find_engine(self.engine).to_arrow(plan)
                 side = open_arrow(rows, info, lambda names: list(range(len(names))), limit, resources)
                 return replace(side, plan=plan)
             except HarnessError as error:
                 raise error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) from None
         if isinstance(data, duckdb.DuckDBPyRelation):
-            return self._relation(data, info, places)
+            return self._open_relation(data, info, select_columns)
         if is_frame(data):
             from harness.diff import spark_side
 
-            return spark_side.of_frame(data, info, places)
-        return open_arrow(data, info, places, limit, resources)
+            return spark_side.open_frame(data, info, select_columns)
+        return open_arrow(data, info, select_columns, limit, resources)
 
     def allowances(self) -> Mapping[str, Tolerance]:
         """The tolerances of the last bits of a query's columns."""
@@ -247,7 +247,7 @@ class SideOpening:
             return {}
         return last_bit_tolerances(self.query, list(self.data.columns))
 
-    def places(self, names: Sequence[str]) -> list[int]:
+    def select_columns(self, names: Sequence[str]) -> list[int]:
         """Return the places of the wanted columns among `names`.
 
         Raises:
@@ -258,7 +258,9 @@ class SideOpening:
             by_name: dict[str, list[int]] = {}
             for place, name in enumerate(names):
                 by_name.setdefault(name, []).append(place)
-            wanted = dict.fromkeys(place for column in self.columns for place in self._places(column, names, by_name))
+            wanted = dict.fromkeys(
+                place for column in self.columns for place in self._find_columns(column, names, by_name)
+            )
         kept = [place for place in wanted if names[place] not in self.exclude]
         if names and not kept:
             raise RequestError(
@@ -268,12 +270,13 @@ class SideOpening:
             )
         return kept
 
-    def _places(self, column: str, names: Sequence[str], by_name: Mapping[str, list[int]]) -> list[int]:
+    def _find_columns(self, column: str, names: Sequence[str], by_name: Mapping[str, list[int]]) -> list[int]:
         """Return the place of the column of that name or, if there is none, of those that may have a part of it."""
         places = by_name.get(column, [])
         if len(places) > 1:
             raise RequestError(
-                f"Cannot compare {column!r}: the {self.label} side has {len(places)} columns of that name", field=column
+                f"Cannot compare {column!r}: the {self.label} side has {len(places)} columns of that name",
+                field=column,
             )
         found = places or [place for place, name in enumerate(names) if is_inside(column, name)]
         if not found:
@@ -284,7 +287,7 @@ class SideOpening:
             )
         return found
 
-    def _plan(self, data: Snapshot | Changes, places: Callable[[Sequence[str]], list[int]]) -> PlannedScan:
+    def _plan_scan(self, data: Snapshot | Changes, select_columns: Callable[[Sequence[str]], list[int]]) -> PlannedScan:
         if isinstance(data, Changes):
             if self.columns is None and not self.exclude:
                 return data._plan
@@ -292,22 +295,22 @@ class SideOpening:
             raise RequestError(message, options=("columns",))
         names = [field.name for field in data.schema.fields]
         names += [name for name in METADATA if name in (self.columns or ()) and name not in names]
-        columns = tuple(names[place] for place in places(names))
+        columns = tuple(names[place] for place in select_columns(names))
         return data._planned(None if self.columns is None and not self.exclude else columns, self.where)
 
-    def _relation(
-        self, relation: duckdb.DuckDBPyRelation, info: SideInfo, places: Callable[[Sequence[str]], list[int]]
+    def _open_relation(
+        self, relation: duckdb.DuckDBPyRelation, info: SideInfo, select_columns: Callable[[Sequence[str]], list[int]]
     ) -> Side:
         with failing_duckdb(info):
-            wanted = places(relation.columns)
+            wanted = select_columns(relation.columns)
             chosen = relation.project(", ".join(f"#{i + 1} AS c{n}" for n, i in enumerate(wanted)) or "NULL AS c0")
             names = [relation.columns[i] for i in wanted]
-            types = [logical(type_, name) for name, type_ in zip(names, chosen.types, strict=False)]
+            types = [arrow_type(type_, name) for name, type_ in zip(names, chosen.types, strict=False)]
         schema = pa.schema([pa.field(name, type_) for name, type_ in zip(names, types, strict=True)])
         return DuckDBSide(info=info, relation=chosen, schema=schema)
 
 
-def opened(data: object, at: When = None) -> object:
+def resolve_side(data: object, at: When = None) -> object:
     """The file, database or table of a location or name, at a moment; other objects as they are.
 
     A table of another library becomes a table at its version. Raises RequestError: a moment of anything but a table;
@@ -315,7 +318,7 @@ def opened(data: object, at: When = None) -> object:
     """
     if isinstance(data, str | os.PathLike):
         data = RowSource.parse(str(data)) or open_table(data)
-    elif is_table(data):
+    elif is_foreign_table(data):
         data = open_table(data)
     if at is None:
         return data

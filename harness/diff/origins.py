@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from harness.diff.canonical import CanonicalRow, canonical_rows
 from harness.diff.exact import Difference, DifferingRow
-from harness.diff.paths import narrow
+from harness.diff.paths import narrow_rows
 from harness.diff.result import Origin, RowDifference, Spread
 from harness.diff.schemas import normal_type
-from harness.diff.spread import by_file, evenly
+from harness.diff.spread import sample_evenly, spread_by_file
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import cursor
-from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.engines.duckdb.lowering import QueryUse, lower, with_numbered_columns
 from harness.engines.duckdb.relations import registrar
 from harness.errors import HarnessWarning
 from harness.metadata.model.schema import (
@@ -76,8 +76,8 @@ def with_origins(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HarnessWarning)  # the comparison has read the tables, and warned
-        lookup = _Lookup(tuple(columns), tuple(keys), len(difference.rows))
-        counted = evenly(difference, min(_MOST_LOCATED, _MOST_VALUES // max(1, len(columns))))
+        lookup = _RowLookup(tuple(columns), tuple(keys), len(difference.rows))
+        counted = sample_evenly(difference, min(_MOST_LOCATED, _MOST_VALUES // max(1, len(columns))))
         located = {i: difference.differing[i] for i in sorted({*range(len(difference.rows)), *counted})}
         lefts = lookup.origins(located, rows[0], {i: row.left for i, row in located.items()}, plans)
         rights = lookup.origins(located, rows[1], {i: row.right for i, row in located.items()}, plans[::-1])
@@ -85,10 +85,10 @@ def with_origins(
         replace(row, left_origins=lefts.get(i, ()), right_origins=rights.get(i, ()))
         for i, row in enumerate(difference.rows)
     )
-    return found, by_file({i: located[i] for i in counted}, lefts, rights)
+    return found, spread_by_file({i: located[i] for i in counted}, lefts, rights)
 
 
-def hidden_places(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
+def hiding_deletes(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPlace, tuple[str, ...]]:
     """The delete files that hide each place whose file is in a plan, as recorded; empty: the row is read."""
     ordinals = {path: i for i, path in reversed(list(enumerate(plan.files.column("path").to_pylist())))}
     wanted: dict[int, list[int]] = {}
@@ -106,7 +106,7 @@ def hidden_places(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPlac
     scopes = plan.files.column("delete_set").to_pylist()
     for ordinal in wanted:
         by_scope.setdefault(scopes[ordinal], []).append(ordinal)
-    probe = _Probe(plan, wanted)
+    probe = _DeleteProbe(plan, wanted)
     for scope, members in by_scope.items():
         for place, delete in probe.hits(members, plan.delete_sets[scope]):
             found[place].append(plan.equality_deletes[delete].path)
@@ -115,26 +115,26 @@ def hidden_places(plan: PlannedScan, places: Iterable[RowPlace]) -> dict[RowPlac
 
 
 @dataclass(slots=True)
-class _Probe:
+class _DeleteProbe:
     """Finds which equality deletes hit rows, by reading the rows' files with fewer and fewer of the deletes."""
 
     plan: PlannedScan
     wanted: Mapping[int, Sequence[int]]
-    made: int = 0
+    reads: int = 0
 
     def hits(self, ordinals: Sequence[int], deletes: Sequence[int]) -> list[tuple[tuple[int, int], int]]:
         """Ordinal and position of each wanted row of some files that one of `deletes` hits, with that delete."""
-        if not deletes or not ordinals or self.made >= _MOST_PROBES:
+        if not deletes or not ordinals or self.reads >= _MOST_PROBES:
             return []
-        self.made += 1
-        struck = self._struck(ordinals, deletes)
+        self.reads += 1
+        struck = self._deleted_rows(ordinals, deletes)
         if len(deletes) == 1 or not struck:
             return [(place, deletes[0]) for place in struck]
         files = sorted({ordinal for ordinal, _ in struck})
         half = len(deletes) // 2
         return self.hits(files, deletes[:half]) + self.hits(files, deletes[half:])
 
-    def _struck(self, ordinals: Sequence[int], deletes: Sequence[int]) -> list[tuple[int, int]]:
+    def _deleted_rows(self, ordinals: Sequence[int], deletes: Sequence[int]) -> list[tuple[int, int]]:
         files = files_without_deletes(self.plan.files.take(pa.array(ordinals, pa.int64())))
         plan = replace(
             self.plan,
@@ -152,7 +152,7 @@ class _Probe:
                 "_pos": [position for ordinal in numbers.values() for position in self.wanted[ordinal]],
             }
         )
-        read = _matching(plan, rows, ("_file", "_pos"))
+        read = _read_matching(plan, rows, ("_file", "_pos"))
         return [
             (numbers[path], position)
             for path, position, deleted in zip(*(read.column(i).to_pylist() for i in range(3)), strict=True)
@@ -170,7 +170,7 @@ class _Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lookup:
+class _RowLookup:
     """Looks differing rows up in planned tables."""
 
     columns: tuple[str, ...]
@@ -202,7 +202,7 @@ class _Lookup:
         whole = set[str]()
         if other is not None:
             held = {each.place for number, found in by_number.items() if number < self.shown for each in found}
-            elsewhere = hidden_places(other, sorted(held))
+            elsewhere = hiding_deletes(other, sorted(held))
             files = zip(*(other.files.column(n).to_pylist() for n in ("path", "positions", "delete_set")), strict=True)
             whole = {path for path, positions, scope in files if positions is None and not other.delete_sets[scope]}
 
@@ -224,8 +224,8 @@ class _Lookup:
         """The physical rows that may be each row of `wanted`; None: too many to look at."""
         known = METADATA | {f.name: f for f in (*plan.schema.fields, *plan.columns)}
         plan = replace(plan, columns=tuple(known[name] for name in dict.fromkeys([*self.columns, *_PLACE])))
-        read = _matching(plan, wanted, self.keys or self.columns)
-        read = narrow(read, dict(zip(wanted.column_names, wanted.schema.types, strict=True)))
+        read = _read_matching(plan, wanted, self.keys or self.columns)
+        read = narrow_rows(read, dict(zip(wanted.column_names, wanted.schema.types, strict=True)))
         if read.num_rows > MOST_CANDIDATES:
             return None
         matched = self.keys or self.columns
@@ -244,12 +244,12 @@ class _Lookup:
         return canonical_rows(table, columns)
 
 
-def _matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:
+def _read_matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Rows of a plan that may equal one of `wanted` in `columns`: all that do, and some more."""
     connection = cursor()
     add = registrar(connection)
-    query = numbered(lower(plan, connection, add, Use.VIEW), plan)
-    safe = _searchable(plan, wanted, columns)
+    query = with_numbered_columns(lower(plan, connection, add, QueryUse.VIEW), plan)
+    safe = _searchable_columns(plan, wanted, columns)
     if safe:
         keys = add(pa.table({f"w{i}": wanted.column(name).cast(arrow_field(f).type) for i, (name, f) in safe.items()}))
         same = " AND ".join(f"d.r{i} IS NOT DISTINCT FROM w.w{i}" for i in safe)
@@ -261,7 +261,7 @@ def _matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> pa
         raise engine_error(error, plan).within(format=plan.format) from error
 
 
-def _searchable(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:
+def _searchable_columns(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) -> dict[int, tuple[str, Field]]:
     """The columns whose values DuckDB finds as they are, by place in the plan: plain types, floats only if need be."""
     plain, floats = {}, {}
     for i, f in enumerate(plan.columns):

@@ -12,7 +12,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from harness.diff.canonical import canonical_values, unwrapped
+from harness.diff.canonical import canonical_values, decode_array
 from harness.diff.closeness import close_pairs
 from harness.diff.paths import ELEMENT, VALUE, ColumnPath, child_names
 from harness.diff.printing import show, show_pair, show_values
@@ -57,21 +57,21 @@ def differing_parts(
         left: an array of one value, as `right`.
         tolerances: by path inside the column.
     """
-    found = list(islice(_parts((), column, left, right), _MOST_SEARCHED + 1))
-    kept = _beyond(found[:_MOST_SEARCHED], tolerances) or [_Part((), column, left, right)]
+    found = list(islice(_find_parts((), column, left, right), _MOST_SEARCHED + 1))
+    kept = _parts_beyond_tolerance(found[:_MOST_SEARCHED], tolerances) or [_Part((), column, left, right)]
     shown = tuple(PartDifference(column, part.text, *_texts(part)) for part in kept[:MOST_PARTS])
     return shown, len(kept) > MOST_PARTS or len(found) > _MOST_SEARCHED
 
 
-def _parts(path: ColumnPath, text: str, left: pa.Array, right: pa.Array) -> Iterator[_Part]:
-    left, right = unwrapped(left), unwrapped(right)
+def _find_parts(path: ColumnPath, text: str, left: pa.Array, right: pa.Array) -> Iterator[_Part]:
+    left, right = decode_array(left), decode_array(right)
     if canonical_values(left) == canonical_values(right):
         return
     kinds, both = (left.type, right.type), left.null_count + right.null_count == 0
     if both and all(map(pa.types.is_struct, kinds)):
         others = dict(zip(child_names(right.type), children_of(right), strict=True))
         for name, own in zip(child_names(left.type), children_of(left), strict=True):
-            yield from _parts((*path, name), f"{text}.{name}", own, others[name])
+            yield from _find_parts((*path, name), f"{text}.{name}", own, others[name])
         return
     if both and all(map(is_list, kinds)):
         elements = elements_of(left), elements_of(right)
@@ -79,7 +79,7 @@ def _parts(path: ColumnPath, text: str, left: pa.Array, right: pa.Array) -> Iter
             pairs = zip(*(canonical_values(each) for each in elements), strict=True)
             for i in (i for i, (a, b) in enumerate(pairs) if a != b):
                 a, b = (each.slice(i, 1) for each in elements)
-                yield from _parts((*path, ELEMENT), f"{text}[{i + 1}]", a, b)
+                yield from _find_parts((*path, ELEMENT), f"{text}[{i + 1}]", a, b)
             return
     if both and all(map(pa.types.is_map, kinds)):
         lefts, rights = _entries(left), _entries(right)
@@ -106,12 +106,12 @@ def _entry_parts(
     for key, (shown, _) in sorted({**right, **left}.items(), key=lambda entry: entry[1][0]):
         name = f"{text}[{shown}]"
         if key in left and key in right:
-            yield from _parts(path, name, left[key][1], right[key][1])
+            yield from _find_parts(path, name, left[key][1], right[key][1])
         else:
             yield _Part(path, name, *(side[key][1] if key in side else None for side in (left, right)))
 
 
-def _beyond(parts: Sequence[_Part], tolerances: Mapping[ColumnPath, Tolerance]) -> list[_Part]:
+def _parts_beyond_tolerance(parts: Sequence[_Part], tolerances: Mapping[ColumnPath, Tolerance]) -> list[_Part]:
     """Return the parts whose values are not within the tolerance of their path."""
     passed = set()
     for path, tolerance in tolerances.items():

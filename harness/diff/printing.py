@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.diff.canonical import canonical_values, grouped, order_key, stored, unwrapped
+from harness.diff.canonical import canonical_values, decode_array, group_elements, order_key, stored_values
 from harness.diff.schemas import is_binary, is_hugeint, is_text
 from harness.errors import JOINER, visible
 from harness.metadata.model.arrow_values import children_of, elements_of, is_list
@@ -81,7 +81,7 @@ def cut(text: str, *, around: int | None = None) -> str:
 
 def show_values(array: pa.Array) -> list[str]:
     """Each value of an array, uncut."""
-    array = unwrapped(array)
+    array = decode_array(array)
     type_, kind = array.type, pa.types
     if isinstance(type_, pa.UuidType):
         return ["NULL" if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()]
@@ -100,15 +100,17 @@ def show_values(array: pa.Array) -> list[str]:
         keys, values = children_of(array)
         order = map(order_key, canonical_values(keys))
         entries = list(zip(order, show_values(keys), show_values(values), strict=True))
-        found = (None if row is None else sorted(row, key=lambda entry: entry[0]) for row in grouped(entries, array))
+        found = (
+            None if row is None else sorted(row, key=lambda entry: entry[0]) for row in group_elements(entries, array)
+        )
         return ["NULL" if row is None else f"map{{{', '.join(f'{k}: {v}' for _, k, v in row)}}}" for row in found]
     if is_list(type_):
         texts = show_values(elements_of(array))
-        return ["NULL" if row is None else f"[{', '.join(row)}]" for row in grouped(texts, array)]
+        return ["NULL" if row is None else f"[{', '.join(row)}]" for row in group_elements(texts, array)]
     if kind.is_floating(type_):
         return _floats(array)
     write = _writer(type_)
-    return ["NULL" if value is None else write(value) for value in stored(array).to_pylist()]
+    return ["NULL" if value is None else write(value) for value in stored_values(array).to_pylist()]
 
 
 def _text(column: ArrowColumn, place: int) -> str:

@@ -16,7 +16,7 @@ from harness.diff.closeness import MOST_ROWS
 from harness.diff.compare import compare
 from harness.diff.opening import Query, SideOpening, engine_version, last_bit_tolerances
 from harness.diff.paths import is_inside
-from harness.diff.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, entry_of
+from harness.diff.result import BatchEntry, BatchOutcome, ComparisonResult, QueryFile, batch_entry
 from harness.diff.tolerances import FLOATS
 from harness.engines.spark.transpile.parser import to_duckdb
 from harness.errors import HarnessError, RequestError, UnsupportedError
@@ -36,7 +36,7 @@ class QueryRun:
     dialect: str = "duckdb"
     max_rows: int = 20
 
-    def entry(self, query: QueryFile) -> BatchEntry:
+    def run_query(self, query: QueryFile) -> BatchEntry:
         """Runs a query on both sides, and compares. Raises RequestError: its options do not fit its columns."""
         results: list[pa.Table | HarnessError] = []
         seconds: list[float] = []
@@ -49,14 +49,14 @@ class QueryRun:
             ]
             for each, engine in zip(asked, self.engines, strict=True):
                 start = time.perf_counter()
-                results.append(_rows(each.run(engine, None)))
+                results.append(_read_rows(each.run(engine, None)))
                 seconds.append(time.perf_counter() - start)
         except (RequestError, UnsupportedError) as error:
             return BatchEntry(name=query.name, outcome=BatchOutcome.REFUSED, message=str(error))
-        comparison, reasons = self._compared(query, asked[1], results[0], results[1])
-        return entry_of(query.name, comparison, message=reasons, seconds=(seconds[0], seconds[1]))
+        comparison, reasons = self._compare(query, asked[1], results[0], results[1])
+        return batch_entry(query.name, comparison, message=reasons, seconds=(seconds[0], seconds[1]))
 
-    def _compared(
+    def _compare(
         self, query: QueryFile, asked: Query, left: pa.Table | HarnessError, right: pa.Table | HarnessError
     ) -> tuple[ComparisonResult, str | None]:
         """The comparison, and the tolerances where it is equal because of them alone."""
@@ -94,7 +94,7 @@ def _floats(rows: pa.Table) -> set[str]:
     return {field.name for field in rows.schema if pa.types.is_floating(field.type)}
 
 
-def _rows(result: object) -> pa.Table | HarnessError:
+def _read_rows(result: object) -> pa.Table | HarnessError:
     """The rows of a result, or the error that it is or meets."""
     if isinstance(result, HarnessError):
         return result

@@ -187,12 +187,12 @@ class SideInfo:
         )
 
 
-class ComparisonVerdict(enum.Enum):
+class ComparisonOutcome(enum.Enum):
     """The outcomes of a comparison; the values are the words of the JSON report."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
-    OUTCOME = "different outcome"  # one side failed, the other did not
+    DIFFERENT_OUTCOME = "different outcome"  # one side failed, the other did not
     FAILED = "could not compare"  # both sides failed, or one declined
 
 
@@ -203,7 +203,7 @@ def _outcome_words(side: SideInfo) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class ReportProvenance:
     """The making of a report. at: in UTC, to the second. version: of harness. command: without secrets."""
 
     at: str
@@ -245,34 +245,38 @@ class ComparisonResult:
     by_file: Spread | None = None
     relaxations: tuple[str, ...] = ()
     schema_only: bool = False
-    made: Made | None = field(default=None, compare=False)
+    made: ReportProvenance | None = field(default=None, compare=False)
 
     @property
     def failed(self) -> bool:
         """Tells whether both sides failed or one declined to read, so that nothing could be compared."""
-        return self.verdict is ComparisonVerdict.FAILED
+        return self.outcome is ComparisonOutcome.FAILED
 
     @property
     def outcomes_differ(self) -> bool:
         """Tells whether one side failed and the other did not."""
-        return self.verdict is ComparisonVerdict.OUTCOME
+        return self.outcome is ComparisonOutcome.DIFFERENT_OUTCOME
 
     @property
     def equal(self) -> bool:
         """Tells whether both sides gave rows, and no difference was found that counts."""
-        return self.verdict is ComparisonVerdict.EQUAL
+        return self.outcome is ComparisonOutcome.EQUAL
 
     @property
-    def verdict(self) -> ComparisonVerdict:
+    def outcome(self) -> ComparisonOutcome:
         """The outcome of the comparison."""
         errors = [side.error for side in (self.left, self.right) if side.error is not None]
         if errors:
             incomparable = len(errors) > 1 or isinstance(errors[0], UnsupportedError)
-            return ComparisonVerdict.FAILED if incomparable else ComparisonVerdict.OUTCOME
-        return ComparisonVerdict.DIFFERENT if self.differing or self.counting else ComparisonVerdict.EQUAL
+            return ComparisonOutcome.FAILED if incomparable else ComparisonOutcome.DIFFERENT_OUTCOME
+        return (
+            ComparisonOutcome.DIFFERENT
+            if self.differing or self.counted_schema_differences
+            else ComparisonOutcome.EQUAL
+        )
 
     @property
-    def counting(self) -> int:
+    def counted_schema_differences(self) -> int:
         """The number of schema differences that count."""
         return sum(difference.counts for difference in self.schema)
 
@@ -282,34 +286,34 @@ class ComparisonResult:
         return self.changed + self.only_left + self.only_right
 
     @property
-    def shown(self) -> int:
+    def rows_shown(self) -> int:
         """The number of differing rows in `rows`, each counted as often as it occurs."""
         return sum(row.count for row in self.rows)
 
     @property
     def sentence(self) -> str:
         """The verdict with its counts, on one line, without a full stop."""
-        match self.verdict:
-            case ComparisonVerdict.EQUAL if self.schema_only:
+        match self.outcome:
+            case ComparisonOutcome.EQUAL if self.schema_only:
                 return f"no difference of schema in {counted(len(self.columns), 'column')}"
-            case ComparisonVerdict.EQUAL:
+            case ComparisonOutcome.EQUAL:
                 return f"no difference in {counted(self.left.rows or 0, 'row')}"
-            case ComparisonVerdict.FAILED:
+            case ComparisonOutcome.FAILED:
                 failed = [name for name in ("left", "right") if getattr(self, name).error is not None]
                 return "both sides failed" if len(failed) > 1 else f"the {failed[0]} side declined to read"
-            case ComparisonVerdict.OUTCOME:
+            case ComparisonOutcome.DIFFERENT_OUTCOME:
                 return f"the left side {_outcome_words(self.left)}, the right side {_outcome_words(self.right)}"
-            case ComparisonVerdict.DIFFERENT:
+            case ComparisonOutcome.DIFFERENT:
                 counts = [
                     (self.changed, "row", "changed"),
                     (self.only_left, "row", "only on the left"),
                     (self.only_right, "row", "only on the right"),
-                    (self.counting, "column", "of different schema"),
+                    (self.counted_schema_differences, "column", "of different schema"),
                 ]
                 return ", ".join(f"{counted(number, noun)} {what}" for number, noun, what in counts if number)
 
     def __repr__(self) -> str:
-        return f"ComparisonResult({self.verdict.value}: {self.sentence})"
+        return f"ComparisonResult({self.outcome.value}: {self.sentence})"
 
     def __str__(self) -> str:
         """The verdict, both sides, and where rows differ; `to_text` has the rows too."""
@@ -321,14 +325,14 @@ class ComparisonResult:
             sides.append(visible(f"  {word}: {', '.join(known)}"))
         where = [*where_lines(self, most=5)]
         framed = ["", *where, ""] if where else []
-        return "\n".join([f"{self.verdict.value}: {self.sentence}", *sides, *framed, "  all of it: .to_text()"])
+        return "\n".join([f"{self.outcome.value}: {self.sentence}", *sides, *framed, "  all of it: .to_text()"])
 
     def _repr_html_(self) -> str:
         """The page of `to_html` with its first rows in a frame of its own, and its text, for notebooks."""
-        from harness.diff.reports.html import MOST_FRAMED_ROWS, framed, to_html
+        from harness.diff.reports.html import MOST_FRAMED_ROWS, notebook_frame, to_html
         from harness.diff.reports.text import to_text
 
-        return framed(to_html(self, MOST_FRAMED_ROWS), to_text(self, most=MOST_FRAMED_ROWS))
+        return notebook_frame(to_html(self, MOST_FRAMED_ROWS), to_text(self, most=MOST_FRAMED_ROWS))
 
     def to_text(self) -> str:
         """The report for a terminal or a log, see `harness.diff.reports.text`."""
@@ -394,7 +398,7 @@ class BatchEntry:
     message: str
     report: str | None = None
     document: Mapping[str, Any] | None = None
-    asked: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
     left_seconds: float | None = None
     right_seconds: float | None = None
 
@@ -409,7 +413,7 @@ class Batch:
     title: str
     sides: tuple[str, str]
     entries: tuple[BatchEntry, ...]
-    made: Made | None = field(default=None, compare=False)
+    made: ReportProvenance | None = field(default=None, compare=False)
 
     def count(self, outcome: BatchOutcome) -> int:
         """The number of comparisons with this outcome."""
@@ -423,12 +427,12 @@ class Batch:
     def _repr_html_(self) -> str:
         """The page of `harness.diff.reports.batch` in a frame of its own, and its text, for notebooks."""
         from harness.diff.reports import batch
-        from harness.diff.reports.html import framed
+        from harness.diff.reports.html import notebook_frame
 
-        return framed(batch.to_html(self), batch.to_text(self))
+        return notebook_frame(batch.to_html(self), batch.to_text(self))
 
 
-def entry_of(
+def batch_entry(
     name: str,
     comparison: ComparisonResult,
     *,

@@ -54,21 +54,21 @@ def compare_schemas(
     Raises RequestError: two columns or fields have one name; UnsupportedError: a column holds a union.
     """
     for side, schema in (("left", left), ("right", right)):
-        _check(side, "", [field.with_type(plain(field.type)) for field in schema])
+        _check_fields(side, "", [field.with_type(display_type(field.type)) for field in schema])
     rules = frozenset(TypeRule) if by_value else frozenset()
     differences: list[SchemaDifference] = []
     common = []
     fields = [{field.name: [field] for field in schema} for schema in (left, right)]
     for name in dict.fromkeys([*left.names, *right.names]):
         a, b = (own.get(name, ()) for own in fields)
-        found = list(_parts("", a, b, rules))
+        found = list(_compare_fields("", a, b, rules))
         differences += found
         if all(difference.kind in _EXACT for difference in found):
             common.append(name)
-    return (*differences, *_order(left.names, right.names)), tuple(common)
+    return (*differences, *_compare_order(left.names, right.names)), tuple(common)
 
 
-def remade(
+def map_type(
     type_: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType], *, keep_required: bool = False
 ) -> pa.DataType:
     """The type without encodings, and with other types of all parts that hold no others.
@@ -79,11 +79,11 @@ def remade(
     kind = pa.types
 
     def part(field: pa.Field) -> pa.Field:
-        made = field.with_type(remade(field.type, leaf, keep_required=keep_required))
+        made = field.with_type(map_type(field.type, leaf, keep_required=keep_required))
         return made if keep_required else made.with_nullable(True)
 
     if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
-        return remade(type_.value_type, leaf, keep_required=keep_required)
+        return map_type(type_.value_type, leaf, keep_required=keep_required)
     if isinstance(type_, pa.BaseExtensionType) and type_.extension_name == "arrow.bool8":
         return leaf(pa.bool_())
     if is_list(type_):
@@ -97,7 +97,7 @@ def remade(
 
 def normal_type(type_: pa.DataType) -> pa.DataType:
     """The Arrow type that stands for all encodings of the same values."""
-    return remade(type_, _normal, keep_required=True)
+    return map_type(type_, _normal, keep_required=True)
 
 
 def _normal(type_: pa.DataType) -> pa.DataType:
@@ -110,18 +110,18 @@ def _normal(type_: pa.DataType) -> pa.DataType:
         return pa.decimal256(type_.precision, type_.scale)
     if kind.is_timestamp(type_):
         return pa.timestamp(type_.unit, None if type_.tz is None else "UTC")
-    return _plain(type_)
+    return _display_leaf(type_)
 
 
-def plain(type_: pa.DataType) -> pa.DataType:
+def display_type(type_: pa.DataType) -> pa.DataType:
     """The type in which values of `type_` are shown: the same values without encoding, and no extension but UUIDs."""
-    return remade(type_, _plain)
+    return map_type(type_, _display_leaf)
 
 
-def _plain(type_: pa.DataType) -> pa.DataType:
+def _display_leaf(type_: pa.DataType) -> pa.DataType:
     kind = pa.types
     if isinstance(type_, pa.BaseExtensionType):
-        return type_ if isinstance(type_, pa.UuidType) else plain(type_.storage_type)
+        return type_ if isinstance(type_, pa.UuidType) else display_type(type_.storage_type)
     if is_text(type_):
         return pa.string()
     return pa.binary() if kind.is_large_binary(type_) or kind.is_binary_view(type_) else type_
@@ -162,7 +162,7 @@ def is_hugeint(type_: pa.DataType) -> bool:
     )
 
 
-def converted(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+def conversion_type(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     """The type to which values are converted before a comparison with another type's; None: they stay.
 
     Numbers that every engine can round become floats beside floats, booleans become integers beside integers.
@@ -177,7 +177,7 @@ def converted(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     return beside if exact and (kind.is_float32(beside) or kind.is_float64(beside)) else None
 
 
-def _check(side: str, path: str, fields: Sequence[pa.Field]) -> None:
+def _check_fields(side: str, path: str, fields: Sequence[pa.Field]) -> None:
     """Refuses two columns or fields of one name, and unions. fields: in plain types."""
     for name, count in Counter(field.name for field in fields).items():
         if count > 1:
@@ -193,14 +193,14 @@ def _check(side: str, path: str, fields: Sequence[pa.Field]) -> None:
                 f"Cannot compare {where} on the {side}: it is a union; cast it, or leave the column out", field=where
             )
         if pa.types.is_struct(type_):
-            _check(side, where, list(type_))
+            _check_fields(side, where, list(type_))
         elif pa.types.is_map(type_):
-            _check(side, where, [pa.field("key", type_.key_type), pa.field("value", type_.item_type)])
+            _check_fields(side, where, [pa.field("key", type_.key_type), pa.field("value", type_.item_type)])
         elif pa.types.is_list(type_):
-            _check(side, where, [type_.value_field.with_name("element")])
+            _check_fields(side, where, [type_.value_field.with_name("element")])
 
 
-def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iterator[SchemaDifference]:
+def _compare_types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iterator[SchemaDifference]:
     if left.nullable != right.nullable:
         both = ["nullable" if field.nullable else "not nullable" for field in (left, right)]
         yield SchemaDifference(path, SchemaKind.NULLABLE, *both)
@@ -208,14 +208,14 @@ def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iter
     kind = pa.types
     inner = rules - {TypeRule.ROUNDING, TypeRule.TRUTH}
     if kind.is_struct(a) and kind.is_struct(b):
-        yield from _parts(f"{path}.", a, b, inner)
+        yield from _compare_fields(f"{path}.", a, b, inner)
     elif kind.is_map(a) and kind.is_map(b):
-        yield from _types(f"{path}.key", a.key_field, b.key_field, inner)
-        yield from _types(f"{path}.value", a.item_field, b.item_field, inner)
+        yield from _compare_types(f"{path}.key", a.key_field, b.key_field, inner)
+        yield from _compare_types(f"{path}.value", a.item_field, b.item_field, inner)
     elif kind.is_list(a) and kind.is_list(b):
-        yield from _types(f"{path}.element", a.value_field, b.value_field, inner)
+        yield from _compare_types(f"{path}.element", a.value_field, b.value_field, inner)
     elif not a.equals(b):
-        rule = _rule(a, b)
+        rule = _type_rule(a, b)
         if rule is not None and rule in rules:
             scales = [type_.scale if kind.is_decimal(type_) else 0 for type_ in (a, b)]
             words = "decimal precision" if rule is TypeRule.DECIMALS and scales[0] == scales[1] else rule.value
@@ -227,7 +227,7 @@ def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iter
         yield SchemaDifference(path, differs, str(left.type), str(right.type))
 
 
-def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
+def _type_rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
     """The rule by which values of two normal types are compared by value; None: by none."""
     kind = pa.types
     if kind.is_integer(left) and kind.is_integer(right):
@@ -236,7 +236,7 @@ def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
         return TypeRule.DECIMALS
     if kind.is_floating(left) and kind.is_floating(right):
         return TypeRule.FLOATS
-    conversion = converted(left, right) or converted(right, left)
+    conversion = conversion_type(left, right) or conversion_type(right, left)
     if conversion is not None:
         return TypeRule.ROUNDING if kind.is_floating(conversion) else TypeRule.TRUTH
     if kind.is_timestamp(left) and kind.is_timestamp(right):
@@ -245,14 +245,14 @@ def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
     return TypeRule.UNITS if any(test(left) and test(right) for test in same) else None
 
 
-def _parts(
+def _compare_fields(
     prefix: str, left: Iterable[pa.Field], right: Iterable[pa.Field], rules: TypeRules
 ) -> Iterator[SchemaDifference]:
     """The differences of columns or fields, in the left side's order, then those that only the right side has."""
     lefts, rights = ({field.name: field for field in side} for side in (left, right))
     for name, field in lefts.items():
         if name in rights:
-            yield from _types(f"{prefix}{name}", field, rights[name], rules)
+            yield from _compare_types(f"{prefix}{name}", field, rights[name], rules)
         else:
             yield SchemaDifference(f"{prefix}{name}", SchemaKind.ONLY_LEFT, str(field.type), None)
     for name, field in rights.items():
@@ -260,7 +260,7 @@ def _parts(
             yield SchemaDifference(f"{prefix}{name}", SchemaKind.ONLY_RIGHT, None, str(field.type))
 
 
-def _order(left: Sequence[str], right: Sequence[str]) -> Iterator[SchemaDifference]:
+def _compare_order(left: Sequence[str], right: Sequence[str]) -> Iterator[SchemaDifference]:
     """Columns that both have, at places that differ among these; places are shown as from 1 in the whole side."""
     numbers = [{name: str(number) for number, name in enumerate(side, 1)} for side in (left, right)]
     shared_left = [name for name in left if name in numbers[1]]

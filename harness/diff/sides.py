@@ -20,16 +20,24 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.diff.hashing import DuckDBValue, HashForm, carried, child, incomparable, row_hashes, storage_type
-from harness.diff.paths import narrow
+from harness.diff.hashing import (
+    DuckDBValue,
+    HashForm,
+    child_type,
+    incomparable_error,
+    row_hashes,
+    storage_type,
+    to_duckdb_types,
+)
+from harness.diff.paths import narrow_rows
 from harness.diff.result import SideInfo
-from harness.diff.schemas import converted, plain
+from harness.diff.schemas import conversion_type, display_type
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.errors import EngineError
 from harness.metadata.filters import sqltext
 from harness.metadata.planned_scan import PlannedScan
-from harness.storage.threads import cached_property, phase, tracked
+from harness.storage.threads import cached_property, phase, track
 
 if TYPE_CHECKING:
     from harness.diff.spark_side import SparkSide
@@ -82,7 +90,7 @@ class Hashing:
         """The number of a row's bucket, in the SQL of either engine."""
         return f"({self.grouped_by[0]} & {(1 << BITS) - 1})"
 
-    def is_in(self, buckets: Sequence[int]) -> str:
+    def bucket_condition(self, buckets: Sequence[int]) -> str:
         """The condition that a row's bucket is among these, which ascend, in the SQL of either engine."""
         if buckets[-1] - buckets[0] == len(buckets) - 1:
             return f"{self.bucket} BETWEEN {buckets[0]} AND {buckets[-1]}"
@@ -105,7 +113,7 @@ Buckets: TypeAlias = Mapping[int, Sums]
 
 
 @dataclass(frozen=True, slots=True)
-class Some:
+class WantedRows:
     """Rows to fetch. wanted: values of `Hashing.grouped_by[0]`. buckets: theirs, ascending.
 
     rows: the number of the side's rows in the buckets.
@@ -116,7 +124,7 @@ class Some:
     rows: int
 
     @property
-    def few(self) -> pa.ChunkedArray | None:
+    def filter_hashes(self) -> pa.ChunkedArray | None:
         """The wanted hashes; None: to fetch all of the buckets is at least as fast."""
         return None if len(self.wanted) * 8 > self.rows else self.wanted
 
@@ -128,14 +136,16 @@ def with_hashes(rows: pa.Table, hashes: pa.Table) -> pa.Table:
     return rows
 
 
-def retyped(schema: pa.Schema, types: Mapping[int, pa.DataType]) -> pa.Schema:
+def with_types(schema: pa.Schema, types: Mapping[int, pa.DataType]) -> pa.Schema:
     """The schema with other types of columns by place."""
     return pa.schema([field.with_type(types.get(i, field.type)) for i, field in enumerate(schema)])
 
 
-def narrowed_rows(side: HashedSide, rows: pa.Table) -> pa.Table:
+def narrow_side_rows(side: HashedSide, rows: pa.Table) -> pa.Table:
     """Return rows of a side without the fields that its schema leaves out."""
-    return rows if side.stored is None else narrow(rows, dict(zip(side.schema.names, side.schema.types, strict=True)))
+    return (
+        rows if side.stored is None else narrow_rows(rows, dict(zip(side.schema.names, side.schema.types, strict=True)))
+    )
 
 
 # Rows that DuckDB reads: of a relation, or of a planned table.
@@ -174,41 +184,41 @@ _LOSSY = re.compile(r"UUID|HUGEINT|ENUM|\[\d+\]")
 """Types that Arrow does not get whole. A field's name may look like one: the cast changes nothing then."""
 
 
-def logical(stored: Any, column: str) -> pa.DataType:
+def arrow_type(stored: Any, column: str) -> pa.DataType:
     """The Arrow type of a DuckDB type's values. Raises UnsupportedError: its values cannot be compared."""
     match stored.id:
         case "decimal":
             parts = dict(stored.children)
             return pa.decimal128(parts["precision"], parts["scale"])
         case "list" | "array":
-            return pa.list_(pa.field("element", logical(child(stored, 0), column)))
+            return pa.list_(pa.field("element", arrow_type(child_type(stored, 0), column)))
         case "map":
-            return pa.map_(logical(child(stored, 0), column), logical(child(stored, 1), column))
+            return pa.map_(arrow_type(child_type(stored, 0), column), arrow_type(child_type(stored, 1), column))
         case "struct":
-            return pa.struct([pa.field(name, logical(part, column)) for name, part in stored.children])
+            return pa.struct([pa.field(name, arrow_type(part, column)) for name, part in stored.children])
         case plain if plain in _PLAIN:
             return _PLAIN[plain]
         case _:
-            raise incomparable(f"DuckDB's column {column!r}", stored, column=column)
+            raise incomparable_error(f"DuckDB's column {column!r}", stored, column=column)
 
 
-def shown(text: str, stored: object) -> str:
+def exact_expression(text: str, stored: object) -> str:
     """An expression for the value that Arrow gets whole whatever the connection's settings."""
-    return f"CAST({text} AS {_shown_type(stored)})" if _LOSSY.search(str(stored)) else text
+    return f"CAST({text} AS {_exact_type(stored)})" if _LOSSY.search(str(stored)) else text
 
 
-def _shown_type(stored: Any) -> str:
+def _exact_type(stored: Any) -> str:
     match stored.id:
         case "uuid":
             return "BLOB"
         case "hugeint" | "uhugeint" | "enum":
             return "VARCHAR"
         case "list" | "array":
-            return f"{_shown_type(child(stored, 0))}[]"
+            return f"{_exact_type(child_type(stored, 0))}[]"
         case "map":
-            return f"MAP({_shown_type(child(stored, 0))}, {_shown_type(child(stored, 1))})"
+            return f"MAP({_exact_type(child_type(stored, 0))}, {_exact_type(child_type(stored, 1))})"
         case "struct":
-            return f"STRUCT({', '.join(f'{sqltext.name(name)} {_shown_type(part)}' for name, part in stored.children)})"
+            return f"STRUCT({', '.join(f'{sqltext.name(name)} {_exact_type(part)}' for name, part in stored.children)})"
         case _:
             return str(stored)
 
@@ -230,30 +240,30 @@ class DuckDBSide:
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
         """At most `limit` rows of some columns; all of them, if fewer."""
-        with failing(self.info, self.plan):
-            outputs = self._outputs(self._shown(columns)) or "NULL AS r0"
-            return self._conform(pa.table(_numbered(self.relation).limit(limit).project(outputs)), columns)
+        with translate_duckdb_errors(self.info, self.plan):
+            outputs = self._outputs(self._exact_expressions(columns)) or "NULL AS r0"
+            return self._conform(pa.table(_with_numbered_columns(self.relation).limit(limit).project(outputs)), columns)
 
     def buckets(self, hashing: Hashing) -> Buckets:
         """All rows, summed by bucket; empty buckets are left out."""
-        with failing(self.info, self.plan):
+        with translate_duckdb_errors(self.info, self.plan):
             bucketed = self.hashed(hashing).project(f"{hashing.bucket} AS b, h1, h2")
             found = bucketed.aggregate("b, count(*) AS n, sum(h1) AS s1, sum(h2) AS s2", "b").fetchall()
         return {int(b): Sums(int(n), int(s1), int(s2)) for b, n, s1, s2 in found}
 
     def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """The hashes of the rows of some buckets, ascending, as uint64 columns named `hashing.names`."""
-        with failing(self.info, self.plan):
-            return pa.table(self.hashed(hashing).filter(hashing.is_in(buckets)))
+        with translate_duckdb_errors(self.info, self.plan):
+            return pa.table(self.hashed(hashing).filter(hashing.bucket_condition(buckets)))
 
     def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
         """Rows whose `hashing.grouped_by[0]` is wanted, one of each hash.
 
         Columns: the compared columns under their names, then the hashes under theirs after `HASH_PREFIX`.
         """
-        shown = self._shown(hashing.columns)
+        shown = self._exact_expressions(hashing.columns)
         names = ", ".join(hashing.names)
-        with failing(self.info, self.plan):
+        with translate_duckdb_errors(self.info, self.plan):
             kept = self.hashed(hashing, shown).filter(
                 f"{hashing.grouped_by[0]} IN ({', '.join(map(str, wanted.to_pylist()))})"
             )
@@ -261,63 +271,63 @@ class DuckDBSide:
             found = pa.table(counted.project(", ".join([*shown, names])))
             return with_hashes(self._conform(found, hashing.columns), found.select(hashing.names))
 
-    def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def matching(self, hashing: Hashing, wanted: WantedRows, columns: Sequence[str]) -> Iterator[pa.Table]:
         """At least the rows whose hashes are wanted, in parts: some of the columns, then hashes, as `rows` has them."""
-        shown = self._shown(columns)
-        with failing(self.info, self.plan):
-            kept = self.hashed(hashing, shown).filter(hashing.is_in(some.buckets))
-            if some.few is not None:
+        shown = self._exact_expressions(columns)
+        with translate_duckdb_errors(self.info, self.plan):
+            kept = self.hashed(hashing, shown).filter(hashing.bucket_condition(wanted.buckets))
+            if wanted.filter_hashes is not None:
                 # One literal: as many as there are, an IN list would cost more than the read.
-                listed = f"SELECT unnest(CAST('{some.few.to_pylist()}' AS UBIGINT[]))"
+                listed = f"SELECT unnest(CAST('{wanted.filter_hashes.to_pylist()}' AS UBIGINT[]))"
                 kept = kept.filter(f"{hashing.grouped_by[0]} IN ({listed})")
-            wanted = kept.project(", ".join([*shown, *hashing.grouped_by]))
-            renamed = hasattr(wanted, "to_arrow_reader")  # in DuckDB 2.0
-            for batch in wanted.to_arrow_reader() if renamed else wanted.fetch_record_batch():
+            projected = kept.project(", ".join([*shown, *hashing.grouped_by]))
+            renamed = hasattr(projected, "to_arrow_reader")  # in DuckDB 2.0
+            for batch in projected.to_arrow_reader() if renamed else projected.fetch_record_batch():
                 found = pa.Table.from_batches([batch])
                 yield with_hashes(self._conform(found, columns), found.select(hashing.grouped_by))
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """Some of the keys that several rows of some buckets, ascending, have: `k1`, `k2`, and in `n` how many rows."""
-        with failing(self.info, self.plan):
-            kept = self.hashed(hashing).filter(hashing.is_in(buckets))
+        with translate_duckdb_errors(self.info, self.plan):
+            kept = self.hashed(hashing).filter(hashing.bucket_condition(buckets))
             grouped = kept.aggregate("k1, k2, count(*) AS n", "k1, k2").filter("n > 1")
             return pa.table(grouped.order("k1, k2").limit(MOST_REPEATED))
 
     def with_columns(self, texts: Mapping[int, Callable[[str], str]], types: Mapping[int, pa.DataType]) -> DuckDBSide:
         """The side with other values and types of columns, by place. texts: SQL of a value from the column's."""
         chosen = ", ".join(f"{texts.get(i, str)(f'#{i + 1}')} AS c{i}" for i in range(len(self.schema)))
-        schema, stored = retyped(self.schema, types), self.stored and retyped(self.stored, types)
+        schema, stored = with_types(self.schema, types), self.stored and with_types(self.stored, types)
         return replace(self, relation=self.relation.project(chosen), schema=schema, stored=stored, plan=None)
 
     def hashed(self, hashing: Hashing, further: Mapping[str, str] | None = None) -> duckdb.DuckDBPyRelation:
         """Further expressions by name, and the hashes of each row."""
         lanes = hashing.lanes(lambda columns: row_hashes([self._value(name, hashing) for name in columns]))
-        return _numbered(self.relation).project(self._outputs({**(further or {}), **lanes}))
+        return _with_numbered_columns(self.relation).project(self._outputs({**(further or {}), **lanes}))
 
     def _outputs(self, texts: Mapping[str, str]) -> str:
         return ", ".join(f"{text} AS {name}" for name, text in texts.items())
 
     def _value(self, name: str, hashing: Hashing) -> DuckDBValue:
         place = self.schema.get_field_index(name)
-        type_ = plain((self.stored or self.schema).field(place).type)
+        type_ = display_type((self.stored or self.schema).field(place).type)
         return DuckDBValue(f"c{place}", self.relation.types[place], type_, hashing.form_of(name))
 
-    def _shown(self, columns: Sequence[str]) -> dict[str, str]:
+    def _exact_expressions(self, columns: Sequence[str]) -> dict[str, str]:
         places = map(self.schema.get_field_index, columns)
-        return {f"r{i}": shown(f"c{place}", self.relation.types[place]) for i, place in enumerate(places)}
+        return {f"r{i}": exact_expression(f"c{place}", self.relation.types[place]) for i, place in enumerate(places)}
 
     def _conform(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-        schema = pa.schema([(f.name, plain(f.type)) for f in map((self.stored or self.schema).field, columns)])
-        return narrowed_rows(self, conform(rows.select(range(len(columns))), schema))
+        schema = pa.schema([(f.name, display_type(f.type)) for f in map((self.stored or self.schema).field, columns)])
+        return narrow_side_rows(self, conform(rows.select(range(len(columns))), schema))
 
 
-def _numbered(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+def _with_numbered_columns(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
     """Columns named by place: their own names may differ by case only."""
     return relation.project(", ".join(f"#{i + 1} AS c{i}" for i in range(len(relation.columns))))
 
 
 @contextmanager
-def failing(info: SideInfo, plan: PlannedScan | None = None) -> Iterator[None]:
+def translate_duckdb_errors(info: SideInfo, plan: PlannedScan | None = None) -> Iterator[None]:
     """DuckDB's failures as harness's; with a plan, as those of a read of its files."""
     try:
         yield
@@ -354,19 +364,19 @@ class ArrowSide:
     @cached_property
     def in_duckdb(self) -> DuckDBSide:
         """The same rows as DuckDB reads them."""
-        with failing(self.info):
-            connection = tracked(duckdb.connect())
+        with translate_duckdb_errors(self.info):
+            connection = track(duckdb.connect())
             self.resources.callback(connection.close)
-            connection.register("rows", carried(self.whole))
-        return _side(self.info, self.schema, connection)
+            connection.register("rows", to_duckdb_types(self.whole))
+        return _duckdb_side(self.info, self.schema, connection)
 
 
-def narrowed_side(side: Side, schema: pa.Schema) -> Side:
+def narrow_side(side: Side, schema: pa.Schema) -> Side:
     """Return the side with the columns of a schema, which leaves out fields of structs."""
     if schema.equals(side.schema):
         return side
     if isinstance(side, ArrowSide):
-        return replace(side, whole=narrow(side.whole, dict(zip(schema.names, schema.types, strict=True))))
+        return replace(side, whole=narrow_rows(side.whole, dict(zip(schema.names, schema.types, strict=True))))
     return replace(side, schema=schema, stored=side.stored or side.schema)
 
 
@@ -381,17 +391,17 @@ def in_engine(side: Side) -> HashedSide:
 
 
 def open_arrow(
-    data: object, info: SideInfo, places: Callable[[Sequence[str]], list[int]], limit: int, resources: ExitStack
+    data: object, info: SideInfo, select_columns: Callable[[Sequence[str]], list[int]], limit: int, resources: ExitStack
 ) -> ArrowSide | DuckDBSide:
     """The side of an Arrow stream. A stream of more than `limit` rows that is no table is put aside on disk.
 
     Raises UnsupportedError: DuckDB cannot hold a type of it; EngineError: the stream breaks; or as `places`.
     """
     if isinstance(data, pa.Table):
-        return ArrowSide(info=info, whole=data.select(places(data.column_names)), resources=resources)
+        return ArrowSide(info=info, whole=data.select(select_columns(data.column_names)), resources=resources)
     try:
         reader = pa.RecordBatchReader.from_stream(data)
-        chosen = places(reader.schema.names)
+        chosen = select_columns(reader.schema.names)
         schema = pa.schema([reader.schema.field(i) for i in chosen])
         batches, rows = [], 0
         for batch in reader:
@@ -405,10 +415,10 @@ def open_arrow(
         message = f"Cannot read the Arrow stream of {info.name}: {' '.join(str(error).split())}"
         raise EngineError(message) from error
     held = (batches.pop(0) for _ in range(len(batches)))  # so that each is let go
-    return _put_aside(chain(held, (batch.select(chosen) for batch in reader)), info, schema, resources)
+    return _spill_to_disk(chain(held, (batch.select(chosen) for batch in reader)), info, schema, resources)
 
 
-def _put_aside(
+def _spill_to_disk(
     batches: Iterator[pa.RecordBatch], info: SideInfo, schema: pa.Schema, resources: ExitStack
 ) -> DuckDBSide:
     """The rows in a database on disk."""
@@ -417,22 +427,22 @@ def _put_aside(
 
     def stored() -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from carried(pa.Table.from_batches([batch])).to_batches()
+            yield from to_duckdb_types(pa.Table.from_batches([batch])).to_batches()
             advance(batch.num_rows)
 
-    with failing(info), phase("putting rows aside") as advance:
-        connection = tracked(duckdb.connect(str(folder / "rows.duckdb"), config={"memory_limit": _MEMORY}))
+    with translate_duckdb_errors(info), phase("putting rows aside") as advance:
+        connection = track(duckdb.connect(str(folder / "rows.duckdb"), config={"memory_limit": _MEMORY}))
         resources.callback(connection.close)
         connection.execute("SET preserve_insertion_order = false")
         stream = pa.RecordBatchReader.from_batches(types, stored())
         connection.register("stream", stream)
         connection.execute("CREATE TABLE rows AS SELECT * FROM stream")
         connection.unregister("stream")
-    return _side(info, schema, connection)
+    return _duckdb_side(info, schema, connection)
 
 
-def _side(info: SideInfo, schema: pa.Schema, connection: duckdb.DuckDBPyConnection) -> DuckDBSide:
-    with failing(info):
+def _duckdb_side(info: SideInfo, schema: pa.Schema, connection: duckdb.DuckDBPyConnection) -> DuckDBSide:
+    with translate_duckdb_errors(info):
         return DuckDBSide(info=info, relation=connection.sql("SELECT * FROM rows"), schema=schema, keep=connection)
 
 
@@ -441,11 +451,11 @@ def _side(info: SideInfo, schema: pa.Schema, connection: duckdb.DuckDBPyConnecti
 # beside an integer become 1 and 0 (`TypeRule.TRUTH`).
 
 
-def reconciled(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side, Side]:
+def reconcile(sides: tuple[Side, Side], columns: tuple[str, ...]) -> tuple[Side, Side]:
     """Both sides, with the columns converted that need it."""
     schemas, found = [side.schema for side in sides], []
     for side, own, other in zip(sides, schemas, reversed(schemas), strict=True):
-        wanted = {own.get_field_index(n): converted(own.field(n).type, other.field(n).type) for n in columns}
+        wanted = {own.get_field_index(n): conversion_type(own.field(n).type, other.field(n).type) for n in columns}
         types = {place: type_ for place, type_ in wanted.items() if type_ is not None}
         casts = {place: _CASTS[type_].format for place, type_ in types.items()}
         found.append(in_engine(side).with_columns(casts, types) if types else side)

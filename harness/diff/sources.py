@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from harness.errors import RequestError
 
 
-def usual_engines(*, is_one_table: bool) -> tuple[str, str]:
+def default_engines(*, is_one_table: bool) -> tuple[str, str]:
     """The engines that compare one table, read twice, or two sides."""
     return ("duckdb", "spark") if is_one_table else ("duckdb", "duckdb")
 
@@ -65,7 +65,7 @@ class RowSource:
         found = _FILES.search(text)
         return None if found is None else RowSource(_ENDINGS[found[1].lower()], text)
 
-    def asking(self, query: str) -> RowSource:
+    def with_query(self, query: str) -> RowSource:
         """The source of a query's result, in which its rows are `t`."""
         return replace(self, query=query)
 

@@ -20,12 +20,12 @@ import duckdb
 import pyarrow as pa
 
 from harness.diff.canonical import NEGATIVE_ZERO, CanonicalRow, canonical_rows, canonical_values, order_key
-from harness.diff.closeness import Line, LineKind
+from harness.diff.closeness import LineKind, NumberLine
 from harness.diff.exact import Difference, DifferingRow
 from harness.diff.hashing import digits_of
 from harness.diff.printing import date_text, show, timestamp_text
 from harness.diff.result import GroupDifference, Origin, RowKind, Spread
-from harness.diff.schemas import plain
+from harness.diff.schemas import display_type
 from harness.metadata.plan.scan_plan import ScanPlan
 
 MOST_RANGES = 20
@@ -38,7 +38,7 @@ _Ranges: TypeAlias = tuple[list[str], Callable[[Any], int]]
 """The names of ranges, and the number of the range that a value lies in."""
 
 
-def evenly(difference: Difference, most: int) -> list[int]:
+def sample_evenly(difference: Difference, most: int) -> list[int]:
     """The numbers of at most about so many of `Difference.differing`, of each kind the same share of all such rows.
 
     Of large sides some rows of each kind are known. Without this, a rare kind would look like a frequent one.
@@ -57,25 +57,25 @@ def evenly(difference: Difference, most: int) -> list[int]:
     return chosen
 
 
-def by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key: str, *, is_whole: bool) -> Spread:
+def spread_by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key: str, *, is_whole: bool) -> Spread:
     """The differing rows by ranges of a key, then by NULL, NaN and infinities.
 
     tables: the rows of both sides. is_whole: `tables` holds all rows, and the ranges lie between the keys of all.
     """
     columns = [[0.0 if v == NEGATIVE_ZERO else v for v in canonical_values(table.column(key))] for table in tables]
     counts: defaultdict[object, Counter[RowKind]] = defaultdict(Counter)
-    for row in map(difference.differing.__getitem__, evenly(difference, len(difference.differing))):
+    for row in map(difference.differing.__getitem__, sample_evenly(difference, len(difference.differing))):
         value = columns[1][row.right or 0] if row.left is None else columns[0][row.left]
         counts[value][row.kind] += row.count
     spanned = {value for column in columns for value in column} if is_whole else set(counts)
-    line = Line.of(*(table.schema.field(key).type for table in tables))
+    line = NumberLine.for_types(*(table.schema.field(key).type for table in tables))
     if line is None or pa.types.is_time(line.left) or pa.types.is_duration(line.left):
         placed = spanned - {None}
         where = {v: (table, i) for table, column in zip(tables, columns, strict=True) for i, v in enumerate(column)}
-        labels, number = _in_order(placed, lambda value: show(where[value][0].column(key), where[value][1]))
+        labels, number = _equal_count_ranges(placed, lambda value: show(where[value][0].column(key), where[value][1]))
     else:
         placed = {value for value in spanned if isinstance(value, int | float | Decimal) and math.isfinite(value)}
-        labels, number = _on_line(placed, line) if placed else ([], lambda _: 0)
+        labels, number = _equal_width_ranges(placed, line) if placed else ([], lambda _: 0)
     places = [(label, Counter[RowKind]()) for label in labels]
     for value, kinds in counts.items():
         if value in placed:
@@ -83,7 +83,7 @@ def by_key(difference: Difference, tables: tuple[pa.Table, pa.Table], key: str, 
         else:
             places.append(("NULL" if value is None else str(value), kinds))
     rows = sum(kinds.total() for kinds in counts.values())
-    found = tuple(_place((label,), kinds) for label, kinds in places)
+    found = tuple(_group_difference((label,), kinds) for label, kinds in places)
     return Spread(places=found, rows=rows, total=len(found), is_whole=is_whole)
 
 
@@ -103,7 +103,7 @@ def partition_columns(plan: ScanPlan) -> tuple[str, ...]:
 
 
 @dataclass(slots=True)
-class Groups:
+class GroupCounts:
     """Differing rows so far, by the printed values of some columns. schemas: of both sides."""
 
     columns: tuple[str, ...]
@@ -125,24 +125,24 @@ class Groups:
                 f"WHERE d.kind IN ({kinds}) GROUP BY {listed}, d.kind ORDER BY n DESC LIMIT {_MOST_COUNTED}"
             )
             found = pa.table(connection.sql(grouped))
-            types = [plain(self.schemas[number].field(name).type) for name in self.columns]
+            types = [display_type(self.schemas[number].field(name).type) for name in self.columns]
             shown = [found.column(i).cast(type_) for i, type_ in enumerate(types)]
             counted = zip(found.column("kind").to_pylist(), found.column("n").to_pylist(), strict=True)
             for place, (kind, rows) in enumerate(counted):
                 self.counts[tuple(show(column, place) for column in shown)][_KINDS[kind]] += rows
 
-    def found(self) -> tuple[tuple[GroupDifference, ...], int]:
+    def ranked(self) -> tuple[tuple[GroupDifference, ...], int]:
         """The groups with most differing rows, those first, and how many there are."""
-        return _ranked(self.counts)
+        return _rank_groups(self.counts)
 
 
-def _ranked(counts: Mapping[tuple[str, ...], Counter[RowKind]]) -> tuple[tuple[GroupDifference, ...], int]:
+def _rank_groups(counts: Mapping[tuple[str, ...], Counter[RowKind]]) -> tuple[tuple[GroupDifference, ...], int]:
     """The groups with most differing rows, those first, and how many there are. counts: by printed values."""
     first = sorted(counts.items(), key=lambda item: (-item[1].total(), item[0]))[:MOST_GROUPS]
-    return tuple(_place(values, kinds) for values, kinds in first), len(counts)
+    return tuple(_group_difference(values, kinds) for values, kinds in first), len(counts)
 
 
-def by_columns(
+def count_by_columns(
     difference: Difference, tables: tuple[pa.Table, pa.Table], columns: Sequence[str]
 ) -> tuple[tuple[GroupDifference, ...], int]:
     """The differing rows by the values of some columns: the groups with most of them, and how many groups there are.
@@ -160,10 +160,10 @@ def by_columns(
         if group not in printed:
             printed[group] = tuple(show(tables[side].column(name), place) for name in columns)
         counts[printed[group]][row.kind] += row.count
-    return _ranked(counts)
+    return _rank_groups(counts)
 
 
-def by_file(
+def spread_by_file(
     differing: Mapping[int, DifferingRow],
     lefts: Mapping[int, Sequence[Origin]],
     rights: Mapping[int, Sequence[Origin]],
@@ -185,15 +185,17 @@ def by_file(
             sides[file].add(side)
         rows += min(len(files), row.count)
     ranked = sorted(counts, key=lambda file: (-counts[file].total(), file))
-    places = [_place(("both" if len(sides[f]) > 1 else min(sides[f]), f), counts[f]) for f in ranked[:MOST_FILES]]
+    places = [
+        _group_difference(("both" if len(sides[f]) > 1 else min(sides[f]), f), counts[f]) for f in ranked[:MOST_FILES]
+    ]
     return Spread(places=tuple(places), rows=rows, total=len(ranked)) if ranked else None
 
 
-def _place(values: tuple[str, ...], kinds: Counter[RowKind]) -> GroupDifference:
+def _group_difference(values: tuple[str, ...], kinds: Counter[RowKind]) -> GroupDifference:
     return GroupDifference(values=values, **{kind.name.lower(): number for kind, number in kinds.items()})
 
 
-def _on_line(values: Collection[Any], line: Line) -> _Ranges:
+def _equal_width_ranges(values: Collection[Any], line: NumberLine) -> _Ranges:
     """Ranges of equal width between the smallest and the largest number, date or time."""
     first, last = Fraction(min(values)), Fraction(max(values))
     if line.kind is LineKind.FLOAT:
@@ -201,7 +203,7 @@ def _on_line(values: Collection[Any], line: Line) -> _Ranges:
         width = (last - first) / bins or Fraction(1)
         labels = [f"from {float(first + i * width):.6g}" for i in range(bins)]
         return labels, lambda value: min(int((Fraction(value) - first) / width), bins - 1)
-    step, write = _steps(line, first, last)
+    step, write = _range_step(line, first, last)
     low, high = first // step, last // step + 1
     bins = min(MOST_RANGES, high - low)
     starts = [low - -i * (high - low) // bins for i in range(bins + 1)]  # rounded up
@@ -209,7 +211,7 @@ def _on_line(values: Collection[Any], line: Line) -> _Ranges:
     return labels, lambda value: bisect_right(starts, Fraction(value) // step) - 1
 
 
-def _steps(line: Line, first: Fraction, last: Fraction) -> tuple[Fraction, Callable[[int, int], str]]:
+def _range_step(line: NumberLine, first: Fraction, last: Fraction) -> tuple[Fraction, Callable[[int, int], str]]:
     """The step that ranges consist of, and the words for the range from one step to another."""
     match line.kind:
         case LineKind.TICKS if pa.types.is_date(line.left):
@@ -226,7 +228,7 @@ def _steps(line: Line, first: Fraction, last: Fraction) -> tuple[Fraction, Calla
             )
 
 
-def _in_order(values: Collection[object], write: Callable[[Any], str]) -> _Ranges:
+def _equal_count_ranges(values: Collection[object], write: Callable[[Any], str]) -> _Ranges:
     """Ranges of equally many values, as far as they can be."""
     ordered = sorted(values, key=order_key)
     bins = min(MOST_RANGES, len(ordered))

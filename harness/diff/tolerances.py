@@ -80,7 +80,7 @@ FLOATS = "floats"
 """All floats that have no tolerance of their own, in place of a column's name."""
 
 
-def parsed(tolerance: Mapping[str, Tolerance | str | float | Decimal]) -> dict[str, Tolerance]:
+def parse_tolerances(tolerance: Mapping[str, Tolerance | str | float | Decimal]) -> dict[str, Tolerance]:
     """Return the tolerances by column. Raises RequestError: a text is no tolerance."""
     return {
         column: amount if isinstance(amount, Tolerance) else Tolerance.parse(str(amount))
@@ -88,7 +88,7 @@ def parsed(tolerance: Mapping[str, Tolerance | str | float | Decimal]) -> dict[s
     }
 
 
-def each_float(tolerances: Mapping[str, Tolerance], floats: Sequence[str]) -> dict[str, Tolerance]:
+def expand_floats(tolerances: Mapping[str, Tolerance], floats: Sequence[str]) -> dict[str, Tolerance]:
     """Return the tolerances, with that of all `floats` given to each float without a tolerance of its own.
 
     Args:

@@ -18,10 +18,10 @@ from harness.engines.data_files import FileName
 from harness.engines.duckdb.instance import IS_DUCKDB_1, DuckDBFiles, cursor
 from harness.engines.footers import read_footers
 from harness.errors import HarnessError
-from harness.metadata.files.parquet_footer import Contradiction, struct, varint
+from harness.metadata.files.parquet_footer import Contradiction, read_struct, read_varint
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
-from harness.metadata.plan.projection import ColumnSource, Stored, resolver
+from harness.metadata.plan.projection import ColumnSource, FileColumn, resolver
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class ChunkStatistics:
     """The statistics of a column chunk in a Parquet footer; None: there is none that is understood."""
 
     lower: Any
@@ -69,9 +69,11 @@ class RowGroups:
             return "0"
         if len(sizes) == 1 and 0 < self.rows[-1] <= self.rows[0]:
             return f'"_pos" // {self.rows[0]}'
-        return _bisected([0, *itertools.accumulate(self.rows)], 0, len(self.rows))
+        return _binary_search_sql([0, *itertools.accumulate(self.rows)], 0, len(self.rows))
 
-    def statistics(self, path: tuple[dt.Field, ...]) -> Callable[[int], tuple[Stated, Stated | None]] | None:
+    def statistics(
+        self, path: tuple[dt.Field, ...]
+    ) -> Callable[[int], tuple[ChunkStatistics, ChunkStatistics | None]] | None:
         """The statistics of a column, and those of its pages together, by row group; None: the file has no such."""
         placed = self.place(path)
         if placed is None:
@@ -79,30 +81,30 @@ class RowGroups:
         name, stored = placed
         type_ = path[-1].type
 
-        def of(number: int) -> tuple[Stated, Stated | None]:
+        def by_row_group(number: int) -> tuple[ChunkStatistics, ChunkStatistics | None]:
             kind, lower, upper, nulls, start, length = self.chunks.get((number, name), _NO_CHUNK)
-            stated = Stated(_parsed(lower, kind, type_), _parsed(upper, kind, type_), nulls)
+            stated = ChunkStatistics(_parsed(lower, kind, type_), _parsed(upper, kind, type_), nulls)
             if not start or not length:
                 return stated, None
             first, data = self._indexes
-            return stated, pages_together(data[start - first : start - first + length], kind, stored, type_)
+            return stated, page_statistics(data[start - first : start - first + length], kind, stored, type_)
 
-        return of
+        return by_row_group
 
 
 _NO_CHUNK = ("", None, None, None, None, None)
 
 
-def pages_together(index: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> Stated | None:
+def page_statistics(index: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> ChunkStatistics | None:
     """The least and greatest value and the nulls of all pages in a column index; None: it is not understood.
 
     kind: the physical type. stored, type_: of the file and of the table.
     """
     try:
-        fields, _ = struct(index, 0, {})
+        fields, _ = read_struct(index, 0, {})
         empty = [flag == 1 for flag in _items(index, fields[_NULL_PAGES], lambda at: (index[at], at + 1))]
         ends = [_items(index, fields[key], partial(_text, index)) for key in (_LEAST, _GREATEST)]
-        counts = _items(index, fields[_NULLS], partial(varint, index)) if _NULLS in fields else None
+        counts = _items(index, fields[_NULLS], partial(read_varint, index)) if _NULLS in fields else None
         values = [
             [_plain(raw, kind, stored, type_) for raw, is_empty in zip(raws, empty, strict=True) if not is_empty]
             for raws in ends
@@ -111,18 +113,18 @@ def pages_together(index: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> 
         return None
     lower, upper = (None if None in end or not end else end for end in values)
     nulls = None if counts is None else sum(count >> 1 for count in counts)
-    return Stated(None if lower is None else min(lower), None if upper is None else max(upper), nulls)
+    return ChunkStatistics(None if lower is None else min(lower), None if upper is None else max(upper), nulls)
 
 
 _NULL_PAGES, _LEAST, _GREATEST, _NULLS = (number << 4 | 9 for number in (1, 2, 3, 5))
-"""Fields of a column index, as `struct` calls them: lists of flags, texts, texts and numbers."""
+"""Fields of a column index, as `read_struct` calls them: lists of flags, texts, texts and numbers."""
 
 
 def _items(data: bytes, at: int, read: Callable[[int], tuple[T, int]]) -> list[T]:
     """The elements of a list in Thrift's compact protocol. read: an element and the place after it."""
     count, at = data[at] >> 4, at + 1
     if count == 0x0F:
-        count, at = varint(data, at)
+        count, at = read_varint(data, at)
     found = []
     for _ in range(count):
         item, at = read(at)
@@ -131,7 +133,7 @@ def _items(data: bytes, at: int, read: Callable[[int], tuple[T, int]]) -> list[T
 
 
 def _text(data: bytes, at: int) -> tuple[bytes, int]:
-    length, at = varint(data, at)
+    length, at = read_varint(data, at)
     return data[at : at + length], at + length
 
 
@@ -156,29 +158,29 @@ def _plain(raw: bytes, kind: str, stored: dt.Type, type_: dt.Type) -> Any:
             return None
 
 
-def _places(
+def _segments_below(
     field: dt.Field, source: ColumnSource, above: tuple[str, ...] = ()
 ) -> Iterator[tuple[int, tuple[str, dt.Type]]]:
     """Yield DuckDB's name of each column of single values below a field, and its type in the file, by field id.
 
     Columns that the file does not hold as single values of the field's structs are left out.
     """
-    if not isinstance(source, Stored) or isinstance(field.type, dt.ListType | dt.MapType):
+    if not isinstance(source, FileColumn) or isinstance(field.type, dt.ListType | dt.MapType):
         return
     names = (*above, source.physical.name)
     if not isinstance(field.type, dt.StructType):
         yield field.id, (", ".join(names), source.physical.type)
         return
     for inner, part in zip(field.type.fields, source.parts, strict=True):
-        yield from _places(inner, part, names)
+        yield from _segments_below(inner, part, names)
 
 
-def _bisected(starts: Sequence[int], low: int, high: int) -> str:
+def _binary_search_sql(starts: Sequence[int], low: int, high: int) -> str:
     """The number of the row group that a position is in, of some groups, as SQL."""
     if high - low == 1:
         return str(low)
     middle = (low + high) // 2
-    parts = _bisected(starts, low, middle), _bisected(starts, middle, high)
+    parts = _binary_search_sql(starts, low, middle), _binary_search_sql(starts, middle, high)
     return f'CASE WHEN "_pos" < {starts[middle]} THEN {parts[0]} ELSE {parts[1]} END'
 
 
@@ -222,7 +224,7 @@ def row_groups(plan: PlannedScan, paths: Sequence[str]) -> dict[str, RowGroups]:
     @cache
     def places(schema: int, partition: int, top: int) -> Mapping[int, tuple[str, dt.Type]]:
         try:
-            return dict(_places(tops[top], source_of(schema, partition)(tops[top])))
+            return dict(_segments_below(tops[top], source_of(schema, partition)(tops[top])))
         except HarnessError:  # no read gives the column
             return {}
 
@@ -295,13 +297,13 @@ def column_chunks(plan: PlannedScan, physical: Sequence[PhysicalPath]) -> dict[P
 
 
 _SIZE, _CHECKSUM = 3 << 4 | 5, 4 << 4 | 5
-"""Fields of a page header, as `struct` calls them: numbers 3 and 4, integers of 32 bits."""
+"""Fields of a page header, as `read_struct` calls them: numbers 3 and 4, integers of 32 bits."""
 
 
 def has_checksum(data: bytes) -> bool:
     """True if a page that begins with these bytes says its checksum. A header that is cut off says none."""
     try:
-        header, _ = struct(data, 0, {})
+        header, _ = read_struct(data, 0, {})
     except (IndexError, Contradiction):
         return False
     return _CHECKSUM in header
@@ -312,7 +314,7 @@ def damaged_pages(chunk: bytes) -> Iterator[int]:
     at = 0
     while at < len(chunk):
         try:
-            header, start = struct(chunk, at, {})
+            header, start = read_struct(chunk, at, {})
             end = start + header[_SIZE]
         except (IndexError, KeyError, Contradiction):
             yield at

@@ -18,8 +18,8 @@ from harness.metadata.model.arrow_values import array_of, from_numpy, scalar_of,
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.deletes import ChangedRows, StoredVector
 from harness.metadata.plan.scan_plan import ScanPlan
-from harness.storage.gate import Roots, Verdict
-from harness.storage.paths import PhysicalPath, shown
+from harness.storage.gate import Containment, Roots
+from harness.storage.paths import PhysicalPath, redact
 from harness.storage.stores import Storage
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class PlanStatistics(Protocol):
     """The metadata's statistics of the files of a plan, for an engine that can use them."""
 
-    def kept_whole(self) -> npt.NDArray[np.bool_]:
+    def matches_all_rows(self) -> npt.NDArray[np.bool_]:
         """Return whether the plan's filter keeps all rows of each file.
 
         It may be wrong, and leaves nulls out, so it says what is quicker and never what is right.
@@ -65,7 +65,9 @@ class PlannedScan(ScanPlan):
         """
         if not self.position_deletes:
             return {}
-        loader = next((each for each in self._loaders if each.storage is self.storage and each.serves(self)), None)
+        loader = next(
+            (each for each in self._loaders if each.storage is self.storage and each.has_same_deletes(self)), None
+        )
         if loader is None:
             from harness.metadata.deletes import loading  # a plan without deletes needs it not
 
@@ -109,23 +111,23 @@ def within_roots(plan: PlannedScan) -> PlannedScan:
     changed = [source for source in plan.position_deletes.sets if isinstance(source, ChangedRows)]
     vectors_of_changes = [vector for source in changed for vector in (source.hidden, source.shown)]
     deletes += [(v.path, v.physical) for v in vectors_of_changes if isinstance(v, StoredVector)]
-    for path, physical in (*_doubtful(plan.files, roots), *deletes, *_doubtful(stored, roots)):
+    for path, physical in (*_paths_to_check(plan.files, roots), *deletes, *_paths_to_check(stored, roots)):
         roots.check(physical, path)
     sentence = roots.told()
     if sentence is None:
         return plan
-    warn(f"Table {shown(plan.table)}: {sentence}", OutsideTableWarning)
+    warn(f"Table {redact(plan.table)}: {sentence}", OutsideTableWarning)
     return replace(plan, warnings=(*plan.warnings, sentence))
 
 
-def _doubtful(files: pa.Table, roots: Roots) -> Iterator[tuple[str, PhysicalPath]]:
+def _paths_to_check(files: pa.Table, roots: Roots) -> Iterator[tuple[str, PhysicalPath]]:
     """Data files outside of the roots, recorded and physical: one of each directory, and all that may climb."""
     physical = files.column("physical")
     slices = (physical.slice(start, _SLICE_OF_PATHS) for start in range(0, len(physical), _SLICE_OF_PATHS))
     distinct = dict.fromkeys(folder for part in slices for folder in pc.unique(_folders(part)).to_pylist())
     found = files.select(["path", "physical"])
     climbing = [found.filter(pc.match_substring_regex(found.column(name), _MAY_CLIMB)) for name in found.column_names]
-    outside = [f for f in distinct if f.endswith(":/") or roots.verdict(f) is not Verdict.INSIDE]
+    outside = [f for f in distinct if f.endswith(":/") or roots.containment(f) is not Containment.INSIDE]
     if outside:
         folders = _folders(physical)
         is_outside = pc.is_in(folders, array_of(outside, pa.string()))

@@ -57,11 +57,11 @@ _STATISTICS = (
     *("favg", "fsum", "fmean", "kahan_sum", "sumkahan", "product", "geomean", "geometric_mean"),
     *("median", "percentilecont", "quantile_cont"),
 )
-_OF_LIBRARIES = {
+_LIBRARY_FUNCTIONS = {
     *("pow", "power", "exp", "ln", "log", "log2", "log10", "cbrt"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
 }
-_DECIDED = (
+_EXACT_KINDS = (
     *(exp.Predicate, exp.Connector, exp.Not, exp.Is, exp.In, exp.Between, exp.Exists, exp.Count),
     *(exp.Round, exp.Floor, exp.Ceil, exp.Trunc),
 )
@@ -75,7 +75,7 @@ def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb"
     tables: schemas by name; other tables are taken for exact. dialect: sqlglot's name. Holds for columns of FLOAT and
     DOUBLE alone: their types are the caller's to know.
     """
-    known: dict[str, object] = {name: dict.fromkeys(schema.names(), "INT") for name, schema in tables.items()}
+    columns: dict[str, object] = {name: dict.fromkeys(schema.names(), "INT") for name, schema in tables.items()}
     floats = {
         (name.casefold(), f.name.casefold())
         for name, schema in tables.items()
@@ -85,7 +85,7 @@ def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb"
     try:
         tree = qualify(
             parse_one(query, dialect=dialect),
-            schema=known,
+            schema=columns,
             dialect=dialect,
             validate_qualify_columns=False,
             quote_identifiers=False,
@@ -106,21 +106,21 @@ class _ColumnReading:
     """
 
     floats: AbstractSet[tuple[str, str]]
-    _known: dict[int, list[_Result]] = field(default_factory=dict)
+    _results: dict[int, list[_Result]] = field(default_factory=dict)
 
     def outputs(self, scope: Scope) -> list[_Result]:
         """The columns of a query, by place."""
         key = id(scope.expression)
-        if key not in self._known:
-            self._known[key] = []  # for a recursive CTE in itself
+        if key not in self._results:
+            self._results[key] = []  # for a recursive CTE in itself
             # sqlglot before 30.30 calls them `union_scopes`.
             branches = getattr(scope, "set_operation_scopes", None) or getattr(scope, "union_scopes", ())
             if branches:
                 sides = [self.outputs(side) for side in branches]
-                self._known[key] = [_together(pair) for pair in zip(*sides, strict=False)]
+                self._results[key] = [_combined(pair) for pair in zip(*sides, strict=False)]
             elif isinstance(scope.expression, exp.Query):
-                self._known[key] = [self._number(e, scope) for e in scope.expression.selects]
-        return self._known[key]
+                self._results[key] = [self._number(e, scope) for e in scope.expression.selects]
+        return self._results[key]
 
     def _column(self, column: exp.Column, scope: Scope | None) -> _Result:
         while scope is not None:
@@ -131,7 +131,7 @@ class _ColumnReading:
             if isinstance(source, Scope):
                 names = source.expression.named_selects if isinstance(source.expression, exp.Query) else []
                 outputs = zip(names, self.outputs(source), strict=False)
-                return next((own for name, own in outputs if name.casefold() == column.name.casefold()), _EXACT)
+                return next((output for name, output in outputs if name.casefold() == column.name.casefold()), _EXACT)
             scope = scope.parent
         return _EXACT
 
@@ -144,20 +144,20 @@ class _ColumnReading:
                 return _Result(True, inner.allowance) if node.to.this in _DOUBLES else _EXACT
             case exp.Subquery() | exp.Query():
                 inner_scopes = (s for s in scope.subquery_scopes if s.expression is node.unnest())
-                return next((own for s in inner_scopes for own in self.outputs(s)), _EXACT)
+                return next((output for s in inner_scopes for output in self.outputs(s)), _EXACT)
             case exp.Window() | exp.Filter() | exp.WithinGroup() | exp.Alias() | exp.Paren():
                 return self._number(node.this, scope)
             case exp.Case() | exp.If():
                 branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
                 results = [branch.args["true"] for branch in branches]
                 results += filter(None, [node.args.get("default") or node.args.get("false")])
-                return _together([self._number(n, scope) for n in results])
+                return _combined([self._number(n, scope) for n in results])
             case exp.Literal():
                 return _FLOAT if not node.is_string and "e" in node.name.lower() else _EXACT
-            case _ if isinstance(node, _DECIDED):
+            case _ if isinstance(node, _EXACT_KINDS):
                 return _EXACT
             case _:
-                return _computed(node, _together([self._number(part, scope) for part in node.iter_expressions()]))
+                return _computed(node, _combined([self._number(part, scope) for part in node.iter_expressions()]))
 
 
 def _computed(node: exp.Expr, inner: _Result) -> _Result:
@@ -174,12 +174,12 @@ def _computed(node: exp.Expr, inner: _Result) -> _Result:
         return _Result(True, CANCELLED)
     if isinstance(node, exp.Div):
         return _Result(True, inner.allowance)
-    if name in _OF_LIBRARIES:
+    if name in _LIBRARY_FUNCTIONS:
         return _Result(True, _greater(LIBRARY, inner.allowance))
     return inner
 
 
-def _together(parts: Sequence[_Result]) -> _Result:
+def _combined(parts: Sequence[_Result]) -> _Result:
     return _Result(any(p.is_float for p in parts), _greater(*(p.allowance for p in parts)))
 
 

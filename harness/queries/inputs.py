@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from harness.metadata.tables.reading import MetadataTable
 
 
-def _frame(name: str, value: object) -> pa.Table | None:
+def _to_arrow(name: str, value: object) -> pa.Table | None:
     """The rows of a frame; None: a table, a snapshot or a location. Raises RequestError: none of these."""
     if isinstance(value, Snapshot | Table | str | os.PathLike):
         return None
     import pyarrow as pa
 
-    from harness.metadata.catalogs.resolving import is_table  # local tables need no catalogs
+    from harness.metadata.catalogs.resolving import is_foreign_table  # local tables need no catalogs
 
-    if is_table(value):
+    if is_foreign_table(value):
         return None
     if not hasattr(value, "__arrow_c_stream__"):
         raise RequestError(
@@ -48,7 +48,7 @@ def _frame(name: str, value: object) -> pa.Table | None:
 _LONGEST = 200
 
 
-def _opaque(names: Iterable[str]) -> Schema:
+def _untyped_schema(names: Iterable[str]) -> Schema:
     """Columns of which planning knows no more than the names."""
     return Schema(fields=tuple(Field(id=i, name=n, type=OpaqueType("unknown")) for i, n in enumerate(names)))
 
@@ -70,31 +70,33 @@ def snapshot_of(
 
 def schema_of(name: str, value: object) -> Schema:
     """Return the columns of what a name stands for, without types if it is a frame. Raises as the query would."""
-    frame = _frame(name, value)
-    return snapshot_of(cast("Table", value)).schema if frame is None else _opaque(frame.column_names)
+    frame = _to_arrow(name, value)
+    return snapshot_of(cast("Table", value)).schema if frame is None else _untyped_schema(frame.column_names)
 
 
 _T = TypeVar("_T")
 
 
-class _OnDemand(Mapping[str, _T]):
+class _LazyMapping(Mapping[str, _T]):
     """Values made when they are first asked for: a query names some of the tables that it is given."""
 
-    def __init__(self, names: Iterable[str], make: Callable[[str], _T], made: Mapping[str, _T] | None = None) -> None:
-        self._make, self._made = make, dict(made or {})
-        self._names = dict.fromkeys((*names, *self._made))
+    def __init__(
+        self, names: Iterable[str], make: Callable[[str], _T], computed: Mapping[str, _T] | None = None
+    ) -> None:
+        self._make, self._computed = make, dict(computed or {})
+        self._names = dict.fromkeys((*names, *self._computed))
 
     @property
-    def made(self) -> Mapping[str, _T]:
+    def computed(self) -> Mapping[str, _T]:
         """The values that were asked for."""
-        return self._made
+        return self._computed
 
     def __getitem__(self, name: str) -> _T:
-        if name not in self._made:
+        if name not in self._computed:
             if name not in self._names:
                 raise KeyError(name)
-            self._made[name] = self._make(name)
-        return self._made[name]
+            self._computed[name] = self._make(name)
+        return self._computed[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
@@ -129,7 +131,7 @@ def _at_moments(
     return pinned.query, moments
 
 
-def planned(
+def plan_reference(
     reference: TableReference, snapshot: Snapshot, connection: duckdb.DuckDBPyConnection | None = None
 ) -> PlannedScan:
     """The plan of a table in one place of a query. Raises HarnessError: as for `Snapshot.plan`.
@@ -138,9 +140,9 @@ def planned(
     """
     where = reference.where
     if where is not None and connection is not None:
-        from harness.engines.duckdb.relations import zoned
+        from harness.engines.duckdb.relations import filter_for_connection
 
-        where = zoned(where, connection)
+        where = filter_for_connection(where, connection)
     return replace(snapshot._planned(columns=reference.columns, where=where), enough=reference.enough)
 
 
@@ -158,15 +160,15 @@ class MetadataTables:
 
         if snapshot is None or not is_metadata_table(snapshot._source.format, name):
             return None
-        found = self._opened[table, name] = snapshot.metadata(name)
-        return _opaque(found.schema.names)
+        opened = self._opened[table, name] = snapshot.metadata(name)
+        return _untyped_schema(opened.schema.names)
 
     def read(self, reference: TableReference) -> pa.Table:
         """The metadata table that a query reads in this place."""
-        found = self._opened[reference.table, str(reference.metadata)]
+        opened = self._opened[reference.table, str(reference.metadata)]
         # Rows are counted by some column.
-        names = None if reference.columns is None else reference.columns or found.schema.names[:1]
-        return found.to_arrow(names)
+        names = None if reference.columns is None else reference.columns or opened.schema.names[:1]
+        return opened.to_arrow(names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,55 +179,55 @@ class Inputs:
     """
 
     query: str
-    given: Collection[str]
+    names: Collection[str]
     snapshots: Mapping[str, Snapshot]
     frames: Mapping[str, pa.Table]
-    schemas: _OnDemand[Schema]
+    schemas: _LazyMapping[Schema]
     metadata: MetadataTables
 
     @classmethod
-    def of(cls, query: str, dialect: str, tables: Mapping[str, object], **options: Any) -> Inputs:
+    def for_query(cls, query: str, dialect: str, tables: Mapping[str, object], **options: Any) -> Inputs:
         """The inputs of a query, also by location. options: of `open_table`. Raises as `harness.sql`."""
-        frames = {key: frame for key, value in tables.items() if (frame := _frame(key, value)) is not None}
-        given: dict[str, Any] = {key: value for key, value in tables.items() if key not in frames}
-        given = {place: place for place in locations(query, dialect) if place not in tables} | given
-        opened = _OnDemand(given, lambda name: snapshot_of(given[name], **options))
+        frames = {key: frame for key, value in tables.items() if (frame := _to_arrow(key, value)) is not None}
+        openable: dict[str, Any] = {key: value for key, value in tables.items() if key not in frames}
+        openable = {place: place for place in locations(query, dialect) if place not in tables} | openable
+        opened = _LazyMapping(openable, lambda name: snapshot_of(openable[name], **options))
         fixed = {name for name, value in tables.items() if isinstance(value, Snapshot)}
         query, moments = _at_moments(query, dialect, opened, fixed)
-        snapshots = _OnDemand(opened, opened.__getitem__, moments)
-        columns = {key: _opaque(frame.column_names) for key, frame in frames.items()}
+        snapshots = _LazyMapping(opened, opened.__getitem__, moments)
+        columns = {key: _untyped_schema(frame.column_names) for key, frame in frames.items()}
         return cls(
             query=query,
-            given=tuple(tables),
+            names=tuple(tables),
             snapshots=snapshots,
             frames=frames,
-            schemas=_OnDemand(snapshots, lambda name: snapshots[name].schema, columns),
+            schemas=_LazyMapping(snapshots, lambda name: snapshots[name].schema, columns),
             metadata=MetadataTables(snapshots),
         )
 
-    def known(self) -> dict[str, Schema]:
+    def named_schemas(self) -> dict[str, Schema]:
         """The names that were given, with the columns of what was opened."""
-        return {name: self.schemas.made.get(name, _opaque(())) for name in self.given}
+        return {name: self.schemas.computed.get(name, _untyped_schema(())) for name in self.names}
 
     def read(
         self, rewritten: Rewritten, connection: duckdb.DuckDBPyConnection | None
     ) -> dict[str, PlannedScan | pa.Table]:
         """Plans of tables, and metadata tables and frames themselves, by the names of their views."""
-        found: dict[str, PlannedScan | pa.Table] = {}
+        sources: dict[str, PlannedScan | pa.Table] = {}
         for each in rewritten.references:
             if each.metadata is not None:
-                found[each.view] = self.metadata.read(each)
+                sources[each.view] = self.metadata.read(each)
             elif each.table in self.frames:
                 rows = self.frames[each.table]
                 names = [name for name in rows.column_names if each.columns is None or name in each.columns]
-                found[each.view] = rows.select(names or rows.column_names[:1])  # rows are counted by some column
+                sources[each.view] = rows.select(names or rows.column_names[:1])  # rows are counted by some column
             else:
-                found[each.view] = planned(each, self.snapshots[each.table], connection)
-        return found
+                sources[each.view] = plan_reference(each, self.snapshots[each.table], connection)
+        return sources
 
     def plans(self, rewritten: Rewritten) -> dict[str, PlannedScan]:
         """Plans of tables by the names of their views. Raises UnsupportedError: it reads what only DuckDB does."""
-        found = {}
+        plans = {}
         for reference in rewritten.references:
             if reference.table not in self.snapshots:
                 raise UnsupportedError(
@@ -239,14 +241,14 @@ class Inputs:
                     "engine='duckdb'",
                     options=("engine",),
                 )
-            found[reference.view] = planned(reference, self.snapshots[reference.table])
-        return found
+            plans[reference.view] = plan_reference(reference, self.snapshots[reference.table])
+        return plans
 
 
 # Locations of tables in a query: `FROM 'warehouse/orders'`, as DuckDB reads files by their paths.
 
 _METADATA_FILE = ".metadata.json"
-_OF_TABLES = ("_delta_log", "metadata")
+_TABLE_DIRECTORIES = ("_delta_log", "metadata")
 _FILE = re.compile(
     r"[*?\[]|\.(parquet|csv|tsv|json|jsonl|ndjson|xlsx|arrow|avro|txt|db|duckdb)(\.(gz|zst|bz2))?$", re.IGNORECASE
 )
@@ -264,7 +266,7 @@ def is_location(name: str) -> bool:
         return not is_local(path) or os.path.isfile(path)
     if not is_local(path):
         return SCHEME.match(path) is not None and _FILE.search(path) is None
-    return is_path(name) and any(os.path.isdir(os.path.join(path, inner)) for inner in _OF_TABLES)
+    return is_path(name) and any(os.path.isdir(os.path.join(path, inner)) for inner in _TABLE_DIRECTORIES)
 
 
 def locations(query: str, dialect: str = "duckdb") -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 
 from sqlglot import exp
 
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.model.schema import Schema
 from harness.storage.records import dataclass
 
@@ -25,7 +25,7 @@ class OutputColumns:
     def __init__(self, statement: exp.Expr, schemas: Mapping[int, Schema]) -> None:
         """`schemas`: by the `id` of each reference to a bound table in `statement`."""
         self._schemas = schemas
-        self._known: dict[int, _NamesAndTypes | None] = {}
+        self._resolved: dict[int, _NamesAndTypes | None] = {}
         self._ctes: dict[str, list[exp.CTE]] = {}
         self._tables: dict[str, list[exp.Table]] = {}
         for cte in statement.find_all(exp.CTE):
@@ -52,11 +52,11 @@ class OutputColumns:
 
     def _columns(self, node: exp.Expr) -> _NamesAndTypes | None:
         """The columns of a query or a source with their types; None: nobody knows how many they are."""
-        if id(node) not in self._known:
-            self._known[id(node)] = self._found(node)
-        return self._known[id(node)]
+        if id(node) not in self._resolved:
+            self._resolved[id(node)] = self._resolve(node)
+        return self._resolved[id(node)]
 
-    def _found(self, node: exp.Expr) -> _NamesAndTypes | None:
+    def _resolve(self, node: exp.Expr) -> _NamesAndTypes | None:
         renamed: list[str] = []
         if isinstance(node, exp.Table | exp.Subquery):
             renamed = node.alias_column_names
@@ -151,8 +151,8 @@ def keeps_rows(query: exp.Query) -> bool:
 
 def position_of(names: Sequence[str] | None, column: exp.Column) -> int | None:
     """The place of a result's column among the names of all; None if it is none of them, or they are not known."""
-    wanted = column.name.casefold()
-    return next((i for i, name in enumerate(names or ()) if name.casefold() == wanted), None)
+    name_ = column.name.casefold()
+    return next((i for i, name in enumerate(names or ()) if name.casefold() == name_), None)
 
 
 def is_bare_star(query: exp.Select) -> bool:
@@ -178,7 +178,7 @@ class SourceColumns:
     sources: Sequence[JoinedSource]
     columns: Sequence[Mapping[str, str | None] | None]
     hiding: Collection[str]
-    _known: dict[tuple[str, ...], tuple[int, Sequence[str]] | None] = field(default_factory=dict, compare=False)
+    _resolved: dict[tuple[str, ...], tuple[int, Sequence[str]] | None] = field(default_factory=dict, compare=False)
 
     def path(self, names: Sequence[str], position: int) -> Sequence[str] | None:
         """The path within the columns of a source that names mean; None unless they can mean nothing else."""
@@ -209,20 +209,20 @@ class SourceColumns:
 
     def place_of(self, column: exp.Column) -> tuple[int, str] | None:
         """The source that a column is of, by its place, and its name there; None: not known, or a field of it."""
-        index, path = self._found(column) or (0, ())
+        index, path = self._resolve(column) or (0, ())
         return (index, path[0].casefold()) if len(path) == 1 else None
 
     def index_of(self, column: exp.Column) -> int | None:
         """The source that a column is of, by its place; None: not known."""
-        found = self._found(column)
+        found = self._resolve(column)
         return None if found is None else found[0]
 
-    def _found(self, column: exp.Column) -> tuple[int, Sequence[str]] | None:
+    def _resolve(self, column: exp.Column) -> tuple[int, Sequence[str]] | None:
         names = tuple(part.name for part in column.parts)
-        if names not in self._known:
+        if names not in self._resolved:
             found = ((i, path) for i in range(len(self.sources)) if (path := self.path(names, i)) is not None)
-            self._known[names] = next(found, None)
-        return self._known[names]
+            self._resolved[names] = next(found, None)
+        return self._resolved[names]
 
 
 def _is_attached_by(source: JoinedSource, name: str) -> bool:
@@ -233,35 +233,37 @@ def _is_attached_by(source: JoinedSource, name: str) -> bool:
 class EqualColumns:
     """Columns of a SELECT that have one value in every combination of rows in which a row of one source matters."""
 
-    def __init__(self, scope: SourceColumns, position: int, found: Iterable[exp.Expr]) -> None:
+    def __init__(self, scope: SourceColumns, position: int, conditions_: Iterable[exp.Expr]) -> None:
         """position: of the source. found: the conditions that hold of all these combinations."""
         self._scope = scope
         self._position = position
         self._classes: list[set[tuple[int, str]]] = []
-        equal = [(scope.place_of(c.this), scope.place_of(c.expression)) for c in found if is_equality(c)]
+        equal = [(scope.place_of(c.this), scope.place_of(c.expression)) for c in conditions_ if is_equality(c)]
         for index, source in enumerate(scope.sources):
-            for name in source.using if holds_of_both(scope.sources, index, position) else ():
+            for name in source.using if applies_to_rows(scope.sources, index, position) else ():
                 left = [i for i in range(index) if scope.may_have(i, name)]
                 # Several on the left are one by their own USING, and that is the first of them.
                 if left and all(_is_attached_by(scope.sources[i], name) for i in left[1:]):
                     equal.append(((left[0], name), (index, name)))
-        for one, other in equal:
-            if one is None or other is None:
+        for first, second in equal:
+            if first is None or second is None:
                 continue
-            joined = [c for c in self._classes if one in c or other in c]
+            joined = [c for c in self._classes if first in c or second in c]
             self._classes = [c for c in self._classes if c not in joined]
-            self._classes.append({one, other}.union(*joined))
+            self._classes.append({first, second}.union(*joined))
 
-    def of_own(self, column: exp.Column) -> tuple[str, exp.DType | None] | None:
+    def own_column(self, column: exp.Column) -> tuple[str, exp.DType | None] | None:
         """The source's column that has the value of a column of another one, and the type to see it as."""
         place = self._scope.place_of(column) if self._classes else None
         if place is None:
             return None
         equal = sorted(each for found in self._classes if place in found for each in found)
         names = [name for position, name in equal if position == self._position]
-        return next(((name, seen[0]) for name in names if (seen := self._seen_as(name, place)) is not None), None)
+        return next(
+            ((name, seen[0]) for name in names if (seen := self._comparable_type(name, place)) is not None), None
+        )
 
-    def _seen_as(self, name: str, place: tuple[int, str]) -> tuple[exp.DType | None] | None:
+    def _comparable_type(self, name: str, place: tuple[int, str]) -> tuple[exp.DType | None] | None:
         """None where equal values may still differ: floats have two zeros, and other types are cast to compare them."""
         own, other = ((self._scope.columns[i] or {}).get(n) for i, n in ((self._position, name), place))
         if own is None or other is None or own in _INEXACT:
@@ -287,21 +289,43 @@ def is_equality(condition: exp.Expr) -> bool:
 IndexOf = Callable[[exp.Column], "int | None"]
 """The place of the source that a column is of; None: unknown."""
 _NONE: frozenset[int] = frozenset()
-_OF_ONE = {exp.Paren, exp.Cast, exp.TryCast, exp.Neg, exp.Not, exp.Year, exp.TimestampTrunc, exp.IsNan, exp.Between}
+_NULL_IF_THIS = {
+    exp.Paren,
+    exp.Cast,
+    exp.TryCast,
+    exp.Neg,
+    exp.Not,
+    exp.Year,
+    exp.TimestampTrunc,
+    exp.IsNan,
+    exp.Between,
+}
 """Null where `this` is."""
-_OF_TWO = {exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Like, exp.StartsWith, exp.Add, exp.Sub, exp.Mul}
+_NULL_IF_EITHER = {
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.Like,
+    exp.StartsWith,
+    exp.Add,
+    exp.Sub,
+    exp.Mul,
+}
 """Null where `this` or `expression` is."""
 
 
-def rejected(condition: exp.Expr, index_of: IndexOf) -> frozenset[int]:
+def null_rejecting_sources(condition: exp.Expr, index_of: IndexOf) -> frozenset[int]:
     """The sources for which the condition is not true where all columns of one of them are null."""
     kind = type(condition)
     if kind is exp.Paren:
-        return rejected(condition.this, index_of)
+        return null_rejecting_sources(condition.this, index_of)
     if kind is exp.And:
-        return frozenset().union(*(rejected(part, index_of) for part in condition.flatten()))
+        return frozenset().union(*(null_rejecting_sources(part, index_of) for part in condition.flatten()))
     if kind is exp.Or:
-        first, *others = (rejected(part, index_of) for part in condition.flatten())
+        first, *others = (null_rejecting_sources(part, index_of) for part in condition.flatten())
         return first.intersection(*others)
     if kind is exp.Not and type(condition.this) is exp.Is and isinstance(condition.this.expression, exp.Null):
         return _null_with(condition.this.this, index_of)
@@ -309,7 +333,7 @@ def rejected(condition: exp.Expr, index_of: IndexOf) -> frozenset[int]:
         return _null_with(condition.this, index_of)
     if kind is exp.NullSafeEQ:
         literal = literal_of(condition.expression)
-        is_value = literal is not None and literal.kind is not Kind.NULL
+        is_value = literal is not None and literal.kind is not LiteralKind.NULL
         return _null_with(condition.this, index_of) if is_value else _NONE
     return _null_with(condition, index_of)
 
@@ -320,9 +344,9 @@ def _null_with(node: exp.Expr, index_of: IndexOf) -> frozenset[int]:
     if isinstance(node, exp.Column):
         index = index_of(node)
         return _NONE if index is None else frozenset({index})
-    if kind in _OF_ONE or (kind is exp.In and node.expressions and not node.args.get("query")):
+    if kind in _NULL_IF_THIS or (kind is exp.In and node.expressions and not node.args.get("query")):
         return _null_with(node.this, index_of)
-    if kind in _OF_TWO:
+    if kind in _NULL_IF_EITHER:
         return _null_with(node.this, index_of) | _null_with(node.expression, index_of)
     if kind in (exp.And, exp.Or):
         return _null_with(node.this, index_of) & _null_with(node.expression, index_of)
@@ -403,29 +427,29 @@ def sources_of(select: exp.Select) -> list[JoinedSource] | None:
 _JOIN = {"this", "side", "kind", "method", "on", "using"}
 
 
-def without_dropped(select: exp.Select, sources: Sequence[JoinedSource], index_of: IndexOf) -> list[JoinedSource]:
+def simplify_joins(select: exp.Select, sources: Sequence[JoinedSource], index_of: IndexOf) -> list[JoinedSource]:
     """The sources, with fewer outer joins: a condition that no nulls satisfy drops the rows that a join fills."""
-    found = list(sources)
-    if not any(s.side for s in found):
-        return found
+    simplified = list(sources)
+    if not any(s.side for s in simplified):
+        return simplified
     where = select.args.get("where")
-    of_where = rejected(where.this, index_of) if where is not None else frozenset()
+    rejected_by_where = null_rejecting_sources(where.this, index_of) if where is not None else frozenset()
     while True:
-        before = list(found)
-        for index in range(1, len(found)):
-            dropped = set(of_where)
-            for above in range(index + 1, len(found)):
-                on = found[above].on
+        before = list(simplified)
+        for index in range(1, len(simplified)):
+            dropped = set(rejected_by_where)
+            for above in range(index + 1, len(simplified)):
+                on = simplified[above].on
                 # A condition of an inner join looks at all sources before it.
-                if on is not None and not found[above].side and found[above].kind != "ANTI":
-                    dropped |= rejected(on, index_of)
-            first = max(i for i in range(index + 1) if found[i].is_after_comma or i == 0)
-            fills_own = found[index].side in ("LEFT", "FULL") and index not in dropped
-            fills_others = found[index].side in ("RIGHT", "FULL") and not any(first <= i < index for i in dropped)
+                if on is not None and not simplified[above].side and simplified[above].kind != "ANTI":
+                    dropped |= null_rejecting_sources(on, index_of)
+            first = max(i for i in range(index + 1) if simplified[i].is_after_comma or i == 0)
+            fills_own = simplified[index].side in ("LEFT", "FULL") and index not in dropped
+            fills_others = simplified[index].side in ("RIGHT", "FULL") and not any(first <= i < index for i in dropped)
             sides = {(True, True): "FULL", (True, False): "LEFT", (False, True): "RIGHT"}
-            found[index] = replace(found[index], side=sides.get((fills_own, fills_others), ""))
-        if found == before:
-            return found
+            simplified[index] = replace(simplified[index], side=sides.get((fills_own, fills_others), ""))
+        if simplified == before:
+            return simplified
 
 
 def conditions(select: exp.Select, sources: Sequence[JoinedSource], position: int) -> Iterator[exp.Expr]:
@@ -433,18 +457,18 @@ def conditions(select: exp.Select, sources: Sequence[JoinedSource], position: in
     if is_preserved(sources, position, len(sources)):
         yield from conditions_of(select, "where")
     for index, source in enumerate(sources):
-        if source.on is not None and holds_of_both(sources, index, position):
+        if source.on is not None and applies_to_rows(sources, index, position):
             yield from conjuncts(source.on)
 
 
 def conditions_of(select: exp.Select, clause: str) -> Iterator[exp.Expr]:
     """The conditions of WHERE or HAVING."""
-    found = select.args.get(clause)
-    if found is not None:
-        yield from conjuncts(found.this)
+    expression = select.args.get(clause)
+    if expression is not None:
+        yield from conjuncts(expression.this)
 
 
-def partners(sources: Sequence[JoinedSource], position: int) -> frozenset[int]:
+def filtering_sources(sources: Sequence[JoinedSource], position: int) -> frozenset[int]:
     """Sources of which a row of this source needs a row, and which do not depend on it: left of a left join."""
     own = sources[position]
     is_joined = own.side == "LEFT" or (own.side == "" and own.kind in ("SEMI", "ANTI"))
@@ -464,7 +488,7 @@ def is_preserved(sources: Sequence[JoinedSource], position: int, end: int) -> bo
     return is_visible and all(s.side in ("", "LEFT") for s in sources[position + 1 : end])
 
 
-def holds_of_both(sources: Sequence[JoinedSource], index: int, position: int) -> bool:
+def applies_to_rows(sources: Sequence[JoinedSource], index: int, position: int) -> bool:
     """Tells whether rows of a source that fail a condition of the ON, or USING, of source `index` cannot matter."""
     join = sources[index]
     if position > index or join.side == "FULL":

@@ -16,16 +16,16 @@ Params: TypeAlias = "Sequence[Any] | Mapping[str, Any] | None"
 """Values by place, or by name."""
 
 
-_OF_PARAMETERS = re.compile(r"(following|excess|prepared)\b.*parameter|Parameter argument")
+_PARAMETER_MESSAGE = re.compile(r"(following|excess|prepared)\b.*parameter|Parameter argument")
 
 
 def numbered(query: str, dialect: str) -> str:
     """The query with `$1`, `$2`, … in place of `?`, so that a parameter keeps its value wherever its text goes."""
     if dialect != "duckdb":
         return query
-    from harness.metadata.filters.literals import language
+    from harness.metadata.filters.literals import sqlglot_dialect
 
-    tokens = language(dialect).tokenize(query)
+    tokens = sqlglot_dialect(dialect).tokenize(query)
     marks = [token for token in tokens if token.text == "?" and token.token_type.name == "PLACEHOLDER"]
     for number, token in reversed(list(enumerate(marks, 1))):
         query = f"{query[: token.start]}${number}{query[token.end + 1 :]}"
@@ -49,17 +49,17 @@ def by_name(params: Params) -> dict[str, object]:
             )
 
 
-def unbound(error: Exception) -> RequestError | None:
+def binding_error(error: Exception) -> RequestError | None:
     """The error about parameters and values that do not go together; None: DuckDB's is about other things."""
-    said = str(error).removeprefix("Invalid Input Error: ").removeprefix("Binder Error: ")
-    if _OF_PARAMETERS.search(said) is None:
+    reason = str(error).removeprefix("Invalid Input Error: ").removeprefix("Binder Error: ")
+    if _PARAMETER_MESSAGE.search(reason) is None:
         return None
     return RequestError(
-        f"Cannot bind the query's values: {said}; give one for each ?, $1 or $name", options=("params",)
+        f"Cannot bind the query's values: {reason}; give one for each ?, $1 or $name", options=("params",)
     )
 
 
-def put(tree: exp.Expr, values: Mapping[str, object]) -> None:
+def substitute_literals(tree: exp.Expr, values: Mapping[str, object]) -> None:
     """Puts literals in place of parameters in a tree that is planned by, and never written."""
     from sqlglot import exp
 

@@ -70,8 +70,8 @@ _FUNCTIONS = _OPERATORS | {
 }
 _ROW_BY_ROW = frozenset({"COLUMN_REF", "CONSTANT", "CAST", "STAR", "TYPE"})
 """Classes of expressions that have one value for each row, whatever is in them."""
-_OF_QUERY = frozenset({"node", "named_param_map"})
-_OF_SELECT = frozenset(
+_QUERY_KEYS = frozenset({"node", "named_param_map"})
+_SELECT_KEYS = frozenset(
     {
         "type",
         "modifiers",
@@ -83,10 +83,10 @@ _OF_SELECT = frozenset(
         "aggregate_handling",
     }
 )
-_PLACE = frozenset({"query_location", "query_location_length"})
-_OF_TABLE = frozenset({"type", "alias", "table_name", "qualified_name"}) | _PLACE
-_OF_STAR = frozenset({"class", "type"}) | _PLACE
-_OF_LIMIT = frozenset({"type", "limit"})
+_LOCATION_KEYS = frozenset({"query_location", "query_location_length"})
+_TABLE_KEYS = frozenset({"type", "alias", "table_name", "qualified_name"}) | _LOCATION_KEYS
+_STAR_KEYS = frozenset({"class", "type"}) | _LOCATION_KEYS
+_LIMIT_KEYS = frozenset({"type", "limit"})
 _LONGEST = 10_000
 """Characters of a plain query."""
 _MOST_BRACKETS = 100
@@ -115,7 +115,7 @@ def rewrite_plain(
 
     (tree,) = syntax_trees(text, connection=connection)
     try:
-        return _rewritten(text, json.loads(tree), tables, prefix)
+        return _rewrite_tree(text, json.loads(tree), tables, prefix)
     except _NotPlainError:
         return None
 
@@ -137,24 +137,24 @@ def _require(is_plain: bool) -> None:
         raise _NotPlainError
 
 
-def _rewritten(text: str, tree: Mapping[str, Any], tables: Mapping[str, Schema], prefix: str) -> Rewritten:
+def _rewrite_tree(text: str, tree: Mapping[str, Any], tables: Mapping[str, Schema], prefix: str) -> Rewritten:
     statements = tree.get("statements", ())
-    _require(len(statements) == 1 and statements[0].keys() <= _OF_QUERY and not statements[0].get("named_param_map"))
+    _require(len(statements) == 1 and statements[0].keys() <= _QUERY_KEYS and not statements[0].get("named_param_map"))
     node = statements[0]["node"]
-    _require(node["type"] == "SELECT_NODE" and node.keys() <= _OF_SELECT and not node.get("cte_map"))
+    _require(node["type"] == "SELECT_NODE" and node.keys() <= _SELECT_KEYS and not node.get("cte_map"))
     _require(node.get("aggregate_handling", "STANDARD_HANDLING") == "STANDARD_HANDLING")
     source = node["from_table"]
-    _require(source["type"] == "BASE_TABLE" and source.keys() <= _OF_TABLE and source["table_name"] in tables)
+    _require(source["type"] == "BASE_TABLE" and source.keys() <= _TABLE_KEYS and source["table_name"] in tables)
     table, alias = source["table_name"], source.get("alias", "")
     written, start = text.encode(), source.get("query_location", 0)  # in bytes
     end = start + len(table.encode())
     _require(written[start:end] == table.encode())
 
     columns, functions = [], set()
-    shown = [item for item in node["select_list"] if not _is_star(item)]
+    items = [item for item in node["select_list"] if not _is_star(item)]
     grouped, modifiers = node.get("group_expressions", []), node.get("modifiers", [])
     orders = [order for modifier in modifiers for order in modifier.get("orders", ())]
-    for expression in _expressions([shown, grouped, orders]):
+    for expression in _expressions([items, grouped, orders]):
         match expression["class"]:
             case "COLUMN_REF":
                 columns.append(tuple(name.casefold() for name in expression["column_names"]))
@@ -163,14 +163,14 @@ def _rewritten(text: str, tree: Mapping[str, Any], tables: Mapping[str, Schema],
             case kind:
                 _require(kind in _ROW_BY_ROW and kind != "STAR")
     _require(functions <= _FUNCTIONS)
-    schema, called = tables[table], (alias or table).casefold()
-    aliases = {item["alias"].casefold() for item in shown if "alias" in item}
+    schema, table_name = tables[table], (alias or table).casefold()
+    aliases = {item["alias"].casefold() for item in items if "alias" in item}
     names = dict.fromkeys((*schema.names(), *METADATA))
-    known = {name.casefold() for name in names} | aliases
+    known_names = {name.casefold() for name in names} | aliases
     for path in columns:
-        _require(path[-1] in known and path[:-1] in ((), (called,)) and path != (called,))
+        _require(path[-1] in known_names and path[:-1] in ((), (table_name,)) and path != (table_name,))
 
-    used = {name for path in columns for name in path} | aliases | {called}
+    used = {name for path in columns for name in path} | aliases | {table_name}
     limit = _limit(written, modifiers)
     is_row_by_row = functions <= _OPERATORS and not grouped and not orders
     view = f"{prefix}_1_{table}"
@@ -179,7 +179,7 @@ def _rewritten(text: str, tree: Mapping[str, Any], tables: Mapping[str, Schema],
         view=view,
         table=table,
         where=None,
-        columns=None if len(shown) < len(node["select_list"]) else tuple(n for n in names if n.casefold() in used),
+        columns=None if len(items) < len(node["select_list"]) else tuple(n for n in names if n.casefold() in used),
         put=put,
         original=table,
         enough=limit if is_row_by_row else None,
@@ -188,7 +188,7 @@ def _rewritten(text: str, tree: Mapping[str, Any], tables: Mapping[str, Schema],
 
 
 def _is_star(item: Mapping[str, Any]) -> bool:
-    return item["class"] == "STAR" and item.keys() <= _OF_STAR
+    return item["class"] == "STAR" and item.keys() <= _STAR_KEYS
 
 
 def _expressions(part: Any) -> Iterator[Mapping[str, Any]]:
@@ -206,15 +206,15 @@ def _expressions(part: Any) -> Iterator[Mapping[str, Any]]:
 
 def _limit(written: bytes, modifiers: list[Mapping[str, Any]]) -> int | None:
     """Return the number of rows that the query is limited to, or None if it is not limited. The text is in UTF-8."""
-    found = None
+    limit_ = None
     for modifier in modifiers:
         if modifier["type"] == "ORDER_MODIFIER":
             continue
-        _require(modifier["type"] == "LIMIT_MODIFIER" and modifier.keys() <= _OF_LIMIT)
+        _require(modifier["type"] == "LIMIT_MODIFIER" and modifier.keys() <= _LIMIT_KEYS)
         limit = modifier["limit"]
         _require(limit["class"] == "CONSTANT" and "query_location" in limit)
         digits = re.match(rb"[0-9]+(?![\w.])", written[limit["query_location"] :])
         if digits is None:
             raise _NotPlainError
-        found = whole_number(digits[0].decode())
-    return found
+        limit_ = whole_number(digits[0].decode())
+    return limit_

@@ -28,10 +28,10 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from harness.errors import UnknownColumnError
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.filters.operands import WRITTEN_PERIODS
-from harness.metadata.filters.parse import filter_of, unmoved
-from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_of
+from harness.metadata.filters.parse import filter_of, unshifted
+from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_filters
 from harness.metadata.filters.sqltext import DAY_NS, whole_number
 from harness.metadata.model.schema import Schema
 from harness.queries import outputs
@@ -42,20 +42,20 @@ from harness.queries import outputs
 
 _MARGIN = datetime.timedelta(days=2)
 """Covers a zone up to a day away, and a clock that is set back."""
-_MOMENTS = {"now", "get_current_timestamp", "transaction_timestamp"}
+_NOW_FUNCTIONS = {"now", "get_current_timestamp", "transaction_timestamp"}
 
 
-def names_now(tree: exp.Expr) -> bool:
+def references_now(tree: exp.Expr) -> bool:
     """Tells whether a query names its moment."""
-    return any(_is_moment(node) for node in tree.walk())
+    return any(_is_now(node) for node in tree.walk())
 
 
-def since(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
+def lower_bound(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
     """The condition that a column is at a moment or after it, where that holds for each moment from now on."""
     kind = type(condition)
-    if kind in (exp.GT, exp.GTE, exp.EQ) and names_now(condition.expression):
+    if kind in (exp.GT, exp.GTE, exp.EQ) and references_now(condition.expression):
         column, moment = condition.this, condition.expression
-    elif kind in (exp.LT, exp.LTE, exp.EQ) and names_now(condition.this):
+    elif kind in (exp.LT, exp.LTE, exp.EQ) and references_now(condition.this):
         column, moment = condition.expression, condition.this
     elif kind is exp.Between and not condition.args.get("symmetric"):
         column, moment = condition.this, condition.args["low"]
@@ -68,16 +68,16 @@ def since(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
 def _earliest(moment: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
     """The earliest value of an expression of the moment. All that `literal_of` knows of moments grows with them."""
     holder = exp.Paren(this=moment.copy())
-    found = [node for node in holder.walk() if _is_moment(node)]
-    if len(found) != 1:
+    nodes = [node for node in holder.walk() if _is_now(node)]
+    if len(nodes) != 1:
         return None
     earliest = now - _MARGIN
-    type_ = exp.DType.DATE if type(found[0]) is exp.CurrentDate else exp.DType.TIMESTAMPNTZ
-    found[0].replace(_literal(earliest, type_))
+    type_ = exp.DType.DATE if type(nodes[0]) is exp.CurrentDate else exp.DType.TIMESTAMPNTZ
+    nodes[0].replace(_literal(earliest, type_))
     literal = literal_of(holder)
-    if literal is None or literal.kind not in (Kind.DATE, Kind.TIMESTAMP):
+    if literal is None or literal.kind not in (LiteralKind.DATE, LiteralKind.TIMESTAMP):
         return None
-    nanoseconds = literal.value * DAY_NS if literal.kind is Kind.DATE else literal.value
+    nanoseconds = literal.value * DAY_NS if literal.kind is LiteralKind.DATE else literal.value
     moved = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=nanoseconds // 1000)
     return _literal(moved, exp.DType.TIMESTAMPNTZ)
 
@@ -87,12 +87,12 @@ def _literal(moment: datetime.datetime, type_: exp.DType) -> exp.Expr:
     return exp.Cast(this=exp.Literal.string(text), to=exp.DataType(this=type_, nested=False))
 
 
-def _is_moment(node: exp.Expr) -> bool:
+def _is_now(node: exp.Expr) -> bool:
     match node:
         case exp.CurrentDate() | exp.CurrentTimestamp() | exp.Localtimestamp():
             return node.this is None
         case exp.Anonymous():
-            return node.name.lower() in _MOMENTS and not node.expressions
+            return node.name.lower() in _NOW_FUNCTIONS and not node.expressions
         case _:
             return False
 
@@ -113,18 +113,18 @@ def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | Non
             parts = condition.flatten()
         case exp.Or():
             alternatives = [implied(part, renamed, now) for part in condition.flatten()]
-            some = [part for part in alternatives if part is not None]
-            return exp.or_(*some, copy=False) if len(some) == len(alternatives) else None
+            kept_parts = [part for part in alternatives if part is not None]
+            return exp.or_(*kept_parts, copy=False) if len(kept_parts) == len(alternatives) else None
         case exp.In(this=exp.Tuple()):
             parts = _by_column(condition.this, condition.expressions)
         case exp.EQ(this=exp.Tuple(), expression=exp.Tuple()):
             parts = _by_column(condition.this, [condition.expression])
         case _:
-            weaker = since(condition, now) if now is not None else None
-            weaker = unmoved(condition) if weaker is None else weaker
+            weaker = lower_bound(condition, now) if now is not None else None
+            weaker = unshifted(condition) if weaker is None else weaker
             return None if weaker is None else _whole(weaker, renamed)
-    known = [p for part in parts if (p := implied(part, renamed, now)) is not None]
-    return exp.and_(*known, copy=False) if known else None
+    implied_parts = [p for part in parts if (p := implied(part, renamed, now)) is not None]
+    return exp.and_(*implied_parts, copy=False) if implied_parts else None
 
 
 def _by_column(row: exp.Tuple, rows: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
@@ -137,9 +137,9 @@ def _by_column(row: exp.Tuple, rows: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
         kinds = [None if literal is None else literal.kind for literal in map(literal_of, values)]
         if None in kinds:  # may be null
             continue
-        listed = [value.copy() for value, kind in zip(values, kinds, strict=True) if kind is not Kind.NULL]
+        listed = [value.copy() for value, kind in zip(values, kinds, strict=True) if kind is not LiteralKind.NULL]
         parts: list[exp.Expr] = [exp.In(this=column.copy(), expressions=listed)] if listed else []
-        if Kind.NULL in kinds:
+        if LiteralKind.NULL in kinds:
             parts.append(exp.Is(this=column.copy(), expression=exp.Null()))
         yield exp.or_(*parts, copy=False)
 
@@ -183,7 +183,7 @@ def _is_compared_sum(node: exp.Expr) -> bool:
         return False
     compared = condition.expression if node.arg_key == "this" else condition.this
     numbers = [literal for side in (node.this, node.expression, compared) if (literal := literal_of(side)) is not None]
-    return len(numbers) == 2 and all(number.kind is Kind.INTEGER for number in numbers)
+    return len(numbers) == 2 and all(number.kind is LiteralKind.INTEGER for number in numbers)
 
 
 def _is_literal(node: exp.Expr) -> bool:
@@ -264,9 +264,9 @@ class Pushdown:
         for condition in self._on(table, _quoted):
             with contextlib.suppress(UnknownColumnError, RecursionError):
                 filter_ = filter_of(condition, schema)
-                if _says_something(filter_.predicate):
+                if _can_skip(filter_.predicate):
                     filters.append(filter_)
-        return all_of(filters, schema) if filters else None
+        return all_filters(filters, schema) if filters else None
 
     def _on(self, node: exp.Expr, written: Callable[[Sequence[str]], exp.Expr | None]) -> Iterator[exp.Expr]:
         """The conditions that rows of a source must meet to matter. written: writes a path; None: it cannot."""
@@ -277,44 +277,50 @@ class Pushdown:
         position = next((i for i, source in enumerate(scope.sources) if source.node is node), None)
         if position is None or [s.alias for s in scope.sources].count(scope.sources[position].alias) > 1:
             return
-        found = list(outputs.conditions(select, scope.sources, position))
+        collected = list(outputs.conditions(select, scope.sources, position))
         keys: list[exp.Expr] = []
         if outputs.is_preserved(scope.sources, position, len(scope.sources)):
-            found = [*found, *self._outside(select)]
+            collected = [*collected, *self._outside(select)]
             keys = list(outputs.conditions_of(select, "having"))
-        elif among := outputs.partners(scope.sources, position):
+        elif among := outputs.filtering_sources(scope.sources, position):
             for condition in (*outputs.conditions_of(select, "where"), *self._outside(select)):
                 columns = list(condition.find_all(exp.Column))
                 if columns and all(scope.index_of(column) in among for column in columns):
-                    found.append(condition)
-        equal = outputs.EqualColumns(scope, position, found)
+                    collected.append(condition)
+        equal = outputs.EqualColumns(scope, position, collected)
 
         def renamed(column: exp.Column) -> exp.Expr | None:
             path = scope.path([part.name for part in column.parts], position)
             if path is not None:
                 return written(path)
-            own = equal.of_own(column)
-            found = None if own is None else written([own[0]])
-            return found if found is None or own is None or own[1] is None else exp.cast(found, own[1])
+            equal_column = equal.own_column(column)
+            collected = None if equal_column is None else written([equal_column[0]])
+            return (
+                collected
+                if collected is None or equal_column is None or equal_column[1] is None
+                else exp.cast(collected, equal_column[1])
+            )
 
         def aliased_too(column: exp.Column) -> exp.Expr | None:
-            found = renamed(column)
-            made = _alias(column, scope) if found is None else None
-            return found if made is None else implied(made, renamed, None)
+            collected = renamed(column)
+            aliased_expression = _alias(column, scope) if collected is None else None
+            return collected if aliased_expression is None else implied(aliased_expression, renamed, None)
 
-        def of_key(column: exp.Column) -> exp.Expr | None:
-            made = _alias(column, scope)
-            node: exp.Expr | None = column if made is None else made.unnest()
+        def key_expression(column: exp.Column) -> exp.Expr | None:
+            aliased_expression = _alias(column, scope)
+            node: exp.Expr | None = column if aliased_expression is None else aliased_expression.unnest()
             while node is not None and not is_key(select, node, scope.is_column):
-                parent = node.parent if made is None else None
+                parent = node.parent if aliased_expression is None else None
                 node = None if isinstance(parent, exp.Predicate | exp.Connector | exp.Having) else parent
             return None if node is None else aliased_too(column)
 
         in_where = {id(condition) for condition in outputs.conditions_of(select, "where")}
         # That two columns are equal tells planning nothing by itself.
-        told = [c for c in found if not outputs.is_equality(c)]
-        named = [(c, aliased_too if id(c) in in_where else renamed) for c in told] + [(c, of_key) for c in keys]
-        yield from (whole for c, name in named if (whole := implied(c, name, self._now)) is not None)
+        useful = [c for c in collected if not outputs.is_equality(c)]
+        renamings = [(c, aliased_too if id(c) in in_where else renamed) for c in useful] + [
+            (c, key_expression) for c in keys
+        ]
+        yield from (whole for c, name in renamings if (whole := implied(c, name, self._now)) is not None)
 
     def _scope(self, select: exp.Select) -> outputs.SourceColumns | None:
         """The sources of a SELECT; None where conditions cannot be moved."""
@@ -323,7 +329,7 @@ class Pushdown:
             if sources is not None:
                 columns = [self._outputs.types(source.node) for source in sources]
                 scope = outputs.SourceColumns(select, sources, columns, self._aliases)
-                scope = replace(scope, sources=outputs.without_dropped(select, sources, scope.index_of))
+                scope = replace(scope, sources=outputs.simplify_joins(select, sources, scope.index_of))
             self._scopes[id(select)] = scope
         return self._scopes[id(select)]
 
@@ -351,25 +357,30 @@ class Pushdown:
             return None
         if isinstance(query, exp.Select) and not outputs.is_bare_star(query):
             # An expression over FROM that is plain, and a key where there are groups, stands for its column.
-            found = query.expressions[position].unalias() if position < len(query.expressions) else None
+            expression = query.expressions[position].unalias() if position < len(query.expressions) else None
             scope = self._scope(query)
-            if found is None or scope is None or found.is_star or not is_key(query, found, scope.is_column):
+            if (
+                expression is None
+                or scope is None
+                or expression.is_star
+                or not is_key(query, expression, scope.is_column)
+            ):
                 return None
-            return _computed(found)
-        own = self._outputs.names(query)
+            return _computed(expression)
+        own_names = self._outputs.names(query)
         # A literal takes the type of the column beside it, so operands of one type only.
         is_cast = isinstance(query, exp.SetOperation) and self._outputs.type_of(query, position) is None
-        return None if own is None or is_cast else exp.column(own[position], quoted=True)
+        return None if own_names is None or is_cast else exp.column(own_names[position], quoted=True)
 
 
 def _alias(column: exp.Column, scope: outputs.SourceColumns) -> exp.Expr | None:
     """The expression of a column of the result, where nothing but its alias has the name."""
     if len(column.parts) > 1 or scope.is_column(column.name) or column.name.casefold() in scope.hiding:
         return None
-    found = aliased(scope.select, column.name)
-    made = _computed(found[0]) if len(found) == 1 else None
-    is_closed = made is not None and all(scope.is_column(inner.name) for inner in made.find_all(exp.Column))
-    return made if is_closed else None
+    candidates = aliased(scope.select, column.name)
+    computed = _computed(candidates[0]) if len(candidates) == 1 else None
+    is_closed = computed is not None and all(scope.is_column(inner.name) for inner in computed.find_all(exp.Column))
+    return computed if is_closed else None
 
 
 def _computed(expression: exp.Expr) -> exp.Expr | None:
@@ -384,13 +395,13 @@ def _quoted(names: Sequence[str]) -> exp.Expr:
     return exp.Column(**dict(zip(("this", "table", "db", "catalog"), reversed(identifiers), strict=False)))
 
 
-def _says_something(predicate: Predicate) -> bool:
+def _can_skip(predicate: Predicate) -> bool:
     """Tells whether planning could ever skip a file for it."""
     match predicate:
         case And(parts=parts):
-            return any(_says_something(p) for p in parts)
+            return any(_can_skip(p) for p in parts)
         case Or(parts=parts):
-            return all(_says_something(p) for p in parts)
+            return all(_can_skip(p) for p in parts)
         case Constant(value=value):
             return value is not True
         case Undecided():

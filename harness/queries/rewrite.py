@@ -18,14 +18,14 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
-from harness.metadata.filters.literals import language
+from harness.metadata.filters.literals import sqlglot_dialect
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.sqltext import quoted, refuse_half_characters, whole_number
 from harness.metadata.model.schema import METADATA, Schema
 from harness.queries import parameters
 from harness.queries.outputs import select_of
 from harness.queries.plain import Rewritten, TableReference
-from harness.queries.pushdown import Pushdown, names_now
+from harness.queries.pushdown import Pushdown, references_now
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
 
 def _misparsed(text: str) -> RequestError | None:
     """Return the error about a text that DuckDB cannot parse, in DuckDB's words, or None if DuckDB can parse it."""
-    from harness.engines.duckdb.relations import misparsed
+    from harness.engines.duckdb.relations import parse_error
 
-    return misparsed(text)
+    return parse_error(text)
 
 
 def has_older_parser() -> bool:
@@ -106,7 +106,7 @@ def quote_of(dialect: str) -> Callable[[str], str]:
     return quoted if dialect != "spark" else lambda name: "`" + name.replace("`", "``") + "`"
 
 
-def spliced(text: str, edits: Iterable[Edit]) -> str:
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """The text with other words at some places."""
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
@@ -115,24 +115,24 @@ def spliced(text: str, edits: Iterable[Edit]) -> str:
 
 def references(statement: SqlStatement) -> list[Reference]:
     """The tables that a statement names, in the order of its text; a table once for each place."""
-    named = [
+    tables = [
         Reference(node)
         for node in statement.tree.find_all(exp.Table)
         if all(isinstance(part, exp.Identifier) for part in node.parts) and (len(node.parts) > 1 or not _is_cte(node))
     ]
-    return sorted(named, key=lambda found: found.start)
+    return sorted(tables, key=lambda reference: reference.start)
 
 
 def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
     """The statement, and its text without semicolons and comments at the end."""
     refuse_half_characters(text, "query")
-    read = language(dialect)
+    read = sqlglot_dialect(dialect)
     tokens = read.tokenize(text)
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
     text = text[: tokens[-1].end + 1] if tokens else ""
     try:
-        with _unsaid():
+        with _parser_messages_suppressed():
             parsed = read.parser().parse(tokens, text)
     except RecursionError:
         raise RequestError("The query is nested too deeply. Split it with WITH, or use IN for long lists.") from None
@@ -143,7 +143,7 @@ def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
 
 
 @contextlib.contextmanager
-def _unsaid() -> Iterator[None]:
+def _parser_messages_suppressed() -> Iterator[None]:
     """Keeps sqlglot from logging that it leaves a statement unparsed."""
 
     def is_of_use(record: logging.LogRecord) -> bool:  # one of its own for each thread
@@ -187,13 +187,13 @@ Edit = tuple[int, int, str]
 """Other words for a place in a text: its start, its end, and the words."""
 
 
-def shorten(statement: SqlStatement, found: Sequence[Reference], quote: Callable[[str], str]) -> list[Edit]:
+def shorten(statement: SqlStatement, views: Sequence[Reference], quote: Callable[[str], str]) -> list[Edit]:
     """Lets tables with a schema, and their columns, go by an alias; changes the tree accordingly.
 
     found: the references of views. Gives the edits of columns. Raises RequestError: a column may be of two tables.
     """
     tree = statement.tree
-    short = [reference for reference in found if len(reference.name) > 1 and not reference.node.alias]
+    short = [reference for reference in views if len(reference.name) > 1 and not reference.node.alias]
     clashing = [r for r in short if any(select_of(o) is select_of(r.node) for o in _others(r.node, tree))]
     for reference, column in itertools.product(clashing, tree.find_all(exp.Column) if clashing else ()):
         last = reference.name[-1]
@@ -211,9 +211,9 @@ def shorten(statement: SqlStatement, found: Sequence[Reference], quote: Callable
 
 def _others(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
     """The other tables and subqueries of the table's name."""
-    alike = (exp.Table, exp.Subquery)
+    kinds = (exp.Table, exp.Subquery)
     name = table.alias_or_name.casefold()
-    return [other for other in tree.find_all(*alike) if other is not table and other.alias_or_name.casefold() == name]
+    return [other for other in tree.find_all(*kinds) if other is not table and other.alias_or_name.casefold() == name]
 
 
 def _shortened(column: exp.Column, tables: Collection[Reference], quote: Callable[[str], str]) -> Edit | None:
@@ -224,8 +224,8 @@ def _shortened(column: exp.Column, tables: Collection[Reference], quote: Callabl
             continue
         start, end = int(parts[0].meta["start"]), int(parts[length - 1].meta["end"]) + 1
         alias = reference.node.alias_or_name
-        left = [exp.to_identifier(alias, quoted=True), *parts[length:]]
-        for key, part in zip(("this", "table", "db", "catalog"), [*reversed(left), *[None] * 3], strict=False):
+        remaining = [exp.to_identifier(alias, quoted=True), *parts[length:]]
+        for key, part in zip(("this", "table", "db", "catalog"), [*reversed(remaining), *[None] * 3], strict=False):
             column.set(key, part)
         return start, end, quote(alias)
     return None
@@ -268,10 +268,10 @@ _ROW_BY_ROW = (
 
 def rows_needed(tree: exp.Expr, table: exp.Table) -> int | None:
     """The number of rows of `table`, whichever they are, that make the result of `tree`; None: all may be needed."""
-    if not isinstance(tree, exp.Select) or not _said(tree) <= _CLAUSES:
+    if not isinstance(tree, exp.Select) or not _present_args(tree) <= _CLAUSES:
         return None
     source = tree.args.get("from_")
-    if source is None or source.this is not table or not _said(table) <= {"this", "alias"}:
+    if source is None or source.this is not table or not _present_args(table) <= {"this", "alias"}:
         return None
     if not all(isinstance(node, _ROW_BY_ROW) for item in tree.expressions for node in item.walk()):
         return None
@@ -279,17 +279,17 @@ def rows_needed(tree: exp.Expr, table: exp.Table) -> int | None:
     return None if limit is None or offset is None else limit + offset
 
 
-def _said(node: exp.Expr) -> set[str]:
+def _present_args(node: exp.Expr) -> set[str]:
     return {name for name, value in node.args.items() if value}
 
 
 def _number(clause: exp.Expr | None, none: int | None = None) -> int | None:
     if clause is None:
         return none
-    said = clause.args.get("expression")
-    if not isinstance(clause, exp.Limit | exp.Offset) or _said(clause) != {"expression"}:
+    value = clause.args.get("expression")
+    if not isinstance(clause, exp.Limit | exp.Offset) or _present_args(clause) != {"expression"}:
         return None
-    return whole_number(said.this) if isinstance(said, exp.Literal) and not said.is_string else None
+    return whole_number(value.this) if isinstance(value, exp.Literal) and not value.is_string else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,17 +328,19 @@ def rewrite(
     """
     statement = parse_statement(query, dialect)
     refuse_writes(statement)
-    names: set[Name] = {found.name for found in references(statement)}
+    names: set[Name] = {reference.name for reference in references(statement)}
     bound: dict[Name, str] = {}
-    about: dict[Name, MetadataReference] = {}
+    metadata_tables: dict[Name, MetadataReference] = {}
     for name in names:
         may_be_ours = len(name) == 1 or (len(name) == 2 and metadata is not None)
         table = bound_name(name[0], tables) if may_be_ours else None
         if table is not None and len(name) == 1:
             bound[name] = table
         elif table is not None and metadata is not None and (schema := metadata(table, name[1])) is not None:
-            about[name] = MetadataReference(table, name[1], schema)
-    return rewrite_statement(statement, bound, tables, into=into, prefix=prefix, metadata=about, now=now, values=values)
+            metadata_tables[name] = MetadataReference(table, name[1], schema)
+    return rewrite_statement(
+        statement, bound, tables, into=into, prefix=prefix, metadata=metadata_tables, now=now, values=values
+    )
 
 
 def rewrite_statement(
@@ -358,34 +360,36 @@ def rewrite_statement(
     Raises RequestError: a time-travel clause on a bound table.
     """
     tree, text = statement.tree, statement.text
-    about = metadata or {}
-    found = [reference for reference in references(statement) if reference.name in bound or reference.name in about]
-    keys = [bound.get(r.name) or f"{about[r.name].table}.{about[r.name].name}" for r in found]
-    for reference, key in zip(found, keys, strict=True):
+    metadata_tables = metadata or {}
+    mentioned = [
+        reference for reference in references(statement) if reference.name in bound or reference.name in metadata_tables
+    ]
+    keys = [bound.get(r.name) or f"{metadata_tables[r.name].table}.{metadata_tables[r.name].name}" for r in mentioned]
+    for reference, key in zip(mentioned, keys, strict=True):
         if reference.node.args.get("when") is not None or reference.node.args.get("version") is not None:
             raise RequestError(
                 f"Table {key} is bound to one snapshot, the query asks for another. Choose it on binding the table."
             )
-    renamed = [bool(reference.node.alias) for reference in found]
+    renamed = [bool(reference.node.alias) for reference in mentioned]
     quote = quote_of(into)
-    edits = shorten(statement, found, quote)
-    taken, numbers = {i.name.casefold() for i in tree.find_all(exp.Identifier)}, itertools.count(1)
+    edits = shorten(statement, mentioned, quote)
+    used_names, numbers = {i.name.casefold() for i in tree.find_all(exp.Identifier)}, itertools.count(1)
     views = []
     for key in keys:
         free = (f"{prefix}_{number}_{re.sub(r'[^A-Za-z0-9_]', '_', key)}" for number in numbers)
-        views.append(next(name for name in free if name.casefold() not in taken))
+        views.append(next(name for name in free if name.casefold() not in used_names))
     if values and statement.dialect == into:  # else the tree is written
-        parameters.put(tree, values)
+        parameters.substitute_literals(tree, values)
     # Of metadata tables nothing is skipped; conditions on others must not be taken for theirs, nor the other way round.
-    moment = now() if now is not None and names_now(tree) else None
-    pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound}, moment)
+    moment = now() if now is not None and references_now(tree) else None
+    pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in mentioned if r.name in bound}, moment)
     mentions = _Mentions(tree, text)
-    made = []
-    for reference, view, is_renamed in zip(found, views, renamed, strict=True):
-        other = about.get(reference.name)
+    views_made = []
+    for reference, view, is_renamed in zip(mentioned, views, renamed, strict=True):
+        other = metadata_tables.get(reference.name)
         schema = tables[bound[reference.name]] if other is None else other.schema
         alias = "" if is_renamed or _is_bare(reference, text) else f" AS {_alias(reference, text, quote)}"
-        made.append(
+        views_made.append(
             TableReference(
                 view=view,
                 table=bound[reference.name] if other is None else other.table,
@@ -399,11 +403,11 @@ def rewrite_statement(
             )
         )
     if statement.dialect == into:
-        edits += [(r.start, r.end, reference.put) for r, reference in zip(found, made, strict=True)]
-        sql = spliced(text, edits)
+        edits += [(r.start, r.end, reference.put) for r, reference in zip(mentioned, views_made, strict=True)]
+        sql = apply_edits(text, edits)
     else:
-        sql = _generated(tree, [reference.node for reference in found], views, into)
-    return Rewritten(sql=statement.explain + sql, references=tuple(made))
+        sql = _generated(tree, [reference.node for reference in mentioned], views, into)
+    return Rewritten(sql=statement.explain + sql, references=tuple(views_made))
 
 
 _READS = (exp.Query, exp.Values, exp.Describe, exp.Summarize, exp.Pivot)
@@ -416,12 +420,12 @@ def refuse_writes(statement: SqlStatement) -> None:
     writes = next(iter(statement.tree.find_all(*_WRITES)), None)
     if writes is None and isinstance(statement.tree, _READS):
         return
-    told = _misparsed(statement.text) if statement.dialect == "duckdb" else None
-    if told is not None and (writes is None or isinstance(writes, exp.Command)):
-        raise told
-    found = writes or statement.tree
+    misparse = _misparsed(statement.text) if statement.dialect == "duckdb" else None
+    if misparse is not None and (writes is None or isinstance(writes, exp.Command)):
+        raise misparse
+    statement_node = writes or statement.tree
     # sqlglot leaves some statements as they are, and knows their first word alone.
-    kind = (found.name if isinstance(found, exp.Command) else found.key).upper()
+    kind = (statement_node.name if isinstance(statement_node, exp.Command) else statement_node.key).upper()
     raise RequestError(f"A query only reads, got {kind}. Use SELECT, and write its result with the API or the shell.")
 
 
@@ -429,10 +433,10 @@ def bound_name(name: str, tables: Collection[str]) -> str | None:
     """The bound table of a name, without regard to case; None: no table. Raises RequestError: it may be several."""
     if name in tables:
         return name
-    alike = [table for table in tables if table.casefold() == name.casefold()]
-    if len(alike) > 1:
-        raise RequestError(f"Table {name} may be any of {', '.join(alike)}. Use the exact spelling.")
-    return alike[0] if alike else None
+    matches = [table for table in tables if table.casefold() == name.casefold()]
+    if len(matches) > 1:
+        raise RequestError(f"Table {name} may be any of {', '.join(matches)}. Use the exact spelling.")
+    return matches[0] if matches else None
 
 
 class _Mentions:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from harness.engines.registry import Engine, find_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.metadata.filters.predicate import is_decided
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.queries.inputs import Inputs, snapshot_of
-from harness.queries.parameters import Params, by_name, numbered, unbound
+from harness.queries.parameters import Params, binding_error, by_name, numbered
 from harness.queries.plain import Rewritten, rewrite_plain
-from harness.snapshot import Snapshot, reading
+from harness.snapshot import Snapshot, read_context
 from harness.table import Table
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def sql(
 ) -> duckdb.DuckDBPyRelation | DataFrame: ...
 
 
-@checked
+@validate_call
 def sql(
     query: str,
     tables: Mapping[str, object] | None = None,
@@ -135,26 +135,28 @@ def sql(
             once the rows are fetched, such as for a file that is gone by now, is a `duckdb.Error`
             (`docs/reference/errors.md`).
     """
-    found = find_engine(engine)
-    _check_arguments(found, connection, spark)
+    engine_ = find_engine(engine)
+    _check_arguments(engine_, connection, spark)
     import duckdb
 
-    from harness.engines.duckdb.relations import misparsed, own_tables
+    from harness.engines.duckdb.relations import parse_error, user_tables
 
     query = numbered(query, dialect) if "?" in query else query
-    inputs = Inputs.of(query, dialect, tables or {}, storage_options=storage_options)
+    inputs = Inputs.for_query(query, dialect, tables or {}, storage_options=storage_options)
     try:
-        return _result(inputs, {} if params is None else by_name(params), dialect, found, connection, spark)
+        return _result(inputs, {} if params is None else by_name(params), dialect, engine_, connection, spark)
     except duckdb.ParserException as error:
-        raise misparsed(inputs.query) or RequestError(f"Cannot parse the query: {error}") from None
+        raise parse_error(inputs.query) or RequestError(f"Cannot parse the query: {error}") from None
     except duckdb.Error as error:
         from harness.queries import hints
 
-        if (wrong := unbound(error)) is not None:
-            raise wrong from None
+        if (binding := binding_error(error)) is not None:
+            raise binding from None
         is_of_name = isinstance(error, duckdb.CatalogException)
-        own = own_tables(connection) if connection is not None and is_of_name else ()
-        raise hints.told(error, inputs.query, inputs.known(), own) from error.with_traceback(None)
+        connection_tables = user_tables(connection) if connection is not None and is_of_name else ()
+        raise hints.explain_error(
+            error, inputs.query, inputs.named_schemas(), connection_tables
+        ) from error.with_traceback(None)
 
 
 def _result(
@@ -174,7 +176,9 @@ def _result(
         if dialect == "duckdb":
             rewritten = rewrite_plain(inputs.query, inputs.schemas, prefix=prefix, connection=connection)
         if rewritten is None:
-            rewritten = _rewriting(inputs, dialect, prefix)(now=partial(relations.moment, connection), values=values)
+            rewritten = _rewriting(inputs, dialect, prefix)(
+                now=partial(relations.transaction_start, connection), values=values
+            )
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
         read, originals = inputs.read(rewritten, connection), rewritten.originals
         return relations.query(
@@ -200,11 +204,13 @@ def _result(
     from harness.engines.spark.engine import query as run_on_spark
 
     if dialect == "spark":
-        own = rewrite(into="spark", now=_present)
+        spark_query = rewrite(into="spark", now=_present)
         # Filters that are decided mean the same in both dialects.
-        decided = (r.where if r.where is not None and is_decided(r.where.predicate) else None for r in own.references)
-        kept = tuple(replace(r, where=where) for r, where in zip(own.references, decided, strict=True))
-        rewritten = replace(own, references=kept)
+        decided = (
+            r.where if r.where is not None and is_decided(r.where.predicate) else None for r in spark_query.references
+        )
+        references = tuple(replace(r, where=where) for r, where in zip(spark_query.references, decided, strict=True))
+        rewritten = replace(spark_query, references=references)
         return run_on_spark(rewritten.sql, inputs.plans(rewritten), spark, parameters=values)
     rewritten = rewrite(now=_present, values=values)
     plans = inputs.plans(rewritten)
@@ -229,32 +235,34 @@ def missing_file(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Mi
 
     error: DuckDB's, from a relation that `sql` gave, or pyarrow's from a stream of one.
     """
-    return next((told for told in _told(error, tables) if isinstance(told, MissingFileError)), None)
+    return next(
+        (translated for translated in _translations(error, tables) if isinstance(translated, MissingFileError)), None
+    )
 
 
-def given_up(error: Exception, tables: Mapping[str, Table | Snapshot]) -> HarnessError | None:
+def instance_error(error: Exception, tables: Mapping[str, Table | Snapshot]) -> HarnessError | None:
     """The error where DuckDB gave up its instance, with the file that did it if it is one of `tables`.
 
     error: DuckDB's internal or fatal one. None: no table was read.
     """
-    found: HarnessError | None = None
-    for found in _told(error, tables):
-        if found.file is not None:
-            return found
-    return found
+    translated: HarnessError | None = None
+    for translated in _translations(error, tables):
+        if translated.file is not None:
+            return translated
+    return translated
 
 
-def _told(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Iterator[HarnessError]:
+def _translations(error: Exception, tables: Mapping[str, Table | Snapshot]) -> Iterator[HarnessError]:
     """An error as each table tells it."""
     from harness.engines.duckdb.failures import engine_error
 
     for value in tables.values():
         snapshot = snapshot_of(value)
         try:
-            with reading(snapshot._source, snapshot._selection.snapshot):
+            with read_context(snapshot._source, snapshot._selection.snapshot):
                 raise engine_error(error, snapshot._planned())
-        except HarnessError as told:
-            yield told
+        except HarnessError as translated:
+            yield translated
 
 
 def _check_arguments(engine: Engine, connection: duckdb.DuckDBPyConnection | None, spark: SparkSession | None) -> None:
@@ -285,17 +293,17 @@ def _transpiled(
         plans: The tables that the query reads, by name.
         version: The version of Spark.
     """
-    from harness.engines.duckdb.relations import columns_of, syntax_trees
+    from harness.engines.duckdb.relations import query_columns, syntax_trees
     from harness.engines.spark.transpile import agreement, queries
 
-    described = columns_of(rewritten.sql, plans, rewritten.originals, parameters=values or None)
+    described = query_columns(rewritten.sql, plans, rewritten.originals, parameters=values or None)
     try:
         lowered = queries.query(
             rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}, values
         )
-        found = agreement.misreading(*syntax_trees(rewritten.sql, lowered.written_back))
-        if found is not None:
-            part = rewritten.as_written(found.part(rewritten.sql))
+        difference = agreement.misreading(*syntax_trees(rewritten.sql, lowered.written_back))
+        if difference is not None:
+            part = rewritten.as_written(difference.part(rewritten.sql))
             raise UnsupportedError(
                 f"Cannot run it on Spark: what begins with {part[:60]!r} is not read as DuckDB reads it; write it in "
                 "other words, or run it on DuckDB",

@@ -20,9 +20,9 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 
 from harness.errors import RequestError
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.filters.sqltext import whole_number
-from harness.queries.rewrite import Reference, SqlStatement, parse_statement, quote_of, references, shorten, spliced
+from harness.queries.rewrite import Reference, SqlStatement, apply_edits, parse_statement, quote_of, references, shorten
 
 _DAY_MS = 86_400_000
 
@@ -64,30 +64,30 @@ def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) ->
     is_bound: tells whether a name's parts are those of a table of harness's.
     Raises RequestError: a moment is no literal, or is none of any table, such as BEFORE.
     """
-    found = [r for r in references(statement) if _is_moved(r.node) and is_bound(r.name)]
-    if not found:
+    moved = [r for r in references(statement) if _is_moved(r.node) and is_bound(r.name)]
+    if not moved:
         return None
     dialect = statement.dialect
     tokens = Dialect.get_or_raise(dialect).tokenize(statement.text)
-    taken = {identifier.name.casefold() for identifier in statement.tree.find_all(exp.Identifier)}
+    used_names = {identifier.name.casefold() for identifier in statement.tree.find_all(exp.Identifier)}
     quote = quote_of(dialect)
     moments: dict[str, tuple[tuple[str, ...], Moment]] = {}
     names: dict[tuple[tuple[str, ...], Moment], str] = {}
-    own = {id(reference.node) for reference in found if reference.node.alias}
-    edits = shorten(statement, found, quote)
-    for reference in found:
+    aliased = {id(reference.node) for reference in moved if reference.node.alias}
+    edits = shorten(statement, moved, quote)
+    for reference in moved:
         key = (reference.name, _moment(reference.node))
         if key not in names:
             base = f"{'.'.join(key[0])} at {key[1]}"
             free = (base if number == 1 else f"{base} {number}" for number in itertools.count(1))
-            names[key] = next(name for name in free if name.casefold() not in taken)
-            taken.add(names[key].casefold())
+            names[key] = next(name for name in free if name.casefold() not in used_names)
+            used_names.add(names[key].casefold())
         name = names[key]
         moments[name] = key
-        alias = "" if id(reference.node) in own else f" AS {quote(reference.node.alias or reference.name[-1])}"
+        alias = "" if id(reference.node) in aliased else f" AS {quote(reference.node.alias or reference.name[-1])}"
         edits.append((reference.start, reference.end, quote(name) + alias))
         edits.append((*_clause(statement, reference, tokens, key[1]), ""))
-    return Pinned(statement.explain + spliced(statement.text, edits), moments)
+    return Pinned(statement.explain + apply_edits(statement.text, edits), moments)
 
 
 def _is_moved(table: exp.Table) -> bool:
@@ -114,13 +114,13 @@ def _value(node: exp.Expr, kind: str) -> int | str | None:
     if literal is None:
         return None
     match literal.kind, kind:
-        case Kind.STRING, _:
+        case LiteralKind.STRING, _:
             return str(literal.value)
-        case Kind.INTEGER, "version":
+        case LiteralKind.INTEGER, "version":
             return int(literal.value)
-        case ((Kind.TIMESTAMP | Kind.INSTANT), "timestamp"):
+        case ((LiteralKind.TIMESTAMP | LiteralKind.INSTANT), "timestamp"):
             return int(literal.value) // 1_000_000
-        case Kind.DATE, "timestamp":
+        case LiteralKind.DATE, "timestamp":
             return int(literal.value) * _DAY_MS
         case _:
             return None

@@ -17,16 +17,16 @@ from typing import Any, NoReturn
 
 from harness.errors import HarnessError, RequestError, warn
 from harness.metadata.delta.table import DeltaTable
-from harness.slices.place import NOTE, Slice, SlicePlace, discard_stale, fetch
+from harness.slices.directory import NOTE, Slice, SliceDirectory, discard_stale, fetch
 from harness.slices.request import SliceRequest
-from harness.snapshot import Snapshot, reading
-from harness.storage.paths import shown
+from harness.snapshot import Snapshot, read_context
+from harness.storage.paths import redact
 from harness.storage.threads import phase
 from harness.table import open_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pulled:
+class PullResult:
     """The result of a pull or of a refresh.
 
     directory: of the slice, as given. format: `iceberg` or `delta`. snapshots: ids or versions, oldest first.
@@ -44,29 +44,29 @@ class Pulled:
     notes: tuple[str, ...] = ()
 
 
-def make(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshed: int = 0) -> Pulled:
+def make_slice(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshed: int = 0) -> PullResult:
     """Make a slice, or a newer one in place of it.
 
     refreshed: the number of refreshes of the slice in the directory, with this one; 0: there is none.
     """
     source: Any = snapshot._source
     selection: Any = snapshot._selection
-    place = SlicePlace(directory, "_delta_log" if isinstance(source, DeltaTable) else "metadata")
+    place = SliceDirectory(directory, "_delta_log" if isinstance(source, DeltaTable) else "metadata")
     if not refreshed:
         place.check()
     planned: Slice
     if isinstance(source, DeltaTable):  # no module of the other format is imported
         from harness.slices.delta import pulling as delta
 
-        planned = delta.planned_slice(source, selection, request, refreshed)
+        planned = delta.plan_slice(source, selection, request, refreshed)
     else:
         from harness.slices.iceberg import pulling as iceberg
 
-        planned = iceberg.planned_slice(source, selection, request, refreshed)
+        planned = iceberg.plan_slice(source, selection, request, refreshed)
     files, storage = planned.files, planned.storage
     size = sum(storage.size(file.physical) if file.size is None else file.size for file in files)
-    size += planned.read_besides
-    pulled = Pulled(
+    size += planned.rewritten_bytes
+    pulled = PullResult(
         directory=str(directory),
         format=snapshot._source.format,
         snapshots=planned.points,
@@ -75,7 +75,7 @@ def make(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshe
     )
     origin = {
         "format": snapshot._source.format,
-        "location": shown(snapshot._source.location),
+        "location": redact(snapshot._source.location),
         "identity": identity_of(snapshot),
         "snapshots": list(planned.points),
         "request": request.as_dict(),
@@ -87,7 +87,7 @@ def make(snapshot: Snapshot, directory: Path, request: SliceRequest, *, refreshe
         notes = planned.write(place, fetched)
     sentence = None if storage.roots is None else storage.roots.told()
     if sentence is not None:
-        warn(f"Table {shown(snapshot._source.location)}: {sentence}")
+        warn(f"Table {redact(snapshot._source.location)}: {sentence}")
     is_anonymised = request.anonymise is not None
     if is_anonymised:
         origin |= {"location": None, "identity": None}
@@ -118,7 +118,7 @@ def identity_of(snapshot: Snapshot) -> str | None:
 # `refresh`: a slice brought to its source's newest snapshot, as if pulled anew, with new files alone fetched.
 
 
-def refresh(snapshot: Snapshot, place: Path) -> Pulled:
+def refresh(snapshot: Snapshot, place: Path) -> PullResult:
     """Bring the slice in a directory to a newer snapshot of its source, as it was pulled: see `Table.pull`.
 
     Raises:
@@ -127,29 +127,31 @@ def refresh(snapshot: Snapshot, place: Path) -> Pulled:
     """
     note = _read_note(place)
     before = note["snapshots"]
-    with reading(snapshot._source, snapshot._selection.snapshot):
+    with read_context(snapshot._source, snapshot._selection.snapshot):
         table = snapshot._source
         if "anonymised" in note["request"]:
-            _refuse(place, "it is anonymised, so its note does not say what it was pulled from, nor by which filter")
+            _fail_refresh(
+                place, "it is anonymised, so its note does not say what it was pulled from, nor by which filter"
+            )
         if table.format != note["format"]:
-            _refuse(place, f"its format is {note['format']}, and the source's is {table.format}")
+            _fail_refresh(place, f"its format is {note['format']}, and the source's is {table.format}")
         if identity_of(snapshot) != note["identity"]:
-            _refuse(place, "another table is at the source's place now")
+            _fail_refresh(place, "another table is at the source's place now")
         base = before[-1] if before else None
-        if base is not None and not _follows(snapshot, base):
-            _refuse(place, f"its snapshot {base} has expired in the source, or is not in the newest one's past")
+        if base is not None and not _descends_from(snapshot, base):
+            _fail_refresh(place, f"its snapshot {base} has expired in the source, or is not in the newest one's past")
         try:
             own = open_table(place, format_hint=note["format"])
         except HarnessError as error:
-            _refuse(place, f"it cannot be read ({error.message})")
+            _fail_refresh(place, f"it cannot be read ({error.message})")
         if (None if own._source.current is None else own._source.current.id) != base:
-            _refuse(place, "it was written to since it was pulled")
+            _fail_refresh(place, "it was written to since it was pulled")
         if base is not None and snapshot.id == base:
-            return Pulled(
+            return PullResult(
                 directory=str(place), format=note["format"], snapshots=tuple(before), files=0, bytes=0, made=False
             )
         asked: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in note["request"].items()}
-        return make(snapshot, place, SliceRequest(**asked), refreshed=note["refreshed"] + 1)
+        return make_slice(snapshot, place, SliceRequest(**asked), refreshed=note["refreshed"] + 1)
 
 
 def _read_note(place: Path) -> dict[str, Any]:
@@ -162,7 +164,7 @@ def _read_note(place: Path) -> dict[str, Any]:
     return note
 
 
-def _follows(snapshot: Snapshot, base: int) -> bool:
+def _descends_from(snapshot: Snapshot, base: int) -> bool:
     """Tells whether `base` is in the past of a snapshot, as far as the source knows it."""
     table: Any = snapshot._source
     if isinstance(table, DeltaTable):
@@ -175,5 +177,5 @@ def _follows(snapshot: Snapshot, base: int) -> bool:
     return at is not None and at.id == base
 
 
-def _refuse(place: Path, reason: str) -> NoReturn:
+def _fail_refresh(place: Path, reason: str) -> NoReturn:
     raise RequestError(f"Cannot refresh {place}: {reason}; pull anew")

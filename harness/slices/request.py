@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from harness.engines.registry import BATCH_ROWS
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.sqltext import bind_columns
-from harness.metadata.model.arguments import check
+from harness.metadata.model.arguments import check_arguments
 from harness.metadata.model.arrow_values import scalar_of, to_numpy
 from harness.metadata.model.schema import METADATA, Field, Schema
 from harness.metadata.plan.scan_plan import without_deletes
@@ -51,7 +51,7 @@ class SliceRequest:
     link: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
-        check(
+        check_arguments(
             {"where": self.where, "columns": self.columns, "anonymise": self.anonymise},
             ("where", "columns", "anonymise"),
         )
@@ -120,11 +120,11 @@ def _check_number(value: object, name: str, least: int) -> None:
 
 RowPositions: TypeAlias = npt.NDArray[np.int64]
 """Positions of rows in a file, from 0, ascending."""
-KeptRows: TypeAlias = Mapping[str, RowPositions]
+RowSelection: TypeAlias = Mapping[str, RowPositions]
 """The kept rows by physical path; a file without any is absent."""
 
 
-def kept_rows(plans: Iterable[PlannedScan], request: SliceRequest) -> KeptRows | None:
+def select_rows(plans: Iterable[PlannedScan], request: SliceRequest) -> RowSelection | None:
     """The rows that the slice keeps of the files of these reads; None: all.
 
     Raises:
@@ -136,7 +136,7 @@ def kept_rows(plans: Iterable[PlannedScan], request: SliceRequest) -> KeptRows |
     found: dict[str, RowPositions] = {}
     for plan in plans:
         with phase("choosing rows"):
-            kept = _kept(plan, request)
+            kept = _select_plan_rows(plan, request)
         for path, rows in kept.items():
             if not np.array_equal(found.setdefault(path, rows), rows):
                 raise UnsupportedError(
@@ -148,21 +148,21 @@ def kept_rows(plans: Iterable[PlannedScan], request: SliceRequest) -> KeptRows |
     return found
 
 
-def _kept(plan: PlannedScan, request: SliceRequest) -> dict[str, RowPositions]:
+def _select_plan_rows(plan: PlannedScan, request: SliceRequest) -> dict[str, RowPositions]:
     filtered = plan if request.exact or request.sample_rows is not None else replace(plan, filter=None)
-    rows = _positions(without_deletes(filtered))
+    rows = _read_positions(without_deletes(filtered))
     if request.sample_rows is None:
         return rows
-    keys = {path: _keys(path, of_file) for path, of_file in _positions(filtered).items()}
+    keys = {path: _sample_keys(path, of_file) for path, of_file in _read_positions(filtered).items()}
     every = np.concatenate([np.empty(0, np.uint64), *keys.values()])
     if len(every) <= request.sample_rows:
         return rows
     last = np.partition(every, request.sample_rows - 1)[request.sample_rows - 1]
-    chosen = {path: of_file[_keys(path, of_file) <= last] for path, of_file in rows.items()}
+    chosen = {path: of_file[_sample_keys(path, of_file) <= last] for path, of_file in rows.items()}
     return {path: of_file for path, of_file in chosen.items() if len(of_file)}
 
 
-def _positions(plan: PlannedScan) -> dict[str, RowPositions]:
+def _read_positions(plan: PlannedScan) -> dict[str, RowPositions]:
     """The rows that a read gives, by the physical path of their files."""
     physical = dict(zip(*(plan.files.column(name).to_pylist() for name in ("path", "physical")), strict=True))
     parts: dict[str, list[RowPositions]] = {}
@@ -178,7 +178,7 @@ def _positions(plan: PlannedScan) -> dict[str, RowPositions]:
     return {path: np.sort(np.concatenate(found)) for path, found in parts.items()}
 
 
-def _keys(path: str, rows: RowPositions) -> npt.NDArray[np.uint64]:
+def _sample_keys(path: str, rows: RowPositions) -> npt.NDArray[np.uint64]:
     """Return a pseudorandom number for each row, which is the same in every pull (splitmix64)."""
     start = int.from_bytes(hashlib.sha256(path.encode(errors="surrogatepass")).digest()[:8], "big")
     with np.errstate(over="ignore"):

@@ -26,12 +26,12 @@ from harness.metadata.files.parquet import open_parquet
 from harness.metadata.files.roaring import from_positions
 from harness.metadata.model.arrow_values import from_numpy, plain_type, scalar_of
 from harness.metadata.model.schema import Field, TimestampType
-from harness.metadata.plan.projection import ColumnLookup, Stored, find_named, find_stored, is_positional, resolve
+from harness.metadata.plan.projection import ColumnLookup, FileColumn, find_named, find_stored, is_positional, resolve
 from harness.metadata.plan.scan_plan import without_deletes
 from harness.metadata.planned_scan import PlannedScan
 from harness.slices.anonymising.pseudonyms import OLD_INT96, Pseudonyms, check_calendar, check_stored
-from harness.slices.place import SliceNames, SlicePlace, writing
-from harness.slices.request import KeptRows, RowPositions
+from harness.slices.directory import SliceDirectory, SlicePaths, translate_write_errors
+from harness.slices.request import RowPositions, RowSelection
 from harness.storage.paths import PhysicalPath
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
@@ -45,7 +45,7 @@ _CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "BROTLI":
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class FileCut:
     """The rows and columns of one file that stay.
 
     rows: positions that stay, ascending; None: all.
@@ -64,7 +64,7 @@ class Cut:
     masked: Mapping[int, Field] = field(default_factory=dict)
 
 
-def cut_file(source: Path, target: Path, cut: Cut, *, name: str) -> int:
+def cut_file(source: Path, target: Path, cut: FileCut, *, name: str) -> int:
     """Writes the file with the rows and columns that stay; the number of its rows. name: of the source, for messages.
 
     Raises:
@@ -73,12 +73,12 @@ def cut_file(source: Path, target: Path, cut: Cut, *, name: str) -> int:
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        return _cut(source, target, cut, name)
+        return _write_cut(source, target, cut, name)
     except pa.ArrowException as error:
         raise CorruptFileError(f"Cannot rewrite data file: {error}", cause="CorruptDataFile", file=name) from error
 
 
-def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
+def _write_cut(source: Path, target: Path, cut: FileCut, name: str) -> int:
     with open_parquet(source) as file:
         places = range(len(file.schema_arrow)) if cut.places is None else cut.places
         count = file.metadata.num_rows if cut.rows is None else len(cut.rows)
@@ -86,20 +86,20 @@ def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
             write_columnless_parquet(target, [count] if count else [], {})
             return count
         stored = pa.schema([f.with_type(plain_type(f.type)) for f in file.schema_arrow], file.schema_arrow.metadata)
-        schema = _schema(file, stored, places, cut, name)
+        schema = _cut_schema(file, stored, places, cut, name)
         if cut.pseudonyms is not None:
             check_calendar(stored.metadata, file=name)
             for place, column in cut.masked.items():
                 check_stored(column, stored.field(place), file=name)
             schema = schema.remove_metadata()
-        with pq.ParquetWriter(target, schema, store_schema=False, **_settings(file)) as out:
+        with pq.ParquetWriter(target, schema, store_schema=False, **_writer_settings(file)) as out:
             start = 0
             for group in range(file.num_row_groups):
                 rows = file.metadata.row_group(group).num_rows
                 kept = None if cut.rows is None else cut.rows[slice(*np.searchsorted(cut.rows, (start, start + rows)))]
                 if kept is None or len(kept):
                     table = file.read_row_group(group, use_threads=False)
-                    out.write_table(_chosen(table, kept, start, schema, places, cut))
+                    out.write_table(_cut_table(table, kept, start, schema, places, cut))
                 start += rows
         _check_types(file.schema, target, places, name)
         return count
@@ -108,8 +108,8 @@ def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
 def _check_types(source: pq.ParquetSchema, target: Path, places: Sequence[int], name: str) -> None:
     """Refuses a new file in which columns of the old one have other types; but nobody writes INT96 any more."""
     with open_parquet(target) as new:
-        before = _blocks(source)
-        for place, column, after in zip(places, new.schema_arrow, _blocks(new.schema), strict=False):
+        before = _column_schemas(source)
+        for place, column, after in zip(places, new.schema_arrow, _column_schemas(new.schema), strict=False):
             then = before[place]
             same = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(after))
             if then != after and "int96" not in then and not same:
@@ -121,8 +121,13 @@ def _check_types(source: pq.ParquetSchema, target: Path, places: Sequence[int], 
                 )
 
 
-def _chosen(
-    table: pa.Table, kept: npt.NDArray[np.int64] | None, start: int, schema: pa.Schema, places: Sequence[int], cut: Cut
+def _cut_table(
+    table: pa.Table,
+    kept: npt.NDArray[np.int64] | None,
+    start: int,
+    schema: pa.Schema,
+    places: Sequence[int],
+    cut: FileCut,
 ) -> pa.Table:
     columns = [table.column(place) for place in places]
     if cut.row_ids is not None:
@@ -137,7 +142,7 @@ def _chosen(
     return chosen if kept is None else chosen.take(from_numpy(kept - start))
 
 
-def _schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut: Cut, name: str) -> pa.Schema:
+def _cut_schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut: FileCut, name: str) -> pa.Schema:
     """The schema of the new file: the old file's, but for INT96."""
     leaves = map(file.schema.column, range(len(file.schema.names)))
     int96 = {column.path.partition(".")[0] for column in leaves if column.physical_type == "INT96"}
@@ -159,7 +164,7 @@ def _schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut:
     return pa.schema(fields, metadata=stored.metadata)
 
 
-def _settings(file: pq.ParquetFile) -> dict[str, object]:
+def _writer_settings(file: pq.ParquetFile) -> dict[str, object]:
     """Compression, and how decimals are stored, as in the file."""
     columns = [file.schema.column(i) for i in range(len(file.schema.names))]
     decimals = [c.physical_type for c in columns if c.logical_type.type == "DECIMAL"]
@@ -170,7 +175,7 @@ def _settings(file: pq.ParquetFile) -> dict[str, object]:
     }
 
 
-def _blocks(schema: pq.ParquetSchema) -> list[str]:
+def _column_schemas(schema: pq.ParquetSchema) -> list[str]:
     """The schema of each top-level column, as text."""
     blocks: list[str] = []
     for line in str(schema).splitlines()[2:]:
@@ -182,7 +187,7 @@ def _blocks(schema: pq.ParquetSchema) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SliceFile:
     """A data file that is in its place.
 
     size: bytes. count: rows; None: the source's file, whose metadata holds on.
@@ -193,9 +198,9 @@ class Settled:
     size: int
     count: int | None = None
     rows: RowPositions | None = None
-    said: Mapping[str, Any] = field(default_factory=dict)
+    statistics: Mapping[str, Any] = field(default_factory=dict)
 
-    def moved(self, positions: BitMap64) -> BitMap64:
+    def translate_positions(self, positions: BitMap64) -> BitMap64:
         """The present positions of rows at positions of the source's file, without rows that are gone."""
         if self.rows is None:
             return positions
@@ -214,22 +219,22 @@ class Rewriter:
     """
 
     columns: tuple[Field, ...] | None
-    rows: KeptRows | None
+    rows: RowSelection | None
     row_ids: tuple[str, int | None] | None
     row_versions: tuple[str, int | None] | None
     statistics: Callable[[pa.Table, tuple[Field, ...]], Mapping[str, object]]
     pseudonyms: Pseudonyms | None
 
-    def settled(
-        self, plans: Iterable[PlannedScan], keys: str, place: SlicePlace, names: SliceNames
-    ) -> dict[str, Settled]:
+    def rewrite_files(
+        self, plans: Iterable[PlannedScan], keys: str, place: SliceDirectory, names: SlicePaths
+    ) -> dict[str, SliceFile]:
         """All data files, in their place. keys: the column of planned files whose paths name them in the result.
 
         Raises:
             UnsupportedError: a file cannot be written without the other rows or columns.
             CorruptFileError: a file cannot be read.
         """
-        found: dict[str, Settled] = {}
+        found: dict[str, SliceFile] = {}
         for plan in plans:
             paths = zip(*(plan.files.column(name).to_pylist() for name in (keys, "physical")), strict=True)
             with phase("rewriting files", plan.files.num_rows, "files") as advance:
@@ -237,17 +242,19 @@ class Rewriter:
                     advance(1)
                     if path in found or (self.rows is not None and physical not in self.rows):
                         continue
-                    original, target = (place.file(name(path, anew=True)) for name in (names.fetched, names.written))
-                    with writing(target):
-                        found[path] = self._settle(plan, ordinal, original, target)
+                    original, target = (
+                        place.file(name(path, is_rewritten=True)) for name in (names.fetched_path, names.written_path)
+                    )
+                    with translate_write_errors(target):
+                        found[path] = self._rewrite_file(plan, ordinal, original, target)
         return found
 
-    def _settle(self, plan: PlannedScan, ordinal: int, original: Path, target: Path) -> Settled:
+    def _rewrite_file(self, plan: PlannedScan, ordinal: int, original: Path, target: Path) -> SliceFile:
         (row,) = plan.files.slice(ordinal, 1).to_pylist()
         rows = None if self.rows is None else self.rows[row["physical"]]
         if row["format"] != "parquet":
             if self.columns is None and (rows is None or len(rows) == row["record_count"]):
-                return _linked(original, target)
+                return _link_original(original, target)
             raise UnsupportedError(
                 f"Cannot rewrite data file: its format is {row['format']}, and only Parquet is written; "
                 "pull whole files",
@@ -257,14 +264,16 @@ class Rewriter:
         footer = read_footer(original, row["path"], plan.table)
         rows = None if rows is None or len(rows) == footer.rows else rows
         if rows is None and self.columns is None:
-            return _linked(original, target)
-        cut, stored = self._cut(plan, row, footer, rows)
+            return _link_original(original, target)
+        cut, stored = self._file_cut(plan, row, footer, rows)
         count = cut_file(original, target, cut, name=row["path"])
-        return Settled(target.stat().st_size, count, rows, self._said(plan, ordinal, target, count, stored))
+        return SliceFile(
+            target.stat().st_size, count, rows, self._read_statistics(plan, ordinal, target, count, stored)
+        )
 
-    def _cut(
+    def _file_cut(
         self, plan: PlannedScan, row: Mapping[str, Any], footer: Footer, rows: RowPositions | None
-    ) -> tuple[Cut, tuple[Field, ...]]:
+    ) -> tuple[FileCut, tuple[Field, ...]]:
         """The cut of a file, and the columns of the slice that it has."""
         positional = is_positional(footer.schema, name_mapping=plan.name_mapping)
         if self.columns is not None and positional and plan.lookup is ColumnLookup.ICEBERG:
@@ -284,10 +293,10 @@ class Rewriter:
             table=plan.table,
             lookup=plan.lookup,
         )
-        stored = {f: source.place for f, source in zip(wanted, sources, strict=True) if isinstance(source, Stored)}
-        version = _place(self.row_versions, footer)
+        stored = {f: source.place for f, source in zip(wanted, sources, strict=True) if isinstance(source, FileColumn)}
+        version = _column_index(self.row_versions, footer)
         places = None if self.columns is None else sorted({*stored.values(), *([] if version is None else [version])})
-        ids, own = None, _place(self.row_ids, footer)
+        ids, own = None, _column_index(self.row_ids, footer)
         if self.row_ids is not None and row["first_row_id"] is not None and not (rows is None and own is None):
             name, id_ = self.row_ids
             marks = {} if id_ is None else {"PARQUET:field_id": str(id_)}
@@ -296,10 +305,12 @@ class Rewriter:
                 places = [p for p in (range(len(footer.schema)) if places is None else places) if p != own]
         instants = frozenset(p for f, p in stored.items() if isinstance(f.type, TimestampType) and f.type.utc)
         masked = {} if self.pseudonyms is None else {place: column for column, place in stored.items()}
-        cut = Cut(rows=rows, places=places, instants=instants, row_ids=ids, pseudonyms=self.pseudonyms, masked=masked)
+        cut = FileCut(
+            rows=rows, places=places, instants=instants, row_ids=ids, pseudonyms=self.pseudonyms, masked=masked
+        )
         return cut, tuple(stored)
 
-    def _said(
+    def _read_statistics(
         self, plan: PlannedScan, ordinal: int, target: Path, count: int, stored: tuple[Field, ...]
     ) -> Mapping[str, Any]:
         """The statistics of the new file, by the values that a reader finds in it."""
@@ -328,7 +339,7 @@ def read_footer(original: Path, recorded: str, table: str) -> Footer:
     return read_footers(DuckDBFiles(cursor(), Storage()), [FileName(recorded, physical)], table=table)[physical]
 
 
-def _place(column: tuple[str, int | None] | None, footer: Footer) -> int | None:
+def _column_index(column: tuple[str, int | None] | None, footer: Footer) -> int | None:
     """The place of a column by name and id; None: the file has no such column."""
     if column is None:
         return None
@@ -337,7 +348,7 @@ def _place(column: tuple[str, int | None] | None, footer: Footer) -> int | None:
     return None if found is None else found.place
 
 
-def _linked(original: Path, target: Path) -> Settled:
+def _link_original(original: Path, target: Path) -> SliceFile:
     """The source's file in its place; the original stays, for a pull that goes on after an interruption."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
@@ -345,4 +356,4 @@ def _linked(original: Path, target: Path) -> Settled:
         os.link(original, target)
     except OSError:
         shutil.copyfile(original, target)
-    return Settled(target.stat().st_size)
+    return SliceFile(target.stat().st_size)

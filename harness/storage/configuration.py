@@ -14,7 +14,7 @@ from typing import Any
 from harness.errors import RequestError
 from harness.storage.object_options import canonical
 from harness.storage.option_names import CREDENTIALS, PLACES, StoreKind
-from harness.storage.paths import SCHEME, place
+from harness.storage.paths import SCHEME, canonical_path
 from harness.storage.records import dataclass
 
 
@@ -30,8 +30,8 @@ class ConfigurationFile:
         try:
             document: object = tomllib.loads(self.path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError) as error:
-            said = " ".join(str(error).split())[:200]
-            raise RequestError(f"Cannot read the configuration: {said}", cause=cause, file=str(self.path)) from error
+            reason = " ".join(str(error).split())[:200]
+            raise RequestError(f"Cannot read the configuration: {reason}", cause=cause, file=str(self.path)) from error
         for key in ("tool", "harness", name):
             document = document.get(key, {}) if isinstance(document, dict) else {}
         if not isinstance(document, dict):
@@ -43,11 +43,11 @@ class ConfigurationFile:
 def files() -> list[ConfigurationFile]:
     """The files that exist: the user's own first, then that of the project around the working directory."""
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    found = [ConfigurationFile(Path(home) / "harness" / "config.toml", is_own=True)]
+    candidates = [ConfigurationFile(Path(home) / "harness" / "config.toml", is_own=True)]
     directory = Path.cwd()
-    projects = (place / "pyproject.toml" for place in (directory, *directory.parents))
-    found += [ConfigurationFile(path, is_own=False) for path in projects if path.is_file()][:1]
-    return [file for file in found if file.path.is_file()]
+    projects = (parent / "pyproject.toml" for parent in (directory, *directory.parents))
+    candidates += [ConfigurationFile(path, is_own=False) for path in projects if path.is_file()][:1]
+    return [file for file in candidates if file.path.is_file()]
 
 
 # Options of stores that stand in a configuration file, for each bucket:
@@ -59,12 +59,12 @@ def files() -> list[ConfigurationFile]:
 # A project's file goes before the user's own, and what is given to a call before both.
 
 
-_LOOKED_UP = frozenset({"profile", "role_arn", "web_identity_token_file"})
+_CREDENTIAL_NAMES = frozenset({"profile", "role_arn", "web_identity_token_file"})
 """Names of the user's own credentials, which are none themselves."""
 _CAUSE = "StoreMisconfigured"
 
 
-def with_configured(kind: StoreKind, store: str, given: Mapping[str, object]) -> dict[str, str]:
+def with_configured(kind: StoreKind, store: str, explicit: Mapping[str, object]) -> dict[str, str]:
     """The options for a store by their own names, those of the configuration files below those that are given.
 
     Credentials are taken together: whoever gives one of them gives them all, and does not send them to where a project
@@ -77,37 +77,39 @@ def with_configured(kind: StoreKind, store: str, given: Mapping[str, object]) ->
             user's credentials to a place of its own.
     """
     options: dict[str, str] = {}
-    above = canonical(kind, given)
+    preferred = canonical(kind, explicit)
     for file in files():
-        for name, said in file.section("stores", cause=_CAUSE).items():
-            named = place(name) if SCHEME.match(name) else None
-            if named is None or named.path or not isinstance(said, dict):
+        for name, values in file.section("stores", cause=_CAUSE).items():
+            bucket = canonical_path(name) if SCHEME.match(name) else None
+            if bucket is None or bucket.path or not isinstance(values, dict):
                 reason = "expected a table of options under a scheme and a bucket, such as s3://lake"
                 raise _invalid(file, name, reason)
-            if named.store == store:
-                found = _configured(kind, name, said, file)
-                if not file.is_own and not CREDENTIALS.isdisjoint(above):
-                    found = {name: value for name, value in found.items() if name not in PLACES}
-                options = _over(options, found)
-    return _over(options, above)
+            if bucket.store == store:
+                section = _section_options(kind, name, values, file)
+                if not file.is_own and not CREDENTIALS.isdisjoint(preferred):
+                    section = {name: value for name, value in section.items() if name not in PLACES}
+                options = _merged(options, section)
+    return _merged(options, preferred)
 
 
-def _over(below: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:
+def _merged(below: Mapping[str, str], above: Mapping[str, str]) -> dict[str, str]:
     if not CREDENTIALS.isdisjoint(above):
         below = {name: value for name, value in below.items() if name not in CREDENTIALS}
     return {**below, **above}
 
 
-def _configured(kind: StoreKind, name: str, said: Mapping[str, object], file: ConfigurationFile) -> dict[str, str]:
+def _section_options(
+    kind: StoreKind, name: str, values: Mapping[str, object], file: ConfigurationFile
+) -> dict[str, str]:
     try:
-        options = canonical(kind, said)
+        options = canonical(kind, values)
     except RequestError as error:
         raise _invalid(file, name, error.message.partition(": ")[2]) from error
-    led = sorted(PLACES & options.keys())
-    if led and not file.is_own and (CREDENTIALS - _LOOKED_UP).isdisjoint(options):
+    destinations = sorted(PLACES & options.keys())
+    if destinations and not file.is_own and (CREDENTIALS - _CREDENTIAL_NAMES).isdisjoint(options):
         raise _invalid(
             file,
-            f"{name}.{led[0]}",
+            f"{name}.{destinations[0]}",
             "a project that says where requests go must say the credentials for them too, or anonymous = true, as it "
             "may be untrusted; else say it in ~/.config/harness/config.toml",
         )

@@ -41,7 +41,7 @@ class Sized(Protocol):
         """Bytes."""
 
 
-Held = TypeVar("Held", bound=Sized)
+SizedValue = TypeVar("SizedValue", bound=Sized)
 
 
 class Memory:
@@ -58,14 +58,14 @@ class Memory:
         """Bytes of all values."""
         return self._size
 
-    def get(self, key: Key, kind: type[Held]) -> Held | None:
+    def get(self, key: Key, kind: type[SizedValue]) -> SizedValue | None:
         """The value of that key, if it is of that class."""
         with self._lock:
-            found = self._values.get(key)
-            if not isinstance(found, kind):
+            value = self._values.get(key)
+            if not isinstance(value, kind):
                 return None
             self._values.move_to_end(key)
-            return found
+            return value
 
     def put(self, key: Key, value: Sized) -> None:
         """Keeps a value in place of those that were not used for longest, unless it is larger than the memory."""
@@ -85,8 +85,8 @@ class Memory:
             self._size = 0
 
     def _forget(self, key: Key) -> None:
-        gone = self._values.pop(key, None)
-        self._size -= 0 if gone is None else gone.size
+        removed = self._values.pop(key, None)
+        self._size -= 0 if removed is None else removed.size
 
 
 DECODED: Final = Memory(512 << 20)
@@ -95,40 +95,40 @@ DECODED: Final = Memory(512 << 20)
 
 
 @dataclass(frozen=True, slots=True)
-class KeptEntry:
+class StoredTable:
     """Columns that were decoded, compressed in memory. size: in bytes."""
 
     size: int
     _body: pa.Buffer = field(repr=False)
 
     @staticmethod
-    def of(table: pa.Table, about: Mapping[bytes, bytes]) -> KeptEntry:
+    def from_table(table: pa.Table, metadata: Mapping[bytes, bytes]) -> StoredTable:
         """Return an entry that holds a table, and values beside its columns."""
         import pyarrow as pa
 
         codec = "zstd" if pa.Codec.is_available("zstd") else None
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression=codec, unify_dictionaries=True)
-        with pa.ipc.new_file(sink, table.schema.with_metadata(dict(about)), options=options) as writer:
+        with pa.ipc.new_file(sink, table.schema.with_metadata(dict(metadata)), options=options) as writer:
             writer.write_table(table.combine_chunks())
         body = sink.getvalue()
-        return KeptEntry(body.size, body)
+        return StoredTable(body.size, body)
 
     @property
-    def about(self) -> Mapping[bytes, bytes]:
+    def metadata(self) -> Mapping[bytes, bytes]:
         """Values beside the columns."""
-        return self._opened(None).schema.metadata or {}
+        return self._open(None).schema.metadata or {}
 
     def columns(self, schema: pa.Schema) -> pa.Table:
         """Return the columns that have these names and types."""
-        names = self._opened(None).schema.names
-        table = self._opened([names.index(name) for name in schema.names]).read_all()
+        names = self._open(None).schema.names
+        table = self._open([names.index(name) for name in schema.names]).read_all()
         return table.select(schema.names).cast(schema)
 
-    def _opened(self, places: list[int] | None) -> pa.ipc.RecordBatchFileReader:
+    def _open(self, indexes: list[int] | None) -> pa.ipc.RecordBatchFileReader:
         import pyarrow as pa
 
-        return pa.ipc.open_file(self._body, options=pa.ipc.IpcReadOptions(included_fields=places))
+        return pa.ipc.open_file(self._body, options=pa.ipc.IpcReadOptions(included_fields=indexes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +154,15 @@ class Cache:
         except (MissingFileError, StorageError):  # reading says so, or does better
             return None
 
-    def get(self, key: Key) -> KeptEntry | None:
+    def get(self, key: Key) -> StoredTable | None:
         """The entry of that key, if there is one."""
-        return DECODED.get(key, KeptEntry)
+        return DECODED.get(key, StoredTable)
 
     def columns(self, key: Key, schema: pa.Schema) -> pa.Table | None:
         """The columns of the entry of that key, if there is one."""
         entry = self.get(key)
         return None if entry is None else entry.columns(schema)
 
-    def put(self, key: Key, table: pa.Table, about: Mapping[bytes, bytes] | None = None) -> None:
+    def put(self, key: Key, table: pa.Table, metadata: Mapping[bytes, bytes] | None = None) -> None:
         """Keeps columns, and values beside them."""
-        DECODED.put(key, KeptEntry.of(table, about or {}))
+        DECODED.put(key, StoredTable.from_table(table, metadata or {}))

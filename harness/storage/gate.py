@@ -25,15 +25,15 @@ from harness.errors import (
     without_secrets,
 )
 from harness.storage.paths import (
+    CanonicalPath,
     PhysicalPath,
-    Place,
     absolute,
+    canonical_path,
     climbs,
     is_local,
     local_path,
-    place,
-    places,
-    shown,
+    possible_targets,
+    redact,
     slashed,
 )
 from harness.storage.records import dataclass
@@ -52,7 +52,7 @@ ABSENT = "it does not exist"
 DENIED = "permission denied"
 IRREGULAR = "IrregularFile"
 """Cause of the error for what is there and is no regular file: nothing else may stand for it."""
-_FAULTS = {
+_REASONS = {
     errno.ENOENT: ABSENT,
     errno.EISDIR: "it is a directory",
     errno.ENOTDIR: "a part of its path is a file, not a directory",
@@ -61,25 +61,25 @@ _FAULTS = {
     errno.ELOOP: "its path is a circle of links, or became a link while it was opened",
     errno.ENAMETOOLONG: "its name is longer than a file's can be",
 }
-_IN_THE_WAY = (errno.EISDIR, errno.ELOOP)
-_KINDS = {
+_NOT_REGULAR = (errno.EISDIR, errno.ELOOP)
+_CODES_BY_CLASS = {
     FileNotFoundError: errno.ENOENT,
     IsADirectoryError: errno.EISDIR,
     NotADirectoryError: errno.ENOTDIR,
     PermissionError: errno.EACCES,
 }
 # What says of a local path that nothing is there, rather than that it cannot be looked at.
-_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+_ABSENT_CODES = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
-def is_name(path: str) -> bool:
+def is_possible_name(path: str) -> bool:
     """Tells whether a file can be called so: no longer than any system's, without a NUL or half of a character."""
     return len(path) <= _LONGEST and "\0" not in path and (path.isascii() or _is_encodable(path))
 
 
 def name_fault(path: str) -> str | None:
     """Why no file can be called so; None: one can."""
-    if is_name(path):
+    if is_possible_name(path):
         return None
     if len(path) > _LONGEST:
         return f"its path has {len(path):,} characters, more than a file's can have"
@@ -91,7 +91,7 @@ def fault(path: str, *, follow: Follow | None = None) -> str | None:
 
     follow: says whether a link's target may be read; None: it may.
     """
-    if not is_name(path):
+    if not is_possible_name(path):
         return name_fault(path)
     try:
         mode = os.lstat(path).st_mode
@@ -99,9 +99,9 @@ def fault(path: str, *, follow: Follow | None = None) -> str | None:
             path = path if follow is None else follow(path)
             mode = os.stat(path).st_mode
     except OSError as error:
-        return _FAULTS.get(error.errno or 0, f"{error.strerror}")
+        return _REASONS.get(error.errno or 0, f"{error.strerror}")
     if not stat.S_ISREG(mode):
-        return _irregular(mode)
+        return _irregular_reason(mode)
     may_read = os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids)
     return None if may_read else DENIED
 
@@ -111,28 +111,28 @@ def mode_of(path: str) -> int | None:
     try:
         return os.stat(path).st_mode
     except OSError as error:
-        if error.errno in _NOWHERE:
+        if error.errno in _ABSENT_CODES:
             return None
         raise refusal(error, path) from error
 
 
-def is_there(path: str) -> bool:
+def is_regular_file(path: str) -> bool:
     """Tells whether a regular file is at a local path, links followed; False: nothing is.
 
     Raises MissingFileError: something else is, or a link that leads nowhere. StorageError: that cannot be told.
     """
     mode = mode_of(path)
     if mode is None and os.path.islink(path):
-        raise _missing("it is a link that leads nowhere", path, IRREGULAR)
+        raise _missing_file_error("it is a link that leads nowhere", path, IRREGULAR)
     if mode is not None and not stat.S_ISREG(mode):
-        raise _missing(_irregular(mode), path, IRREGULAR)
+        raise _missing_file_error(_irregular_reason(mode), path, IRREGULAR)
     return mode is not None
 
 
-def refuse_no_name(path: str) -> None:
+def check_name(path: str) -> None:
     """Raises MissingFileError for what no file can be called, before a library takes it for something else."""
-    if not is_name(path):
-        raise _missing(name_fault(path) or "", path)
+    if not is_possible_name(path):
+        raise _missing_file_error(name_fault(path) or "", path)
 
 
 def open_regular(path: str, *, follow: Follow | None = None) -> BinaryIO:
@@ -143,36 +143,36 @@ def open_regular(path: str, *, follow: Follow | None = None) -> BinaryIO:
 
     Raises MissingFileError: it cannot be opened, or is no regular file. StorageError: the file system fails.
     """
-    return os.fdopen(_opened(path, follow)[0], "rb")
+    return os.fdopen(_open_descriptor(path, follow)[0], "rb")
 
 
 def read_end(path: str, length: int, *, follow: Follow | None = None) -> bytes:
     """The last `length` bytes of a local file, or all of a shorter one, without a stream; else as `open_regular`."""
-    opened, size = _opened(path, follow)
+    descriptor, size = _open_descriptor(path, follow)
     try:
         length = min(length, size)  # as much memory as is asked for is taken, whatever there is
-        os.lseek(opened, size - length, os.SEEK_SET)
-        return os.read(opened, length)
+        os.lseek(descriptor, size - length, os.SEEK_SET)
+        return os.read(descriptor, length)
     except OSError as error:
         raise refusal(error, path) from error
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
-def _opened(path: str, follow: Follow | None) -> tuple[int, int]:
+def _open_descriptor(path: str, follow: Follow | None) -> tuple[int, int]:
     """The descriptor of a regular file that was opened for reading, and the file's size."""
-    refuse_no_name(path)
+    check_name(path)
     try:
-        opened = os.open(path, _FLAGS) if follow is None else _descriptor(path, follow)
+        descriptor = os.open(path, _FLAGS) if follow is None else _descriptor(path, follow)
     except OSError as error:
         if error.errno == errno.ENXIO:  # of a socket; also of a disk that fails
-            is_there(path)
+            is_regular_file(path)
         raise refusal(error, path) from error
-    status = os.fstat(opened)
+    status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        os.close(opened)
-        raise _missing(_irregular(status.st_mode), path, IRREGULAR)
-    return opened, status.st_size
+        os.close(descriptor)
+        raise _missing_file_error(_irregular_reason(status.st_mode), path, IRREGULAR)
+    return descriptor, status.st_size
 
 
 def _descriptor(path: str, follow: Follow) -> int:
@@ -190,16 +190,18 @@ def _descriptor(path: str, follow: Follow) -> int:
 def refusal(error: Exception, path: str, secrets: Iterable[str] = ()) -> HarnessError:
     """The error that names the file: that there is no such file, if `error` says so, or that its storage failed."""
     # An error that is not the operating system's has no number, and says by its class what it means.
-    number = next((known for kind, known in _KINDS.items() if isinstance(error, kind)), getattr(error, "errno", None))
-    if number not in _FAULTS:
+    number = next(
+        (code for kind, code in _CODES_BY_CLASS.items() if isinstance(error, kind)), getattr(error, "errno", None)
+    )
+    if number not in _REASONS:
         return failure(error, path, secrets)
-    return _missing(_FAULTS[number], path, IRREGULAR if number in _IN_THE_WAY else None)
+    return _missing_file_error(_REASONS[number], path, IRREGULAR if number in _NOT_REGULAR else None)
 
 
 def failure(error: Exception, path: str, secrets: Iterable[str] = ()) -> StorageError:
     """The error for storage that failed, without what a client's message may hold of secrets."""
-    told = without_secrets(_QUERY.sub("", f"{error}"), secrets)[:_SHOWN]
-    return StorageError(f"Cannot read file: its storage failed: {type(error).__name__}: {told}", file=path)
+    text = without_secrets(_QUERY.sub("", f"{error}"), secrets)[:_SHOWN]
+    return StorageError(f"Cannot read file: its storage failed: {type(error).__name__}: {text}", file=path)
 
 
 def _is_encodable(path: str) -> bool:
@@ -210,13 +212,13 @@ def _is_encodable(path: str) -> bool:
     return True
 
 
-def _irregular(mode: int) -> str:
+def _irregular_reason(mode: int) -> str:
     return "it is a directory" if stat.S_ISDIR(mode) else "it is no regular file"
 
 
-def _missing(reason: str, path: str, cause: str | None = None) -> MissingFileError:
-    shown = path if len(path) <= _LONGEST else f"{path[:_SHOWN]}…"
-    return MissingFileError(f"Cannot read file: {reason}", cause=cause, file=shown)
+def _missing_file_error(reason: str, path: str, cause: str | None = None) -> MissingFileError:
+    shortened = path if len(path) <= _LONGEST else f"{path[:_SHOWN]}…"
+    return MissingFileError(f"Cannot read file: {reason}", cause=cause, file=shortened)
 
 
 # Roots: the directories that a table may be read from, and what becomes of a path that leads out of them.
@@ -234,7 +236,7 @@ class Outside(enum.Enum):
     REFUSE = "refuse"
 
 
-class Verdict(enum.Enum):
+class Containment(enum.Enum):
     """The place of a directory, seen from the roots."""
 
     INSIDE = enum.auto()
@@ -260,11 +262,11 @@ def metadata_root(file: str) -> str:
 
 
 @dataclass(slots=True)
-class _Met:
+class _OutsideFolders:
     """The directories outside that one read came upon. told: whether they were named in a warning."""
 
     folders: dict[str, None] = field(default_factory=dict)
-    told: bool = False
+    is_reported: bool = False
 
 
 _LEVELS = 3
@@ -287,11 +289,11 @@ class Roots:
     home: str = field(repr=False)
     outside: Outside
     names: tuple[str, ...] = field(default=(), repr=False)
-    allowed: tuple[Place, ...] = field(default=(), repr=False)
+    allowed: tuple[CanonicalPath, ...] = field(default=(), repr=False)
     exact: frozenset[str] = field(default=frozenset(), repr=False)
-    _verdicts: dict[str, Verdict] = field(default_factory=dict, repr=False, compare=False)
+    _containments: dict[str, Containment] = field(default_factory=dict, repr=False, compare=False)
     _above: dict[str, tuple[str, bool]] = field(default_factory=dict, repr=False, compare=False)
-    _met: _Met = field(default_factory=_Met, repr=False, compare=False)
+    _outside_folders: _OutsideFolders = field(default_factory=_OutsideFolders, repr=False, compare=False)
 
     @staticmethod
     def of(location: str, more: Iterable[str] = (), *, outside: Outside = Outside.WARN) -> Roots:
@@ -299,45 +301,49 @@ class Roots:
 
         Raises MissingFileError where no file can be called like one of them.
         """
-        refuse_no_name(location)
+        check_name(location)
         root = _spelled(location)
         forms = _forms(root)
         home = forms[-1 if is_local(root) else 0].store  # of a local path, links resolved
-        return Roots(table=shown(location), home=home, outside=outside)._with({root: forms}).including(*more)
+        return Roots(table=redact(location), home=home, outside=outside)._with({root: forms}).including(*more)
 
     def including(self, *roots: str) -> Roots:
         """These roots and others, for the same read. Raises as `of`."""
         for root in roots:
-            refuse_no_name(root)
+            check_name(root)
         spelled = list(map(_spelled, roots))
         return self if self.exact.issuperset(spelled) else self._with({root: _forms(root) for root in spelled})
 
-    def _with(self, named: Mapping[str, tuple[Place, ...]]) -> Roots:
+    def _with(self, forms_by_root: Mapping[str, tuple[CanonicalPath, ...]]) -> Roots:
         """These roots and others. named: the canonical forms of roots by their spelling."""
-        new = {root: forms for root, forms in named.items() if self._placed(forms) is not Verdict.INSIDE}
+        new = {
+            root: forms
+            for root, forms in forms_by_root.items()
+            if self._containment_of(forms) is not Containment.INSIDE
+        }
         return replace(
             self,
             names=(*self.names, *new),
             allowed=(*self.allowed, *(form for forms in new.values() for form in forms)),
-            exact=self.exact.union(named, (absolute(root, os.getcwd()) for root in named)),
-            _verdicts={},
+            exact=self.exact.union(forms_by_root, (absolute(root, os.getcwd()) for root in forms_by_root)),
+            _containments={},
             _above={},
         )
 
     def for_read(self) -> Roots:
         """The same roots for a read of its own, which gives its own warning."""
-        return replace(self, _met=_Met())
+        return replace(self, _outside_folders=_OutsideFolders())
 
-    def forgetting(self) -> Roots:
+    def without_cache(self) -> Roots:
         """The same roots, with nothing known of any directory."""
-        return replace(self, _verdicts={}, _above={}, _met=_Met())
+        return replace(self, _containments={}, _above={}, _outside_folders=_OutsideFolders())
 
-    def verdict(self, folder: str) -> Verdict:
+    def containment(self, folder: str) -> Containment:
         """The verdict on a physical directory, links in its path resolved."""
-        known = self._verdicts.get(folder)
-        if known is None:
-            known = self._verdicts[folder] = self._judged(folder)
-        return known
+        containment = self._containments.get(folder)
+        if containment is None:
+            containment = self._containments[folder] = self._classify(folder)
+        return containment
 
     def check(self, path: PhysicalPath, recorded: str | None = None) -> None:
         """Raises OutsideTableError for a file that may not be read, by the directory that it is in.
@@ -346,28 +352,28 @@ class Roots:
         """
         folder, _, name = path.rpartition("/")
         is_encoded = "%" in name and not is_local(path)  # a store that decodes may find it in another directory
-        if path.rstrip("/") in self.exact or (not is_encoded and self._verdicts.get(folder) is Verdict.INSIDE):
+        if path.rstrip("/") in self.exact or (not is_encoded and self._containments.get(folder) is Containment.INSIDE):
             return
         folder = folder_of(path)
-        verdict = self._placed(places(path)) if is_encoded else self.verdict(folder)
-        if verdict is Verdict.INSIDE:
+        containment = self._containment_of(possible_targets(path)) if is_encoded else self.containment(folder)
+        if containment is Containment.INSIDE:
             return
-        if verdict is Verdict.FOREIGN:
+        if containment is Containment.FOREIGN:
             raise self._refusal("it is in another store than the table", path, recorded)
         if climbs(path) or (recorded is not None and climbs(recorded)):
             raise self._refusal("its path leads out of the table by '..'", path, recorded)
         if self.outside is Outside.REFUSE:
             raise self._refusal("outside='refuse' is set", path, recorded)
-        met = self._met
+        outside = self._outside_folders
         # A path of another machine leads nowhere on this one: that is said of the file, which is missing.
-        if folder in met.folders or (is_local(folder) and not os.path.isdir(folder)):
+        if folder in outside.folders or (is_local(folder) and not os.path.isdir(folder)):
             return
-        met.folders[folder] = None
-        if met.told:  # a link between the data files shows only when they are opened
-            met.told = False
+        outside.folders[folder] = None
+        if outside.is_reported:  # a link between the data files shows only when they are opened
+            outside.is_reported = False
             warn(f"Table {self.table}: {self._sentence((folder,))}", OutsideTableWarning)
 
-    def followed(self, link: str) -> PhysicalPath:
+    def resolve_link(self, link: str) -> PhysicalPath:
         """The file that a link leads to, local, if that may be read. Raises as `check`."""
         path = PhysicalPath(os.path.realpath(link))
         if link.rstrip("/") not in self.exact:
@@ -376,54 +382,55 @@ class Roots:
 
     def told(self) -> str | None:
         """A sentence on the outside directories met so far, if any; the first one after that gives its own warning."""
-        folders = tuple(self._met.folders)
-        self._met.told = True
+        folders = tuple(self._outside_folders.folders)
+        self._outside_folders.is_reported = True
         return self._sentence(folders) if folders else None
 
     def _sentence(self, folders: tuple[str, ...]) -> str:
-        listed = ", ".join(map(shown, folders[:_SHOWN_FOLDERS]))
+        listed = ", ".join(map(redact, folders[:_SHOWN_FOLDERS]))
         more = f" and {len(folders) - _SHOWN_FOLDERS} more" if len(folders) > _SHOWN_FOLDERS else ""
         return f"Files outside of the table are read, in {listed}{more}; name these as allowed roots if that is right"
 
-    def _judged(self, folder: str) -> Verdict:
-        if folder in self.exact or not is_name(folder):
-            return Verdict.INSIDE  # a root; or no file is there, as the gate says of the path
+    def _classify(self, folder: str) -> Containment:
+        if folder in self.exact or not is_possible_name(folder):
+            return Containment.INSIDE  # a root; or no file is there, as the gate says of the path
         if not is_local(folder):
-            return self._placed(places(folder))
-        real, is_inside = self._resolved(folder, _LEVELS)
-        return Verdict.INSIDE if is_inside else self._placed(_local_forms(folder, real))
+            return self._containment_of(possible_targets(folder))
+        real, is_inside = self._resolve(folder, _LEVELS)
+        return Containment.INSIDE if is_inside else self._containment_of(_local_forms(folder, real))
 
-    def _resolved(self, folder: str, levels: int) -> tuple[str, bool]:
+    def _resolve(self, folder: str, levels: int) -> tuple[str, bool]:
         """A local directory with links resolved, and whether it is inside.
 
         Of directories side by side, those above them are resolved once, so many levels up.
         """
-        known = self._above.get(folder)
-        if known is None:
+        resolved = self._above.get(folder)
+        if resolved is None:
             parent, slash, name = folder.rpartition("/")
             if levels and slash and name not in ("", ".", "..") and os.name != "nt":
-                above, is_inside = self._resolved(parent, levels - 1)
+                above, is_inside = self._resolve(parent, levels - 1)
                 if is_inside and not os.path.islink(f"{above}/{name}"):
-                    known = f"{above}/{name}", True
-            if known is None:
+                    resolved = f"{above}/{name}", True
+            if resolved is None:
                 real = os.path.realpath(folder or "/")
-                known = real, self._placed(_local_forms(folder, real)) is Verdict.INSIDE
+                resolved = real, self._containment_of(_local_forms(folder, real)) is Containment.INSIDE
             if levels < _LEVELS:
-                self._above[folder] = known
-        return known
+                self._above[folder] = resolved
+        return resolved
 
-    def _placed(self, found: tuple[Place, ...]) -> Verdict:
-        if all(any(form.is_within(root) for root in self.allowed) for form in found):
-            return Verdict.INSIDE
-        return Verdict.OUTSIDE if found[0].store == self.home else Verdict.FOREIGN
+    def _containment_of(self, forms: tuple[CanonicalPath, ...]) -> Containment:
+        if all(any(form.is_within(root) for root in self.allowed) for form in forms):
+            return Containment.INSIDE
+        return Containment.OUTSIDE if forms[0].store == self.home else Containment.FOREIGN
 
     def _refusal(self, reason: str, path: str, recorded: str | None) -> OutsideTableError:
         same = recorded is None or recorded == path
         return OutsideTableError(
-            f"Cannot read a file beyond the table's roots: {reason}. They are {', '.join(map(shown, self.names))}; add "
-            "one with allowed_roots, or say with path_map where the file is",
+            f"Cannot read a file beyond the table's roots: {reason}. The roots are "
+            f"{', '.join(map(redact, self.names))}; add a root with "
+            "allowed_roots, or map the path to the file's location with path_map",
             table=self.table,
-            file=shown(path) if same else f"{shown(recorded or '')} ({shown(path)})",
+            file=redact(path) if same else f"{redact(recorded or '')} ({redact(path)})",
             options=("allowed_roots", "path_map", "outside"),
         )
 
@@ -434,19 +441,19 @@ def _spelled(root: str) -> str:
     return slashed(plain).rstrip("/") or ("/" if plain else ".")
 
 
-def _forms(root: str) -> tuple[Place, ...]:
+def _forms(root: str) -> tuple[CanonicalPath, ...]:
     """The canonical forms of a root, links resolved."""
     if not is_local(root):
-        return places(root)
+        return possible_targets(root)
     path = _absolute(root)
     return _local_forms(path, os.path.realpath(path))
 
 
-def _local_forms(path: str, resolved: str) -> tuple[Place, ...]:
+def _local_forms(path: str, resolved: str) -> tuple[CanonicalPath, ...]:
     """The places of a local path: with links resolved, and as spelled for a share or a doubled slash."""
-    spelled = place(path)
-    found = spelled if resolved == path else place(resolved)
-    return (found,) if spelled.store == "file" else (spelled, found)
+    spelled = canonical_path(path)
+    target = spelled if resolved == path else canonical_path(resolved)
+    return (target,) if spelled.store == "file" else (spelled, target)
 
 
 def _absolute(location: str) -> str:

@@ -66,7 +66,7 @@ class Limits:
                     f"Invalid limit {name}={value!r}: expected a whole number from 0 on", options=("limits",)
                 )
 
-    def check(self, name: str, found: int, what: str, *, file: str | None = None, allowed: int | None = None) -> None:
+    def check(self, name: str, actual: int, what: str, *, file: str | None = None, allowed: int | None = None) -> None:
         """Raises LimitError for what is beyond a limit.
 
         name: of the limit.
@@ -75,39 +75,39 @@ class Limits:
         allowed: in place of the limit, where more than it is allowed.
         """
         most = getattr(self, name) if allowed is None else allowed
-        if found > most:
-            raise refusal(name, f"{found:,} {what}, {most:,} are allowed", file=file)
+        if actual > most:
+            raise limit_error(name, f"{actual:,} {what}, {most:,} are allowed", file=file)
 
 
 DEFAULT = Limits()
 """For tables that were opened without limits of their own."""
 
 
-def refusal(name: str, asked: str, *, file: str | None = None) -> LimitError:
+def limit_error(name: str, demand: str, *, file: str | None = None) -> LimitError:
     """The error for a file beyond a limit. asked: what it asks for, and what is allowed."""
-    message = f"The file asks for more than harness reads: {asked}. If you trust it, raise the option limits.{name}"
+    message = f"The file asks for more than harness reads: {demand}. If you trust it, raise the option limits.{name}"
     return LimitError(message, cause="LimitExceeded", file=file, options=("limits",))
 
 
 _Numbers = TypeVar("_Numbers")
 
 
-def parse_numbers(of: type[_Numbers], word: str, texts: Mapping[str, str]) -> _Numbers:
+def parse_numbers(kind: type[_Numbers], word: str, texts: Mapping[str, str]) -> _Numbers:
     """Limits, or other numbers by name, from digits; names without a text keep their defaults.
 
     word: the number's name in messages, such as `limit`.
 
     Raises RequestError: there is no such name, or the text is no whole number.
     """
-    known: Sequence[str] = of.__slots__  # type: ignore[attr-defined]  # of a dataclass with slots
-    given: dict[str, int | str] = {}
+    names: Sequence[str] = kind.__slots__  # type: ignore[attr-defined]  # of a dataclass with slots
+    values: dict[str, int | str] = {}
     for name, text in texts.items():
-        if name not in known:
-            raise RequestError(f"Unknown {word} {name!r}: there are {', '.join(known)}", options=(f"{word}s",))
+        if name not in names:
+            raise RequestError(f"Unknown {word} {name!r}: there are {', '.join(names)}", options=(f"{word}s",))
         digits = text.replace("_", "")
         is_number = digits.isascii() and digits.isdecimal() and len(digits) <= 19
-        given[name] = int(digits) if is_number else text  # which the class refuses
-    return of(**given)
+        values[name] = int(digits) if is_number else text  # which the class refuses
+    return kind(**values)
 
 
 @records.dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from harness.errors import HarnessError, RequestError, StorageError, raise_from
 from harness.storage.configuration import with_configured
-from harness.storage.object_options import StoreOptions, azure_account, canonical, made_for
+from harness.storage.object_options import StoreOptions, azure_account, build_options, canonical
 from harness.storage.option_names import StoreKind
-from harness.storage.paths import SCHEME, place
+from harness.storage.paths import SCHEME, canonical_path
 from harness.storage.stores import Entry, FileStatus, FileVersion, milliseconds
-from harness.storage.threads import Lock, tracked
+from harness.storage.threads import Lock, track
 
 if TYPE_CHECKING:
     from harness.storage.clients import Client
@@ -52,23 +52,23 @@ def client(base: str, options: Mapping[str, object]) -> Client:
     """
     scheme, _, authority = base.partition("://")
     kind = KINDS[scheme.lower()]
-    return _client(kind, authority, made_for(kind, authority, options_of(base, options)))
+    return _client(kind, authority, build_options(kind, authority, bucket_options(base, options)))
 
 
-def options_of(base: str, options: Mapping[str, object]) -> dict[str, str]:
+def bucket_options(base: str, options: Mapping[str, object]) -> dict[str, str]:
     """The options of a bucket by their own names, those of configuration files with them. Else as for `client`."""
-    return with_configured(KINDS[base.partition("://")[0].lower()], place(base).store, options)
+    return with_configured(KINDS[base.partition("://")[0].lower()], canonical_path(base).store, options)
 
 
-def given_options(base: str, options: Mapping[str, object]) -> dict[str, str]:
+def explicit_options(base: str, options: Mapping[str, object]) -> dict[str, str]:
     """The given options by their own names, without configuration files; none of a store that holds no objects."""
     kind = KINDS.get(base.partition("://")[0].lower())
     return {} if kind is None else canonical(kind, options)
 
 
-def endpoint(base: str, found: Mapping[str, str]) -> str | None:
+def endpoint(base: str, options: Mapping[str, str]) -> str | None:
     """The address of a bucket's store that its options say; None: they do not. `found`: as `canonical` gives them."""
-    return azure_account(found, base.partition("://")[2]).endpoint
+    return azure_account(options, base.partition("://")[2]).endpoint
 
 
 @lru_cache(_CLIENTS)
@@ -79,10 +79,12 @@ def _client(kind: StoreKind, authority: str, options: StoreOptions) -> _ObjectCl
         raise RequestError(
             f"Cannot open {kind.value}: obstore is not installed; pip install 'lakeharness[{_EXTRAS[kind]}]'"
         ) from error
-    made = {StoreKind.S3: stores.S3Store, StoreKind.AZURE: stores.AzureStore, StoreKind.GCS: stores.GCSStore}[kind]
+    store_class = {StoreKind.S3: stores.S3Store, StoreKind.AZURE: stores.AzureStore, StoreKind.GCS: stores.GCSStore}[
+        kind
+    ]
     bucket = authority.partition("@")[0]
     return _ObjectClient(
-        made(
+        store_class(
             bucket,
             config=dict(options.config),
             client_options=dict(options.client),
@@ -116,7 +118,7 @@ class _ObjectClient:
                 return b"", None
             if _may_be_empty(error):
                 return self._empty(path)
-            raise_told(error, path, self.kind)
+            raise_translated(error, path, self.kind)
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
         if self.kind is StoreKind.AZURE:  # which gives no bytes from the end
@@ -127,7 +129,7 @@ class _ObjectClient:
         except Exception as error:
             if _may_be_empty(error):
                 return self._empty(path)
-            raise_told(error, path, self.kind)
+            raise_translated(error, path, self.kind)
 
     def status(self, path: str) -> FileStatus:
         status = self.read(path, 0, 1)[1]
@@ -185,24 +187,24 @@ class _ObjectClient:
                     either: tuple[Future[Any], ...] = (listing, repeats)
                     wait(either, LONGEST_LISTING_S, FIRST_COMPLETED)
                     if not listing.done() and repeats.done() and repeats.result():
-                        raise _endless(directory, "it lists the same files again and again")
+                        raise _endless_listing_error(directory, "it lists the same files again and again")
                 return listing.result(max(0.0, end - time.monotonic()))
         except TimeoutError:
-            raise _endless(directory, f"its listing goes on after {LONGEST_LISTING_S:.0f} s") from None
+            raise _endless_listing_error(directory, f"its listing goes on after {LONGEST_LISTING_S:.0f} s") from None
         except Exception as error:
-            raise_told(error, directory, self.kind, listing=True)
+            raise_translated(error, directory, self.kind, listing=True)
 
     def _get(self, path: str, span: object) -> tuple[bytes, FileStatus]:
         from obstore import get, get_async
 
         key, options = _key(path), None if span is None else {"range": span}
         if threading.current_thread() is not threading.main_thread():  # a fifth of the cost, and no signal comes there
-            found = get(self.store, key, options=options)
-            return bytes(found.bytes()), _status(found.meta)
+            result = get(self.store, key, options=options)
+            return bytes(result.bytes()), _status(result.meta)
 
         async def ask() -> tuple[bytes, FileStatus]:
-            found = await get_async(self.store, key, options=options)
-            return bytes(await found.bytes_async()), _status(found.meta)
+            result = await get_async(self.store, key, options=options)
+            return bytes(await result.bytes_async()), _status(result.meta)
 
         return CALLS.answer(ask)
 
@@ -219,7 +221,7 @@ class _ObjectClient:
         try:
             return _status(CALLS.answer(lambda: head_async(self.store, key)))
         except Exception as error:
-            raise_told(error, path, self.kind)
+            raise_translated(error, path, self.kind)
 
 
 # Calls of obstore that can be ended.
@@ -230,7 +232,7 @@ class _ObjectClient:
 
 QUICK_LISTING_S, LONGEST_LISTING_S = 5.0, 300.0
 """Seconds after which a listing is looked at for pages that come again, and after which it is given up."""
-_LOOKED_AT = 3000
+_REPEAT_WINDOW = 3000
 """Names among which such pages are looked for."""
 
 
@@ -256,7 +258,7 @@ class Calls:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=self._loop.run_forever, name="harness-stores", daemon=True)
                 self._thread.start()
-                tracked(self)
+                track(self)
         future = asyncio.run_coroutine_threadsafe(answer(), self._loop)
         self._running.add(future)
         try:
@@ -289,12 +291,12 @@ async def _repeats(store: object, prefix: str) -> bool:
         names += [meta["path"] for meta in chunk]
         if len(set(names)) < len(names):
             return True
-        if len(names) >= _LOOKED_AT:
+        if len(names) >= _REPEAT_WINDOW:
             break
     return False
 
 
-def _endless(directory: str, reason: str) -> StorageError:
+def _endless_listing_error(directory: str, reason: str) -> StorageError:
     return StorageError(
         f"Cannot read from the store: {reason}, so that it has no end; check the store", cause="Storage", file=directory
     )
@@ -366,19 +368,19 @@ _NO_PARTS = "non-partial response"
 
 def _status_of(error: BaseException) -> int | None:
     """The status that a server answered with; None: it did not answer."""
-    found = _STATUS.search(str(error))
-    return int(found[1]) if found else None
+    match = _STATUS.search(str(error))
+    return int(match[1]) if match else None
 
 
-def raise_told(error: Exception, path: str, kind: StoreKind, *, listing: bool = False) -> NoReturn:
+def raise_translated(error: Exception, path: str, kind: StoreKind, *, listing: bool = False) -> NoReturn:
     """Raise the error of `told`, without what obstore's may hold of secrets."""
-    found = told(error, path, kind, listing=listing)
-    if found is not error and isinstance(found, HarnessError):
-        raise_from(found, error)
-    raise found from (None if found is error else error)
+    translated = translate_error(error, path, kind, listing=listing)
+    if translated is not error and isinstance(translated, HarnessError):
+        raise_from(translated, error)
+    raise translated from (None if translated is error else error)
 
 
-def told(error: Exception, path: str, kind: StoreKind, *, listing: bool = False) -> Exception:
+def translate_error(error: Exception, path: str, kind: StoreKind, *, listing: bool = False) -> Exception:
     """The error to raise in place of obstore's: a FileNotFoundError, or a StorageError that says what to set."""
     if isinstance(error, HarnessError):
         return error
@@ -386,8 +388,8 @@ def told(error: Exception, path: str, kind: StoreKind, *, listing: bool = False)
     if _METADATA.search(text):
         reason = "there are no credentials in options, environment, profiles or a role of this machine"
         return _failure("NoCredentials", f"{reason}; set {_KEYS[kind]}", path, "")
-    found = _CODE.search(text)
-    answer = found[1] if found else f"{status or ''}"
+    code = _CODE.search(text)
+    answer = code[1] if code else f"{status or ''}"
     if answer in _BY_CODE:
         return _failure(*_BY_CODE[answer], path, answer)
     if status == 404 and listing:
@@ -406,18 +408,20 @@ def told(error: Exception, path: str, kind: StoreKind, *, listing: bool = False)
         return _failure("Throttled", "it is throttled or busy, also when asked again; try later", path, answer)
     if status is not None:
         return _failure("Storage", "it answers with an error", path, answer)
-    return _unanswered(text, path, kind)
+    return _connection_error(text, path, kind)
 
 
-def _unanswered(text: str, path: str, kind: StoreKind) -> StorageError:
+def _connection_error(text: str, path: str, kind: StoreKind) -> StorageError:
     host = _HOST.search(text)
-    asked = host[1] if host else ""
+    address = host[1] if host else ""
     broken = _BROKEN.search(text)
     broke_off = _KIND.search(text)
     if broken is None and not host and (broke_off is None or broke_off[1] not in _BROKEN_KINDS):
         return _failure("Storage", f"its client failed; check credentials and options, such as {_KEYS[kind]}", path, "")
     reason = broken[0].lower() if broken else "connection failed"
-    return _failure("Unreachable", f"{asked or 'it'} does not answer ({reason}); set endpoint, or try again", path, "")
+    return _failure(
+        "Unreachable", f"{address or 'it'} does not answer ({reason}); set endpoint, or try again", path, ""
+    )
 
 
 def _failure(cause: str, reason: str, path: str, answer: str) -> StorageError:

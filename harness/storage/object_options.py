@@ -22,12 +22,12 @@ from harness.storage.option_names import CLIENT, IGNORED, NAMES, NEGATED, StoreK
 
 
 _STATIC = ("aws_access_key_id", "aws_secret_access_key")
-_BY_OTHERS = (
+_BOTO3_KEYS = (
     *("sso_session", "sso_start_url", "role_arn", "credential_process", "web_identity_token_file", "login_session"),
 )
 
 
-def _refused(message: str) -> RequestError:
+def _option_error(message: str) -> RequestError:
     return RequestError(message, options=("storage_options",))
 
 
@@ -38,18 +38,23 @@ def profile_settings(name: str | None) -> dict[str, str]:
 
     Raises RequestError: a profile that was named is in none of the files.
     """
-    asked = name or os.environ.get("AWS_PROFILE")
-    profile = asked or "default"
+    requested = name or os.environ.get("AWS_PROFILE")
+    profile = requested or "default"
     home = Path.home() / ".aws"
-    config = _parsed(os.environ.get("AWS_CONFIG_FILE") or home / "config")
-    secrets = _parsed(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials")
-    found = {**config.get("default" if profile == "default" else f"profile {profile}", {}), **secrets.get(profile, {})}
-    if asked and not found:
-        raise _refused(f"Cannot find the profile {asked} in the files config and credentials of AWS; set profile")
-    return found
+    config = _read_profiles(os.environ.get("AWS_CONFIG_FILE") or home / "config")
+    secrets = _read_profiles(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials")
+    settings = {
+        **config.get("default" if profile == "default" else f"profile {profile}", {}),
+        **secrets.get(profile, {}),
+    }
+    if requested and not settings:
+        raise _option_error(
+            f"Cannot find the profile {requested} in the files config and credentials of AWS; set profile"
+        )
+    return settings
 
 
-def _parsed(path: str | Path) -> dict[str, dict[str, str]]:
+def _read_profiles(path: str | Path) -> dict[str, dict[str, str]]:
     parser = configparser.RawConfigParser(strict=False)
     try:
         with open(path, encoding="utf-8") as stream:
@@ -69,11 +74,11 @@ class ProfileCredentials:
     settings: tuple[tuple[str, str], ...] = field(repr=False)
 
     @staticmethod
-    def of(settings: Mapping[str, str], *, named: str | None) -> ProfileCredentials | None:
+    def from_settings(settings: Mapping[str, str], *, profile: str | None) -> ProfileCredentials | None:
         """None: the profile has no credentials, so that obstore looks for those of the machine."""
-        if not any(key in settings for key in (*_STATIC, *_BY_OTHERS)):
+        if not any(key in settings for key in (*_STATIC, *_BOTO3_KEYS)):
             return None
-        return ProfileCredentials(named, tuple(sorted(settings.items())))
+        return ProfileCredentials(profile, tuple(sorted(settings.items())))
 
     def __call__(self) -> dict[str, Any]:
         """The keys, and until when they are good; None: for ever."""
@@ -88,7 +93,7 @@ class ProfileCredentials:
         try:
             from obstore.auth.boto3 import Boto3CredentialProvider
         except ImportError as error:
-            raise _refused(
+            raise _option_error(
                 "Cannot use this profile of AWS: its credentials come from single sign-on, a role or a process; "
                 "pip install boto3, or set access_key_id and secret_access_key"
             ) from error
@@ -106,16 +111,16 @@ def with_profile(options: Mapping[str, str]) -> dict[str, str]:
     if "profile" not in options:
         return dict(options)
     settings = profile_settings(options["profile"])
-    provider = ProfileCredentials.of(settings, named=options["profile"])
+    provider = ProfileCredentials.from_settings(settings, profile=options["profile"])
     keys = {} if provider is None else provider()
-    said = {
+    from_profile = {
         "region": settings.get("region"),
         "endpoint": settings.get("endpoint_url"),
         "access_key_id": keys.get("access_key_id"),
         "secret_access_key": keys.get("secret_access_key"),
         "session_token": keys.get("token"),
     }
-    return {name: value for name, value in said.items() if value is not None} | dict(options)
+    return {name: value for name, value in from_profile.items() if value is not None} | dict(options)
 
 
 _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -141,17 +146,17 @@ class StoreOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldCredentials:
+class StaticCredentials:
     """Gives obstore credentials as they were said, and nothing of the environment with them."""
 
-    given: tuple[tuple[str, str | None], ...] = field(repr=False)
+    values: tuple[tuple[str, str | None], ...] = field(repr=False)
 
     def __call__(self) -> dict[str, Any]:
         """The credentials, which are good for ever."""
-        return {**dict(self.given), "expires_at": None}
+        return {**dict(self.values), "expires_at": None}
 
 
-def made_for(kind: StoreKind, authority: str, found: Mapping[str, str]) -> StoreOptions:
+def build_options(kind: StoreKind, authority: str, options: Mapping[str, str]) -> StoreOptions:
     """The arguments of one client. authority: behind `://` in its locations. found: options as of `canonical`.
 
     Raises:
@@ -162,11 +167,11 @@ def made_for(kind: StoreKind, authority: str, found: Mapping[str, str]) -> Store
         raise RequestError(f"Cannot open {kind.value}: its bucket has a name that no bucket can have")
     match kind:
         case StoreKind.S3:
-            return _of_s3(found)
+            return _s3_options(options)
         case StoreKind.AZURE:
-            return _of_azure(found, authority)
+            return _azure_options(options, authority)
         case StoreKind.GCS:
-            return _of_gcs(found)
+            return _gcs_options(options)
 
 
 def canonical(kind: StoreKind, options: Mapping[str, object]) -> dict[str, str]:
@@ -177,9 +182,9 @@ def canonical(kind: StoreKind, options: Mapping[str, object]) -> dict[str, str]:
             No value is in the message: it may be a secret.
     """
     names = {alias: name for name, aliases in NAMES[kind].items() for alias in (name, *aliases)}
-    found: dict[str, str] = {}
-    given: dict[str, str] = {}
-    for key, value in _flat(options):
+    values: dict[str, str] = {}
+    spellings: dict[str, str] = {}
+    for key, value in _flattened(options):
         spelled = key.lower()
         account = _HADOOP_ACCOUNT.fullmatch(spelled) if kind is StoreKind.AZURE else None
         name = ("sas_token" if "sas" in spelled else "account_key") if account else names.get(spelled)
@@ -188,22 +193,23 @@ def canonical(kind: StoreKind, options: Mapping[str, object]) -> dict[str, str]:
         if name is None:
             near = difflib.get_close_matches(spelled, names, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(NAMES[kind])}"
-            raise _refused(f"Invalid storage_options: {kind.value} has no option {key}; {hint}")
+            raise _option_error(f"Invalid storage_options: {kind.value} has no option {key}; {hint}")
         text = _text(key, name, value)
-        if found.setdefault(name, text) != text:
-            raise _refused(
-                f"Invalid storage_options: {given[name]} and {key} are one option, and have different values; give one"
+        if values.setdefault(name, text) != text:
+            raise _option_error(
+                f"Invalid storage_options: {spellings[name]} and {key} mean the same option and have different values; "
+                "keep one of them"
             )
-        given.setdefault(name, key)
+        spellings.setdefault(name, key)
         if account:
-            found.setdefault("account_name", account[1])
-    return found
+            values.setdefault("account_name", account[1])
+    return values
 
 
-def _flat(options: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
+def _flattened(options: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
     for key, value in options.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{key}.")
+            yield from _flattened(value, f"{above}{key}.")
         else:
             yield f"{above}{key}", value
 
@@ -212,10 +218,10 @@ def _text(key: str, name: str, value: object) -> str:
     if name in NEGATED or name in ("anonymous", "allow_http", "path_style", "requester_pays"):
         return _flag(key, name, value)
     if name in _IN_HOSTS and not _HOST_PART.fullmatch(str(value)):
-        raise _refused(f"Invalid storage_options: {key} has signs that no {name} has")
+        raise _option_error(f"Invalid storage_options: {key} has signs that no {name} has")
     if isinstance(value, bool | int | float | str | os.PathLike):
         return str(value)
-    raise _refused(f"Invalid storage_options: {key} is no text, number or Boolean")
+    raise _option_error(f"Invalid storage_options: {key} is no text, number or Boolean")
 
 
 def _flag(key: str, name: str, value: object) -> str:
@@ -226,79 +232,81 @@ def _flag(key: str, name: str, value: object) -> str:
     if key.lower().endswith("credentials.provider"):  # Hadoop's class
         return str(text.endswith(_ANONYMOUS)).lower()
     if text not in (*_TRUE, *_FALSE):
-        raise _refused(f"Invalid storage_options: {key} must be true or false")
+        raise _option_error(f"Invalid storage_options: {key} must be true or false")
     return str((text in _TRUE) != (key.lower() in NEGATED.get(name, ()))).lower()
 
 
-def _client(found: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
+def _client(options: Mapping[str, str], endpoint: str | None) -> dict[str, Any]:
     """Options of the connection; plain HTTP is for endpoints that are given so."""
     client: dict[str, Any] = {
-        name: f"{found[name]}s" if _SECONDS.fullmatch(found[name]) else found[name] for name in CLIENT if name in found
+        name: f"{options[name]}s" if _SECONDS.fullmatch(options[name]) else options[name]
+        for name in CLIENT
+        if name in options
     }
     client.setdefault("connect_timeout", "5s")
     if "timeout" not in client:
-        client |= _PATIENT
-    if found.get("allow_http") == "true" or (endpoint or "").startswith("http://"):
+        client |= _LONG_TIMEOUTS
+    if options.get("allow_http") == "true" or (endpoint or "").startswith("http://"):
         client["allow_http"] = True
-    if found.get("verify") == "false":
+    if options.get("verify") == "false":
         client["allow_invalid_certificates"] = True
     return client
 
 
-_PATIENT = {"timeout": "1h", "read_timeout": "30s"}
+_LONG_TIMEOUTS = {"timeout": "1h", "read_timeout": "30s"}
 """A range over a slow link may take minutes: obstore's own 30 s for a whole answer would end each try."""
 
 
-def _made(
-    config: Mapping[str, object], client: Mapping[str, object], found: Mapping[str, str], provider: Any = None
+def _store_options(
+    config: Mapping[str, object], client: Mapping[str, object], options: Mapping[str, str], provider: Any = None
 ) -> StoreOptions:
-    retries = found.get("max_retries", "5")
+    retries = options.get("max_retries", "5")
     if not retries.isdecimal():
-        raise _refused("Invalid storage_options: max_retries is no number")
+        raise _option_error("Invalid storage_options: max_retries is no number")
     return StoreOptions(tuple(sorted(config.items())), tuple(sorted(client.items())), int(retries), provider)
 
 
-def _of_s3(found: Mapping[str, str]) -> StoreOptions:
-    own = ("access_key_id", "secret_access_key", "session_token", "region", "role_arn", "web_identity_token_file")
-    profile = profile_settings(found.get("profile"))
-    config: dict[str, Any] = {name: found[name] for name in own if name in found}
-    endpoint = _url(found) or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+def _s3_options(options: Mapping[str, str]) -> StoreOptions:
+    names = ("access_key_id", "secret_access_key", "session_token", "region", "role_arn", "web_identity_token_file")
+    profile = profile_settings(options.get("profile"))
+    config: dict[str, Any] = {name: options[name] for name in names if name in options}
+    endpoint = _url(options) or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     endpoint = endpoint or profile.get("endpoint_url")
-    region = found.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    region = options.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     config["region"] = region or profile.get("region") or "us-east-1"
     if endpoint is not None:
         config["endpoint"] = endpoint
-    if found.get("path_style") == "false":
+    if options.get("path_style") == "false":
         config["virtual_hosted_style_request"] = True
-    if found.get("anonymous") == "true":
+    if options.get("anonymous") == "true":
         config["skip_signature"] = True
-    if found.get("requester_pays") == "true":
+    if options.get("requester_pays") == "true":
         config["request_payer"] = True
     provider: Callable[[], Any] | None = None
-    if not {"access_key_id", "anonymous", "role_arn"} & found.keys() and (
-        "profile" in found or not os.environ.get("AWS_ACCESS_KEY_ID")
+    if not {"access_key_id", "anonymous", "role_arn"} & options.keys() and (
+        "profile" in options or not os.environ.get("AWS_ACCESS_KEY_ID")
     ):
-        provider = ProfileCredentials.of(profile, named=found.get("profile"))
-    elif {"access_key_id", "secret_access_key"} <= found.keys() and "session_token" not in found:
+        provider = ProfileCredentials.from_settings(profile, profile=options.get("profile"))
+    elif {"access_key_id", "secret_access_key"} <= options.keys() and "session_token" not in options:
         # obstore would send the session's token of the environment along.
-        keys = [(name, found[name]) for name in ("access_key_id", "secret_access_key")]
-        provider = ToldCredentials((*keys, ("token", None)))
-    client = _client(found, endpoint)
-    is_told = bool({"access_key_id", "anonymous", "role_arn"} & found.keys()) or provider is not None
-    if not is_told and not os.environ.get("AWS_ACCESS_KEY_ID") and "connect_timeout" not in found:
+        keys = [(name, options[name]) for name in ("access_key_id", "secret_access_key")]
+        provider = StaticCredentials((*keys, ("token", None)))
+    client = _client(options, endpoint)
+    has_explicit_credentials = bool({"access_key_id", "anonymous", "role_arn"} & options.keys()) or provider is not None
+    if not has_explicit_credentials and not os.environ.get("AWS_ACCESS_KEY_ID") and "connect_timeout" not in options:
         client["connect_timeout"] = "1s"  # of the service that knows a machine's role, which most machines lack
-    return _made(config, client, found, provider)
+    return _store_options(config, client, options, provider)
 
 
-def says_who_asks(found: Mapping[str, str]) -> bool:
+def has_credentials(options: Mapping[str, str]) -> bool:
     """True if options, as `canonical` gives them, say all of who asks, so that nothing of the machine's is taken."""
-    account = azure_account(found, "")
-    told = {name for name, value in found.items() if value} | ({"sas_token"} if account.sas_token else set())
-    told |= {"account_key"} if account.key else set()
-    return found.get("anonymous") == "true" or any(told >= names for names in _WHOLE)
+    account = azure_account(options, "")
+    given_names = {name for name, value in options.items() if value} | ({"sas_token"} if account.sas_token else set())
+    given_names |= {"account_key"} if account.key else set()
+    return options.get("anonymous") == "true" or any(given_names >= names for names in _CREDENTIAL_SETS)
 
 
-_WHOLE = (
+_CREDENTIAL_SETS = (
     *({"access_key_id", "secret_access_key"}, {"profile"}, {"role_arn"}, {"web_identity_token_file"}),
     *({"account_key"}, {"sas_token"}, {"token"}, {"client_id", "client_secret", "tenant_id"}),
     *({"service_account_path"}, {"service_account_key"}),
@@ -306,12 +314,12 @@ _WHOLE = (
 """Options that together say who asks."""
 
 
-def _url(found: Mapping[str, str]) -> str | None:
+def _url(options: Mapping[str, str]) -> str | None:
     """The endpoint, which may be given without a scheme, as DuckDB and Hadoop do."""
-    endpoint = found.get("endpoint")
+    endpoint = options.get("endpoint")
     if endpoint is None or "://" in endpoint:
         return endpoint
-    return f"{'http' if found.get('allow_http') == 'true' else 'https'}://{endpoint}"
+    return f"{'http' if options.get('allow_http') == 'true' else 'https'}://{endpoint}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,55 +332,60 @@ class AzureAccount:
     endpoint: str | None
 
 
-def azure_account(found: Mapping[str, str], authority: str) -> AzureAccount:
+def azure_account(options: Mapping[str, str], authority: str) -> AzureAccount:
     """The account of a location; `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net` names it. Arguments: `made_for`'s."""
-    parts = dict(part.partition("=")[::2] for part in found.get("connection_string", "").split(";") if part)
+    parts = dict(part.partition("=")[::2] for part in options.get("connection_string", "").split(";") if part)
     host = authority.partition("@")[2]
     return AzureAccount(
-        name=found.get("account_name") or parts.get("AccountName") or host.partition(".")[0] or None,
-        key=found.get("account_key") or parts.get("AccountKey"),
-        sas_token=found.get("sas_token") or parts.get("SharedAccessSignature"),
-        endpoint=_url(found) or parts.get("BlobEndpoint"),
+        name=options.get("account_name") or parts.get("AccountName") or host.partition(".")[0] or None,
+        key=options.get("account_key") or parts.get("AccountKey"),
+        sas_token=options.get("sas_token") or parts.get("SharedAccessSignature"),
+        endpoint=_url(options) or parts.get("BlobEndpoint"),
     )
 
 
-def _of_azure(found: Mapping[str, str], authority: str) -> StoreOptions:
-    account = azure_account(found, authority)
+def _azure_options(options: Mapping[str, str], authority: str) -> StoreOptions:
+    account = azure_account(options, authority)
     config: dict[str, Any] = {
         "account_name": account.name,
         "account_key": account.key,
         "sas_key": account.sas_token,
-        "client_id": found.get("client_id"),
-        "client_secret": found.get("client_secret"),
-        "tenant_id": found.get("tenant_id"),
-        "token": found.get("token"),
+        "client_id": options.get("client_id"),
+        "client_secret": options.get("client_secret"),
+        "tenant_id": options.get("tenant_id"),
+        "token": options.get("token"),
         "endpoint": account.endpoint,
     }
-    if found.get("anonymous") == "true":
+    if options.get("anonymous") == "true":
         config["skip_signature"] = True
-    given = {name: value for name, value in config.items() if value is not None}
-    told = {"token": found.get("token"), "access_key": account.key, "sas_token": account.sas_token}
-    one = next(((name, value) for name, value in told.items() if value is not None), None)
-    if one is None and "client_secret" in found and not _SHADOWING.isdisjoint(os.environ):
-        found_there = min(_SHADOWING & os.environ.keys())
-        raise _refused(
-            f"Cannot use client_secret of Azure: the environment has {found_there}, which goes before it; unset that"
+    set_values = {name: value for name, value in config.items() if value is not None}
+    candidates = {"token": options.get("token"), "access_key": account.key, "sas_token": account.sas_token}
+    credential = next(((name, value) for name, value in candidates.items() if value is not None), None)
+    if credential is None and "client_secret" in options and not _SHADOWING.isdisjoint(os.environ):
+        variable = min(_SHADOWING & os.environ.keys())
+        raise _option_error(
+            f"Cannot use client_secret of Azure: the environment has {variable}, which goes before it; unset that"
         )
     # obstore would take a token or a key of the environment before what is said here.
-    return _made(given, _client(found, given.get("endpoint")), found, None if one is None else ToldCredentials((one,)))
+    return _store_options(
+        set_values,
+        _client(options, set_values.get("endpoint")),
+        options,
+        None if credential is None else StaticCredentials((credential,)),
+    )
 
 
 _SHADOWING = frozenset(f"AZURE_STORAGE_{name}" for name in ("TOKEN", "ACCOUNT_KEY", "ACCESS_KEY", "MASTER_KEY"))
 """Variables of credentials that obstore takes before a client's secret."""
 
 
-def _of_gcs(found: Mapping[str, str]) -> StoreOptions:
-    own = {"service_account_path": "service_account", "service_account_key": "service_account_key"}
-    own |= {"token": "bearer_token"}
-    config: dict[str, Any] = {theirs: found[name] for name, theirs in own.items() if name in found}
-    endpoint = _url(found)
+def _gcs_options(options: Mapping[str, str]) -> StoreOptions:
+    names = {"service_account_path": "service_account", "service_account_key": "service_account_key"}
+    names |= {"token": "bearer_token"}
+    config: dict[str, Any] = {obstore_name: options[name] for name, obstore_name in names.items() if name in options}
+    endpoint = _url(options)
     if endpoint is not None:
         config["base_url"] = endpoint
-    if found.get("anonymous") == "true":
+    if options.get("anonymous") == "true":
         config["skip_signature"] = True
-    return _made(config, _client(found, endpoint), found)
+    return _store_options(config, _client(options, endpoint), options)

@@ -21,7 +21,7 @@ OUTPUT_FILE = "the output file"
 
 
 @contextlib.contextmanager
-def named(name: str, file: Path | None) -> Iterator[None]:
+def write_errors(name: str, file: Path | None) -> Iterator[None]:
     """Turn failures to write into errors that name the place.
 
     Args:
@@ -49,15 +49,15 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     Raises:
         RequestError: the place holds something else than a regular file, or cannot be written.
     """
-    with named(OUTPUT_FILE, path):
-        before = _regular(path)
+    with write_errors(OUTPUT_FILE, path):
+        before = _existing_status(path)
         descriptor, temporary = tempfile.mkstemp(prefix=".harness-", dir=path.parent)
     file = os.fdopen(descriptor, "wb")
     try:
         yield file
-        with named(OUTPUT_FILE, path):
+        with write_errors(OUTPUT_FILE, path):
             file.flush()
-            _take_over(file.fileno(), before)
+            _copy_ownership(file.fileno(), before)
             os.fsync(file.fileno())
             file.close()
             os.replace(temporary, path)
@@ -71,11 +71,11 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 def write_file(path: Path, text: str) -> None:
     """Write a text as UTF-8. What UTF-8 cannot hold becomes a backslash escape. Raises as `new_file`."""
-    with new_file(path) as file, named(OUTPUT_FILE, path):
+    with new_file(path) as file, write_errors(OUTPUT_FILE, path):
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
-def place_below(directory: Path, name: str) -> Path:
+def create_path_below(directory: Path, name: str) -> Path:
     """Return the path of `name` below a directory, and make the folders on the way to it.
 
     The directory may be a link, because its user named it. What is below it may not.
@@ -84,31 +84,33 @@ def place_below(directory: Path, name: str) -> Path:
         RequestError: a folder on the way is a link or no folder, or cannot be made.
     """
     path = directory / name
-    with named(OUTPUT_FILE, path):
+    with write_errors(OUTPUT_FILE, path):
         directory.mkdir(parents=True, exist_ok=True)
         for folder in reversed(path.relative_to(directory).parents[:-1]):
-            place = directory / folder
-            if place.is_symlink():
-                raise RequestError("Cannot write below a link: remove it, or give another directory", file=str(place))
-            place.mkdir(exist_ok=True)
+            parent = directory / folder
+            if parent.is_symlink():
+                raise RequestError("Cannot write below a link: remove it, or give another directory", file=str(parent))
+            parent.mkdir(exist_ok=True)
     return path
 
 
-def _regular(path: Path) -> os.stat_result | None:
+def _existing_status(path: Path) -> os.stat_result | None:
     """Return the state of the existing file; None if there is no file."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found.st_mode):
-        kind = "a directory" if stat.S_ISDIR(found.st_mode) else "a link" if stat.S_ISLNK(found.st_mode) else "a device"
+    if not stat.S_ISREG(status.st_mode):
+        kind = (
+            "a directory" if stat.S_ISDIR(status.st_mode) else "a link" if stat.S_ISLNK(status.st_mode) else "a device"
+        )
         raise RequestError(f"Cannot write to {OUTPUT_FILE}: it is {kind}, not a regular file", file=str(path))
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    return found
+    return status
 
 
-def _take_over(descriptor: int, before: os.stat_result | None) -> None:
+def _copy_ownership(descriptor: int, before: os.stat_result | None) -> None:
     """Give a new file the owner and permissions of the replaced file, or those of any new file."""
     if before is None or os.name == "nt":
         mask = os.umask(0)

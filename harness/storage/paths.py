@@ -57,7 +57,7 @@ def is_local(path: str) -> bool:
     return path.startswith("/") or SCHEME.match(local_path(path)) is None
 
 
-def shown(location: str) -> str:
+def redact(location: str) -> str:
     """A location without what may be secret: a user with a password before the host, a signature after `?`."""
     match = SCHEME.match(location)
     if match is None:
@@ -79,14 +79,14 @@ _SECRET_NAME = re.compile(r"key|secret|token|password|credential|signature|conne
 
 def secret_texts(options: Mapping[str, object]) -> tuple[str, ...]:
     """Return the texts of options, nested ones too, whose names are those of credentials."""
-    found: list[str] = []
+    texts: list[str] = []
     for name, value in options.items():
         if isinstance(value, Mapping):
-            found += secret_texts(value)
+            texts += secret_texts(value)
         elif isinstance(value, str) and _SECRET_NAME.search(name):
             # `credential` of a REST catalog is `ID:SECRET`.
-            found += [value, value.partition(":")[2]]
-    return tuple(sorted(filter(None, found), key=len, reverse=True))
+            texts += [value, value.partition(":")[2]]
+    return tuple(sorted(filter(None, texts), key=len, reverse=True))
 
 
 def may_be_name(location: str) -> bool:
@@ -138,7 +138,7 @@ class PathMap:
     """
 
     prefixes: tuple[tuple[str, str], ...] = ()
-    said: int = 0
+    explicit_count: int = 0
     base: str = field(default_factory=os.getcwd)
 
     def physical(self, recorded: RecordedPath) -> PhysicalPath:
@@ -159,19 +159,19 @@ class PathMap:
 
 
 # Names of one store under several clients.
-_ONE_STORE = {"s3a": "s3", "s3n": "s3", "gs": "gcs", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs"}
+_STORE_ALIASES = {"s3a": "s3", "s3n": "s3", "gs": "gcs", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs"}
 # An account of Azure has an endpoint for each protocol: `a.dfs.core.windows.net` and `a.blob.core.windows.net`.
 _ENDPOINT = re.compile(r"(?<=@)([^.@]+)\.(?:dfs|blob)\.")
 # Stores whose servers or clients decode escapes in a path. In the names of objects and local files they mean nothing.
 _DECODING = ("http://", "https://", "webhdfs://")
 _DEVICE = re.compile(r"//[?.]/(unc/)?")
 _DRIVE = re.compile(r"/*([a-z]:)(?=/|$)")
-_MOST_DECODED = 4
+_MAX_DECODINGS = 4
 _SEPARATORS = re.compile(r"[/\\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CanonicalPath:
     """The target of a path in canonical form.
 
     store: `file`, `file://HOST` for a share of another host, or scheme, host and bucket: `s3://bucket`.
@@ -181,13 +181,13 @@ class Place:
     store: str
     path: str
 
-    def is_within(self, root: Place) -> bool:
+    def is_within(self, root: CanonicalPath) -> bool:
         """True for `root` and all below it."""
         inside = not root.path or self.path == root.path or self.path.startswith(root.path + "/")
         return inside and self.store == root.store
 
 
-def place(path: str, *, windows: bool = os.name == "nt") -> Place:
+def canonical_path(path: str, *, windows: bool = os.name == "nt") -> CanonicalPath:
     """The canonical form of an absolute path, as it is spelled: no escape in it is decoded, no link resolved.
 
     windows: whether local paths are those of Windows.
@@ -197,19 +197,19 @@ def place(path: str, *, windows: bool = os.name == "nt") -> Place:
     if match is None:
         return _local(plain.replace("\\", "/").lower() if windows else plain, windows=windows)
     scheme = match[0].lower()
-    kind = _ONE_STORE.get(scheme, scheme)
+    kind = _STORE_ALIASES.get(scheme, scheme)
     authority, _, rest = plain[match.end() + len("://") :].partition("/")
     if kind == "abfs":
         authority = _ENDPOINT.sub(r"\1.", authority)
-    return Place(f"{kind}://{authority}", _normal(rest))
+    return CanonicalPath(f"{kind}://{authority}", _normal(rest))
 
 
-def places(path: str) -> tuple[Place, ...]:
+def possible_targets(path: str) -> tuple[CanonicalPath, ...]:
     """Every place that `path` may lead to: as it is spelled and, in stores that decode escapes, as it decodes."""
-    literal = place(path)
+    literal = canonical_path(path)
     if "%" not in path or not literal.store.startswith(_DECODING):
         return (literal,)
-    return literal, place(_decoded(path))
+    return literal, canonical_path(_decoded(path))
 
 
 def climbs(recorded: str) -> bool:
@@ -219,15 +219,15 @@ def climbs(recorded: str) -> bool:
     return ".." in _SEPARATORS.split(_decoded(recorded))
 
 
-def _local(path: str, *, windows: bool) -> Place:
+def _local(path: str, *, windows: bool) -> CanonicalPath:
     store = "file"
     if windows:
-        path = _DEVICE.sub(lambda found: "//" if found[1] else "/", path, count=1)
+        path = _DEVICE.sub(lambda match: "//" if match[1] else "/", path, count=1)
         path = _DRIVE.sub(r"/\1", path, count=1)
     if path.startswith("//") and not path.startswith("///"):  # //host/share, which `file://host/share` becomes
         host, _, path = path[2:].partition("/")
         store = f"file://{host}"
-    return Place(store, posixpath.normpath("/" + path.lstrip("/")).rstrip("/"))
+    return CanonicalPath(store, posixpath.normpath("/" + path.lstrip("/")).rstrip("/"))
 
 
 def _normal(path: str) -> str:
@@ -243,6 +243,6 @@ def _normal(path: str) -> str:
 
 def _decoded(path: str) -> str:
     """`path` as whoever decodes its escapes most often reads it: `%252e` is a dot to one who does it twice."""
-    for _ in range(_MOST_DECODED):
+    for _ in range(_MAX_DECODINGS):
         path = unquote(path)
     return path

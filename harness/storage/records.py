@@ -27,33 +27,33 @@ else:
 
         Values are compared as in a tuple, as that did before Python 3.13: one NaN equals itself.
         """
-        return partial(_made, frozen=frozen, slots=slots, kw_only=kw_only, eq=eq)
+        return partial(_build, frozen=frozen, slots=slots, kw_only=kw_only, eq=eq)
 
 
 __all__ = ["dataclass"]
 
 
-def _made(cls: type[T], *, frozen: bool, slots: bool, kw_only: bool, eq: bool) -> type[T]:
-    own = set(vars(cls)) - ({"__hash__"} if vars(cls).get("__hash__") is None else set())
+def _build(cls: type[T], *, frozen: bool, slots: bool, kw_only: bool, eq: bool) -> type[T]:
+    defined = set(vars(cls)) - ({"__hash__"} if vars(cls).get("__hash__") is None else set())
     cls.__doc__ = cls.__doc__ or cls.__name__  # or else it is made of the signature, which would compile `__init__`
-    made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
-    parameters: Any = vars(made)["__dataclass_params__"]
+    cls_ = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
+    parameters: Any = vars(cls_)["__dataclass_params__"]
     parameters.init = parameters.repr = True
     parameters.eq, parameters.frozen = eq, frozen
-    methods: dict[str, Any] = {"__init__": _Init(made, frozen), "__repr__": _repr}
-    fields = dataclasses.fields(made)  # type: ignore[arg-type]
+    methods: dict[str, Any] = {"__init__": _Init(cls_, frozen), "__repr__": _repr}
+    fields = dataclasses.fields(cls_)  # type: ignore[arg-type]
     if eq:
         methods["__eq__"] = _equal([f.name for f in fields if f.compare])
         hashed = [f.name for f in fields if (f.compare if f.hash is None else f.hash)]
         methods["__hash__"] = _hash(hashed) if frozen else None
     if frozen:
-        methods["__setattr__"], methods["__delattr__"] = _frozen(made, frozenset(f.name for f in fields))
+        methods["__setattr__"], methods["__delattr__"] = _frozen(cls_, frozenset(f.name for f in fields))
         if slots:
             methods |= {"__getstate__": _state, "__setstate__": _restore}
     for name, method in methods.items():
-        if name not in own:
-            setattr(made, name, method)
-    return made
+        if name not in defined:
+            setattr(cls_, name, method)
+    return cls_
 
 
 class _Init:
@@ -70,17 +70,17 @@ class _Init:
 
 def _compiled_init(cls: type, *, frozen: bool) -> FunctionType:
     fields = dataclasses.fields(cls)
-    known: dict[str, Any] = {"_set": object.__setattr__, "_made": _NEW}
-    taken: dict[str, list[str]] = {"": [], "*": []}
+    namespace: dict[str, Any] = {"_set": object.__setattr__, "_made": _NEW}
+    parameters: dict[str, list[str]] = {"": [], "*": []}
     body = []
     for field in fields:
         name = value = field.name
         if field.default_factory is not dataclasses.MISSING:
-            known[f"_new_{name}"] = field.default_factory
+            namespace[f"_new_{name}"] = field.default_factory
             value = f"_new_{name}() if {name} is _made else {name}" if field.init else f"_new_{name}()"
             default = "=_made"
         elif field.default is not dataclasses.MISSING:
-            known[f"_default_{name}"] = field.default
+            namespace[f"_default_{name}"] = field.default
             default = f"=_default_{name}"
             value = name if field.init else f"_default_{name}"
         elif field.init:
@@ -88,15 +88,15 @@ def _compiled_init(cls: type, *, frozen: bool) -> FunctionType:
         else:
             continue
         if field.init:
-            taken["*" if field.kw_only else ""].append(name + default)
+            parameters["*" if field.kw_only else ""].append(name + default)
         body.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
-    arguments = ["self", *taken[""], *(["*", *taken["*"]] if taken["*"] else [])]
+    arguments = ["self", *parameters[""], *(["*", *parameters["*"]] if parameters["*"] else [])]
     text = f"def __init__({', '.join(arguments)}):\n " + "\n ".join(body or ["pass"])
     # Compiled apart: of a text that is run at once, Python notes a Ctrl-C, and then ends by the signal.
-    exec(compile(text, f"<dataclass {cls.__qualname__}>", "exec"), known)
-    init: FunctionType = known["__init__"]
+    exec(compile(text, f"<dataclass {cls.__qualname__}>", "exec"), namespace)
+    init: FunctionType = namespace["__init__"]
     init.__qualname__, init.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
     init.__annotations__ = {f.name: f.type for f in fields if f.init} | {"return": None}
     return init

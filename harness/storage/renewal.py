@@ -14,7 +14,7 @@ from harness.errors import HarnessError
 from harness.storage.records import dataclass
 from harness.storage.threads import Lock
 
-Lent: TypeAlias = tuple[Mapping[str, Any], int | None]
+ExpiringOptions: TypeAlias = tuple[Mapping[str, Any], int | None]
 """Options, and when they end: milliseconds since 1970-01-01 UTC; None: never."""
 
 _EARLY_MS = 60_000
@@ -35,7 +35,7 @@ class Renewal:
 
     options: Mapping[str, object] = field(repr=False)
     expires_ms: int | None
-    ask: Callable[[], Lent] = field(repr=False)
+    ask: Callable[[], ExpiringOptions] = field(repr=False)
     generation: int = 0
     _due_ms: int | None = None
     _lock: Lock = field(default_factory=Lock, repr=False)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from harness.errors import CorruptFileError, HarnessError, RequestError, StorageError, raise_from
 from harness.storage import gate
-from harness.storage.gate import Roots, is_name, metadata_root, open_regular, refusal, refuse_no_name
+from harness.storage.gate import Roots, check_name, is_possible_name, metadata_root, open_regular, refusal
 from harness.storage.limits import DEFAULT, Limits, contained
-from harness.storage.paths import SCHEME, PhysicalPath, is_local, local_path, place, secret_texts
+from harness.storage.paths import SCHEME, PhysicalPath, canonical_path, is_local, local_path, secret_texts
 from harness.storage.records import dataclass
 from harness.storage.threads import Lock
 
@@ -86,7 +86,7 @@ def _local_version(status: os.stat_result) -> FileVersion:
 
 def local_entries(directory: str) -> Iterator[Entry]:
     """The entries directly in a local directory, also those of what is no regular file and could pass for none."""
-    for item in _items(directory):
+    for item in _scan_directory(directory):
         try:
             is_file = _is_kind(item, os.DirEntry.is_file)
             status = item.stat(follow_symlinks=is_file)
@@ -106,7 +106,7 @@ def _is_kind(item: os.DirEntry[str], is_kind: Callable[[os.DirEntry[str]], bool]
         raise
 
 
-def _items(directory: str) -> list[os.DirEntry[str]]:
+def _scan_directory(directory: str) -> list[os.DirEntry[str]]:
     with os.scandir(directory) as found:
         return list(found)
 
@@ -135,7 +135,7 @@ class _End:
 class FileEnds:
     """The ends of the files of one table, up to 64 MiB of the latest ones; of the others, what they are."""
 
-    _known: OrderedDict[str, _End] = field(default_factory=OrderedDict)
+    _ends: OrderedDict[str, _End] = field(default_factory=OrderedDict)
     _bytes: int = 0
     _lock: Lock = field(default_factory=Lock)
 
@@ -143,7 +143,7 @@ class FileEnds:
         """Another process finds out by itself."""
         return FileEnds, ()
 
-    def look(self, client: Client, path: str, length: int) -> bytes:
+    def fetch(self, client: Client, path: str, length: int) -> bytes:
         """The last bytes of a file, asked for now."""
         data, status = client.end(path, length)
         if len(data) != min(length, status.size):
@@ -151,11 +151,11 @@ class FileEnds:
                 f"Cannot read file: its storage gives {len(data)} bytes for the last {length}", file=path
             )
         with self._lock:
-            old = self._known.pop(path, None)
-            self._known[path] = _End(status, data)
+            old = self._ends.pop(path, None)
+            self._ends[path] = _End(status, data)
             self._bytes += len(data) - (0 if old is None else len(old.data))
             if self._bytes > MOST_END_BYTES:
-                for other in self._known.values():
+                for other in self._ends.values():
                     self._bytes, other.data = self._bytes - len(other.data), b""
                     if self._bytes <= MOST_END_BYTES // 2:
                         break
@@ -163,19 +163,19 @@ class FileEnds:
 
     def status(self, path: PhysicalPath) -> FileStatus | None:
         """The status of the file when its end was read; None: it was not."""
-        known = self._known.get(path)
-        return None if known is None else known.status
+        end = self._ends.get(path)
+        return None if end is None else end.status
 
     def read(self, client: Client, path: str, offset: int, length: int | None, expected: FileStatus | None) -> bytes:
         """Bytes of a file, without a request where they are at hand. expected: see `Storage.read`."""
-        known = self._known.get(path)
-        if known is not None and length is not None and known.status == expected:
-            data, size = known.data, known.status.size
+        end = self._ends.get(path)
+        if end is not None and length is not None and end.status == expected:
+            data, size = end.data, end.status.size
             start = offset - (size - len(data))
             if start >= 0 and offset + length <= size:
                 return data[start : start + length]
-        data, found = client.read(path, offset, length)
-        if found is not None and expected is not None and (found.size, found.etag) != (expected.size, expected.etag):
+        data, status = client.read(path, offset, length)
+        if status is not None and expected is not None and (status.size, status.etag) != (expected.size, expected.etag):
             raise StorageError("Cannot read file: it was replaced while it was read; read the table again", file=path)
         return data
 
@@ -206,7 +206,7 @@ class Storage:
 
     def __getstate__(self) -> dict[str, object]:
         """Without what another process finds out by itself: it makes its own clients."""
-        roots = None if self.roots is None else self.roots.forgetting()
+        roots = None if self.roots is None else self.roots.without_cache()
         state = {**self.__dict__, "roots": roots, "_clients": {}, "_ends": FileEnds()}
         # Who renews options has a connection of its own: another process gets those that hold now.
         return state if self.renewal is None else {**state, "options": self.renewal.current(), "renewal": None}
@@ -215,7 +215,7 @@ class Storage:
         """The same storage for one read of a table, see `Roots.for_read`."""
         return self if self.roots is None else replace(self, roots=self.roots.for_read())
 
-    def around(self, location: str, metadata_file: str) -> Storage:
+    def including_table(self, location: str, metadata_file: str) -> Storage:
         """The same storage, which may also read the table that a metadata file, physical, is the metadata of.
 
         location: as the user named it. Where that is the file itself, a link, the table that the link leads to is read
@@ -223,13 +223,13 @@ class Storage:
         """
         if self.roots is None:
             return self
-        found = {metadata_root(metadata_file)}
+        roots = {metadata_root(metadata_file)}
         if is_local(local_path(metadata_file)):
             plain = os.path.abspath(local_path(metadata_file))
-            found = {metadata_root(plain)}
+            roots = {metadata_root(plain)}
             if metadata_file == location:
-                found.add(metadata_root(os.path.realpath(plain)))
-        return replace(self, roots=self.roots.including(*sorted(found)))
+                roots.add(metadata_root(os.path.realpath(plain)))
+        return replace(self, roots=self.roots.including(*sorted(roots)))
 
     def check(self, path: PhysicalPath, recorded: str | None = None) -> None:
         """Returns if a file may be read, see `Roots.check`; asks no store."""
@@ -247,7 +247,7 @@ class Storage:
         try:
             if match is None:
                 self.check(path)
-                return clients.of_local_files()
+                return clients.local_client()
             end = path.find("/", match.end() + len("://"))
             base = path if end < 0 else path[:end]
             options = self.options if self.renewal is None else self.renewal.current()
@@ -255,8 +255,8 @@ class Storage:
             if key not in self._clients:
                 clients.check_scheme(match[0])
                 self.check(path)
-                opened = clients.opened(base, self._own(options, place(base).store))
-                self._clients.setdefault(key, opened)  # two threads that begin at once get one client
+                client = clients.open_client(base, self._options_for(options, canonical_path(base).store))
+                self._clients.setdefault(key, client)  # two threads that begin at once get one client
             self.check(path)
         except HarnessError as error:
             raise error.within(file=path) from error.__cause__
@@ -274,11 +274,11 @@ class Storage:
         from harness.storage import object_client
 
         options = self.options if self.renewal is None else self.renewal.current()
-        return object_client.options_of(location, self._own(options, place(location).store))
+        return object_client.bucket_options(location, self._options_for(options, canonical_path(location).store))
 
-    def _own(self, options: Mapping[str, Any], store: str) -> dict[str, object]:
+    def _options_for(self, options: Mapping[str, Any], store: str) -> dict[str, object]:
         """The options that were given for one store, and no others."""
-        owner = next((key for key in options if "://" in key and place(key).store == store), None)
+        owner = next((key for key in options if "://" in key and canonical_path(key).store == store), None)
         if owner is not None:
             return dict(options[owner])
         if self.stores is None or store in self.stores:
@@ -320,12 +320,12 @@ class Storage:
         local = local_path(path)
         if is_local(local):
             self.check(local)
-            with _failing(path), open_regular(local, follow=self._follow) as stream:
+            with _storage_errors(path), open_regular(local, follow=self._follow) as stream:
                 stream.seek(offset)
                 return stream.read(-1 if length is None else length)
-        refuse_no_name(local)
+        check_name(local)
         client = self.client(local)
-        with _failing(path, self.options):
+        with _storage_errors(path, self.options):
             return self._ends.read(client, local, offset, length, expected)
 
     def end(self, path: PhysicalPath, length: int) -> bytes:
@@ -337,10 +337,10 @@ class Storage:
         self.check(local)
         if is_local(local):
             return gate.read_end(local, length, follow=self._follow)
-        refuse_no_name(local)
+        check_name(local)
         client = self.client(local)
-        with _failing(path, self.options):
-            return self._ends.look(client, local, length)
+        with _storage_errors(path, self.options):
+            return self._ends.fetch(client, local, length)
 
     def reads_ends(self, path: PhysicalPath) -> bool:
         """True if the ends of many files are to be read at once by `end`, which tells their status too."""
@@ -349,8 +349,8 @@ class Storage:
 
     def known_status(self, path: PhysicalPath) -> FileStatus:
         """The status that `end` found, if it was called for the file; else `status`."""
-        known = self._ends.status(local_path(path))
-        return self.status(path) if known is None else known
+        status = self._ends.status(local_path(path))
+        return self.status(path) if status is None else status
 
     def exists(self, path: PhysicalPath) -> bool:
         """True if `path` is a file. Raises StorageError where that cannot be told: it could be the newest metadata."""
@@ -362,10 +362,10 @@ class Storage:
         Raises MissingFileError: something else is in its place. StorageError: that cannot be told.
         """
         local = local_path(path)
-        if not is_name(local) or not is_local(local):
+        if not is_possible_name(local) or not is_local(local):
             return self.exists(path)
         self.check(local)
-        return gate.is_there(local)
+        return gate.is_regular_file(local)
 
     def is_directory(self, path: PhysicalPath) -> bool:
         """True if `path` is a directory (on an object store: a prefix of some file). Raises as `exists`."""
@@ -373,14 +373,14 @@ class Storage:
 
     def _is(self, path: PhysicalPath, kind: Literal["file", "directory"]) -> bool:
         local = local_path(path)
-        if not is_name(local):
+        if not is_possible_name(local):
             return False
         if is_local(local):
             self.check(local)
             mode = gate.mode_of(local)
             return mode is not None and (stat.S_ISREG(mode) if kind == "file" else stat.S_ISDIR(mode))
         client = self.client(local)
-        with _failing(path, self.options):
+        with _storage_errors(path, self.options):
             return client.is_directory(local) if kind == "directory" else client.is_file(local)
 
     def size(self, path: PhysicalPath) -> int:
@@ -390,14 +390,14 @@ class Storage:
     def status(self, path: PhysicalPath) -> FileStatus:
         """A file's size and last modification, asked for afresh: one request to an object store. Raises as `read`."""
         local = local_path(path)
-        refuse_no_name(local)
+        check_name(local)
         if is_local(local):
             self.check(local)
-            with _failing(path):
-                found = os.stat(self._followed(local))
-                return FileStatus(found.st_size, found.st_mtime_ns // 1_000_000)
+            with _storage_errors(path):
+                status = os.stat(self._resolve_link(local))
+                return FileStatus(status.st_size, status.st_mtime_ns // 1_000_000)
         client = self.client(local)
-        with _failing(path, self.options):
+        with _storage_errors(path, self.options):
             return client.status(local)
 
     def version(self, path: PhysicalPath) -> FileVersion | None:
@@ -406,17 +406,17 @@ class Storage:
         To be asked before the file is read. One request to an object store. Raises as `read`.
         """
         local = local_path(path)
-        refuse_no_name(local)
+        check_name(local)
         if is_local(local):
             self.check(local)
-            with _failing(path):
-                status = os.stat(self._followed(local))
+            with _storage_errors(path):
+                status = os.stat(self._resolve_link(local))
             changed = max(status.st_mtime_ns, status.st_ctime_ns)
             if not 0 <= changed <= time.time_ns() - _SETTLED_NS:
                 return None  # changed just now, so the next change might not show
             return _local_version(status)
         client = self.client(local)
-        with _failing(path, self.options):
+        with _storage_errors(path, self.options):
             return client.version(local)
 
     def fault(self, path: PhysicalPath) -> str | None:
@@ -428,44 +428,44 @@ class Storage:
         if self.roots is None:
             return gate.fault(local) if is_local(local) else gate.name_fault(local)
         self.roots.check(local)
-        return gate.fault(local, follow=self.roots.followed) if is_local(local) else gate.name_fault(local)
+        return gate.fault(local, follow=self.roots.resolve_link) if is_local(local) else gate.name_fault(local)
 
     def names(self, directory: PhysicalPath) -> tuple[str, ...]:
         """Names (not paths) of what is directly in `directory`, sorted; empty if there is no such directory.
 
         On an object store, of files; else also of what is in the place of one. Raises StorageError if that fails.
         """
-        found = self._listed(directory, _items, lambda client, path: client.entries(path))
-        return tuple(sorted(item.name for item in found))
+        items = self._list(directory, _scan_directory, lambda client, path: client.entries(path))
+        return tuple(sorted(item.name for item in items))
 
     def directories(self, directory: PhysicalPath) -> tuple[str, ...]:
         """Names (not paths) of the directories directly in `directory`, sorted. Else as `names`."""
 
         def below(path: str) -> list[str]:
-            return [item.name for item in _items(path) if _is_kind(item, os.DirEntry.is_dir)]
+            return [item.name for item in _scan_directory(path) if _is_kind(item, os.DirEntry.is_dir)]
 
-        return tuple(sorted(self._listed(directory, below, lambda client, path: client.directories(path))))
+        return tuple(sorted(self._list(directory, below, lambda client, path: client.directories(path))))
 
     def entries(self, directory: PhysicalPath) -> tuple[Entry, ...]:
         """The files directly in `directory`, listed afresh, sorted by name. Else as `names`.
 
         On a local disk, also what is in the place of one; its size is `UNREADABLE`.
         """
-        found = self._listed(directory, local_entries, lambda client, path: client.entries(path))
-        return tuple(sorted(found, key=lambda entry: entry.name))
+        entries = self._list(directory, local_entries, lambda client, path: client.entries(path))
+        return tuple(sorted(entries, key=lambda entry: entry.name))
 
-    def _listed(
+    def _list(
         self, directory: PhysicalPath, local: Callable[[str], Iterable[T]], remote: Callable[[Client, str], Iterable[R]]
     ) -> list[T] | list[R]:
         path = local_path(directory)
-        if not is_name(path):
+        if not is_possible_name(path):
             return []
         if is_local(path):
             self.check(path)
-            with _failing(directory):
+            with _storage_errors(directory):
                 return list(local(path)) if os.path.isdir(path) else []
         client = self.client(path)
-        with _failing(directory, self.options):
+        with _storage_errors(directory, self.options):
             try:
                 return list(remote(client, path))
             except (FileNotFoundError, NotADirectoryError):
@@ -473,13 +473,13 @@ class Storage:
 
     @property
     def _follow(self) -> gate.Follow | None:
-        return None if self.roots is None else self.roots.followed
+        return None if self.roots is None else self.roots.resolve_link
 
-    def _followed(self, path: PhysicalPath) -> PhysicalPath:
-        return path if self.roots is None or not os.path.islink(path) else self.roots.followed(path)
+    def _resolve_link(self, path: PhysicalPath) -> PhysicalPath:
+        return path if self.roots is None or not os.path.islink(path) else self.roots.resolve_link(path)
 
 
-class _failing:
+class _storage_errors:
     """A context in which errors of the operating system or of a client library become errors that name the file.
 
     Args:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet
 
 __all__ = [
-    "WATCHED", "Lock", "Phase", "cached_property", "clock", "interrupt_all", "interruptions", "one_ahead",
-    "percent", "phase", "phases", "read_ahead", "tracked", "whole_module",
+    "WATCHED", "Lock", "Phase", "cached_property", "clock", "import_uninterrupted", "interrupt_all", "interruptions",
+    "one_ahead", "percent", "phase", "phases", "read_ahead", "track",
 ]  # fmt: skip
 
 
@@ -36,8 +36,8 @@ else:
     class cached_property:  # the standard library's name
         """The `cached_property` of Python 3.12, which has no lock. In 3.11 all objects of a class share one."""
 
-        def __init__(self, made: object) -> None:
-            self._made, self._name, self.__doc__ = made, "", made.__doc__
+        def __init__(self, function: object) -> None:
+            self._made, self._name, self.__doc__ = function, "", function.__doc__
 
         def __set_name__(self, owner: type, name: str) -> None:
             self._name = name
@@ -147,22 +147,22 @@ def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Calla
             thread.join()
 
 
-def whole_module(name: str) -> ModuleType:
+def import_uninterrupted(name: str) -> ModuleType:
     """Import a module to its end, even if Ctrl-C comes meanwhile, and raise KeyboardInterrupt after that.
 
     Libraries such as NumPy cannot be imported again in a process once their import was broken off.
     """
-    known = sys.modules.get(name)
+    loaded = sys.modules.get(name)
     is_main = threading.current_thread() is threading.main_thread()
-    if known is not None or not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if loaded is not None or not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return importlib.import_module(name)
-    heard: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    signals: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: signals.append(number))
     try:
         return importlib.import_module(name)
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        if heard:
+        if signals:
             raise KeyboardInterrupt
 
 
@@ -182,10 +182,10 @@ _Connection = TypeVar("_Connection", bound=Interruptible)
 
 _tracking = Lock()
 _connections: WeakSet[Interruptible] = WeakSet()
-_asked: list[None] = []  # an item each time
+_interruptions: list[None] = []  # an item each time
 
 
-def tracked(connection: _Connection) -> _Connection:
+def track(connection: _Connection) -> _Connection:
     """The connection, known to `interrupt_all` for as long as it lives."""
     with _tracking:
         _connections.add(connection)
@@ -195,7 +195,7 @@ def tracked(connection: _Connection) -> _Connection:
 def interrupt_all() -> None:
     """End all queries that run now; those that start later run."""
     with _tracking:
-        _asked.append(None)
+        _interruptions.append(None)
         connections = list(_connections)
     for connection in connections:
         with suppress(Exception):  # nothing runs on a closed connection, and the others must end
@@ -204,7 +204,7 @@ def interrupt_all() -> None:
 
 def interruptions() -> int:
     """The times that all queries were ended: a query that began at another number was ended by somebody."""
-    return len(_asked)
+    return len(_interruptions)
 
 
 # The steps of the work, for whoever shows them to a person who waits.
@@ -240,24 +240,24 @@ def phase(name: str, total: int | None = None, unit: str = "rows") -> AbstractCo
 
     name: in words, such as `reading manifests`. unit: in the plural; a total of `bytes` is shown in larger ones.
     """
-    return _watched(name, total, unit) if WATCHED.is_set() else _UNWATCHED
+    return _recorded_phase(name, total, unit) if WATCHED.is_set() else _UNRECORDED
 
 
 @contextmanager
-def _watched(name: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
-    found = Phase(name, total, unit)
-    _phases.append(found)
+def _recorded_phase(name: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+    recorded = Phase(name, total, unit)
+    _phases.append(recorded)
     try:
-        yield found.advance
+        yield recorded.advance
     finally:
-        _phases.remove(found)
+        _phases.remove(recorded)
 
 
 def _ignored(number: int) -> None:
     """Counts nothing."""
 
 
-_UNWATCHED = nullcontext(_ignored)
+_UNRECORDED = nullcontext(_ignored)
 
 
 def phases() -> tuple[Phase, ...]:
@@ -269,8 +269,8 @@ def percent() -> float | None:
     """The percentage of DuckDB's running queries that is done, of the least advanced; None: unknown."""
     with _tracking:
         connections = list(_connections)
-    found: list[float] = []
+    percentages: list[float] = []
     for connection in connections:
         with suppress(Exception):  # a session of Spark has no such method, and a connection may be closed by now
-            found.append(connection.query_progress())  # type: ignore[attr-defined]
-    return min((share for share in found if 0 <= share <= 100), default=None)
+            percentages.append(connection.query_progress())  # type: ignore[attr-defined]
+    return min((share for share in percentages if 0 <= share <= 100), default=None)

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.errors import HarnessError, RequestError
 from harness.metadata.files.documents import count_values
-from harness.storage.gate import is_name, open_regular
+from harness.storage.gate import is_possible_name, open_regular
 
 MAX_BYTES = 1 << 30
 """The largest file, and the largest size of its decoded rows, in bytes."""
@@ -40,7 +40,7 @@ def path_below(folder: Path, name: str, what: str = "the file") -> Path:
     """
     parts = {*name.replace(os.sep, "/").split("/")}
     is_absolute = os.path.isabs(name) or bool(os.path.splitdrive(name)[0])
-    if not is_name(name) or len(name) > _MAX_LENGTH or is_absolute or ".." in parts or not parts - {"", "."}:
+    if not is_possible_name(name) or len(name) > _MAX_LENGTH or is_absolute or ".." in parts or not parts - {"", "."}:
         raise RequestError(f"Cannot read {what}: expected a path below {folder}, got {name[:_SHOWN]!r}")
     path = Path(folder, os.path.normpath(name))
     if os.path.realpath(path) != os.path.join(os.path.realpath(folder), os.path.normpath(name)):

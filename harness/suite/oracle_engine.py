@@ -24,7 +24,7 @@ from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.read_options import Ratified, catalog_answer
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import Outside, Roots
-from harness.storage.paths import PhysicalPath, is_local, shown
+from harness.storage.paths import PhysicalPath, is_local, redact
 from harness.storage.stores import Storage
 from harness.suite.oracle import scan as oracle
 from harness.suite.oracle import types
@@ -92,7 +92,7 @@ def read_with_oracle(
     roots = Roots.of(location, places[1:], outside=outside or Outside.WARN)
     storage = Storage(roots=roots)
     if storage.exists(PhysicalPath(location)):
-        storage = storage.around(location, location)
+        storage = storage.including_table(location, location)
     gate = storage.roots or roots
     try:
         scan = scan_of(request, _StorageFiles(storage))
@@ -104,7 +104,7 @@ def read_with_oracle(
     except HarnessError as error:
         raise error.within(table=location) from error.__cause__
     if (sentence := gate.told()) is not None:
-        warn(f"Table {shown(location)}: {sentence}")
+        warn(f"Table {redact(location)}: {sentence}")
     return rows
 
 
@@ -255,7 +255,7 @@ def _matches(where: str, rows: pa.Table) -> list[int]:
             evaluated = connection.from_arrow(numbered).select(f"{sqltext.name(number)}, CAST(({where}) AS BOOLEAN)")
             return sorted(place for place, matches in evaluated.fetchall() if matches)
     except (duckdb.Error, pa.ArrowException, OverflowError) as error:
-        raise EngineError(f"Cannot evaluate the filter: {instance.said(error)}") from error
+        raise EngineError(f"Cannot evaluate the filter: {instance.error_text(error)}") from error
 
 
 def _oracle_value(value: Any) -> Any:

@@ -25,7 +25,7 @@ from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.model.schema import CHANGES, arrow_field
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import Outside
-from harness.storage.paths import is_local, local_path, shown
+from harness.storage.paths import is_local, local_path, redact
 from harness.storage.records import dataclass
 from harness.suite.protocol import predicate
 from harness.suite.reader import At, TableAt
@@ -111,14 +111,14 @@ class ReaderEngine:
         """
         if not is_local(plan.table):
             raise RequestError(
-                f"Cannot read {shown(plan.table)} with {self.name}: readers of other projects read local tables only; "
+                f"Cannot read {redact(plan.table)} with {self.name}: readers of other projects read local tables only; "
                 "copy it first with harness pull",
                 table=plan.table,
             )
         roots = plan.storage.roots
         if roots is not None and roots.outside is Outside.REFUSE:
             raise RequestError(
-                f"Cannot read {shown(plan.table)} with {self.name}: a reader of another project cannot be restricted "
+                f"Cannot read {redact(plan.table)} with {self.name}: a reader of another project cannot be restricted "
                 "to the table's own files, as untrusted and outside='refuse' require; use duckdb or spark",
                 table=plan.table,
             )
@@ -127,7 +127,7 @@ class ReaderEngine:
         source = open_table(plan.table)._source
         if plan.snapshot is None and source.current is not None:
             raise UnsupportedError(
-                f"Cannot read {shown(plan.table)} with {self.name} as it was before its first snapshot: open it again",
+                f"Cannot read {redact(plan.table)} with {self.name} as it was before its first snapshot: open it again",
                 table=plan.table,
             )
         at = None

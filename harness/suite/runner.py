@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import harness
 from harness.errors import EngineError, HarnessWarning, RequestError, UnsupportedError
-from harness.storage.outputs import place_below
+from harness.storage.outputs import create_path_below
 from harness.storage.threads import cached_property, phase
 from harness.suite.cases import Cases, MetadataRead
 from harness.suite.reader import ORACLE, ArrowStream, At, AtKind, HarnessReader, Reader, TableAt
@@ -120,7 +120,7 @@ def run(
         directory = resources.enter_context(_build_directory(keep))
         advance = resources.enter_context(phase("running", len(listed), "scenarios"))
         for scenario, about in listed:
-            place = place_below(directory, about.name)
+            place = create_path_below(directory, about.name)
             if os.path.lexists(place):
                 raise RequestError(
                     "Cannot keep a table: the path already exists; remove it, or name another directory",

@@ -21,7 +21,7 @@ from harness.diff.result import SchemaKind
 from harness.diff.schemas import normal_type
 from harness.errors import EngineError, HarnessError, UnsupportedError, counted
 from harness.metadata.files.variant import value_text
-from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, plain, with_children
+from harness.metadata.model.arrow_values import children_of, elements_of, is_list, nested_type, to_plain, with_children
 from harness.metadata.model.schema import METADATA
 from harness.suite.protocol import ERROR_CLASSES, UNSUPPORTED, error_class
 from harness.suite.results import Check, Outcome, ReadInfo
@@ -69,7 +69,7 @@ def _array(array: pa.Array, target: pa.DataType) -> pa.Array:
         texts = [None if each is None else value_text(each["metadata"], each["value"]) for each in values]
         return pa.array(texts, pa.string())
     if is_list(target) and is_list(type_):
-        elements = _array(plain(elements_of(array)), target.value_type)
+        elements = _array(to_plain(elements_of(array)), target.value_type)
         return with_children(array, [elements], pa.list_(elements.type))
     return array
 
@@ -85,7 +85,7 @@ def _uuids(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _map(array: pa.Array, target: pa.DataType) -> pa.Array:
     parts = children_of(array)
-    keys, items = map(plain, parts if pa.types.is_map(array.type) else children_of(*parts))
+    keys, items = map(to_plain, parts if pa.types.is_map(array.type) else children_of(*parts))
     if keys.null_count:
         return array  # maps have no null keys
     changed = [_array(keys, target.key_type), _array(items, target.item_type)]

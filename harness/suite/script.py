@@ -26,7 +26,7 @@ from harness.suite.runner import table_at
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.model import BuiltScenario, ExpectedError, ResolvedExpectation, Scenario
 from harness.suite.scores import read_text
-from harness.writing.places import FIRST_TIMESTAMP_MS, PLAIN
+from harness.writing.local_files import FIRST_TIMESTAMP_MS, UNCOMPRESSED
 
 MAX_BYTES = 30 * 1024
 """The largest script in bytes, so that issue trackers accept it."""
@@ -48,11 +48,11 @@ def script(scenario: Scenario) -> str:
     name = scenario.name.rpartition("/")[2]
     with tempfile.TemporaryDirectory(prefix="harness-script-") as folder:
         roots = [Path(table_script.table_root(folder, part)) for part in ("a", "b")]
-        started, token = time.time(), PLAIN.set(True)
+        started, token = time.time(), UNCOMPRESSED.set(True)
         try:
             built, _ = (build(scenario, root) for root in roots)
         finally:
-            PLAIN.reset(token)
+            UNCOMPRESSED.reset(token)
         story = _story(built).replace(str(roots[0]), table_script.STORY_ROOT)
         _write_rows(built, roots)
         archive = _archive(roots[0], roots[1], started)

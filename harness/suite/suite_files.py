@@ -31,7 +31,7 @@ import harness
 from harness.errors import HarnessWarning, RequestError, json_text
 from harness.metadata.model.schema import Field
 from harness.rules import find_rule
-from harness.storage.outputs import place_below, write_file
+from harness.storage.outputs import create_path_below, write_file
 from harness.suite.foreign_files import path_below, read_json
 from harness.suite.json_rows import json_lines_of, read_rows
 from harness.suite.protocol import error_class, predicate, schema_fault
@@ -49,7 +49,7 @@ from harness.suite.scenarios.model import (
 )
 from harness.suite.scenarios.verifying import build_intact_copy
 from harness.suite.scores import needs_intact_copy
-from harness.writing.places import FIRST_TIMESTAMP_MS, set_time
+from harness.writing.local_files import FIRST_TIMESTAMP_MS, set_time
 
 FORMAT = 1
 """The version of the JSON files. Readers should reject other versions. `kind` is suite or case."""
@@ -86,7 +86,7 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
     started = time.time()
     entries, paths = [], []
     for scenario in scenarios:
-        place = place_below(directory, scenario.name)
+        place = create_path_below(directory, scenario.name)
         if os.path.lexists(place):
             raise RequestError(f"{place} already exists: use another directory, or remove it")
         built, intact_copy = build(scenario, place), None

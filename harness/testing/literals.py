@@ -174,8 +174,8 @@ def all_forms(formats: str | Sequence[str] = "all", deletes: str | Sequence[str]
     Raises:
         RequestError: there is no such format or kind, or no format has the kind.
     """
-    chosen = tuple(KINDS) if formats == "all" else _listed(formats)
-    kinds = get_args(DeleteKind) if deletes == "all" else _listed(deletes)
+    chosen = tuple(KINDS) if formats == "all" else _split_names(formats)
+    kinds = get_args(DeleteKind) if deletes == "all" else _split_names(deletes)
     for name in chosen:
         if name not in KINDS:
             raise RequestError(f"Invalid format {name!r}: expected {' or '.join(KINDS)}")
@@ -189,14 +189,14 @@ def types_of(rows: Sequence[LiteralRow]) -> dict[str, str]:
     """Types by column, from values. Raises RequestError if a column has no value, or values that do not tell."""
     types = {}
     for name in dict.fromkeys(name for row in rows for name in row):
-        kinds = {_kind(row[name]) for row in rows if row.get(name) is not None}
+        kinds = {_type_of(row[name]) for row in rows if row.get(name) is not None}
         if len(kinds) != 1 or None in kinds:
             raise RequestError(f"Cannot tell the type of {name!r} from its values: give schema=")
         types[name] = str(kinds.pop())
     return types
 
 
-def _kind(value: object) -> str | None:
+def _type_of(value: object) -> str | None:
     match value:
         case bool():
             return "boolean"
@@ -225,5 +225,5 @@ def _iceberg(schema: Mapping[str, str], directory: Path, kind: str) -> IcebergTa
     return IcebergTable.create(directory, types, format_version=3 if kind == "vector" else 2)
 
 
-def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
+def _split_names(names: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(re.split(r"[,\s]+", names.strip(", "))) if isinstance(names, str) else tuple(names)

@@ -64,7 +64,7 @@ class MakeLakeTable(Protocol):
 class AssertSameRows(Protocol):
     """The fixture `assert_same_rows`."""
 
-    def __call__(self, left: object, right: object, *, keys: Sequence[str] | None = None, **how: Any) -> None:
+    def __call__(self, left: object, right: object, *, keys: Sequence[str] | None = None, **options: Any) -> None:
         """Fail unless both sides are the same rows, as `harness.testing.assert_same_rows` does.
 
         Tables are read by the engines of the test run, as in `HarnessSession.compare`.
@@ -202,7 +202,7 @@ def harness_spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
         yield running
         return
     session = spark_session(master=spark_master_of(config), config=_spark_config_of(config))
-    keeper = SparkAsItWas(session)
+    keeper = SparkStateRestorer(session)
     config.pluginmanager.register(keeper)
     yield session
     config.pluginmanager.unregister(keeper)
@@ -221,7 +221,7 @@ def harness_job(request: pytest.FixtureRequest, harness_spark: SparkSession, tmp
     job.close()
 
 
-class SparkAsItWas:
+class SparkStateRestorer:
     """Hooks that take away what each test leaves in a session: views, the current database, and what is cached.
 
     What fixtures of a wider scope than the test made before it stays.
@@ -257,7 +257,7 @@ class SparkAsItWas:
         if self._before is None:
             from harness.testing.spark_job import SparkState
 
-            self._before = SparkState.of(self._session)
+            self._before = SparkState.capture(self._session)
 
 
 def _forms_of(markers: list[pytest.Mark], test: str, fixtures: Sequence[str]) -> list[tuple[str, str]]:
@@ -335,9 +335,9 @@ def _spark_config_of(config: pytest.Config) -> Mapping[str, str]:
 
 
 def spark_master_of(config: pytest.Config) -> str:
-    """The master of Spark: as told, else this machine, whose cores workers of pytest-xdist share."""
-    told = config.getoption("--harness-spark-master") or config.getini("harness_spark_master")
+    """The master of Spark: as master, else this machine, whose cores workers of pytest-xdist share."""
+    master = config.getoption("--harness-spark-master") or config.getini("harness_spark_master")
     workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
-    if told:
-        return str(told)
+    if master:
+        return str(master)
     return "local[*]" if workers == 1 else f"local[{max(1, (os.cpu_count() or 1) // workers)}]"

@@ -17,8 +17,8 @@ import duckdb
 import pyarrow as pa
 from pyarrow import types
 
-from harness.diff.compare import FEW, compare
-from harness.diff.opening import SideOpening, is_frame, opened
+from harness.diff.compare import DIRECT_ROWS, compare
+from harness.diff.opening import SideOpening, is_frame, resolve_side
 from harness.errors import RequestError, counted
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table
@@ -49,7 +49,7 @@ _KINDS: tuple[tuple[Callable[[pa.DataType], bool], tuple[type, ...]], ...] = (
 _NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-def _check(type_: pa.DataType, value: object) -> None:
+def _check_value(type_: pa.DataType, value: object) -> None:
     if value is None:
         return
     kinds = next((kinds for fits, kinds in _KINDS if fits(type_)), (object,))
@@ -76,14 +76,14 @@ def _check_nested(type_: pa.DataType, value: Any) -> None:
         if set(value) != set(names):
             raise ValueError(f"expected the fields {', '.join(names)}, got {value!r}")
         for field in type_:
-            _check(field.type, value[field.name])
+            _check_value(field.type, value[field.name])
     elif types.is_map(type_):
         for key, item in value.items() if isinstance(value, Mapping) else value:
-            _check(type_.key_type, key)
-            _check(type_.item_type, item)
+            _check_value(type_.key_type, key)
+            _check_value(type_.item_type, item)
     elif isinstance(value, list | tuple):
         for item in value:
-            _check(type_.value_type, item)
+            _check_value(type_.value_type, item)
 
 
 def assert_same_rows(
@@ -91,7 +91,7 @@ def assert_same_rows(
     right: object,
     *,
     keys: Sequence[str] | None = None,
-    **how: Any,
+    **options: Any,
 ) -> None:
     """Fail unless both sides have the same columns and, in any order, the same rows.
 
@@ -112,23 +112,23 @@ def assert_same_rows(
     __tracebackhide__ = True
     both = _is_rows(left) and _is_rows(right)
     names = ["expected" if _is_rows(side) else None for side in (left, right)]
-    how.setdefault("names", ("actual" if both else names[0], names[1]))
+    options.setdefault("names", ("actual" if both else names[0], names[1]))
     sides = [_without_spark(side) if _is_rows(side) else side for side in (left, right)]
     if both:
         if not (left and right):
             if left or right:
-                raise AssertionError(f"different: {_counted(left)} on the left, {_counted(right)} on the right")
+                raise AssertionError(f"different: {_row_count(left)} on the left, {_row_count(right)} on the right")
             return
-        _give_types(sides, (left, right))
+        _type_rows(sides, (left, right))
     for number in (0, 1):
         if _is_rows(sides[number]):
-            other = _read_before(sides[1 - number], how, 1 - number)
+            other = _prepare_other_side(sides[1 - number], options, 1 - number)
             sides[1 - number] = other
-            schema = _schema_of(other, how.get("columns"))
+            schema = _schema_of(other, options.get("columns"))
             if any(map(_is_spark_row, cast("Any", (left, right)[number]))):
                 sides[number] = [_with_zones(pa.struct(schema), row) for row in cast("Any", sides[number])]
-            sides[number] = rows_like(sides[number], schema)
-    found = compare(*sides, keys=() if keys is None else keys, **how)
+            sides[number] = rows_to_table(sides[number], schema)
+    found = compare(*sides, keys=() if keys is None else keys, **options)
     if not found.equal:
         raise AssertionError(found.to_text())
 
@@ -140,11 +140,11 @@ def _is_rows(side: object) -> bool:
     return all(isinstance(row, Mapping | list | tuple) for row in side)
 
 
-def _counted(rows: object) -> str:
+def _row_count(rows: object) -> str:
     return counted(len(cast("Any", rows)), "row")
 
 
-def _give_types(sides: list[Any], given: Sequence[Any]) -> None:
+def _type_rows(sides: list[Any], given: Sequence[Any]) -> None:
     """Replace the first of two lists of rows that names its columns by a table.
 
     Arrow takes a dict for a struct. In a Row of Spark, a struct is a Row, and a dict is a map.
@@ -193,7 +193,7 @@ def _with_zones(type_: pa.DataType, value: object) -> object:
     return value
 
 
-def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
+def rows_to_table(rows: Any, schema: pa.Schema) -> pa.Table:
     """A list of rows as a table of this schema.
 
     Raises:
@@ -209,7 +209,7 @@ def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
     for i, field in enumerate(schema):
         try:
             for record in records:
-                _check(field.type, record[i])
+                _check_value(field.type, record[i])
             arrays.append(pa.array([record[i] for record in records], field.type))
         except (ValueError, pa.ArrowException, TypeError, OverflowError) as error:
             raise AssertionError(f"different values: column {field.name!r} is {field.type}: {error}") from error
@@ -218,27 +218,27 @@ def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
 
 def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
     """Names and types of the columns of a side; of some, in that order. Reads metadata only."""
-    data = opened(side[0] if isinstance(side, tuple) else side)
+    data = resolve_side(side[0] if isinstance(side, tuple) else side)
     data = data.snapshot() if isinstance(data, Table) else data
     names = None if columns is None else tuple(columns)
     opening = SideOpening(data=data, label="other", name=None, engine="duckdb", columns=names, where=None, spark=None)
     opening.check()
     with ExitStack() as resources:
-        return opening.open(FEW, resources).schema
+        return opening.open(DIRECT_ROWS, resources).schema
 
 
-def _read_before(side: object, how: dict[str, Any], number: int) -> object:
+def _prepare_other_side(side: object, options: dict[str, Any], number: int) -> object:
     """The side that rows are held against, in a form that can be looked at first and filtered by `where`."""
     if _is_rows(side):
         raise RequestError("Cannot compare two lists of rows: one side must be a table, a result or a relation")
-    data, engine = side if isinstance(side, tuple) else (side, (how.get("engines") or ("duckdb", "duckdb"))[number])
+    data, engine = side if isinstance(side, tuple) else (side, (options.get("engines") or ("duckdb", "duckdb"))[number])
     if isinstance(data, Table | Snapshot | Changes):
-        where = how.get("where")
+        where = options.get("where")
         if where is None or isinstance(data, Changes):
             return side
-        del how["where"]
+        del options["where"]
         snapshot = data.snapshot() if isinstance(data, Table) else data
-        return snapshot.to_arrow(columns=how.get("columns"), where=where, engine=engine)
+        return snapshot.to_arrow(columns=options.get("columns"), where=where, engine=engine)
     if isinstance(data, duckdb.DuckDBPyRelation) or is_frame(data) or not hasattr(data, "__arrow_c_stream__"):
         return side
     return pa.table(data)  # what can be read once only

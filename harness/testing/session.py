@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.diff.compare import compare
-from harness.diff.opening import Query, opened
+from harness.diff.opening import Query, resolve_side
 from harness.diff.result import ComparisonResult
-from harness.diff.sources import RowSource, usual_engines
+from harness.diff.sources import RowSource, default_engines
 from harness.engines.duckdb.instance import connect
 from harness.queries.parameters import Params
 from harness.queries.sql import sql
@@ -89,21 +89,21 @@ class HarnessSession:
         }
         return sql(query, named, params=params, engine=name, dialect=dialect, connection=connection, spark=spark)
 
-    def compare(self, left: object, right: object = _NO_SIDE, **how: Any) -> ComparisonResult:
+    def compare(self, left: object, right: object = _NO_SIDE, **options: Any) -> ComparisonResult:
         """Return all differences of two sides, as `harness.compare` does; a `LakeTable` is a table too.
 
         Unless `engines` are given, the left table is read by the first engine of the test run, and the right one by the
         last. A table without a right side is read by both; if the run has one engine, by DuckDB and Spark.
         """
         sides = (left,) if right is _NO_SIDE else (left, right)
-        return compare(*self._ready(sides, how), **how)
+        return compare(*self._prepare_sides(sides, options), **options)
 
     def assert_same_rows(
-        self, left: object, right: object, *, keys: Sequence[str] | None = None, **how: object
+        self, left: object, right: object, *, keys: Sequence[str] | None = None, **options: object
     ) -> None:
         """Fail unless both sides are the same rows: `harness.testing.same_rows`, with engines as for `compare`."""
         __tracebackhide__ = True
-        assert_same_rows(*self._ready((left, right), how), keys=keys, **how)
+        assert_same_rows(*self._prepare_sides((left, right), options), keys=keys, **options)
 
     def prepare(self, engine: str) -> None:
         """Start what an engine needs, before it reads a table outside of this session."""
@@ -116,29 +116,31 @@ class HarnessSession:
             self._connection.close()
             self._connection = None
 
-    def _ready(self, sides: tuple[object, ...], how: dict[str, Any]) -> list[object]:
+    def _prepare_sides(self, sides: tuple[object, ...], options: dict[str, Any]) -> list[object]:
         """Return the sides as `harness.compare` takes them, and start Spark if it reads one of them."""
-        if how.get("engines") is None:
-            is_one_read = len(sides) == 1 and how.get("at") is None and len(self.engines) == 1
-            how["engines"] = usual_engines(is_one_table=True) if is_one_read else (self.engines[0], self.engines[-1])
-        engines = how["engines"]
+        if options.get("engines") is None:
+            is_one_read = len(sides) == 1 and options.get("at") is None and len(self.engines) == 1
+            options["engines"] = (
+                default_engines(is_one_table=True) if is_one_read else (self.engines[0], self.engines[-1])
+            )
+        engines = options["engines"]
         names = [name.strip() for name in engines.split(",")] if isinstance(engines, str) else list(engines)
-        ready = [self._opened(side) for side in sides]
+        ready = [self._resolve_side(side) for side in sides]
         twice = ready if len(sides) == 2 else ready * 2
-        if how.get("spark") is None and any(map(_read_by_spark, twice, names if len(names) > 1 else names * 2)):
-            how["spark"] = self.spark
+        if options.get("spark") is None and any(map(_read_by_spark, twice, names if len(names) > 1 else names * 2)):
+            options["spark"] = self.spark
         return ready
 
-    def _opened(self, side: object) -> object:
+    def _resolve_side(self, side: object) -> object:
         match side:
             case (data, str(engine)) if isinstance(side, tuple):
-                return self._opened(data), engine
+                return self._resolve_side(data), engine
             case LakeTable():
                 return self.open(side)
             case str() | os.PathLike():
                 return RowSource.parse(str(side)) or self.open(str(side))
             case _:
-                return opened(side)
+                return resolve_side(side)
 
 
 def _read_by_spark(side: object, engine: object) -> bool:

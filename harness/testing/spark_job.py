@@ -47,7 +47,7 @@ class SparkJobTest:
             RequestError: a scenario or a literal is wrong.
             HarnessError: as `harness.open_table`.
         """
-        self._job.add({name: self._made(name, source) for name, source in tables.items()})
+        self._job.add({name: self._make_source(name, source) for name, source in tables.items()})
 
     def add_same_rows(
         self,
@@ -82,7 +82,7 @@ class SparkJobTest:
         """Take the session's tables away."""
         self._job.close()
 
-    def _made(self, name: str, source: object) -> object:
+    def _make_source(self, name: str, source: object) -> object:
         folder = ".".join(parse_name(name))
         if (isinstance(source, str) and "\n" in source) or isinstance(source, Mapping | Scenario):
             return make_table(scenario_of(source, folder), self._directory, name=folder)
@@ -98,9 +98,9 @@ class SparkState:
     views: frozenset[str]
 
     @classmethod
-    def of(cls, session: SparkSession) -> SparkState:
+    def capture(cls, session: SparkSession) -> SparkState:
         """The state of a session now; of one that was stopped, `FRESH`."""
-        return FRESH if _stopped(session) else cls(session.catalog.currentDatabase(), _views(session))
+        return FRESH if _is_stopped(session) else cls(session.catalog.currentDatabase(), _views(session))
 
 
 FRESH = SparkState("default", frozenset())
@@ -109,7 +109,7 @@ FRESH = SparkState("default", frozenset())
 
 def restore(session: SparkSession, state: SparkState) -> None:
     """Bring a session back to a state. One that was stopped is left alone."""
-    if _stopped(session):
+    if _is_stopped(session):
         return
     for view in _views(session) - state.views:
         session.catalog.dropTempView(view)
@@ -118,7 +118,7 @@ def restore(session: SparkSession, state: SparkState) -> None:
     session.catalog.clearCache()
 
 
-def _stopped(session: SparkSession) -> bool:
+def _is_stopped(session: SparkSession) -> bool:
     context = session.sparkContext
     return context._jsc is None or bool(context._jsc.sc().isStopped())
 

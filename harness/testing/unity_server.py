@@ -66,7 +66,7 @@ class UnityServer:
         self.tables: dict[tuple[str, ...], ServedTable] = {}
         self.credentials: tuple[dict[str, str], int] = ({}, 0)
         self.failures: list[HttpAnswer] = []
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
@@ -99,11 +99,11 @@ class UnityServer:
             return _error(401, "NotAuthorizedException", f"invalid token {(token or '')[7:]}")
         match (method, *path.split("/")):
             case "GET", "delta", "v1", *rest if not self.older:
-                return self._newer(rest)
+                return self._answer_delta_api(rest)
             case "GET", "catalogs" | "schemas" | "tables" as kind:
-                return self._page(kind, query)
+                return self._answer_list(kind, query)
             case "GET", "tables", name:
-                return self._table(name)
+                return self._answer_table(name)
             case "POST", "temporary-table-credentials":
                 config, expires = self.credentials
                 aws = {key.removeprefix("s3.").replace("-", "_"): value for key, value in config.items()}
@@ -115,7 +115,7 @@ class UnityServer:
             case _:
                 return _error(404, "ENDPOINT_NOT_FOUND", f"no call {method} {path}")
 
-    def _newer(self, path: list[str]) -> HttpAnswer:
+    def _answer_delta_api(self, path: list[str]) -> HttpAnswer:
         match path:
             case ["config"]:
                 load = "GET /v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
@@ -135,7 +135,7 @@ class UnityServer:
             case _:
                 return _error(404, "NotFoundException", "no such call")
 
-    def _page(self, kind: str, query: Mapping[str, str]) -> HttpAnswer:
+    def _answer_list(self, kind: str, query: Mapping[str, str]) -> HttpAnswer:
         depth = ("catalogs", "schemas", "tables").index(kind)
         inside = tuple(query[key] for key in ("catalog_name", "schema_name")[:depth])
         found = sorted({name[depth] for name in self.tables if name[:depth] == inside})
@@ -146,7 +146,7 @@ class UnityServer:
         token = str(after) if after < len(found) else None
         return 200, {kind: [{"name": name} for name in found[first:after]], "next_page_token": token}
 
-    def _table(self, name: str) -> HttpAnswer:
+    def _answer_table(self, name: str) -> HttpAnswer:
         entry = self.tables.get(tuple(name.split(".")))
         if entry is None:
             return _error(404, "TABLE_DOES_NOT_EXIST", f"{name} does not exist")
@@ -179,7 +179,7 @@ def _handler(server: UnityServer) -> type[BaseHTTPRequestHandler]:
             parts = urlsplit(self.path)
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"null")
             path = unquote(parts.path.removeprefix(ROOT))
-            server.asked.append(f"{method} {path}")
+            server.requests.append(f"{method} {path}")
             query = dict(parse_qsl(parts.query))
             status, content = server.answer(method, path, query, body, self.headers.get("Authorization"))
             data = content if isinstance(content, bytes) else json.dumps(content).encode()

@@ -47,10 +47,10 @@ def read_stream(data: bytes, *, most_bytes: int, most_rows: int, foreign: bool =
     """
     try:
         stream = _stream_of(data) if foreign else memoryview(data)
-        _Check(stream, most_bytes, most_rows, foreign).run()
+        _StreamCheck(stream, most_bytes, most_rows, foreign).run()
         rows = pa.ipc.open_stream(pa.py_buffer(stream)).read_all()
         rows.validate(full=True)
-        shared = sum(_decoded(chunk) for column in rows.columns for chunk in column.chunks)
+        shared = sum(_decoded_bytes(chunk) for column in rows.columns for chunk in column.chunks)
     except (pa.ArrowException, struct.error, OSError, ValueError, TypeError, RecursionError) as error:
         raise error if isinstance(error, StreamError) else StreamError(f"{error}") from error
     if shared > most_bytes:
@@ -66,7 +66,7 @@ def _stream_of(data: bytes) -> memoryview:
     end = len(data) - _FILE_END
     if not data.endswith(_FILE) or end < _FILE_START:
         raise StreamError("the file is cut")
-    end -= _unpacked("<i", stream, end)
+    end -= _unpack("<i", stream, end)
     start = _FILE_START
     while data[start : start + 8] == bytes(8):  # writers in Rust align the stream to 64 bytes
         start += 8
@@ -76,7 +76,7 @@ def _stream_of(data: bytes) -> memoryview:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _FlatTable:
     """A table of a FlatBuffers message: data, and where in it the table begins."""
 
     data: memoryview
@@ -84,57 +84,57 @@ class _Table:
 
     def number(self, field: int, form: str, default: int = 0) -> int:
         """A number; form: of `struct`."""
-        at = self._field(field)
-        return default if at is None else _unpacked(form, self.data, at)
+        at = self._find_field(field)
+        return default if at is None else _unpack(form, self.data, at)
 
-    def table(self, field: int) -> _Table | None:
+    def table(self, field: int) -> _FlatTable | None:
         """A table, None if there is none."""
-        at = self._pointed(field)
-        return None if at is None else _Table(self.data, at)
+        at = self._follow_offset(field)
+        return None if at is None else _FlatTable(self.data, at)
 
-    def tables(self, field: int) -> Iterator[_Table]:
+    def tables(self, field: int) -> Iterator[_FlatTable]:
         """A vector of tables."""
-        count, at = self._vector(field, 4)
+        count, at = self._find_vector(field, 4)
         for place in range(at, at + 4 * count, 4):
-            yield _Table(self.data, place + _unpacked("<I", self.data, place))
+            yield _FlatTable(self.data, place + _unpack("<I", self.data, place))
 
     def length(self, field: int) -> int:
         """The length of a text or a vector of bytes."""
-        return self._vector(field, 1)[0]
+        return self._find_vector(field, 1)[0]
 
     def text(self, field: int) -> bytes:
         """The bytes of a text."""
-        count, at = self._vector(field, 1)
+        count, at = self._find_vector(field, 1)
         return bytes(self.data[at : at + count])
 
     def pairs(self, field: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
         """A vector of structs of two numbers each."""
-        count, at = self._vector(field, 16)
+        count, at = self._find_vector(field, 16)
         return np.frombuffer(self.data, "<i8", 2 * count, at).reshape(count, 2)
 
-    def _vector(self, field: int, width: int) -> tuple[int, int]:
-        at = self._pointed(field)
+    def _find_vector(self, field: int, width: int) -> tuple[int, int]:
+        at = self._follow_offset(field)
         if at is None:
             return 0, 0
-        count = _unpacked("<I", self.data, at)
+        count = _unpack("<I", self.data, at)
         if at + 4 + count * width > len(self.data):
             raise StreamError("a vector ends after its message")
         return count, at + 4
 
-    def _pointed(self, field: int) -> int | None:
-        at = self._field(field)
-        return None if at is None else at + _unpacked("<I", self.data, at)
+    def _follow_offset(self, field: int) -> int | None:
+        at = self._find_field(field)
+        return None if at is None else at + _unpack("<I", self.data, at)
 
-    def _field(self, field: int) -> int | None:
-        entries = self.at - _unpacked("<i", self.data, self.at)
-        if 4 + 2 * field + 2 > _unpacked("<H", self.data, entries):
+    def _find_field(self, field: int) -> int | None:
+        entries = self.at - _unpack("<i", self.data, self.at)
+        if 4 + 2 * field + 2 > _unpack("<H", self.data, entries):
             return None
-        offset = _unpacked("<H", self.data, entries + 4 + 2 * field)
+        offset = _unpack("<H", self.data, entries + 4 + 2 * field)
         return None if offset == 0 else self.at + offset
 
 
 @dataclass(slots=True)
-class _Check:
+class _StreamCheck:
     """A check of a stream, and what its messages ask for so far. decoded: bytes of compressed buffers."""
 
     stream: memoryview
@@ -154,7 +154,7 @@ class _Check:
         """
         for kind, header, body in self._messages():
             if kind == _SCHEMA:
-                _Schema(header, self.foreign).check()
+                _SchemaCheck(header, self.foreign).check()
                 continue
             if kind == _DICTIONARY_BATCH:
                 data = header.table(1)
@@ -171,7 +171,7 @@ class _Check:
                 raise StreamError(f"it has {self.arrays} arrays of {self.rows} rows")
             self._buffers(header, body)
 
-    def _messages(self) -> Iterator[tuple[int, _Table, memoryview]]:
+    def _messages(self) -> Iterator[tuple[int, _FlatTable, memoryview]]:
         """Each message: its kind, its header, and the bytes that follow it."""
         stream, at = self.stream, 0
         while at < len(stream):
@@ -182,7 +182,7 @@ class _Check:
             if size == 0:
                 return
             data = stream[at : at + size]
-            message = _Table(data, _unpacked("<I", data, 0))
+            message = _FlatTable(data, _unpack("<I", data, 0))
             body = message.number(3, "<q")
             header = message.table(2)
             at += size
@@ -191,7 +191,7 @@ class _Check:
             yield message.number(1, "<B"), header, stream[at : at + body]
             at += body
 
-    def _buffers(self, batch: _Table, body: memoryview) -> None:
+    def _buffers(self, batch: _FlatTable, body: memoryview) -> None:
         is_compressed = batch.table(3) is not None
         if is_compressed and not self.foreign:
             raise StreamError("it is compressed")
@@ -204,15 +204,15 @@ class _Check:
             raise StreamError("its buffers overlap")
         if is_compressed:
             # pyarrow allocates the length that a buffer begins with; -1 marks a buffer that is not compressed.
-            self.decoded += sum(max(0, _unpacked("<q", body, start)) for start in used[:, 0].tolist())
+            self.decoded += sum(max(0, _unpack("<q", body, start)) for start in used[:, 0].tolist())
             if self.decoded > self.most_bytes:
                 raise StreamError(f"its buffers decompress to more than {self.most_bytes} bytes")
 
 
-class _Schema:
+class _SchemaCheck:
     """A schema whose parts are each there once, as its writer makes them."""
 
-    def __init__(self, schema: _Table, foreign: bool) -> None:
+    def __init__(self, schema: _FlatTable, foreign: bool) -> None:
         self._schema = schema
         self._last_type = _UTF8_VIEW if foreign else _RUN_ENDS - 1
         self._seen: set[int] = set()
@@ -220,13 +220,13 @@ class _Schema:
 
     def check(self) -> None:
         """Refuse a schema that has one part many times, names that are not UTF-8, or types whose rows share bytes."""
-        self._pairs(self._schema, 2)
-        self._fields(self._schema, 1, 0)
+        self._check_pairs(self._schema, 2)
+        self._check_fields(self._schema, 1, 0)
 
-    def _fields(self, above: _Table, vector: int, level: int) -> None:
+    def _check_fields(self, above: _FlatTable, vector: int, level: int) -> None:
         for field in above.tables(vector):
-            self._once(field)
-            self._name(field.text(0))
+            self._check_unique(field)
+            self._check_name(field.text(0))
             kind, form = field.number(2, "<B"), field.table(3)
             shares = kind > self._last_type or (kind == _UNION and form is not None and form.number(0, "<h") != 0)
             if shares or level > _MOST_LEVELS:
@@ -235,69 +235,69 @@ class _Schema:
             if abs(scale) > _MOST_DIGITS:  # beyond any precision; Python has no such decimals
                 raise StreamError(f"a decimal has the scale {scale}")
             if kind == _TIMESTAMP and form is not None:
-                self._name(form.text(1))
-            self._pairs(field, 6)
-            self._fields(field, 5, level + 1)
+                self._check_name(form.text(1))
+            self._check_pairs(field, 6)
+            self._check_fields(field, 5, level + 1)
 
-    def _pairs(self, above: _Table, vector: int) -> None:
+    def _check_pairs(self, above: _FlatTable, vector: int) -> None:
         for pair in above.tables(vector):
-            self._once(pair)
-            self._text(pair.length(0) + pair.length(1))
+            self._check_unique(pair)
+            self._count_text(pair.length(0) + pair.length(1))
 
-    def _name(self, text: bytes) -> None:
-        self._text(len(text))
+    def _check_name(self, text: bytes) -> None:
+        self._count_text(len(text))
         try:
             text.decode()
         except UnicodeDecodeError:
             raise StreamError("a name of its schema is not UTF-8") from None
 
-    def _once(self, part: _Table) -> None:
+    def _check_unique(self, part: _FlatTable) -> None:
         if part.at in self._seen or len(self._seen) >= _MOST_FIELDS:
             raise StreamError("a schema has one part twice, or too many")
         self._seen.add(part.at)
 
-    def _text(self, length: int) -> None:
+    def _count_text(self, length: int) -> None:
         self._texts += length
         if self._texts > len(self._schema.data):
             raise StreamError("a schema has one text twice")
 
 
-def _shares(kind: pa.DataType) -> bool:
+def _shares_bytes(kind: pa.DataType) -> bool:
     """Return whether rows of a type may share bytes: by a dictionary, by run ends, or by a view."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
-        return _shares(kind.storage_type)
+        return _shares_bytes(kind.storage_type)
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind) or _is_view(kind):
         return True
-    return any(_shares(kind.field(at).type) for at in range(kind.num_fields))
+    return any(_shares_bytes(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def _is_view(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
-def _decoded(array: pa.Array) -> int:
+def _decoded_bytes(array: pa.Array) -> int:
     """Return the bytes of values that rows share, if each row has its own."""
     kind = array.type
-    if not _shares(kind):
+    if not _shares_bytes(kind):
         return 0
     if isinstance(array, pa.ExtensionArray):
-        return _decoded(array.storage)
+        return _decoded_bytes(array.storage)
     if pa.types.is_dictionary(kind):
-        return pc.sum(pc.take(_sizes(array.dictionary), array.indices)).as_py() or 0
+        return pc.sum(pc.take(_value_sizes(array.dictionary), array.indices)).as_py() or 0
     if pa.types.is_run_end_encoded(kind):
         ends = np.minimum(array.run_ends.to_numpy(), len(array)).astype(np.int64)
-        return int((np.diff(ends, prepend=0) * _sizes(array.values).to_numpy()).sum())
+        return int((np.diff(ends, prepend=0) * _value_sizes(array.values).to_numpy()).sum())
     if _is_view(kind):
-        return pc.sum(_sizes(array)).as_py() or 0
+        return pc.sum(_value_sizes(array)).as_py() or 0
     if isinstance(array, pa.StructArray | pa.UnionArray):
-        return sum(_decoded(array.field(at)) for at in range(kind.num_fields))
+        return sum(_decoded_bytes(array.field(at)) for at in range(kind.num_fields))
     if isinstance(array, pa.MapArray):
-        return _decoded(array.keys) + _decoded(array.items)
-    return _decoded(array.values)
+        return _decoded_bytes(array.keys) + _decoded_bytes(array.items)
+    return _decoded_bytes(array.values)
 
 
-def _sizes(values: pa.Array) -> pa.Array:
+def _value_sizes(values: pa.Array) -> pa.Array:
     """Return the bytes that each value takes."""
     kind, types = values.type, pa.types
     if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind):
@@ -308,12 +308,12 @@ def _sizes(values: pa.Array) -> pa.Array:
         return pa.array(np.where(values.is_valid().to_numpy(zero_copy_only=False), lengths, 0), pa.int64())
     if types.is_null(kind):
         return pa.array(np.zeros(len(values), np.int64))
-    if types.is_nested(kind) or _shares(kind):
+    if types.is_nested(kind) or _shares_bytes(kind):
         raise StreamError(f"a dictionary is of {kind}")
     return pa.array(np.full(len(values), -(-kind.bit_width // 8), np.int64))
 
 
-def _unpacked(form: str, data: memoryview, at: int) -> int:
+def _unpack(form: str, data: memoryview, at: int) -> int:
     if at < 0:
         raise StreamError("an offset leads before its message")
     (value,) = struct.unpack_from(form, data, at)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from harness.errors import RequestError
-from harness.storage.gate import metadata_root, refuse_no_name
-from harness.storage.paths import is_local, local_path, may_be_name, shown
+from harness.storage.gate import check_name, metadata_root
+from harness.storage.paths import is_local, local_path, may_be_name, redact
 
 Unenforced: TypeAlias = dict[str, str]
 """Reasons why limits cannot be enforced here, by the limit's name."""
@@ -62,7 +62,7 @@ def check_waived(waived: Iterable[str]) -> frozenset[str]:
     return frozenset(chosen)
 
 
-def directories_of(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple[str, ...]:
+def readable_directories(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple[str, ...]:
     """The directories to which a worker is confined: absolute, as they are spelled and with links resolved.
 
     locations: of tables; of a metadata file, the table around it counts, as `harness.storage.gate` has it.
@@ -77,22 +77,22 @@ def directories_of(locations: Iterable[str], roots: Iterable[str] = ()) -> tuple
                 "read; give its path",
                 table=location,
             )
-        refuse_no_name(location)
-        path = _local(location)
+        check_name(location)
+        path = _local_path(location)
         for spelled in (path, os.path.realpath(path)):
             found[metadata_root(spelled) if os.path.isfile(spelled) else spelled] = None
     for root in roots:
-        refuse_no_name(root)
-        found |= dict.fromkeys((_local(root), os.path.realpath(_local(root))))
+        check_name(root)
+        found |= dict.fromkeys((_local_path(root), os.path.realpath(_local_path(root))))
     return tuple(found)
 
 
-def _local(location: str) -> str:
+def _local_path(location: str) -> str:
     path = local_path(location)
     if not is_local(path):
         raise RequestError(
             "Cannot read an untrusted table that is not on a local disk: there is no network where it is read; copy it "
             "to a directory first",
-            table=shown(location),
+            table=redact(location),
         )
     return os.path.abspath(path)

@@ -34,7 +34,7 @@ _UNIT = 512
 """The unit of a file's `st_blocks`, in bytes."""
 
 
-class Watch:
+class ResourceWatch:
     """Memory, threads and files of a worker, against its bounds."""
 
     def __init__(self, process: int, scratch: str, bounds: Bounds) -> None:
@@ -45,22 +45,22 @@ class Watch:
     def exceeded(self) -> tuple[str, str] | None:
         """The bound that the worker is beyond, and how; None: it is within all bounds."""
         bounds = self._bounds
-        on_disk = self._on_disk()
+        on_disk = self._scratch_bytes()
         if on_disk > bounds.scratch_bytes:
             return "scratch_bytes", "wrote too many bytes, or files, to its directory"
         if sys.platform != "linux":
             return None
-        nameless = self._nameless()
+        nameless = self._unlinked_bytes()
         if on_disk + nameless > bounds.scratch_bytes or (next(self._looks) % _SELDOM == 0 and self._maps_scratch()):
             return "scratch_bytes", "holds too many bytes in files"
-        memory, threads = self._status()
+        memory, threads = self._memory_and_threads()
         if memory + nameless > bounds.memory_bytes + LIBRARY_BYTES:
             return "memory_bytes", "holds too many bytes of memory"
         if threads > bounds.threads:
             return "threads", "started too many threads"
         return None
 
-    def _on_disk(self) -> int:
+    def _scratch_bytes(self) -> int:
         """Bytes below the scratch directory; endless: there are more files or levels than a sort takes."""
         total, waiting, files = 0, [(self._scratch, 0)], 0
         while waiting:
@@ -81,7 +81,7 @@ class Watch:
                 return _ENDLESS
         return total
 
-    def _nameless(self) -> int:
+    def _unlinked_bytes(self) -> int:
         """Bytes in files that are open, or mapped, and have no name: on disk, in memory and shared memory."""
         found: dict[tuple[int, int], int] = {}
         with contextlib.suppress(OSError), os.scandir(f"{self._proc}/fd") as descriptors:
@@ -100,7 +100,7 @@ class Watch:
         except OSError:
             return False
 
-    def _status(self) -> tuple[int, int]:
+    def _memory_and_threads(self) -> tuple[int, int]:
         """Memory that is the process's own or shared, in bytes, and its number of threads."""
         memory = threads = 0
         with contextlib.suppress(OSError, ValueError), open(f"{self._proc}/status", "rb") as lines:
@@ -118,13 +118,13 @@ _CONTROLLERS = {"memory", "pids"}
 _GONE_S = 1.0
 
 
-class Group:
+class ControlGroup:
     """A group that holds one worker; without a path, none."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
 
-    def take(self, process: int) -> None:
+    def add_process(self, process: int) -> None:
         """Put a process in it before its first step; where the system refuses, there is no group."""
         if self._path is not None:
             try:
@@ -161,16 +161,16 @@ class Group:
 
 
 @contextlib.contextmanager
-def own_group(bounds: Bounds, scratch: str, *, system: Path = Path("/")) -> Iterator[Group]:
+def worker_group(bounds: Bounds, scratch: str, *, system: Path = Path("/")) -> Iterator[ControlGroup]:
     """A group under these bounds, while the block runs; it holds nothing where none can be made. system: the root."""
-    group = Group(_made(bounds, scratch, system))
+    group = ControlGroup(_make_group(bounds, scratch, system))
     try:
         yield group
     finally:
         group.end()
 
 
-def _made(bounds: Bounds, scratch: str, system: Path) -> Path | None:
+def _make_group(bounds: Bounds, scratch: str, system: Path) -> Path | None:
     try:
         mounts = [line.split(" - ", 1) for line in (system / "proc/self/mountinfo").read_text().splitlines()]
         groups = dict(line.split(":", 2)[::2] for line in (system / "proc/self/cgroup").read_text().splitlines())
@@ -192,13 +192,13 @@ def _made(bounds: Bounds, scratch: str, system: Path) -> Path | None:
         "pids.max": str(bounds.threads + SPARE_THREADS),
     }
     for parent in (own.parent, own) if own != top else (own,):
-        made = _made_in(parent, limits)
+        made = _make_group_in(parent, limits)
         if made is not None:
             return made
     return None
 
 
-def _made_in(parent: Path, limits: Mapping[str, str]) -> Path | None:
+def _make_group_in(parent: Path, limits: Mapping[str, str]) -> Path | None:
     made = parent / f"{_PREFIX}{os.getpid()}-{time.monotonic_ns()}"
     try:
         if not set((parent / "cgroup.subtree_control").read_text().split()) >= _CONTROLLERS:

@@ -118,7 +118,7 @@ class Child:
             else:
                 self.process.kill()
         for _ in range(_ROUNDS):  # one of them may start another
-            left = list(_marked(self._mark.encode()))
+            left = list(_marked_processes(self._mark.encode()))
             for process in left:
                 with contextlib.suppress(OSError):
                     os.kill(process, signal.SIGKILL)
@@ -147,7 +147,7 @@ class Child:
             pipe.close()
 
 
-def _marked(mark: bytes) -> Iterator[int]:
+def _marked_processes(mark: bytes) -> Iterator[int]:
     """The processes that inherited a mark in their environment, whatever session or parent they have now."""
     with contextlib.suppress(OSError), os.scandir("/proc") as entries:
         for entry in entries:

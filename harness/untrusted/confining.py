@@ -40,7 +40,7 @@ _SYSTEM = (
 """Paths of the system that libraries read: other libraries, time zones, the machine's size."""
 
 
-def restrict(*, readable: Iterable[str], writable: str) -> bool:
+def restrict_files(*, readable: Iterable[str], writable: str) -> bool:
     """Give up all files but those below these directories, Python's and the system's; False: the system cannot.
 
     The process must have one thread yet, and have given up to gain privileges.
@@ -144,9 +144,9 @@ def before_imports(
     """
     no_namespace = leave_network()
     drop_privileges(keep_files=no_namespace is not None)
-    _end_with(parent)
+    _die_with_parent(parent)
     _gain_no_privileges()
-    restrict(readable=directories, writable=scratch)
+    restrict_files(readable=directories, writable=scratch)
     no_filter, listener = seccomp.install(calls)
     if no_filter is None:
         return {}, listener
@@ -197,7 +197,7 @@ def after_imports(bounds: Bounds, *, filtered: bool) -> Unenforced:
     return unenforced
 
 
-def _end_with(parent: int) -> None:
+def _die_with_parent(parent: int) -> None:
     if sys.platform == "linux":
         _prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != parent:

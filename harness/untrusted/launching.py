@@ -27,7 +27,7 @@ import harness
 from harness.errors import EngineError, LimitError, RequestError, visible
 from harness.storage.records import dataclass
 from harness.untrusted.bounds import Bounds
-from harness.untrusted.cgroups import EVERY_S, Watch, own_group
+from harness.untrusted.cgroups import EVERY_S, ResourceWatch, worker_group
 from harness.untrusted.children import Child, Stream
 from harness.untrusted.seccomp import NUMBERS
 from harness.untrusted.worker import DONE, UNENFORCED
@@ -42,13 +42,13 @@ _TRIES = 10
 
 
 @contextlib.contextmanager
-def own_directory() -> Iterator[str]:
+def worker_directory() -> Iterator[str]:
     """An empty directory of this process alone, links resolved. Directories of dead processes go first.
 
     Raises OSError: none can be made.
     """
-    _sweep()
-    path, lock = _locked()
+    _remove_stale()
+    path, lock = _make_locked_directory()
     try:
         yield path
     finally:
@@ -58,7 +58,7 @@ def own_directory() -> Iterator[str]:
             os.close(lock)
 
 
-def _sweep() -> None:
+def _remove_stale() -> None:
     """Take away the directories of this user that no live process holds."""
     left: list[str] = []
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
@@ -73,7 +73,7 @@ def _sweep() -> None:
                     os.close(lock)
 
 
-def _locked() -> tuple[str, int | None]:
+def _make_locked_directory() -> tuple[str, int | None]:
     for _ in range(_TRIES):
         path = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
         try:
@@ -119,17 +119,17 @@ def _remove(directory: str) -> None:
     """
     numbers = itertools.count()
     marks = f"{directory}/.{os.getpid()}-"
-    while inner := _emptied(directory):
+    while inner := _remove_files(directory):
         for path in inner:
             os.chmod(path, 0o700)  # it may have been made so that nobody can look into it
-            for deeper in _emptied(path):
+            for deeper in _remove_files(path):
                 os.chmod(deeper, 0o700)  # or move it
                 os.rename(deeper, f"{marks}{next(numbers)}")
             os.rmdir(path)
     os.rmdir(directory)
 
 
-def _emptied(directory: str) -> list[str]:
+def _remove_files(directory: str) -> list[str]:
     """The directories in a directory, once nothing else is in it."""
     with os.scandir(directory) as entries:
         found = list(entries)
@@ -153,16 +153,16 @@ _MOST_NAMES, _MOST_CALLS = 8, 1000
 _END_S = 1.0
 
 
-class _Refusals:
+class _RefusedCalls:
     """The names of calls that a worker was refused while somebody listened, in order."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
 
     @contextmanager
-    def heard(self, process: int, descriptor: int) -> Iterator[None]:
+    def record(self, process: int, descriptor: int) -> Iterator[None]:
         """Calls of a process are answered and noted while the block runs. descriptor: its number of the listener."""
-        listener = _taken(process, descriptor)
+        listener = _copy_descriptor(process, descriptor)
         if listener is None:
             yield
             return
@@ -208,7 +208,7 @@ class _Refusals:
             os.close(end)
 
 
-def _taken(process: int, descriptor: int) -> int | None:
+def _copy_descriptor(process: int, descriptor: int) -> int | None:
     """A descriptor of another process as a descriptor of this process; None: the system does not give it."""
     try:
         of_process = os.pidfd_open(process)
@@ -236,17 +236,17 @@ _PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "PYTHONPYCACHEPRE
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class WorkerResult:
     """The result of a worker, which may have been taken over.
 
-    code: 0, 1 or 2. output: its result. said: its standard error, as text that is not yet `visible`.
+    code: 0, 1 or 2. output: its result. stderr: its standard error, as text that is not yet `visible`.
     refused: the names of system calls that it was refused, where the system tells.
     """
 
     code: int
     output: bytes
-    said: str
-    refused: tuple[str, ...] = ()
+    stderr: str
+    refused_calls: tuple[str, ...] = ()
 
 
 def run(
@@ -258,7 +258,7 @@ def run(
     directories: Sequence[str] = (),
     libraries: Sequence[str] = (),
     calls: Sequence[str] = (),
-) -> Finished:
+) -> WorkerResult:
     """The result of work that is done in a worker.
 
     Args:
@@ -280,7 +280,7 @@ def run(
             "Cannot read an untrusted table on this system: limits of a process are those of Linux; run it there, such "
             "as in WSL or a container"
         )
-    with own_directory() as scratch, own_group(bounds, scratch) as group:
+    with worker_directory() as scratch, worker_group(bounds, scratch) as group:
         message = {
             "parent": os.getpid(),
             "work": work,
@@ -293,12 +293,12 @@ def run(
             "scratch": scratch,
         }
         with _worker(scratch) as child:
-            group.take(child.process.pid)
+            group.add_process(child.process.pid)
             exchange = _Exchange(child, bounds, scratch)
-            output, said = exchange.all(json.dumps(message).encode())
+            output, stderr = exchange.read_all(json.dumps(message).encode())
             if child.process.returncode == -signal.SIGKILL and group.ran_out_of_memory():
-                raise _beyond("memory_bytes", bounds, "was killed for want of memory")
-            return _finished(child.process.returncode, output, said, tuple(exchange.refusals.names), bounds)
+                raise _limit_error("memory_bytes", bounds, "was killed for want of memory")
+            return _worker_result(child.process.returncode, output, stderr, tuple(exchange.refusals.names), bounds)
 
 
 @contextlib.contextmanager
@@ -331,15 +331,15 @@ class _Exchange:
 
     def __init__(self, child: Child, bounds: Bounds, scratch: str) -> None:
         self._child, self._bounds = child, bounds
-        self._watch = Watch(child.process.pid, scratch, bounds)
+        self._watch = ResourceWatch(child.process.pid, scratch, bounds)
         self._end = time.monotonic() + bounds.wall_seconds
         self._next_look = time.monotonic() + EVERY_S
         self._first_line: bytearray | None = bytearray()
         self._output, self._errors = bytearray(), bytearray()
         self._meanwhile = contextlib.ExitStack()
-        self.refusals = _Refusals()
+        self.refusals = _RefusedCalls()
 
-    def all(self, message: bytes) -> tuple[bytes, str]:
+    def read_all(self, message: bytes) -> tuple[bytes, str]:
         """Output and standard error, once the worker has ended.
 
         Raises LimitError: it takes too long, gives back too much, or holds too much.
@@ -348,23 +348,23 @@ class _Exchange:
         child.send(message + b"\n")
         with self._meanwhile:
             while child.is_open():
-                written = child.receive(self._left())
+                written = child.receive(self._seconds_to_wait())
                 if written is not None:
-                    self._take(*written)
+                    self._accept(*written)
             while child.process.poll() is None:  # it has closed its output, and may live on
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    child.process.wait(self._left())
+                    child.process.wait(self._seconds_to_wait())
         return bytes(self._output), self._errors.decode("utf-8", "replace")
 
-    def _take(self, stream: Stream, data: bytes) -> None:
+    def _accept(self, stream: Stream, data: bytes) -> None:
         if stream == "errors":
             self._errors += data[: _SAID_BYTES - len(self._errors)]
             return
-        self._output += data if self._first_line is None else self._begun(self._first_line, data)
+        self._output += data if self._first_line is None else self._read_first_line(self._first_line, data)
         if len(self._output) > self._bounds.output_bytes:
-            raise _beyond("output_bytes", self._bounds, "gave back too many bytes")
+            raise _limit_error("output_bytes", self._bounds, "gave back too many bytes")
 
-    def _begun(self, line: bytearray, data: bytes) -> bytes:
+    def _read_first_line(self, line: bytearray, data: bytes) -> bytes:
         """The output so far, once the worker's first line was answered."""
         line += data
         told, end, rest = line.partition(b"\n")
@@ -374,51 +374,51 @@ class _Exchange:
             return b""
         self._first_line = None
         if told.isdigit() and len(told) <= _LINE_BYTES:
-            self._meanwhile.enter_context(self.refusals.heard(self._child.process.pid, int(told)))
+            self._meanwhile.enter_context(self.refusals.record(self._child.process.pid, int(told)))
         self._child.send(b"\n")
         return bytes(rest)
 
-    def _left(self) -> float:
+    def _seconds_to_wait(self) -> float:
         """Seconds until the worker is looked at again, or ended. Raises LimitError: it is beyond a bound."""
         now = time.monotonic()
         if now >= self._end:
-            raise _beyond("wall_seconds", self._bounds, "took too many seconds")
+            raise _limit_error("wall_seconds", self._bounds, "took too many seconds")
         if now >= self._next_look:
             exceeded = self._watch.exceeded()
             if exceeded is not None:
-                raise _beyond(exceeded[0], self._bounds, exceeded[1])
+                raise _limit_error(exceeded[0], self._bounds, exceeded[1])
             self._next_look = time.monotonic() + EVERY_S
         return max(0.0, min(self._end, self._next_look) - now)
 
 
-def refused(calls: Sequence[str]) -> str:
+def refused_calls_text(calls: Sequence[str]) -> str:
     """The end of a message: the system calls that a worker was refused; empty: none."""
     return f"; of the system calls that it asked for, it was refused {', '.join(calls)}" if calls else ""
 
 
-def _finished(code: int, output: bytes, said: str, calls: tuple[str, ...], bounds: Bounds) -> Finished:
+def _worker_result(code: int, output: bytes, stderr: str, calls: tuple[str, ...], bounds: Bounds) -> WorkerResult:
     if code - DONE in _KNOWN_CODES:
-        return Finished(code - DONE, output, said, calls)
+        return WorkerResult(code - DONE, output, stderr, calls)
     if code == UNENFORCED:
-        raise _unenforced(output)
+        raise _unenforced_error(output)
     if code == -signal.SIGXCPU:
-        raise _beyond("cpu_seconds", bounds, "took too many seconds of processor time")
+        raise _limit_error("cpu_seconds", bounds, "took too many seconds of processor time")
     if code == -signal.SIGKILL:
         raise EngineError(f"{_WORKER} was killed, maybe for want of memory", cause=KILLED)
     try:
         how = f"crashed with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     except ValueError:
         how = f"crashed with signal {-code}"
-    last = " ".join(said.split())[-_TAIL:]
+    last = " ".join(stderr.split())[-_TAIL:]
     raise EngineError(
         f"{_WORKER} {how}; {bounds.memory_bytes:,} bytes of memory were allowed by "
-        f"the option bounds.memory_bytes{refused(calls)}{f': {visible(last)}' if last else ''}",
+        f"the option bounds.memory_bytes{refused_calls_text(calls)}{f': {visible(last)}' if last else ''}",
         cause=CRASHED,
         options=("bounds",),
     )
 
 
-def _beyond(name: str, bounds: Bounds, what: str) -> LimitError:
+def _limit_error(name: str, bounds: Bounds, what: str) -> LimitError:
     return LimitError(
         f"{_WORKER} {what}, {getattr(bounds, name):,} are allowed; if you expect that, raise the option bounds.{name}",
         cause="LimitReached",
@@ -426,7 +426,7 @@ def _beyond(name: str, bounds: Bounds, what: str) -> LimitError:
     )
 
 
-def _unenforced(output: bytes) -> RequestError:
+def _unenforced_error(output: bytes) -> RequestError:
     try:
         reasons = {str(name): visible(str(why)) for name, why in json.loads(output[:_SAID_BYTES]).items()}
     except (ValueError, AttributeError, RecursionError):

@@ -13,23 +13,23 @@ import pyarrow as pa
 
 import harness.errors
 from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, visible, warn
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.metadata.model.times import When, parse_moment
 from harness.metadata.plan.read_options import TableOptions, catalog_answer
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.paths import expanded
 from harness.untrusted.arrow_messages import MOST_ARRAYS, StreamError, read_stream
-from harness.untrusted.bounds import DOCUMENT_BYTES, Bounds, check_waived, directories_of
-from harness.untrusted.launching import LIBRARIES, Finished, refused, run
+from harness.untrusted.bounds import DOCUMENT_BYTES, Bounds, check_waived, readable_directories
+from harness.untrusted.launching import LIBRARIES, WorkerResult, refused_calls_text, run
 
-_SAID = b"harness.warnings"
+_WARNINGS_KEY = b"harness.warnings"
 """The key of the warnings in the rows' metadata: sentences as JSON."""
 _TEXT_LENGTH, _CONTEXT_LENGTH = 1 << 16, 1 << 12
 """Most characters of a message, and of a name in it."""
 _CONTEXT = ("table", "snapshot", "file", "field", "rule")
 
 
-@checked
+@validate_call
 def read_untrusted(
     location: str,
     *,
@@ -85,7 +85,7 @@ def read_untrusted(
             (c.version, c.name, None if c.content is None else b64encode(c.content).decode()) for c in answer.ratified
         ],
         "limits": {name: getattr(limits, name) for name in Limits.__slots__},
-        "at": _sent(at),
+        "at": _json_moment(at),
         "columns": None if columns is None else list(columns),
         "where": where,
         "query": query,
@@ -95,18 +95,18 @@ def read_untrusted(
         request,
         bounds=bounds or Bounds(),
         waived=check_waived(waived),
-        directories=directories_of([place], [*path_map.values(), *roots]),
+        directories=readable_directories([place], [*path_map.values(), *roots]),
         libraries=LIBRARIES,
     )
     if finished.code != 0:
-        raise _error(finished)
-    rows, said = _rows(finished.output, (bounds or Bounds()).output_bytes)
+        raise _worker_error(finished)
+    rows, said = _decode_rows(finished.output, (bounds or Bounds()).output_bytes)
     for sentence in said:
         warn(sentence)
     return rows
 
 
-def _sent(at: When) -> int | str | None:
+def _json_moment(at: When) -> int | str | None:
     """Return `at` as a value of JSON."""
     moment = parse_moment(at)
     if isinstance(at, datetime):
@@ -120,11 +120,11 @@ def serve(request: dict[str, Any], output: BinaryIO) -> int:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", HarnessWarning)
             rows = _read(request)
-        said = _shortened([str(each.message) for each in told if issubclass(each.category, HarnessWarning)])
+        said = _limit_warnings([str(each.message) for each in told if issubclass(each.category, HarnessWarning)])
     except HarnessError as error:
-        output.write(json.dumps(_document(error)).encode())
+        output.write(json.dumps(_error_document(error)).encode())
         return 2
-    rows = _with_metadata(rows, {**(rows.schema.metadata or {}), _SAID: json.dumps(said).encode()})
+    rows = _with_metadata(rows, {**(rows.schema.metadata or {}), _WARNINGS_KEY: json.dumps(said).encode()})
     if sum(column.num_chunks for column in rows.columns) > MOST_ARRAYS >> 4:
         rows = rows.combine_chunks()
     with pa.ipc.new_stream(output, rows.schema) as writer:
@@ -156,13 +156,13 @@ def _read(request: dict[str, Any]) -> pa.Table:
         raise EngineError(f"DuckDB cannot run the query: {error}") from error
 
 
-def _document(error: HarnessError) -> dict[str, object]:
+def _error_document(error: HarnessError) -> dict[str, object]:
     context = {name: value and str(value)[:_CONTEXT_LENGTH] for name in _CONTEXT for value in (getattr(error, name),)}
     kind, message = type(error).__name__, error.message[:_TEXT_LENGTH]
     return {"kind": kind, "message": message, "cause": error.cause, "options": error.options, **context}
 
 
-def _shortened(sentences: Sequence[str]) -> list[str]:
+def _limit_warnings(sentences: Sequence[str]) -> list[str]:
     """The first of the sentences, so that all are no longer than one text may be."""
     kept: list[str] = []
     left = _TEXT_LENGTH
@@ -174,7 +174,7 @@ def _shortened(sentences: Sequence[str]) -> list[str]:
     return kept
 
 
-def _error(finished: Finished) -> HarnessError:
+def _worker_error(finished: WorkerResult) -> HarnessError:
     """The error that a worker tells of: of a class of harness's own, with printable texts."""
     try:
         if len(finished.output) > DOCUMENT_BYTES:
@@ -183,29 +183,31 @@ def _error(finished: Finished) -> HarnessError:
         kind = getattr(harness.errors, said["kind"], None)
         if not (isinstance(kind, type) and issubclass(kind, HarnessError)):
             raise ValueError(said["kind"])
-        context = {name: _text(said[name]) for name in ("cause", *_CONTEXT) if said.get(name) is not None}
-        options = tuple(_text(name) for name in said["options"])
-        return kind(_text(said["message"]) + refused(finished.refused), options=options, **context)
+        context = {name: _printable(said[name]) for name in ("cause", *_CONTEXT) if said.get(name) is not None}
+        options = tuple(_printable(name) for name in said["options"])
+        return kind(
+            _printable(said["message"]) + refused_calls_text(finished.refused_calls), options=options, **context
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return _nonsense("its error is none of harness's")
+        return _broken_output("its error is none of harness's")
 
 
-def _text(value: object) -> str:
+def _printable(value: object) -> str:
     """Any value as printable text of limited length."""
     return visible(str(value)[:_TEXT_LENGTH])[:_TEXT_LENGTH]
 
 
-def _rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
+def _decode_rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
     """The rows, and the warnings. most_bytes: of the rows; a row of no bytes counts as one bit."""
     try:
         rows = read_stream(output, most_bytes=most_bytes, most_rows=8 * most_bytes)
         metadata = dict(rows.schema.metadata or {})
-        warned = metadata.pop(_SAID, b"[]")
+        warned = metadata.pop(_WARNINGS_KEY, b"[]")
         if len(warned) > DOCUMENT_BYTES:
             raise StreamError("its warnings are too long")
-        said = [_text(sentence) for sentence in json.loads(warned)]
+        said = [_printable(sentence) for sentence in json.loads(warned)]
     except (ValueError, TypeError, RecursionError) as error:
-        raise _nonsense(visible(str(error))) from error
+        raise _broken_output(visible(str(error))) from error
     return _with_metadata(rows, metadata or None), said
 
 
@@ -217,5 +219,5 @@ def _with_metadata(rows: pa.Table, metadata: Mapping[bytes, bytes] | None) -> pa
     return pa.Table.from_batches(batches, rows.schema.with_metadata(metadata))
 
 
-def _nonsense(why: str) -> EngineError:
+def _broken_output(why: str) -> EngineError:
     return EngineError(f"Cannot read what the process for the untrusted table gave back: {why}", cause="Broken")

@@ -62,7 +62,7 @@ _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """The kernel's numbers of the machines."""
 _X32 = 0x40000000  # the first number of x86_64's second set of calls
 
-_OWN = -1
+_THIS_PROCESS = -1
 """Stands for the id of the process."""
 _THREAD, _THREAD_FLAGS = 0x00010F00, 0x007D0F00
 """Flags of clone for a thread: memory, files, handlers and the process are shared."""
@@ -84,10 +84,10 @@ class _Rule:
 
 
 _RULES = {
-    "kill": (_Rule(0, (_OWN,)),),
-    "tgkill": (_Rule(0, (_OWN,)),),  # `abort`
-    "prlimit64": (_Rule(0, (0, _OWN)),),
-    "sched_getaffinity": (_Rule(0, (0, _OWN)),),
+    "kill": (_Rule(0, (_THIS_PROCESS,)),),
+    "tgkill": (_Rule(0, (_THIS_PROCESS,)),),  # `abort`
+    "prlimit64": (_Rule(0, (0, _THIS_PROCESS)),),
+    "sched_getaffinity": (_Rule(0, (0, _THIS_PROCESS)),),
     "clone": (_Rule(0, (_THREAD,), mask=_THREAD | ~_THREAD_FLAGS & 0xFFFFFFFF),),
     # Questions to the terminal, which none of its files is; the number of bytes to read; flags that `fcntl` sets too.
     "ioctl": (_Rule(1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451), error=errno.ENOTTY),),
@@ -116,10 +116,10 @@ def install(more: Iterable[str] = ()) -> tuple[str | None, int | None]:
     if sys.platform != "linux" or machine not in _AUDIT or sys.maxsize < 1 << 32:
         here = f"{platform.system()} on {platform.machine()}"
         return f"a filter of system calls is made for Linux on {' and '.join(_AUDIT)}, this is {here}", None
-    told = _load(machine, program(machine, os.getpid(), more, told=True), _NEW_LISTENER)
-    if told >= 0:
-        return None, told
-    if _load(machine, program(machine, os.getpid(), more, told=False)) == 0:
+    listener = _load(machine, program(machine, os.getpid(), more, notify=True), _NEW_LISTENER)
+    if listener >= 0:
+        return None, listener
+    if _load(machine, program(machine, os.getpid(), more, notify=False)) == 0:
         return None, None
     return f"the system allows no filter of system calls ({errno.errorcode[ctypes.get_errno()]})", None
 
@@ -127,34 +127,34 @@ def install(more: Iterable[str] = ()) -> tuple[str | None, int | None]:
 def seal() -> None:
     """Give up to set limits and filters. To be called once `install` has made one."""
     machine = platform.machine()
-    if _load(machine, sealed(machine, os.getpid())) != 0:
+    if _load(machine, sealing_program(machine, os.getpid())) != 0:
         raise OSError(ctypes.get_errno(), "seccomp")
 
 
-def sealed(machine: str, process: int) -> bytes:
+def sealing_program(machine: str, process: int) -> bytes:
     """The filter that `seal` adds, as the kernel takes it. machine, process: as for `program`."""
     rest = (_RETURN, 0, 0, _ALLOW)
-    return _packed([*_start(machine), *_checked(machine, process, _SEALED, _ERROR | errno.EPERM), rest])
+    return _pack([*_prologue(machine), *_rule_steps(machine, process, _SEALED, _ERROR | errno.EPERM), rest])
 
 
-def program(machine: str, process: int, more: Iterable[str] = (), *, told: bool) -> bytes:
+def program(machine: str, process: int, more: Iterable[str] = (), *, notify: bool) -> bytes:
     """The filter as the kernel takes it.
 
     machine: as `platform.machine` names it. process: its id. more: names of further calls that are allowed.
     told: True: refusals wait for an answer of a listener.
     """
     numbers = NUMBERS[machine]
-    refuse = _NOTIFY if told else _ERROR | errno.EPERM
-    steps: list[_Instruction] = [*_start(machine)]
+    refuse = _NOTIFY if notify else _ERROR | errno.EPERM
+    steps: list[_Instruction] = [*_prologue(machine)]
     for number in sorted(numbers[name] for name in {*ALLOWED, *more} & numbers.keys()):
         steps += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
-    steps += _checked(machine, process, _RULES, refuse)
+    steps += _rule_steps(machine, process, _RULES, refuse)
     # The flags of `clone3` are in memory, where no filter sees them; it is one of the new ones.
     steps += [(_JUMP_FROM, 0, 1, _SINCE_5_1), (_RETURN, 0, 0, _ERROR | errno.ENOSYS), (_RETURN, 0, 0, refuse)]
-    return _packed(steps)
+    return _pack(steps)
 
 
-def _start(machine: str) -> list[_Instruction]:
+def _prologue(machine: str) -> list[_Instruction]:
     return [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_JUMP_EQUAL, 1, 0, _AUDIT[machine]),
@@ -165,7 +165,9 @@ def _start(machine: str) -> list[_Instruction]:
     ]
 
 
-def _checked(machine: str, process: int, rules: Mapping[str, Sequence[_Rule]], refuse: int) -> Iterable[_Instruction]:
+def _rule_steps(
+    machine: str, process: int, rules: Mapping[str, Sequence[_Rule]], refuse: int
+) -> Iterable[_Instruction]:
     """Each call that has rules, with its number loaded before and after."""
     for name, conditions in rules.items():
         number = NUMBERS[machine].get(name)
@@ -178,7 +180,7 @@ def _checked(machine: str, process: int, rules: Mapping[str, Sequence[_Rule]], r
             if rule.whole:
                 body += [(_LOAD, 0, 0, place + 4), (_JUMP_EQUAL, 1, 0, 0), (_RETURN, 0, 0, fails)]
             body += [(_LOAD, 0, 0, place), (_AND, 0, 0, rule.mask)]
-            values = [process if value == _OWN else value for value in rule.values]
+            values = [process if value == _THIS_PROCESS else value for value in rule.values]
             body += [(_JUMP_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
             body.append((_RETURN, 0, 0, fails))
         yield (_JUMP_EQUAL, 0, len(body) + 1, number)
@@ -186,7 +188,7 @@ def _checked(machine: str, process: int, rules: Mapping[str, Sequence[_Rule]], r
         yield (_RETURN, 0, 0, _ALLOW)
 
 
-def _packed(steps: Iterable[_Instruction]) -> bytes:
+def _pack(steps: Iterable[_Instruction]) -> bytes:
     """Instructions of 8 bytes: code, how far to jump if true and if false, operand."""
     return b"".join(struct.pack("<HBBI", *step) for step in steps)
 

@@ -66,7 +66,7 @@ def main() -> int:
     return DONE + work(request["request"], sys.stdout.buffer)
 
 
-def nothing(request: object, output: BinaryIO) -> int:
+def check_limits(request: object, output: BinaryIO) -> int:
     """Work that shows by its end whether the limits hold here."""
     return 0
 

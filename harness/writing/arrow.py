@@ -122,11 +122,11 @@ def varint(number: int) -> bytes:
     return bytes([*content, number])
 
 
-Marks: TypeAlias = Literal["parquet", "orc", "none"]
+FieldIdStyle: TypeAlias = Literal["parquet", "orc", "none"]
 _VARIANT = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 
 
-def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, CellValue]], marks: Marks) -> pa.Table:
+def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, CellValue]], id_style: FieldIdStyle) -> pa.Table:
     """A table with a column for each field of a known type, and ids in the style of `marks`.
 
     Raises:
@@ -135,8 +135,8 @@ def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, CellValue]], m
     fields = [f for f in fields if not isinstance(f.type, UnknownType)]
     if not fields:
         return pa.table({"_": pa.nulls(len(rows))}).drop_columns(["_"])
-    arrays = [_array(f, [row.get(f.id) for row in rows], marks) for f in fields]
-    return pa.Table.from_arrays(arrays, schema=pa.schema([_field(f, marks) for f in fields]))
+    arrays = [_array(f, [row.get(f.id) for row in rows], id_style) for f in fields]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([_field(f, id_style) for f in fields]))
 
 
 def with_field_ids(table: pa.Table, fields: Sequence[Field], *, elements: bool = True) -> pa.Table:
@@ -147,7 +147,7 @@ def with_field_ids(table: pa.Table, fields: Sequence[Field], *, elements: bool =
     if not table.schema:
         return table
     by_name = {f.name: f for f in fields}
-    schema = pa.schema([_marked(f, by_name.get(f.name), elements=elements) for f in table.schema])
+    schema = pa.schema([_with_ids(f, by_name.get(f.name), elements=elements) for f in table.schema])
     return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)], schema=schema)
 
 
@@ -180,22 +180,22 @@ _TYPE_NAMES = [
 """Names of simple types in either format, for suggestions."""
 
 
-def physical_type(type_: Type, marks: Marks) -> pa.DataType:
+def physical_type(type_: Type, id_style: FieldIdStyle) -> pa.DataType:
     """The Arrow type whose Parquet or ORC form is the one that Iceberg wants for `type_`."""
     match type_:
         case StructType(fields=fields):
-            return pa.struct([_field(f, marks) for f in fields if not isinstance(f.type, UnknownType)])
+            return pa.struct([_field(f, id_style) for f in fields if not isinstance(f.type, UnknownType)])
         case ListType(element=element):
-            return pa.list_(_field(element, marks))
+            return pa.list_(_field(element, id_style))
         case MapType(key=key, value=value):
-            return pa.map_(_field(key, marks), _field(value, marks))
+            return pa.map_(_field(key, id_style), _field(value, id_style))
         case VariantType():
             return _VARIANT
         case UuidType():
-            return pa.uuid() if marks != "orc" else pa.binary()
-        case FixedType() | GeometryType() | GeographyType() if marks == "orc":
+            return pa.uuid() if id_style != "orc" else pa.binary()
+        case FixedType() | GeometryType() | GeographyType() if id_style == "orc":
             return pa.binary()
-        case TimeType() if marks == "orc":
+        case TimeType() if id_style == "orc":
             return pa.int64()
         case OpaqueType():
             near = get_close_matches(str(type_), _TYPE_NAMES, n=1)
@@ -205,12 +205,12 @@ def physical_type(type_: Type, marks: Marks) -> pa.DataType:
             return arrow_type(type_)
 
 
-def _field(field: Field, marks: Marks) -> pa.Field:
-    return pa.field(field.name, physical_type(field.type, marks), not field.required, _metadata(field, marks))
+def _field(field: Field, id_style: FieldIdStyle) -> pa.Field:
+    return pa.field(field.name, physical_type(field.type, id_style), not field.required, _metadata(field, id_style))
 
 
-def _metadata(field: Field, marks: Marks) -> dict[str, str] | None:
-    match marks:
+def _metadata(field: Field, id_style: FieldIdStyle) -> dict[str, str] | None:
+    match id_style:
         case "parquet":
             return {"PARQUET:field_id": str(field.id)}
         case "orc":
@@ -245,32 +245,32 @@ def _orc_attributes(type_: Type) -> dict[str, str]:
             return {}
 
 
-def _array(field: Field, values: list[Any], marks: Marks) -> pa.Array:
+def _array(field: Field, values: list[Any], id_style: FieldIdStyle) -> pa.Array:
     if field.required and None in values:
         raise RequestError(
             f"Cannot write null into the required field {field.name!r}; make it optional or give a value",
             field=field.name,
         )
-    return _typed_array(field.type, values, marks)
+    return _typed_array(field.type, values, id_style)
 
 
-def _typed_array(type_: Type, values: list[Any], marks: Marks) -> pa.Array:
-    target = physical_type(type_, marks)
+def _typed_array(type_: Type, values: list[Any], id_style: FieldIdStyle) -> pa.Array:
+    target = physical_type(type_, id_style)
     nulls = pa.array([v is None for v in values], pa.bool_())
     match type_:
         case StructType(fields=fields):
-            parts = [_child(f, values, marks) for f in fields if not isinstance(f.type, UnknownType)]
+            parts = [_child(f, values, id_style) for f in fields if not isinstance(f.type, UnknownType)]
             return pa.StructArray.from_arrays(parts, fields=list(target), mask=nulls)
         case ListType(element=element):
             items = [item for v in values if v is not None for item in v]
-            return pa.ListArray.from_arrays(_offsets(values), _array(element, items, marks), type=target, mask=nulls)
+            return pa.ListArray.from_arrays(_offsets(values), _array(element, items, id_style), type=target, mask=nulls)
         case MapType(key=key, value=value):
             pairs = [pair for v in values if v is not None for pair in v]
-            keys = _array(key, [k for k, _ in pairs], marks)
+            keys = _array(key, [k for k, _ in pairs], id_style)
             return pa.MapArray.from_arrays(
-                _offsets(values), keys, _array(value, [v for _, v in pairs], marks), type=target, mask=nulls
+                _offsets(values), keys, _array(value, [v for _, v in pairs], id_style), type=target, mask=nulls
             )
-        case UuidType() if marks != "orc":
+        case UuidType() if id_style != "orc":
             return pa.ExtensionArray.from_storage(target, pa.array(values, pa.binary(16)))
         case _:
             try:
@@ -279,10 +279,10 @@ def _typed_array(type_: Type, values: list[Any], marks: Marks) -> pa.Array:
                 raise RequestError(f"Cannot write a column of type {type_}: {exc}") from exc
 
 
-def _child(field: Field, parents: list[Any], marks: Marks) -> pa.Array:
+def _child(field: Field, parents: list[Any], id_style: FieldIdStyle) -> pa.Array:
     # Arrow refuses nulls in a required child even where its parent is null, so those places get a value nobody reads.
     absent = _filler(field.type) if field.required else None
-    return _array(field, [absent if p is None else p.get(field.id) for p in parents], marks)
+    return _array(field, [absent if p is None else p.get(field.id) for p in parents], id_style)
 
 
 def _filler(type_: Type) -> object:
@@ -316,19 +316,19 @@ def _offsets(values: list[Any]) -> pa.Array:
     return pa.array(offsets, pa.int32())
 
 
-def _marked(arrow: pa.Field, field: Field | None, *, elements: bool) -> pa.Field:
+def _with_ids(arrow: pa.Field, field: Field | None, *, elements: bool) -> pa.Field:
     if field is None:
         return arrow
 
     def inside(part: pa.Field, held: Field) -> pa.Field:
-        marked = _marked(part, held, elements=elements)
+        marked = _with_ids(part, held, elements=elements)
         return marked if elements else marked.remove_metadata()
 
     inner = children(field.type)
     kind = arrow.type
     if pa.types.is_struct(kind):
         names = {f.name: f for f in inner}
-        kind = pa.struct([_marked(f, names.get(f.name), elements=elements) for f in kind])
+        kind = pa.struct([_with_ids(f, names.get(f.name), elements=elements) for f in kind])
     elif pa.types.is_map(kind) and len(inner) == 2:
         kind = pa.map_(inside(kind.key_field, inner[0]), inside(kind.item_field, inner[1]))
     elif pa.types.is_list(kind) and len(inner) == 1:

@@ -14,7 +14,7 @@ from bench_made import Made, Scale
 
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
-from harness.writing.iceberg.files import IcebergFile, bare_data_file
+from harness.writing.iceberg.files import IcebergFile, base_data_file
 
 ROWS = 1_000
 """Of each file: file i has the ids from i * ROWS on."""
@@ -76,7 +76,7 @@ def _iceberg_file(table: IcebergTable, number: int, files: int, columns: list[st
         f"data/ts_day={date_of(day)}/region={region}/{number:08d}-0-aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee-00001.parquet"
     )
     entry = {
-        **bare_data_file(0, f"{table.location}/{path}", {"ts_day": _EPOCH + day, "region": region}),
+        **base_data_file(0, f"{table.location}/{path}", {"ts_day": _EPOCH + day, "region": region}),
         "file_format": "PARQUET",
         "record_count": ROWS,
         "file_size_in_bytes": 1_000_000 + number % 1_000,

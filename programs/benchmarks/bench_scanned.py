@@ -18,9 +18,9 @@ from bench_made import Made, Scale, linked, linked_delta
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 from harness.writing.iceberg.files import (
-    FileOptions,
     IcebergFile,
-    bare_data_file,
+    IcebergFileOptions,
+    base_data_file,
     equality_columns,
     position_columns,
     write_file,
@@ -181,15 +181,15 @@ def _with_deletes(place: Path, kind: str, files: Sequence[_File], plain: list[st
 def _position_deletes(table: IcebergTable, handle: IcebergFile, positions: Positions) -> IcebergFile:
     rows = pa.table({"file_path": pa.repeat(handle.path, len(positions)), "pos": positions})
     recorded = f"{table.location}/data/{handle.file.stem}-deletes.parquet"
-    facts = write_file(table.file_of(recorded), position_columns(None), rows, FileOptions())
-    return IcebergFile(table.file_of(recorded), 0, {**bare_data_file(1, recorded, {}), **facts})
+    facts = write_file(table.file_of(recorded), position_columns(None), rows, IcebergFileOptions())
+    return IcebergFile(table.file_of(recorded), 0, {**base_data_file(1, recorded, {}), **facts})
 
 
 def _equality_deletes(table: IcebergTable, number: int, keys: Positions) -> IcebergFile:
     ids, fields = equality_columns(table.schema, ["id"], ())
     recorded = f"{table.location}/data/{number:05d}-keys.parquet"
-    facts = write_file(table.file_of(recorded), fields, pa.table({"id": keys}), FileOptions())
-    entry = {**bare_data_file(2, recorded, {}), **facts, "equality_ids": list(ids)}
+    facts = write_file(table.file_of(recorded), fields, pa.table({"id": keys}), IcebergFileOptions())
+    entry = {**base_data_file(2, recorded, {}), **facts, "equality_ids": list(ids)}
     return IcebergFile(table.file_of(recorded), 0, entry)
 
 

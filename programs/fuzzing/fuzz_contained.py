@@ -24,7 +24,7 @@ import harness
 from harness.errors import visible
 from harness.untrusted import launching, reading
 from harness.untrusted.children import Child
-from harness.untrusted.launching import Finished
+from harness.untrusted.launching import WorkerResult
 from harness.untrusted.worker import DONE
 
 ROWS, ERROR, END = "worker:rows", "worker:error", "worker:end"
@@ -86,16 +86,16 @@ def _parsed(end: bytes | None) -> dict[str, Any]:
         return {"code": 1}
 
 
-def _served(address: str, **at: Any) -> Finished:
+def _served(address: str, **at: Any) -> WorkerResult:
     """The result of a read, from a worker that does as it should."""
 
-    def serve(_: str, request: Any, **__: Any) -> Finished:
+    def serve(_: str, request: Any, **__: Any) -> WorkerResult:
         output = io.BytesIO()
         code = reading.serve(json.loads(json.dumps(request)), output)
-        served.append(Finished(code, output.getvalue(), ""))
+        served.append(WorkerResult(code, output.getvalue(), ""))
         return served[0]
 
-    served: list[Finished] = []
+    served: list[WorkerResult] = []
     read = reading._read
     ordered = mock.patch.object(reading, "_read", lambda request: _ordered(read(request)))
     with ordered, mock.patch.object(reading, "run", serve), contextlib.suppress(harness.HarnessError):

@@ -32,7 +32,7 @@ def _leak(error: CorruptDeleteError) -> Any:
 
 
 def _commits(listing: Any, base: Any, last: int) -> tuple[Any, ...]:
-    after = segment._after(base)
+    after = segment._first_replayed(base)
     return tuple(commit for version, commit in listing.commits.items() if after <= version <= last)
 
 

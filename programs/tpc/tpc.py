@@ -24,7 +24,7 @@ import pyarrow as pa
 from tpc_compare import Verdict, judge
 
 import harness
-from harness.engines.duckdb.relations import given_out
+from harness.engines.duckdb.relations import output_list
 from harness.engines.spark.engine import conform
 from harness.engines.spark.types import ARROW_METADATA
 from harness.errors import HarnessError
@@ -71,7 +71,7 @@ class Plain:
 
 def arrow(relation: duckdb.DuckDBPyRelation) -> pa.Table:
     """A result with its columns in the types in which they leave harness, and numbers for names."""
-    shown = given_out(relation.columns, relation.types)
+    shown = output_list(relation.columns, relation.types)
     result = (relation if shown is None else relation.project(shown)).to_arrow_table()
     return result.rename_columns([f"c{i}" for i in range(result.num_columns)])
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import harness.testing.demo
-from harness.check.running import every_rule
+from harness.check.running import all_rules
 from harness.cli import DONE, FAILED, doctor, main
 from harness.cli.doctor import Requirement, check
 from harness.errors import RequestError
@@ -53,7 +53,7 @@ def test_a_rule_of_check_is_printed_with_what_it_breaks(capfd, words):
     assert [each["rule"] for each in document["breaks"]] == ["iceberg 2.2", "iceberg 3.5"]
 
 
-@pytest.mark.parametrize("rule", every_rule(), ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
 def test_every_rule_of_check_can_be_looked_up_as_a_report_names_it(capfd, rule):
     for name in (rule.id.lower(), *rule.breaks):
         assert main(["rule", name]) == 0

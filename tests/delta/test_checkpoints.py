@@ -40,7 +40,7 @@ def classic(*files: LogFile) -> Checkpoint:
 
 
 def read(root: Path, checkpoint: Checkpoint) -> CheckpointContent:
-    return read_checkpoint(checkpoint, Storage(), Locator(TableRoot.of(str(root))), statistics="any")
+    return read_checkpoint(checkpoint, Storage(), Locator(TableRoot.at(str(root))), statistics="any")
 
 
 def paths(got: CheckpointContent) -> list[str]:

@@ -4,7 +4,7 @@ import pytest
 
 from harness.errors import InvalidTableError, SnapshotNotFoundError, UnsupportedError
 from harness.metadata.delta.commit_times import CommitHistory, InCommitTimestamps, in_commit_timestamps
-from harness.metadata.delta.log_files import LogListing, arrange
+from harness.metadata.delta.log_files import LogListing, listing_from_entries
 from harness.metadata.delta.segment import readable_ranges
 from harness.metadata.model.times import show_ms
 from harness.storage.stores import Entry
@@ -19,7 +19,9 @@ TOGETHER = (
 def log(times: Mapping[int, int | None], *, classic: tuple[int, ...] = ()) -> LogListing:
     """Commits with these modification times, and checkpoints."""
     commits = (Entry(f"{version:020d}.json", 7, time) for version, time in times.items())
-    return arrange("/t", [*commits, *(Entry(f"{version:020d}.checkpoint.parquet", 7, 0) for version in classic)])
+    return listing_from_entries(
+        "/t", [*commits, *(Entry(f"{version:020d}.checkpoint.parquet", 7, 0) for version in classic)]
+    )
 
 
 def unread(version: int) -> int | None:

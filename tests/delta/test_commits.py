@@ -8,7 +8,7 @@ from harness.metadata.delta.log_files import LogFile
 from harness.metadata.delta.paths import TableRoot
 from harness.storage.stores import Storage
 
-LOCATOR = Locator(TableRoot.of("/t"))
+LOCATOR = Locator(TableRoot.at("/t"))
 
 
 def commit(*actions, locator=LOCATOR, separator="\n"):
@@ -82,7 +82,7 @@ def test_read_commit(tmp_path):
     log.mkdir()
     path = log / f"{0:020d}.json"
     path.write_text(json.dumps(add("a")))
-    reader = CommitReader(Storage(), Locator(TableRoot.of(str(tmp_path))))
+    reader = CommitReader(Storage(), Locator(TableRoot.at(str(tmp_path))))
     assert reader.read_commit(LogFile(str(path), 0, 1, None)).adds.column("key").to_pylist() == ["a"]
     path.write_bytes(b"")
     with pytest.raises(CorruptFileError, match="an empty file"):

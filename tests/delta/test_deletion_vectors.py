@@ -53,7 +53,7 @@ def test_z85_refuses(text, message):
 )
 def test_path_is_refused(kind, text, reason, rule):
     with pytest.raises(CorruptDeleteError) as caught:
-        vector_path(kind, text, TableRoot.of("/t"))
+        vector_path(kind, text, TableRoot.at("/t"))
     assert str(caught.value) == (
         f"Cannot read deletion vector: its {reason}. Restore the table [DeletionVectorError; rule delta {rule}]"
     )

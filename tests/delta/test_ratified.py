@@ -100,7 +100,7 @@ def test_options_that_do_not_go_together(tmp_path, options, words):
 @pytest.mark.filterwarnings("default")
 def test_the_answer_on_the_command_line(tmp_path, capfd):
     table = managed(tmp_path)
-    name, content = table.log.stage(3), table.log.hold(4)
+    name, content = table.log.stage(3), table.log.remove_commit_file(4)
     held = tmp_path / "four.json"
     held.write_bytes(content)
     command = ["sql", "SELECT max(id) AS n FROM t", "--table", f"t={table.directory}", "--format", "csv"]

@@ -159,7 +159,7 @@ def test_the_oracle_agrees(case: Case):
 
 @pytest.mark.parametrize("case", cases())
 def test_a_slice_gives_the_rows_of_its_source(case: Case, tmp_path: Path):
-    """Pulled whole."""
+    """PullResult whole."""
     try:
         source = harness.open_table(case.location)
         wanted = canonical_table(source.to_arrow())

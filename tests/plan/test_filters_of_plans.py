@@ -66,7 +66,7 @@ def test_files_that_a_filter_keeps_whole(tmp_path: Path, make: Callable[[Path], 
         plan = table.snapshot().plan(["id"], where=where)
         assert plan.statistics is not None
         paths = plan.files.column("path").to_pylist()
-        flags = plan.statistics.kept_whole().tolist()
+        flags = plan.statistics.matches_all_rows().tolist()
         found[where] = sorted(firsts[path] for path, flag in zip(paths, flags, strict=True) if flag)
     assert found == CASES
 

@@ -11,12 +11,12 @@ from harness.metadata.model.file_schema import (
     MappedName,
     NameMapping,
     PhysicalField,
-    readable,
-    readable_in_delta,
+    is_readable,
+    is_readable_in_delta,
     widens,
 )
 from harness.metadata.model.schema import Field, ListType, MapType, OpaqueType, StructType
-from harness.metadata.plan.projection import ColumnLookup, Stored, Value, resolve
+from harness.metadata.plan.projection import ColumnLookup, ConstantValue, FileColumn, resolve
 
 NAMED: dict[str, dt.Type] = {
     "bool": dt.BooleanType(),
@@ -147,7 +147,7 @@ def run(fields, file, *, mapping=None, partition=(), file_format="parquet", look
 
 @pytest.mark.parametrize(
     ("text", "is_read", "lookup"),
-    [(ICEBERG, readable, ColumnLookup.ICEBERG), (DELTA, readable_in_delta, ColumnLookup.DELTA_NAME)],
+    [(ICEBERG, is_readable, ColumnLookup.ICEBERG), (DELTA, is_readable_in_delta, ColumnLookup.DELTA_NAME)],
     ids=["iceberg", "delta"],
 )
 def test_types_of_files_that_are_read(text, is_read, lookup):
@@ -158,7 +158,7 @@ def test_types_of_files_that_are_read(text, is_read, lookup):
         for other, type_ in NAMED.items():
             column = stored(1, "a", type_)
             if other in names:
-                assert run([want(1, "a", wanted)], [column], lookup=lookup) == (Stored(column),)
+                assert run([want(1, "a", wanted)], [column], lookup=lookup) == (FileColumn(column),)
             else:
                 with pytest.raises(SchemaMismatchError) as caught:
                     run([want(1, "a", wanted)], [column], lookup=lookup)
@@ -172,23 +172,23 @@ def test_types_that_were_widened():
 
 def test_a_column_stored_or_wanted_as_unknown_is_null():
     assert run([want(1, "a", dt.StringType(), initial_default="x")], [stored(1, "a", dt.UnknownType())]) == (
-        Value(None),
+        ConstantValue(None),
     )
     assert all(
-        is_read(type_, dt.UnknownType()) for is_read in (readable, readable_in_delta) for type_ in NAMED.values()
+        is_read(type_, dt.UnknownType()) for is_read in (is_readable, is_readable_in_delta) for type_ in NAMED.values()
     )
     for lookup in (ColumnLookup.ICEBERG, ColumnLookup.DELTA_NAME):
-        assert run([want(1, "a", dt.UnknownType())], [stored(1, "a")], lookup=lookup) == (Value(None),)
+        assert run([want(1, "a", dt.UnknownType())], [stored(1, "a")], lookup=lookup) == (ConstantValue(None),)
 
 
 def test_a_field_moved_between_structs_is_another_field():
     file = [group(1, "s", stored(3, "x")), group(2, "t")]
-    assert run([want(2, "t", struct(want(3, "x")))], file) == (Stored(file[1], (Value(None),)),)
+    assert run([want(2, "t", struct(want(3, "x")))], file) == (FileColumn(file[1], (ConstantValue(None),)),)
 
 
 def test_an_instant_of_orc_is_one():
     same = stored(1, "t", NAMED["tz_ns"])
-    assert run([want(1, "t", NAMED["tz_us"])], [same], file_format="orc") == (Stored(same),)
+    assert run([want(1, "t", NAMED["tz_us"])], [same], file_format="orc") == (FileColumn(same),)
 
 
 def mapped(id_, *names, fields=()):

@@ -64,8 +64,8 @@ def test_ways_to_leave_deleted_rows_out(drawn, data) -> None:
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
         patch.setattr(union_arms, "joins_by_set", lambda plan: False)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
-        patch.setattr(scans, "padding", lambda keys, probes: 3)
-        patch.setattr(lowering, "runs", three_runs)
+        patch.setattr(scans, "padding_columns", lambda keys, probes: 3)
+        patch.setattr(lowering, "plan_runs", three_runs)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
 
 
@@ -106,7 +106,7 @@ def test_where_the_commits_of_a_managed_table_are(drawn, data) -> None:
             if place == "staged" and log.commit_path(version).exists():
                 ratified.append(log.stage(version))
             elif place == "held" and log.commit_path(version).exists():
-                ratified.append((version, log.hold(version)))
+                ratified.append((version, log.remove_commit_file(version)))
         known = {"max_version": newest, "ratified": ratified}
         assert_same(modelled(drawn), open_table(address_of(history), **known).snapshot().to_arrow())
         assert_same(modelled(drawn), read_with_oracle(address_of(history), **known))

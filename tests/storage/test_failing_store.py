@@ -47,25 +47,25 @@ class FailingFileSystem(fsspec.AbstractFileSystem):
         return "/" + path.removeprefix("failing://").strip("/")
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        name = self._asked(path)
+        name = self._count_request(path)
         status = os.stat(name)
         size = status.st_size // 2 if name in STORE.cut else status.st_size
         return {"name": name, "type": "directory" if os.path.isdir(name) else "file", "size": size, "mtime": 1.0}
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
-        name = self._asked(path)
+        name = self._count_request(path)
         return [
             {"name": entry.path, "type": "directory" if entry.is_dir() else "file", "size": entry.stat().st_size}
             for entry in os.scandir(name)
         ]
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
-        name = self._asked(path)
+        name = self._count_request(path)
         data = Path(name).read_bytes()
         data = data[: len(data) // 2] if name in STORE.cut else data
         return data[start or 0 : end]
 
-    def _asked(self, path: str) -> str:
+    def _count_request(self, path: str) -> str:
         name = self._strip_protocol(path)
         STORE.calls += 1
         if STORE.calls == STORE.at:

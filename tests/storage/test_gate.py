@@ -15,11 +15,11 @@ from leaving_tables import KINDS, iceberg
 import harness
 from harness.errors import HarnessError, MissingFileError, OutsideTableError
 from harness.storage import gate
-from harness.storage.gate import Outside, Roots, Verdict
+from harness.storage.gate import Containment, Outside, Roots
 from harness.storage.paths import PhysicalPath
 from harness.storage.stores import Storage
 from harness.suite import oracle_engine as oracle
-from harness.untrusted.bounds import directories_of
+from harness.untrusted.bounds import readable_directories
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -60,7 +60,7 @@ ASKED: dict[str, Callable[[str, str], Any]] = {
     "location": lambda path, _: harness.open_table(path),
     "allowed_roots": lambda path, location: harness.open_table(location, allowed_roots=[path]),
     "path_map": lambda path, location: harness.open_table(location, path_map={"/old": path}),
-    "untrusted": lambda path, _: directories_of([path]),
+    "untrusted": lambda path, _: readable_directories([path]),
 }
 
 
@@ -263,8 +263,8 @@ def test_a_link_at_any_depth_leads_out_of_the_table(tmp_path: Path, depth: int) 
     linked.symlink_to(tmp_path / "elsewhere")
     roots = Roots.of(str(tmp_path / "t"))
     for _ in range(2):  # a directory beside it is known then
-        assert roots.verdict(str(Path(linked, *names[depth:]))) is Verdict.OUTSIDE
-        assert roots.verdict(str(Path(plain, *names[depth:]))) is Verdict.INSIDE
+        assert roots.containment(str(Path(linked, *names[depth:]))) is Containment.OUTSIDE
+        assert roots.containment(str(Path(plain, *names[depth:]))) is Containment.INSIDE
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 
 from harness.errors import OutsideTableError, RequestError
 from harness.storage import gate as roots_module
-from harness.storage.gate import Outside, Roots, Verdict
-from harness.storage.paths import PathMap, place
+from harness.storage.gate import Containment, Outside, Roots
+from harness.storage.paths import PathMap, canonical_path
 from harness.storage.stores import Storage
 from harness.table import open_storage
 
@@ -34,8 +34,8 @@ def lake(tmp_path: Path) -> Path:
 def test_a_root_without_a_path_is_the_process_directory_and_no_disk(lake, monkeypatch, root):
     monkeypatch.chdir(lake / "t")
     roots = Roots.of(root)
-    found = [roots.verdict(folder) for folder in (f"{lake}/t/data", f"{lake}/other", "/etc")]
-    assert found == [Verdict.INSIDE, Verdict.OUTSIDE, Verdict.OUTSIDE]
+    found = [roots.containment(folder) for folder in (f"{lake}/t/data", f"{lake}/other", "/etc")]
+    assert found == [Containment.INSIDE, Containment.OUTSIDE, Containment.OUTSIDE]
 
 
 @pytest.mark.parametrize("root", ["other/f", "t/../other/f", "file:other/f"])
@@ -64,14 +64,14 @@ def test_every_way_to_ask_storage_is_refused(lake: Path) -> None:
         ask(f"{lake}/t/file-in")
 
 
-def test_what_becomes_a_link_once_it_was_judged_is_not_opened(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_replaced_by_a_link_after_its_check_is_not_opened(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
     monkeypatch.setattr(os.path, "realpath", lambda path, **_: str(path))  # as it was a moment before
     with pytest.raises(Exception, match="became a link while it was opened"):
         storage.read(f"{lake}/t/file-out")
 
 
-def test_a_link_is_judged_when_it_is_opened_not_before(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_is_checked_when_it_is_opened(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
     monkeypatch.setattr(os.path, "islink", lambda path: False)  # as it was a moment before
     with pytest.raises(OutsideTableError):
@@ -88,7 +88,7 @@ def test_a_link_in_the_place_of_a_metadata_file_widens_nothing(lake: Path) -> No
     (lake / "elsewhere" / "metadata" / "v1.metadata.json").write_text("{}")
     (metadata / "v1.metadata.json").symlink_to(lake / "elsewhere" / "metadata" / "v1.metadata.json")
     storage = Storage(roots=Roots.of(f"{lake}/t", outside=Outside.REFUSE))
-    around = storage.around(f"{lake}/t", f"{metadata}/v1.metadata.json")
+    around = storage.including_table(f"{lake}/t", f"{metadata}/v1.metadata.json")
     with pytest.raises(OutsideTableError, match="outside='refuse'"):
         around.read(f"{metadata}/v1.metadata.json")
 
@@ -100,10 +100,10 @@ def test_the_roots_of_a_table_on_windows_are_no_disk(location: str, monkeypatch:
     with monkeypatch.context() as windows:
         windows.setattr(os, "name", "nt")
         windows.setattr(os, "path", ntpath)
-        windows.setattr(roots_module, "place", partial(place, windows=True))
-        roots = Storage(roots=Roots.of(location, outside=Outside.REFUSE)).around(location, location).roots
-        found = [] if roots is None else list(map(roots.verdict, folders))
-    assert found == [Verdict.INSIDE] + [Verdict.OUTSIDE] * 4
+        windows.setattr(roots_module, "canonical_path", partial(canonical_path, windows=True))
+        roots = Storage(roots=Roots.of(location, outside=Outside.REFUSE)).including_table(location, location).roots
+        found = [] if roots is None else list(map(roots.containment, folders))
+    assert found == [Containment.INSIDE] + [Containment.OUTSIDE] * 4
 
 
 class Counter(fsspec.AbstractFileSystem):

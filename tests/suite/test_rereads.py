@@ -14,7 +14,7 @@ import harness
 from harness.cli import main
 from harness.diff.result import BatchOutcome
 from harness.errors import EngineError, HarnessError
-from harness.slices.pulling import make
+from harness.slices.pulling import make_slice
 from harness.suite.rereads import reads
 from harness.suite.rereads.reads import Copies, ReadRequest
 from harness.suite.rereads.shapes import reread
@@ -135,7 +135,7 @@ def test_a_copy_with_other_deletes_is_refused(two_files, monkeypatch):
     """A copy is held to the plan of the table: here it is one of another table."""
     snapshot = harness.open_table(two_files).snapshot()
     older = harness.open_table(two_files).snapshot(snapshot._source.snapshots()[0]["id"])
-    monkeypatch.setattr(reads, "make", lambda _, place, request: make(older, place, request))
+    monkeypatch.setattr(reads, "make_slice", lambda _, place, request: make_slice(older, place, request))
     found = reread(snapshot, shapes=["moved"])
     assert [(entry.outcome, entry.name) for entry in found.entries] == [(BatchOutcome.FAILED, "moved")]
     assert "has other files or deletes than the table" in found.entries[0].message
@@ -187,7 +187,7 @@ def test_a_difference_comes_with_both_queries_and_the_command(two_files):
     snapshot = harness.open_table(two_files).snapshot()
     found = reread(snapshot, "naive_readers:OneFilter", shapes=["twice"])
     (entry,) = [each for each in found.entries if each.name == "s = 'b', and not, by one query"]
-    assert [*entry.asked] == [
+    assert [*entry.commands] == [
         "both reads:",
         "  SELECT * FROM t WHERE \"s\" = 'b'",
         "  SELECT * FROM t WHERE NOT (\"s\" = 'b')",

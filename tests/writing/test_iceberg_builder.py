@@ -12,7 +12,7 @@ import pytest
 from harness.errors import RequestError
 from harness.testing import demo
 from harness.writing.iceberg.builder import IcebergTable
-from harness.writing.iceberg.types import parse_type, stored, type_json
+from harness.writing.iceberg.types import parse_type, stored_value, type_json
 
 
 def small(directory, version=2, **more):
@@ -52,7 +52,7 @@ def test_broken_type_text_is_refused(text):
 )
 def test_a_value_that_does_not_fit_is_refused(type_text, value):
     with pytest.raises(RequestError, match="Cannot store"):
-        stored(parse_type(type_text)[0], value)
+        stored_value(parse_type(type_text)[0], value)
 
 
 def test_an_unknown_transform_needs_an_explicit_partition(tmp_path):

@@ -12,11 +12,11 @@ from harness.diff.reports.html import document as page
 from harness.diff.result import Batch, BatchEntry, BatchOutcome
 from harness.errors import html_text as escaped
 from harness.errors import json_text, visible
-from harness.metadata.model.frames import preformatted
-from harness.metadata.model.text_tables import aligned
+from harness.metadata.model.frames import html_preformatted
+from harness.metadata.model.text_tables import align
 
 FORMAT = 1
-_LOOKS = {
+_STYLES = {
     BatchOutcome.DIFFERENT: ("≠", "different"),
     BatchOutcome.FAILED: ("!", "failed"),
     BatchOutcome.REFUSED: ("?", "failed"),
@@ -27,7 +27,7 @@ _LOOKS = {
 
 
 def _ranked(batch: Batch) -> list[BatchEntry]:
-    ranks = list(_LOOKS)
+    ranks = list(_STYLES)
     return sorted(batch.entries, key=lambda entry: ranks.index(entry.outcome))
 
 
@@ -38,10 +38,10 @@ def to_text(batch: Batch) -> str:
     for entry in _ranked(batch):
         parts = (("left", entry.left_seconds), ("right", entry.right_seconds))
         times = ", ".join(f"{side} {seconds:.2f} s" for side, seconds in parts if seconds is not None)
-        said = f"{entry.message}{f'  ({times})' if times else ''}"
+        text = f"{entry.message}{f'  ({times})' if times else ''}"
         outcome = "" if entry.outcome is BatchOutcome.EQUAL else f"{entry.outcome.value}: "
-        cells.append((f"{_LOOKS[entry.outcome][0]} {entry.name}", f"{outcome}{said}"))
-    lines += aligned(cells)
+        cells.append((f"{_STYLES[entry.outcome][0]} {entry.name}", f"{outcome}{text}"))
+    lines += align(cells)
     for entry in batch.entries:
         if entry.outcome is BatchOutcome.DIFFERENT and entry.report is not None:
             lines += ["", f"── {visible(entry.name)}", "", entry.report.rstrip("\n")]
@@ -68,7 +68,7 @@ def to_json(batch: Batch) -> str:
                 "name": entry.name,
                 "outcome": entry.outcome.value,
                 "message": entry.message,
-                "asked": entry.asked,
+                "asked": entry.commands,
                 "left_seconds": entry.left_seconds,
                 "right_seconds": entry.right_seconds,
                 "comparison": entry.document,
@@ -107,9 +107,9 @@ def _case(entry: BatchEntry) -> ElementTree.Element:
 def to_html(batch: Batch) -> str:
     """A self-contained page: a table of all comparisons, then the report of each that is not equal, to be opened."""
     if batch.equal:
-        sign, tone = _LOOKS[BatchOutcome.EQUAL]
+        sign, tone = _STYLES[BatchOutcome.EQUAL]
     else:
-        sign, tone = _LOOKS[BatchOutcome.DIFFERENT if batch.count(BatchOutcome.DIFFERENT) else BatchOutcome.FAILED]
+        sign, tone = _STYLES[BatchOutcome.DIFFERENT if batch.count(BatchOutcome.DIFFERENT) else BatchOutcome.FAILED]
     head = header(tone, sign, batch.title, summary(batch).partition(": ")[2], batch.made)
     entries = _ranked(batch)
     body = [*head, "<main>", *_table(entries, batch.sides), *_details(entries), "</main>"]
@@ -128,7 +128,7 @@ def _table(entries: Sequence[BatchEntry], sides: tuple[str, str]) -> Iterator[st
         name = f"<code>{escaped(entry.name)}</code>"
         if _has_details(entry):
             name = f'<a href="#entry-{number}">{name}</a>'
-        sign, tone = _LOOKS[entry.outcome]
+        sign, tone = _STYLES[entry.outcome]
         yield f'<tr class="{tone}"><td class="mark">{sign}</td><th scope="row">{name}</th>'
         yield f"<td>{entry.outcome.value}</td><td>{escaped(entry.message)}</td>"
         for each in (entry.left_seconds, entry.right_seconds) if timed else ():
@@ -143,7 +143,7 @@ def _details(entries: Sequence[BatchEntry]) -> Iterator[str]:
         if _has_details(entry):
             yield f"<details{is_open}>"  # browsers open it for a link to what is inside
             yield f"<summary><code>{escaped(entry.name)}</code> {escaped(entry.message)}</summary>"
-            yield f'<div id="entry-{number}">{preformatted(entry.report or "")}</div></details>'
+            yield f'<div id="entry-{number}">{html_preformatted(entry.report or "")}</div></details>'
             is_open = ""
 
 

@@ -27,7 +27,7 @@ def to_json(comparison: ComparisonResult) -> str:
     document = {
         "format": FORMAT,
         "kind": "comparison",
-        "verdict": comparison.verdict.value,
+        "verdict": comparison.outcome.value,
         "summary": comparison.sentence,
         "made": comparison.made and asdict(comparison.made),
         "left": _side(comparison.left),
@@ -116,7 +116,7 @@ def to_junit(comparison: ComparisonResult) -> str:
         outcome = f"could not compare: {comparison.sentence}"
     elif comparison.outcomes_differ:
         outcome = comparison.sentence
-    counting, differing = comparison.counting, comparison.differing
+    counting, differing = comparison.counted_schema_differences, comparison.differing
     schema = f"{counted(counting, 'column')} of different schema" if counting else None
     rows = f"{counted(differing, 'row')} of different content" if differing else None
     cases = [
@@ -135,8 +135,8 @@ def _case(name: str, message: str | None, comparison: ComparisonResult) -> Eleme
     """A case that fails with a message; None: it passes, or is skipped."""
     case = ElementTree.Element("testcase", {"classname": "harness.diff", "name": name, "time": "0"})
     if message is not None:
-        said = {"type": comparison.verdict.value, "message": visible(message)}
-        found = ElementTree.SubElement(case, "error" if comparison.failed else "failure", said)
+        text = {"type": comparison.outcome.value, "message": visible(message)}
+        found = ElementTree.SubElement(case, "error" if comparison.failed else "failure", text)
         found.text = "\n" + to_text(comparison)  # printable characters and line feeds only, all of which XML allows
     elif name != "outcome" and (comparison.failed or comparison.outcomes_differ):
         ElementTree.SubElement(case, "skipped", {"message": "a side failed"})
@@ -151,14 +151,14 @@ def annotation(level: str, text: str, **properties: str) -> str:
     return f"::{level} {known}::{_escaped(text)}"
 
 
-def shown_annotations(told: Sequence[T], line: Callable[[T], str], more: Callable[[int], str]) -> Iterator[str]:
+def limit_annotations(items: Sequence[T], line: Callable[[T], str], more: Callable[[int], str]) -> Iterator[str]:
     """The annotations of one level: at most ten, since GitHub shows no more of a level in a step.
 
     line: of one thing. more: the line that says how many are left, as the tenth.
     """
-    shown = told if len(told) <= _MOST else told[: _MOST - 1]
+    shown = items if len(items) <= _MOST else items[: _MOST - 1]
     yield from map(line, shown)
-    if left := len(told) - len(shown):
+    if left := len(items) - len(shown):
         yield more(left)
 
 

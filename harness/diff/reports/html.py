@@ -17,16 +17,16 @@ from harness.diff.reports.text import (
     ReportTable,
     RowPairing,
     column_table,
+    count_phrase,
     origin_texts,
     pair_rows,
     relaxation_lines,
-    times,
 )
 from harness.diff.reports.where import where_html
-from harness.diff.result import ComparisonResult, ComparisonVerdict, Made, RowKind
+from harness.diff.result import ComparisonOutcome, ComparisonResult, ReportProvenance, RowKind
 from harness.errors import counted
 from harness.errors import html_text as escaped
-from harness.metadata.model.frames import preformatted
+from harness.metadata.model.frames import html_preformatted
 
 
 def document(title: str, body: Iterable[str], *, style: str, script: str | None = None) -> str:
@@ -78,20 +78,20 @@ MOST_FRAMED_ROWS = 20
 """Differing rows in a notebook, whose file keeps each page that it has shown."""
 
 
-def framed(page: str, text: str) -> str:
+def notebook_frame(page: str, text: str) -> str:
     """The fragment. page: the HTML report. text: the same for a terminal."""
     height = min(_MOST, _LEAST + _LINE * text.count("\n"))
     size = f'width="100%" height="{height}" style="border: 0"'
     quoted = page.replace("&", "&amp;").replace("'", "&#x27;")  # a page has more double quotes and tags than these
     frame = f"<iframe sandbox=\"allow-scripts\" srcdoc='{quoted}' {size}></iframe>"
-    return f"<div>{frame}<details><summary>as text</summary>{preformatted(text, in_notebook=True)}</details></div>"
+    return f"<div>{frame}<details><summary>as text</summary>{html_preformatted(text, in_notebook=True)}</details></div>"
 
 
-_LOOKS = {
-    ComparisonVerdict.EQUAL: ("=", "No difference", "equal"),
-    ComparisonVerdict.DIFFERENT: ("≠", "Differences found", "different"),
-    ComparisonVerdict.OUTCOME: ("≠", "Different outcome", "different"),
-    ComparisonVerdict.FAILED: ("!", "Could not compare", "failed"),
+_STYLES = {
+    ComparisonOutcome.EQUAL: ("=", "No difference", "equal"),
+    ComparisonOutcome.DIFFERENT: ("≠", "Differences found", "different"),
+    ComparisonOutcome.DIFFERENT_OUTCOME: ("≠", "Different outcome", "different"),
+    ComparisonOutcome.FAILED: ("!", "Could not compare", "failed"),
 }
 """Sign, title and class of the style."""
 _MOST_NAMES = 3
@@ -106,7 +106,7 @@ def to_html(comparison: ComparisonResult, most: int = MOST_ROWS) -> str:
 
     most: differing rows in it at most.
     """
-    sign, title, tone = _LOOKS[comparison.verdict]
+    sign, title, tone = _STYLES[comparison.outcome]
     body = [
         *header(tone, sign, title, comparison.sentence, comparison.made),
         "<main>",
@@ -121,7 +121,7 @@ def to_html(comparison: ComparisonResult, most: int = MOST_ROWS) -> str:
     return document(title, body, style=asset(__package__, "report.css"), script=asset(__package__, "report.js"))
 
 
-def header(tone: str, sign: str, title: str, finding: str, made: Made | None = None) -> Iterator[str]:
+def header(tone: str, sign: str, title: str, finding: str, made: ReportProvenance | None = None) -> Iterator[str]:
     """The head of a report. tone: a class of the style. title, finding: any text."""
     yield f'<header class="{tone}"><h1><span class="sign" aria-hidden="true">{sign}</span> {escaped(title)}</h1>'
     yield f'<p id="sentence">{escaped(finding)}</p>'
@@ -138,12 +138,12 @@ def _summary(comparison: ComparisonResult) -> Iterator[str]:
     names, keys = (
         ", ".join(f"<code>{escaped(name)}</code>" for name in each) for each in (comparison.columns, comparison.keys)
     )
-    said = f"{counted(len(comparison.columns), 'column')} compared"
+    text = f"{counted(len(comparison.columns), 'column')} compared"
     paired = f" Rows are paired by {keys}." if keys else ""
     if len(comparison.columns) > _MANY_COLUMNS:
-        yield f'<details><summary>{said}.{paired}</summary><p class="columns">{names}</p></details>'
+        yield f'<details><summary>{text}.{paired}</summary><p class="columns">{names}</p></details>'
     elif comparison.columns:
-        yield f'<p class="columns">{said}: {names}.{paired}</p>'
+        yield f'<p class="columns">{text}: {names}.{paired}</p>'
     if lines := relaxation_lines(comparison):
         items = "".join(f"<li>{escaped(line)}</li>" for line in lines)
         yield f'<div class="relaxed"><b>Let pass</b><ul>{items}</ul></div>'
@@ -169,7 +169,7 @@ def _totals(table: ReportTable | None) -> Iterator[str]:
 def _counts(comparison: ComparisonResult) -> Iterator[str]:
     if comparison.failed or comparison.outcomes_differ:
         return
-    counts = {"schema differences": comparison.counting}
+    counts = {"schema differences": comparison.counted_schema_differences}
     if not comparison.schema_only:
         changed = {"rows changed": comparison.changed} if comparison.keys else {}
         sides = {"rows only on the left": comparison.only_left, "rows only on the right": comparison.only_right}
@@ -222,19 +222,19 @@ def _rows(comparison: ComparisonResult, most: int) -> Iterator[str]:
         shown, differing = sum(row.count for row in rows), comparison.differing
         yield '<section aria-labelledby="rows"><h2 id="rows">Differing rows</h2>'
         yield f'<p id="extent">{shown:,} of {differing:,} differing rows are in this report.</p>'
-        if shown < comparison.shown and most < MOST_ROWS:
+        if shown < comparison.rows_shown and most < MOST_ROWS:
             yield "<p><code>to_html()</code> shows more of them.</p>"
-        elif shown < comparison.shown:
+        elif shown < comparison.rows_shown:
             yield f"<p>A page ends at {MOST_ROWS:,}; a report in JSON, <code>--output rows.json</code>, has as many as "
             yield "<code>--max-rows</code> (<code>max_rows</code> in Python) lets show.</p>"
         elif shown < differing:
             yield "<p><code>--max-rows</code> (<code>max_rows</code> in Python) shows more of them.</p>"
         if rows:
-            yield from _shown(comparison, rows)
+            yield from _row_table(comparison, rows)
         yield "</section>"
 
 
-def _shown(comparison: ComparisonResult, rows: tuple[RowPairing, ...]) -> Iterator[str]:
+def _row_table(comparison: ComparisonResult, rows: tuple[RowPairing, ...]) -> Iterator[str]:
     # Columns in which some pair of rows differs have a column for each side; the others need only one.
     split = {
         name: any(row.marked[number] for row in rows)
@@ -340,4 +340,4 @@ def _what(row: RowPairing, comparison: ComparisonResult) -> str:
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     inside = f'<span class="in">in {", ".join(names[:_MOST_NAMES])}{more}</span>' if names else ""
     further = f'<span class="in">{MORE_PARTS}</span>' if row.has_more_parts else ""
-    return f'<span class="mark" aria-hidden="true">{sign}</span> {row.label}{times(row)}{inside}{further}'
+    return f'<span class="mark" aria-hidden="true">{sign}</span> {row.label}{count_phrase(row)}{inside}{further}'

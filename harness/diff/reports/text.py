@@ -29,7 +29,7 @@ from harness.diff.result import (
     RowKind,
 )
 from harness.errors import counted, visible
-from harness.metadata.model.text_tables import Column, aligned, cell_width, shortened, table_lines
+from harness.metadata.model.text_tables import Column, align, cell_width, shorten, table_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ def to_text(comparison: ComparisonResult, width: int = _WIDEST_LINE, most: int |
     """
     relaxed = relaxation_lines(comparison)
     parts = [
-        [f"{comparison.verdict.value}: {comparison.sentence}"],
+        [f"{comparison.outcome.value}: {comparison.sentence}"],
         [*_sides(comparison)],
         [
             f"{word} failed: {type(side.error).__name__}: {visible(str(side.error))}"
@@ -183,7 +183,7 @@ def _sides(comparison: ComparisonResult) -> Iterator[str]:
         place += [] if side.point is None else [side.point]
         size = rows if side.error is None else "failed"
         cells.append((word, side.name, ", ".join([side.engine, *place]), size))
-    yield from aligned(cells, (False, False, False, True))
+    yield from align(cells, (False, False, False, True))
     if comparison.columns:
         names = ", ".join(map(visible, comparison.columns[:_MOST_COLUMNS]))
         more = len(comparison.columns) - _MOST_COLUMNS
@@ -201,7 +201,7 @@ def _schema(comparison: ComparisonResult) -> Iterator[str]:
         mark, remark = ("!", "") if difference.counts else (" ", " (does not count)")
         left, right = difference.left or "-", difference.right or "-"
         lines.append((mark, difference.column, left, right, difference.words + remark))
-    yield from ("  " + line for line in aligned(lines))
+    yield from ("  " + line for line in align(lines))
 
 
 def _totals(table: ReportTable | None, width: int) -> Iterator[str]:
@@ -209,7 +209,7 @@ def _totals(table: ReportTable | None, width: int) -> Iterator[str]:
         yield visible(table.title)
         columns = [Column(name, to_right=i in table.numbers) for i, name in enumerate(table.names)]
         widest = max(_NARROWEST, width - _WIDEST_LINE + _WIDEST_CELL)
-        short = [[shortened(visible(cell), widest) for cell in line] for line in table.lines]
+        short = [[shorten(visible(cell), widest) for cell in line] for line in table.lines]
         yield from (f"   {line}" for line in table_lines(columns, [short], width=max(width, _WIDEST_CELL) - 3))
 
 
@@ -220,12 +220,12 @@ def _rows(comparison: ComparisonResult, width: int, most: int | None) -> Iterato
     shown, differing = sum(row.count for row in rows), comparison.differing
     yield f"rows ({shown:,} of {differing:,} shown)"
     if rows:
-        yield from _shown(rows, comparison, width)
+        yield from _row_lines(rows, comparison, width)
     if shown < differing:
         yield f"{counted(differing - shown, 'more differing row')} not shown; the counts above are exact"
 
 
-def _shown(rows: Sequence[RowPairing], comparison: ComparisonResult, width: int) -> Iterator[str]:
+def _row_lines(rows: Sequence[RowPairing], comparison: ComparisonResult, width: int) -> Iterator[str]:
     header = ["", *map(visible, comparison.columns)]
     longest = min(max(map(cell_width, header)), _NARROWEST)
     widest = _WIDEST_VALUE if width >= _WIDEST_LINE else max((width - longest - 12) // 2, _NARROWEST)
@@ -246,7 +246,7 @@ def _grid(rows: Sequence[RowPairing], header: list[str], lines: list[list[list[s
         if any(row.marked) and row.kind is not RowKind.CHANGED:
             carets = ["^" * max(map(cell_width, pair)) for pair in zip(*own, strict=True)][1:]
             own.append(["", *(c if m else "" for c, m in zip(carets, row.marked, strict=True))])
-    grid = aligned([header, *itertools.chain(*lines)])
+    grid = align([header, *itertools.chain(*lines)])
     yield "  " + next(grid)
     indent = " " * (max(len(line[0]) for own in lines for line in own) + 4)
     for row, own in zip(rows, lines, strict=True):
@@ -259,7 +259,7 @@ def _grid(rows: Sequence[RowPairing], header: list[str], lines: list[list[list[s
 
 def _record(number: int, row: RowPairing, comparison: ComparisonResult, widest: int) -> Iterator[str]:
     """A row as a list of its columns; of two rows, only the keys and the differing columns."""
-    yield f"  {number}. {row.label}{times(row)}"
+    yield f"  {number}. {row.label}{count_phrase(row)}"
     left, right = _cells(row, widest)
     columns = [
         ("!" if marked else "", name, a, b)
@@ -272,7 +272,7 @@ def _record(number: int, row: RowPairing, comparison: ComparisonResult, widest: 
     lines = [line for column in columns for line in parts.get(column[1], [column])]
     there = (True, True, row.left is not None, row.right is not None)
     shown = [tuple(itertools.compress(line, there)) for line in (("", "column", "- left", "+ right"), *lines)]
-    yield from ("     " + line for line in aligned(shown))
+    yield from ("     " + line for line in align(shown))
     if row.has_more_parts:
         yield f"     {MORE_PARTS}"
     if len(columns) < len(comparison.columns):
@@ -285,15 +285,15 @@ def _lines(row: RowPairing, widest: int) -> list[list[str]]:
     left, right = _cells(row, widest)
     if row.kind is RowKind.CHANGED:
         return [["~", *(f"{a} → {b}" if m else a for a, b, m in zip(left, right, row.marked, strict=True))]]
-    lines = [] if row.left is None else [[f"-{_times(row.left_count)}", *left]]
-    return lines if row.right is None else [*lines, [f"+{_times(row.right_count)}", *right]]
+    lines = [] if row.left is None else [[f"-{_count_mark(row.left_count)}", *left]]
+    return lines if row.right is None else [*lines, [f"+{_count_mark(row.right_count)}", *right]]
 
 
-def _times(count: int) -> str:
+def _count_mark(count: int) -> str:
     return "" if count == 1 else f" {count:,}x"
 
 
-def times(row: RowPairing) -> str:
+def count_phrase(row: RowPairing) -> str:
     """The count of a row on its side, as a phrase to append; empty for once."""
     if row.left_count and row.right_count and row.left_count != row.right_count:
         return f", {row.left_count:,} times on the left, {row.right_count:,} times on the right"

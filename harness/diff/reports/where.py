@@ -10,11 +10,11 @@ from itertools import takewhile
 
 from harness.diff.result import ComparisonResult, GroupDifference
 from harness.errors import counted, html_text
-from harness.metadata.model.drawing import Bar, Drawing, Kind, as_svg, section
-from harness.metadata.model.frames import preformatted
+from harness.metadata.model.drawing import Bar, BarKind, Drawing, as_svg, text_section
+from harness.metadata.model.frames import html_preformatted
 
 _MOST_BARS, _FEW_RANGES = 20, 8
-_FIELDS = {Kind.CHANGED: "changed", Kind.ONLY_LEFT: "only_left", Kind.ONLY_RIGHT: "only_right"}
+_FIELDS = {BarKind.CHANGED: "changed", BarKind.ONLY_LEFT: "only_left", BarKind.ONLY_RIGHT: "only_right"}
 
 
 def where_lines(comparison: ComparisonResult, *, most: int = _MOST_BARS, width: int = 80) -> Iterator[str]:
@@ -24,7 +24,7 @@ def where_lines(comparison: ComparisonResult, *, most: int = _MOST_BARS, width: 
     """
     for number, drawing in enumerate(_drawings(comparison, most)):
         yield from [""] * (number > 0)
-        yield from section(drawing, max(width, 60))
+        yield from text_section(drawing, max(width, 60))
 
 
 def where_html(comparison: ComparisonResult) -> Iterator[str]:
@@ -38,7 +38,7 @@ def where_html(comparison: ComparisonResult) -> Iterator[str]:
         yield f"<figure><figcaption>{title} <small>{html_text(drawing.note)}</small></figcaption>"
         yield f"{as_svg(drawing)}</figure>"
     yield "</div><details><summary>The pictures as text</summary>"
-    yield preformatted("\n".join(where_lines(comparison)))
+    yield html_preformatted("\n".join(where_lines(comparison)))
     yield "</details></section>"
 
 
@@ -57,7 +57,7 @@ def _columns(comparison: ComparisonResult, most: int) -> Drawing | None:
     if not found or not pairs:
         return None
     bars = tuple(
-        Bar(label=each.column, parts=((Kind.CHANGED, each.rows),), value=share, remark=counted(each.rows, "row"))
+        Bar(label=each.column, parts=((BarKind.CHANGED, each.rows),), value=share, remark=counted(each.rows, "row"))
         for each, share in ((each, f"{100 * each.rows / pairs:.3g} %") for each in found[:most])
     )
     rows = counted(pairs, "changed row") if comparison.keys else f"{counted(pairs, 'pair')} of alike rows"
@@ -70,20 +70,20 @@ def _key(comparison: ComparisonResult) -> Drawing | None:
     if found is None or (len(found.places) <= _FEW_RANGES and comparison.grouped_by == comparison.keys[:1]):
         return None
     between = f"between the first and last of {'both sides' if found.is_whole else 'these'}"
-    note = _note(_looked_at(comparison, found.rows), between)
+    note = _note(_sample_note(comparison, found.rows), between)
     bars = _bars(found.places, [place.values[0] for place in found.places])
     return Drawing(title=f"by {comparison.keys[0]}", note=note, bars=bars, is_row=len(bars) > _FEW_RANGES)
 
 
 def _groups(comparison: ComparisonResult, most: int) -> Drawing | None:
     found = comparison.by_group[:most]
-    note = _note(_looked_at(comparison, comparison.differing), more=comparison.groups - len(found))
+    note = _note(_sample_note(comparison, comparison.differing), more=comparison.groups - len(found))
     bars = _bars(found, [", ".join(group.values) for group in found])
     return Drawing(title=f"by {', '.join(comparison.grouped_by)}", note=note, bars=bars) if found else None
 
 
 def _files(comparison: ComparisonResult, most: int) -> Drawing | None:
-    """Data files, without the directory that all of them are in, which is said beside."""
+    """Data files, without the directory that all of them are in, which is text beside."""
     found = comparison.by_file
     if found is None:
         return None
@@ -91,12 +91,12 @@ def _files(comparison: ComparisonResult, most: int) -> Drawing | None:
     directories = zip(*(place.values[1].split("/")[:-1] for place in shown), strict=False)
     above = "/".join(names[0] for names in takewhile(lambda names: len(set(names)) == 1, directories))
     start = len(above) + 1 if above else 0
-    note = _note(_looked_at(comparison, found.rows), f"below {above}" if above else "", more=found.total - len(shown))
+    note = _note(_sample_note(comparison, found.rows), f"below {above}" if above else "", more=found.total - len(shown))
     bars = _bars(shown, [place.values[1][start:] for place in shown], [place.values[0] for place in shown])
     return Drawing(title="by file", note=note, bars=bars)
 
 
-def _looked_at(comparison: ComparisonResult, rows: int) -> str:
+def _sample_note(comparison: ComparisonResult, rows: int) -> str:
     if rows < comparison.differing:
         return f"{rows:,} of {comparison.differing:,} differing rows"
     return f"all {rows:,} differing rows" if rows > 1 else "the differing row"
@@ -114,6 +114,6 @@ def _bars(places: Sequence[GroupDifference], labels: Sequence[str], sides: Seque
     for parts, label, side in zip(sizes, labels, sides or [""] * len(labels), strict=True):
         there = [(f"{size:,} ", _FIELDS[kind].replace("_", " ")) for kind, size in parts if size and is_mixed]
         words = ", ".join(f"{number if len(there) > 1 else ''}{word}" for number, word in there)
-        told = ": ".join(filter(None, (side if parts[0][1] else "", words)))
-        bars.append(Bar(label=label, parts=tuple(parts), value=f"{sum(size for _, size in parts):,}", remark=told))
+        remark = ": ".join(filter(None, (side if parts[0][1] else "", words)))
+        bars.append(Bar(label=label, parts=tuple(parts), value=f"{sum(size for _, size in parts):,}", remark=remark))
     return tuple(bars)

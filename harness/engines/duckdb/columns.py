@@ -23,7 +23,7 @@ from harness.engines.column_values import (
     Position,
     PositionFrom,
     StoredColumn,
-    StoredOr,
+    StoredOrInherited,
     Uniform,
 )
 from harness.engines.footers import OLDEST_DAY, OLDEST_MICROS, is_legacy
@@ -44,7 +44,7 @@ _OLDEST_TIMESTAMP = f"TIMESTAMP '{datetime(1970, 1, 1) + timedelta(microseconds=
 
 
 @dataclass(frozen=True, slots=True)
-class Exposed:
+class DuckDBColumn:
     """A file's column as DuckDB shows it: its name (the second of `a`, `A` becomes `A_1`), type text and parts.
 
     oldest: SQL text of the least value that DuckDB reads right; older ones fail the query. None: all are right.
@@ -52,30 +52,32 @@ class Exposed:
 
     name: str
     type: str
-    parts: tuple[Exposed, ...] = ()
+    parts: tuple[DuckDBColumn, ...] = ()
     oldest: str | None = None
 
 
-def exposed(label: str, duckdb_type: Any) -> Exposed:
+def duckdb_column(label: str, duckdb_type: Any) -> DuckDBColumn:
     """The names under which DuckDB shows a column of `duckdb_type` (a DuckDBPyType) and its nested fields."""
     match duckdb_type.id:
         case "struct" | "map":
-            parts = tuple(exposed(part, type_) for part, type_ in duckdb_type.children)
+            parts = tuple(duckdb_column(part, type_) for part, type_ in duckdb_type.children)
         case "list" | "array":
             child = next(type_ for part, type_ in duckdb_type.children if part == "child" or not isinstance(type_, int))
-            parts = (exposed("element", child),)
+            parts = (duckdb_column("element", child),)
         case _:
             parts = ()
-    return Exposed(label, str(duckdb_type), parts)
+    return DuckDBColumn(label, str(duckdb_type), parts)
 
 
-def guarded(shown: Sequence[Exposed], schema: PhysicalSchema, legacy: frozenset[str]) -> list[Exposed]:
+def with_oldest_values(
+    columns: Sequence[DuckDBColumn], schema: PhysicalSchema, legacy: frozenset[str]
+) -> list[DuckDBColumn]:
     """`shown` with the oldest value of each column, at any level, that is the same in both calendars (delta T20)."""
     found = []
-    for column, physical in zip(shown, schema, strict=True):
+    for column, physical in zip(columns, schema, strict=True):
         oldest = _OLDEST_DATE if isinstance(physical.type, dt.DateType) else _OLDEST_TIMESTAMP
         if column.parts:
-            found.append(replace(column, parts=tuple(guarded(column.parts, physical.children, legacy))))
+            found.append(replace(column, parts=tuple(with_oldest_values(column.parts, physical.children, legacy))))
         else:
             found.append(replace(column, oldest=oldest) if is_legacy(physical, legacy) else column)
     return found
@@ -116,7 +118,7 @@ class SqlTranslation:
     table: gets a column for what differs from file to file.
     """
 
-    shown: Sequence[Exposed]
+    columns: Sequence[DuckDBColumn]
     table: FileTable
     _constants: dict[PerFile, str] = field(default_factory=dict)
 
@@ -139,20 +141,20 @@ class SqlTranslation:
             case ConstantStruct(fields=fields, parts=parts):
                 return sqltext.struct({f.name: self.expression(part) for f, part in zip(fields, parts, strict=True)})
             case StoredColumn(source=source):
-                root = self.shown[source.place]
+                root = self.columns[source.place]
                 return self._stored(value, root, f"f.{name(root.name)}", 0)
             case Position():
                 return "f.file_row_number"
             case PositionFrom(first=first):
                 return f"{self.expression(first)} + f.file_row_number"
-            case StoredOr(stored=stored, inherited=inherited):
+            case StoredOrInherited(stored=stored, inherited=inherited):
                 return f"coalesce({self.expression(stored)}, {self.expression(inherited)})"
             case Lineage(first_row_id=first, value=inner):
                 return f"CASE WHEN {self.expression(first)} IS NULL THEN NULL ELSE {self.expression(inner)} END"
             case _:
                 assert_never(value)
 
-    def _stored(self, value: StoredColumn, shown: Exposed, access: str, depth: int) -> str:
+    def _stored(self, value: StoredColumn, shown: DuckDBColumn, access: str, depth: int) -> str:
         """`access`, which DuckDB shows as `shown`, as the wanted type. `depth`: how deep in lambdas it may stand."""
         wanted = value.field.type
         if not dt.children(wanted):
@@ -160,11 +162,11 @@ class SqlTranslation:
         if is_identity(value.field, value.source) and _same_shape(wanted, shown):
             return access
 
-        def part(index: int, inner: Callable[[Exposed], str]) -> str:
+        def part(index: int, inner: Callable[[DuckDBColumn], str]) -> str:
             return self._part(value.parts[index], shown, inner, depth + 1)
 
-        def extracted(shown: Exposed) -> str:
-            return f"struct_extract({access}, {sqltext.text(shown.name)})"
+        def extracted(stored: DuckDBColumn) -> str:
+            return f"struct_extract({access}, {sqltext.text(stored.name)})"
 
         item = f"x{depth}"
         match wanted:
@@ -181,7 +183,7 @@ class SqlTranslation:
         return f"CASE WHEN {access} IS NULL THEN NULL ELSE {built} END"
 
     def _part(
-        self, value: StoredColumn | Constant, parent: Exposed, access: Callable[[Exposed], str], depth: int
+        self, value: StoredColumn | Constant, parent: DuckDBColumn, access: Callable[[DuckDBColumn], str], depth: int
     ) -> str:
         if not isinstance(value, StoredColumn):
             return self.expression(value)
@@ -210,28 +212,28 @@ def _storable(type_: dt.Type) -> tuple[pa.DataType, str]:
             raise UnsupportedError(f"Cannot use {other} as a per-file constant", cause="UnsupportedType")
 
 
-def _checked(access: str, shown: Exposed) -> str:
+def _checked(access: str, stored: DuckDBColumn) -> str:
     """`access`, failing the query on a value that DuckDB would read wrong (delta T20)."""
-    if shown.oldest is None:
+    if stored.oldest is None:
         return access
-    refusal = f"Column {shown.name} has a value before {shown.oldest} in the calendar of an old writer"
-    local = f"({access} AT TIME ZONE 'UTC')" if shown.type == "TIMESTAMP WITH TIME ZONE" else access
-    return f"CASE WHEN {local} < {shown.oldest} THEN error({sqltext.text(refusal)}) ELSE {access} END"
+    refusal = f"Column {stored.name} has a value before {stored.oldest} in the calendar of an old writer"
+    local = f"({access} AT TIME ZONE 'UTC')" if stored.type == "TIMESTAMP WITH TIME ZONE" else access
+    return f"CASE WHEN {local} < {stored.oldest} THEN error({sqltext.text(refusal)}) ELSE {access} END"
 
 
-def _same_shape(type_: dt.Type, shown: Exposed) -> bool:
+def _same_shape(type_: dt.Type, stored: DuckDBColumn) -> bool:
     """Tells whether DuckDB shows a column with the very names and types of the table, at every level."""
     parts = dt.children(type_)
     if not parts:
-        return shown.type == sqltext.type_name(type_) and shown.oldest is None
-    if isinstance(type_, dt.StructType) and [f.name for f in parts] != [s.name for s in shown.parts]:
+        return stored.type == sqltext.type_name(type_) and stored.oldest is None
+    if isinstance(type_, dt.StructType) and [f.name for f in parts] != [s.name for s in stored.parts]:
         return False
-    return len(parts) == len(shown.parts) and all(
-        _same_shape(f.type, s) for f, s in zip(parts, shown.parts, strict=True)
+    return len(parts) == len(stored.parts) and all(
+        _same_shape(f.type, s) for f, s in zip(parts, stored.parts, strict=True)
     )
 
 
-def cast(access: str, shown: str, target: dt.Type) -> str:
+def cast(access: str, type_text: str, target: dt.Type) -> str:
     """`access`, which DuckDB shows as type `shown`, as a value of `target` in the engine's type for it.
 
     No conversion depends on the session's time zone, rounds, or renders bytes as escapes.
@@ -239,47 +241,47 @@ def cast(access: str, shown: str, target: dt.Type) -> str:
     Raises SchemaMismatchError: there is no exact conversion.
     """
     wanted = sqltext.type_name(target)
-    if shown == wanted and not isinstance(target, dt.GeometryType | dt.GeographyType):
+    if type_text == wanted and not isinstance(target, dt.GeometryType | dt.GeographyType):
         return access
     match target:
         case dt.StringType():
-            return f"decode({access})" if shown == "BLOB" else f"CAST({access} AS VARCHAR)"
+            return f"decode({access})" if type_text == "BLOB" else f"CAST({access} AS VARCHAR)"
         case dt.GeometryType() | dt.GeographyType():  # in one form, however it is stored (frontier F1.6)
-            return f"st_aswkb({access})" if shown.startswith("GEOMETRY") else f"st_aswkb(st_geomfromwkb({access}))"
+            return f"st_aswkb({access})" if type_text.startswith("GEOMETRY") else f"st_aswkb(st_geomfromwkb({access}))"
         case dt.BinaryType() | dt.FixedType():
             return f"encode({access})"
         case dt.UuidType():
-            return f"CAST({f'hex({access})' if shown == 'BLOB' else access} AS UUID)"
-        case dt.DateType() if shown == "INTEGER":
+            return f"CAST({f'hex({access})' if type_text == 'BLOB' else access} AS UUID)"
+        case dt.DateType() if type_text == "INTEGER":
             return f"(DATE '1970-01-01' + {access})"
-        case dt.TimeType() if shown == "BIGINT":
+        case dt.TimeType() if type_text == "BIGINT":
             return f"(TIME '00:00:00' + to_microseconds({access}))"
         case dt.TimestampType():
-            return _timestamp(access, shown, target)
+            return _timestamp(access, type_text, target)
         case dt.BooleanType() | dt.IntegerType() | dt.FloatType() | dt.DecimalType() | dt.DateType() | dt.TimeType():
             return f"CAST({access} AS {wanted})"
         case _:
             raise SchemaMismatchError(
-                f"Cannot turn a stored {shown} into {target}", cause="IncompatibleType", rule="iceberg 5.12"
+                f"Cannot turn a stored {type_text} into {target}", cause="IncompatibleType", rule="iceberg 5.12"
             )
 
 
-def _timestamp(access: str, shown: str, target: dt.TimestampType) -> str:
+def _timestamp(access: str, type_text: str, target: dt.TimestampType) -> str:
     """A timestamp of any stored unit and zone kind as `target`: the kind changes, the value does not (iceberg 6.8).
 
     DuckDB takes the outermost ints of dates and timestamps for infinities, which conversions would keep as such.
     """
     wanted = sqltext.type_name(target)
     if target.unit == "ns":
-        match shown:
+        match type_text:
             case "BIGINT":
                 return f"make_timestamp_ns({access})"
             case "TIMESTAMPTZ_NS":  # epoch_ns gives NULL for an infinity in DuckDB 2.0
                 return f"coalesce(make_timestamp_ns(epoch_ns({access})), CAST({access} AS TIMESTAMP_NS))"
             case _:  # out-of-range micros raise in the cast (iceberg 6.10)
-                micros = _timestamp(access, shown, dt.TimestampType())
+                micros = _timestamp(access, type_text, dt.TimestampType())
                 return _finite(micros, f"CAST({micros} AS {wanted})")
-    match shown:
+    match type_text:
         case "TIMESTAMP":
             local = access
         case "BIGINT":

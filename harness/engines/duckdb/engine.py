@@ -11,11 +11,11 @@ from dataclasses import field
 import duckdb
 import pyarrow as pa
 
-from harness.engines.column_values import conform_batch, conformed
+from harness.engines.column_values import conform_batch, nullable_schema
 from harness.engines.duckdb import relations
 from harness.engines.duckdb.instance import cursor
-from harness.engines.duckdb.lowering import Use, lower, numbered
-from harness.engines.duckdb.relations import Registrations, about, limited, lowered, query, registrar, to_arrow
+from harness.engines.duckdb.lowering import QueryUse, lower, with_numbered_columns
+from harness.engines.duckdb.relations import Registrations, limited, lowered, naming_table, query, registrar, to_arrow
 from harness.engines.registry import Batches, Context, Engine
 from harness.errors import RequestError
 from harness.metadata.filters import sqltext
@@ -36,7 +36,7 @@ _MARK_WITH_SCHEMA = f"{_MARK}, as was its schema"
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class AttachedTables:
     """Arrow tables by name, which every connection that uses the views must register."""
 
     tables: Mapping[str, pa.Table] = field(repr=False)
@@ -47,7 +47,9 @@ class Attached:
             connection.register(name, table)
 
 
-def attach(plans: Mapping[tuple[str | None, str], PlannedScan], connection: duckdb.DuckDBPyConnection) -> Attached:
+def attach(
+    plans: Mapping[tuple[str | None, str], PlannedScan], connection: duckdb.DuckDBPyConnection
+) -> AttachedTables:
     """Create or replace a view of each plan in the current database of a connection.
 
     Args:
@@ -69,16 +71,16 @@ def attach(plans: Mapping[tuple[str | None, str], PlannedScan], connection: duck
     for (given, name), plan in plans.items():
         schema = given or "main"
         place = f"{sqltext.name(schema)}.{sqltext.name(name)}"
-        _refuse_other(schema, name, connection)
-        with about(plan):
-            query = lowered(plan, connection, keep, Use.VIEW)
+        _refuse_foreign_object(schema, name, connection)
+        with naming_table(plan):
+            query = lowered(plan, connection, keep, QueryUse.VIEW)
         try:
-            mark = _MARK_WITH_SCHEMA if _made_schema(schema, connection) else _MARK
+            mark = _MARK_WITH_SCHEMA if _create_schema(schema, connection) else _MARK
             connection.execute(f"CREATE OR REPLACE VIEW {place} AS {query}")
             connection.execute(f"COMMENT ON VIEW {place} IS {sqltext.text(mark)}")
         except duckdb.Error as error:
             raise RequestError(f"Cannot make the view {schema}.{name}: {error}", table=plan.table) from error
-    return Attached(registered)
+    return AttachedTables(registered)
 
 
 def release(connection: duckdb.DuckDBPyConnection) -> None:
@@ -108,7 +110,7 @@ def release(connection: duckdb.DuckDBPyConnection) -> None:
     relations.release(connection)
 
 
-def _refuse_other(schema: str, name: str, connection: duckdb.DuckDBPyConnection) -> None:
+def _refuse_foreign_object(schema: str, name: str, connection: duckdb.DuckDBPyConnection) -> None:
     comments = connection.execute(
         """
         SELECT comment FROM (
@@ -122,7 +124,7 @@ def _refuse_other(schema: str, name: str, connection: duckdb.DuckDBPyConnection)
         raise RequestError(f"Cannot make the view {schema}.{name}: the connection has something of that name; drop it")
 
 
-def _made_schema(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
+def _create_schema(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
     """Create a schema unless it exists. Return whether `attach` creates it now, or has created it before."""
     known = connection.execute(
         "SELECT count(*) FROM duckdb_schemas() "
@@ -145,7 +147,7 @@ def _made_schema(schema: str, connection: duckdb.DuckDBPyConnection) -> bool:
 _INTERRUPTED = "INTERRUPT Error"
 
 
-class Streamed:
+class RelationStream:
     """The rows of a relation that can be run again, batch by batch while DuckDB computes the next rows.
 
     Args:
@@ -199,16 +201,16 @@ def batches(plan: PlannedScan, *, rows: int, context: Context) -> Batches:
     """
     connection = cursor()
     try:
-        with about(plan):
-            query = numbered(lower(plan, connection, registrar(connection), Use.STREAM), plan)
-            stream = Streamed(connection.sql(limited(query, plan)), rows)
-            schema = conformed(pa.schema([arrow_field(f) for f in plan.columns]))
+        with naming_table(plan):
+            query = with_numbered_columns(lower(plan, connection, registrar(connection), QueryUse.STREAM), plan)
+            stream = RelationStream(connection.sql(limited(query, plan)), rows)
+            schema = nullable_schema(pa.schema([arrow_field(f) for f in plan.columns]))
     except BaseException:
         connection.close()
         raise
 
     def read() -> pa.RecordBatch | None:
-        with about(plan):
+        with naming_table(plan):
             batch = stream.read()
             return None if batch is None else conform_batch(batch, schema)
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import duckdb
 
-from harness.engines.data_files import FileName, columnless_rows, damaged
+from harness.engines.data_files import FileName, columnless_rows, corrupt_file
 from harness.engines.duckdb.instance import (
     DuckDBFiles,
     connect,
-    forbidden,
+    ends_instance,
+    error_text,
+    forbidden_error,
     forbidding_setting,
-    is_given_up,
-    is_of_storage,
-    said,
+    is_storage_error,
 )
 from harness.engines.duckdb.scans import read_parquet
 from harness.errors import EngineError, HarnessError, MissingFileError, StorageError
@@ -41,10 +41,10 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
     A MissingFileError about a file that is gone since it was planned, a CorruptFileError about the data file that
     DuckDB cannot decode, or over which it gave up its instance; a StorageError, or an EngineError.
     """
-    reason = said(error)
-    if is_given_up(error):
-        return _over_instance(reason, plan)
-    gone = _gone(plan, reason)
+    reason = error_text(error)
+    if ends_instance(error):
+        return _instance_failure(reason, plan)
+    gone = _missing_file(plan, reason)
     if gone is not None:
         return MissingFileError(
             f"Cannot read a file: it was there when the table was planned, and is gone: {reason}",
@@ -54,25 +54,25 @@ def engine_error(error: Exception, plan: PlannedScan) -> HarnessError:
             file=str(gone),
             rule="iceberg 7.6",
         )
-    if is_of_storage(reason):
+    if is_storage_error(reason):
         return StorageError(f"Cannot read a file: {reason}", table=plan.table)
     if (setting := forbidding_setting(reason)) is not None:
-        return forbidden(setting, table=plan.table, file=None)
+        return forbidden_error(setting, table=plan.table, file=None)
     if not _DAMAGE.search(reason):
         return EngineError(f"DuckDB failed: {reason}", table=plan.table)
     found = _NAMED.search(reason)
-    name = _damaged(plan) if found is None else FileName(found[1], PhysicalPath(found[1]))
+    name = _corrupt_file(plan) if found is None else FileName(found[1], PhysicalPath(found[1]))
     if found is not None:  # a data file under both its paths, a delete file under the one that DuckDB has
         name = next((file for file in _parquet_files(plan) if file.physical == found[1]), name)
     what = "a data file" if name is None else "file"
-    return damaged(f"Cannot read {what}: it is damaged: {reason}; restore it", name, table=plan.table)
+    return corrupt_file(f"Cannot read {what}: it is damaged: {reason}; restore it", name, table=plan.table)
 
 
-def _over_instance(reason: str, plan: PlannedScan) -> HarnessError:
+def _instance_failure(reason: str, plan: PlannedScan) -> HarnessError:
     """The failure of a read that ended its instance, or that ran on one that another read ended."""
     reason = reason.partition(" Stack Trace")[0][:_MOST_SAID]
     with _searching:  # who fails over another's file waits until that is found
-        name = _damaged(plan)
+        name = _corrupt_file(plan)
         if name is not None:
             _found[:] = [str(name)]
         over = "".join(f" over {found}" for found in _found)
@@ -82,7 +82,9 @@ def _over_instance(reason: str, plan: PlannedScan) -> HarnessError:
             f"is your own: {reason}",
             table=plan.table,
         )
-    return damaged(f"Cannot read file: DuckDB ends its instance over it: {reason}; restore it", name, table=plan.table)
+    return corrupt_file(
+        f"Cannot read file: DuckDB ends its instance over it: {reason}; restore it", name, table=plan.table
+    )
 
 
 _searching = Lock()
@@ -93,13 +95,13 @@ _MOST_SAID = 300  # characters
 
 def file_failure(error: Exception, plans: Iterable[PlannedScan]) -> HarnessError | None:
     """The failure of a query over plans, where it is that of a file; None: it may be the query's own."""
-    if is_given_up(error):
+    if ends_instance(error):
         return next((engine_error(error, plan) for plan in plans), None)
     told = (engine_error(error, plan).within(snapshot=plan.snapshot, format=plan.format) for plan in plans)
     return next((failure for failure in told if not isinstance(failure, EngineError)), None)
 
 
-def _gone(plan: PlannedScan, reason: str) -> FileName | None:
+def _missing_file(plan: PlannedScan, reason: str) -> FileName | None:
     """A file of the plan that is no longer there; of remote ones only those that DuckDB names are asked for."""
     paths = (plan.files.column(name).to_pylist() for name in ("path", "physical"))
     deletes = (FileName(delete.path, delete.physical) for delete in plan.equality_deletes)
@@ -114,7 +116,7 @@ def _gone(plan: PlannedScan, reason: str) -> FileName | None:
     return None
 
 
-def _damaged(plan: PlannedScan) -> FileName | None:
+def _corrupt_file(plan: PlannedScan) -> FileName | None:
     """The first file that cannot be read by itself; None: there is none, or looking for it could take long."""
     files = _parquet_files(plan)
     if not all(is_local(name.physical) for name in files):

@@ -28,7 +28,7 @@ from harness.storage.limits import confinement
 from harness.storage.paths import PhysicalPath, is_local, local_path
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
-from harness.storage.threads import WATCHED, Lock, tracked
+from harness.storage.threads import WATCHED, Lock, track
 
 IS_DUCKDB_1 = int(duckdb.__version__.split(".")[0]) < 2
 GEOMETRY_CONVERSION = "enable_geoparquet_conversion"
@@ -55,7 +55,7 @@ def connect(*, lossless: bool = True, locked: bool = False) -> duckdb.DuckDBPyCo
             Polars and Parquet take for numbers. Without, as is DuckDB's own default, both are text, and booleans are.
         locked: no setting can be changed; so it is of every instance in a process that is confined.
     """
-    connection = tracked(duckdb.connect())
+    connection = track(duckdb.connect())
     for setting in (*_SETTINGS, f"arrow_lossless_conversion = {lossless}"):
         connection.execute(f"SET GLOBAL {setting}")  # a cursor has the settings of the instance, not of the connection
     confined = _confining(connection)
@@ -83,7 +83,7 @@ def _confining(connection: duckdb.DuckDBPyConnection) -> list[str]:
     from harness.engines.duckdb.store_files import planned_files
 
     # DuckDB holds a list of files against the directories before it takes them for patterns, and after.
-    allowed = dict.fromkeys(form for path in confined.directories for form in (path, sqltext.glob_free(path)))
+    allowed = dict.fromkeys(form for path in confined.directories for form in (path, sqltext.escape_glob(path)))
     allowed[f"{planned_files(connection).protocol}://"] = None  # which opens nothing but files of plans
     return [
         f"memory_limit = '{confined.memory_bytes} B'",
@@ -112,15 +112,15 @@ def cursor(*, lossless: bool = True) -> duckdb.DuckDBPyConnection:
                 for setting, value in _MEASURED.items():
                     made.execute(f"SET {setting} = {value}")
     _own.add(made)
-    return tracked(made)
+    return track(made)
 
 
-def is_own(connection: duckdb.DuckDBPyConnection) -> bool:
+def is_internal(connection: duckdb.DuckDBPyConnection) -> bool:
     """Tells whether `cursor` has made a connection, so that what harness sets on it is in nobody's way."""
     return connection in _own
 
 
-def is_given_up(error: BaseException) -> bool:
+def ends_instance(error: BaseException) -> bool:
     """Tells whether an error is one that may have ended its instance, or says that another did."""
     return isinstance(error, duckdb.InternalException | duckdb.FatalException)
 
@@ -136,7 +136,7 @@ def _is_alive(connection: duckdb.DuckDBPyConnection) -> bool:
     try:
         connection.execute("EXECUTE harness_sign_of_life")
     except duckdb.Error as error:
-        return not is_given_up(error)
+        return not ends_instance(error)
     return True
 
 
@@ -182,9 +182,9 @@ class DuckDBFiles:
         """The list of files, as an expression for `read_parquet` and its like. Raises as `name`."""
         named = [self._names.get(path) or self.name(path) for path in physical]
         content = "\0".join(named)
-        if sqltext.glob_free(content) != content:
-            named = list(map(sqltext.glob_free, named))
-        if len(named) < _MANY or not is_own(self.connection):
+        if sqltext.escape_glob(content) != content:
+            named = list(map(sqltext.escape_glob, named))
+        if len(named) < _MANY or not is_internal(self.connection):
             return f"[{', '.join(map(sqltext.text, named))}]"
         # Named by its content, so that the same list is the same text.
         digest = hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16)
@@ -211,7 +211,7 @@ _NAME = re.compile(r"harness-[0-9a-f]{32}://\d+/")
 _BEGIN, _END = "harness says: ", " (as harness says)"
 
 
-def marked(call: Callable[P, R]) -> Callable[P, R]:
+def mark_errors(call: Callable[P, R]) -> Callable[P, R]:
     """A function that DuckDB calls, whose failures `said` finds again; nothing of what led to one is told with it."""
 
     @wraps(call)
@@ -224,12 +224,12 @@ def marked(call: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def physical(name: str) -> str:
+def with_physical_paths(name: str) -> str:
     """The physical path of a file, by the name under which DuckDB has it."""
     return _NAME.sub("", name)
 
 
-def is_of_storage(reason: str) -> bool:
+def is_storage_error(reason: str) -> bool:
     """Tells whether DuckDB gives the text of a StorageError of `StoreFiles`."""
     return reason.startswith("StorageError: ")
 
@@ -247,7 +247,7 @@ def forbidding_setting(reason: str) -> str | None:
     return next((match.expand(setting) for match, setting in found if match is not None), None)
 
 
-def forbidden(setting: str, *, table: str, file: str | None) -> RequestError:
+def forbidden_error(setting: str, *, table: str, file: str | None) -> RequestError:
     """Return the error for a file that a setting of the user's connection forbids to open."""
     instead = ", or with the table's directory in its allowed_directories" if setting == _NO_ACCESS else ""
     return RequestError(
@@ -261,14 +261,14 @@ def forbidden(setting: str, *, table: str, file: str | None) -> RequestError:
 _CANDIDATES = 3
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """The text of an error of DuckDB, as one line, with physical paths; of one that began in Python, what that said."""
     text = str(error)
-    told = text.partition(_BEGIN)[2].partition(_END)[0]
-    return " ".join(physical(told or shortened(text)).split())
+    original_text = text.partition(_BEGIN)[2].partition(_END)[0]
+    return " ".join(with_physical_paths(original_text or shorten_candidates(text)).split())
 
 
-def shortened(text: str) -> str:
+def shorten_candidates(text: str) -> str:
     """The text of an error with three of the functions that might have been meant, of which there can be fifty."""
     before, mark, listed = text.partition("Candidate functions:")
     functions = [line.strip() for line in listed.splitlines() if "->" in line]

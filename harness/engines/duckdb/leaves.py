@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.engines.duckdb.instance import cursor
-from harness.engines.duckdb.relations import about, relation
-from harness.engines.row_groups import Stated, row_groups
+from harness.engines.duckdb.relations import naming_table, relation
+from harness.engines.row_groups import ChunkStatistics, row_groups
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import array_of
@@ -41,7 +41,7 @@ UNORDERED = (dt.UuidType, dt.VariantType, dt.GeometryType, dt.GeographyType, dt.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Leaf:
+class LeafColumn:
     """A column of single values as SQL over the table's rows.
 
     path: the fields from the top down. value: the value of a row, or if `listed` the list of values of a row.
@@ -84,7 +84,7 @@ class Leaf:
         else:
             some = f"list_filter({self.value}, lambda x: {condition.format('x')})" if condition else self.value
             found = f"{function}(list_aggregate({some}, '{function}'))"
-        return internal(found, self.path[-1].type)
+        return internal_value(found, self.path[-1].type)
 
     def aggregates(self) -> tuple[str, ...]:
         """Values with nulls, values without, gaps, least and greatest value; NaN is the greatest."""
@@ -94,7 +94,7 @@ class Leaf:
             values = f"coalesce(sum(list_aggregate({self.value}, 'count')), 0)::BIGINT"
         return rows, values, " + ".join((self.parent, *self.gaps)), self.most("min"), self.most("max")
 
-    def below(self, *, in_lists: bool) -> Iterator[Leaf]:
+    def below(self, *, in_lists: bool) -> Iterator[LeafColumn]:
         """The columns of single values in this one. in_lists: those in lists and maps, in place of these."""
         type_ = self.path[-1].type
         match type_:
@@ -111,7 +111,7 @@ class Leaf:
                 gaps = (*self.gaps, self.count(f"coalesce({size}({{}}), 0) = 0"))
                 for f, function in zip(dt.children(type_), functions, strict=True):
                     value = f"flatten({self.each(function)})" if self.listed else self.each(function)
-                    leaf = Leaf(path=(*self.path, f), value=value, listed=True, gaps=gaps)
+                    leaf = LeafColumn(path=(*self.path, f), value=value, listed=True, gaps=gaps)
                     yield from leaf.below(in_lists=True)
             case _:
                 yield from (self,) if isinstance(type_, (*SINGLE, *UNORDERED)) else ()
@@ -119,11 +119,13 @@ class Leaf:
 
 def single_columns(schema: dt.Schema) -> Mapping[int, tuple[dt.Field, dt.Field, str]]:
     """The columns of single values by id, those in structs too: the top-level column, the field, and its SQL."""
-    found = (leaf for f in schema.fields for leaf in Leaf(path=(f,), value=sqltext.name(f.name)).below(in_lists=False))
+    found = (
+        leaf for f in schema.fields for leaf in LeafColumn(path=(f,), value=sqltext.name(f.name)).below(in_lists=False)
+    )
     return {leaf.path[-1].id: (leaf.path[0], leaf.path[-1], leaf.value) for leaf in found}
 
 
-def internal(value: str, type_: dt.Type) -> str:
+def internal_value(value: str, type_: dt.Type) -> str:
     """An SQL value of a type as an internal value: days, micros or nanos as numbers; null if there is no order."""
     match type_:
         case dt.DateType():
@@ -161,13 +163,13 @@ class GroupValues:
     nans: int
     least: Any
     greatest: Any
-    stated: Stated | None
-    pages: Stated | None
+    stated: ChunkStatistics | None
+    pages: ChunkStatistics | None
 
 
 def group_values(
-    plan: PlannedScan, leaves: Sequence[Leaf], paths: Sequence[str]
-) -> Iterator[tuple[str, Leaf, Sequence[GroupValues]]]:
+    plan: PlannedScan, leaves: Sequence[LeafColumn], paths: Sequence[str]
+) -> Iterator[tuple[str, LeafColumn, Sequence[GroupValues]]]:
     """The values of columns in some files of a plan, before deletes, by path, column and row group."""
     with phase("reading values", len(paths), "files") as advance:
         for part in _parts(plan, paths):
@@ -191,12 +193,12 @@ def _parts(plan: PlannedScan, paths: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _values(
-    plan: PlannedScan, leaves: Sequence[Leaf], paths: Sequence[str]
-) -> Iterator[tuple[str, Leaf, Sequence[GroupValues]]]:
+    plan: PlannedScan, leaves: Sequence[LeafColumn], paths: Sequence[str]
+) -> Iterator[tuple[str, LeafColumn, Sequence[GroupValues]]]:
     footers = row_groups(plan, paths)
     keys = {path: footers[path].key if path in footers else "0" for path in paths}
-    found = _asked(plan, leaves, keys, Leaf.aggregates)
-    numbers = _numbers(plan, leaves, keys, found)
+    found = _aggregate_values(plan, leaves, keys, LeafColumn.aggregates)
+    numbers = _nan_statistics(plan, leaves, keys, found)
     by_path: dict[str, list[tuple[int, Sequence[Any]]]] = {}
     for (path, number), values in found.items():
         by_path.setdefault(path, []).append((number, values))
@@ -228,19 +230,19 @@ _Answers: TypeAlias = Mapping[tuple[str, int], Sequence[Any]]
 """The aggregates of all columns, in the columns' order, by path of a file and number of a row group."""
 
 
-def _numbers(
-    plan: PlannedScan, leaves: Sequence[Leaf], keys: Mapping[str, str], found: _Answers
+def _nan_statistics(
+    plan: PlannedScan, leaves: Sequence[LeafColumn], keys: Mapping[str, str], answers: _Answers
 ) -> dict[tuple[str, int, int], tuple[int, Any]]:
     """The number of NaN, and the greatest number, by file, row group and column, where there is a NaN.
 
     They take a second pass over those columns: to look at every value for NaN in the first costs a tenth of it.
     """
     floats = [place for place, leaf in enumerate(leaves) if isinstance(leaf.path[-1].type, dt.FloatType)]
-    places = {(*at, place) for at, values in found.items() for place in floats if _is_nan(values[5 * place + 4])}
+    places = {(*at, place) for at, values in answers.items() for place in floats if _is_nan(values[5 * place + 4])}
     if not places:
         return {}
     columns = sorted({place for *_, place in places})
-    again = _asked(
+    again = _aggregate_values(
         plan,
         [leaves[place] for place in columns],
         {path: keys[path] for path, *_ in sorted(places)},
@@ -259,37 +261,40 @@ MOST_COLUMNS = 500
 more, a division by zero ends the process (2.0.1: 50,000 aggregates)."""
 
 
-def _asked(
-    plan: PlannedScan, leaves: Sequence[Leaf], keys: Mapping[str, str], aggregates: Callable[[Leaf], Sequence[str]]
+def _aggregate_values(
+    plan: PlannedScan,
+    leaves: Sequence[LeafColumn],
+    keys: Mapping[str, str],
+    aggregates: Callable[[LeafColumn], Sequence[str]],
 ) -> _Answers:
     """The aggregates of each row group.
 
     keys: SQL of the number by path; files with the same are read together. aggregates: SQL of those of a column.
     """
-    together: dict[str, list[str]] = {}
+    paths_by_key: dict[str, list[str]] = {}
     for path, key in keys.items():
-        together.setdefault(key, []).append(path)
-    found: dict[tuple[str, int], list[Any]] = {}
-    for key, paths in together.items():
+        paths_by_key.setdefault(key, []).append(path)
+    values_by_group: dict[tuple[str, int], list[Any]] = {}
+    for key, paths in paths_by_key.items():
         more = ["_file"] if key == "0" else ["_file", "_pos"]
         for part in _queries(leaves):
             connection = cursor()
-            relation(rows_of(plan, paths, more, _pruned(part)), connection, name="leaf_rows")
+            relation(rows_of(plan, paths, more, _prune_columns(part)), connection, name="leaf_rows")
             outputs = ["_file", key, *(text for leaf in part for text in aggregates(leaf))]
-            with about(plan):
+            with naming_table(plan):
                 table = connection.sql(f"SELECT {', '.join(outputs)} FROM leaf_rows GROUP BY ALL").to_arrow_table()
             for path, number, *values in zip(*(column.to_pylist() for column in table.columns), strict=True):
-                found.setdefault((path, number), []).extend(values)
-    return found
+                values_by_group.setdefault((path, number), []).extend(values)
+    return values_by_group
 
 
-def _queries(leaves: Sequence[Leaf]) -> Iterator[Sequence[Leaf]]:
+def _queries(leaves: Sequence[LeafColumn]) -> Iterator[Sequence[LeafColumn]]:
     """Return the columns in parts that one query aggregates.
 
     Each level of lists adds an aggregate to a column. Columns whose names differ only in letter case are in different
     parts, because one query of DuckDB cannot show both.
     """
-    part: list[Leaf] = []
+    part: list[LeafColumn] = []
     size, names = 0, dict[str, int]()
     for leaf in leaves:
         weight, top = 1 + len(leaf.gaps), leaf.path[0]
@@ -303,22 +308,22 @@ def _queries(leaves: Sequence[Leaf]) -> Iterator[Sequence[Leaf]]:
         yield part
 
 
-def _pruned(leaves: Sequence[Leaf]) -> list[dt.Field]:
+def _prune_columns(leaves: Sequence[LeafColumn]) -> list[dt.Field]:
     """The top-level columns of the leaves, whose structs have the fields on the way to these leaves alone."""
     wanted = {id(field) for leaf in leaves for field in leaf.path}
 
-    def kept(field: dt.Field) -> dt.Field:
+    def prune(field: dt.Field) -> dt.Field:
         match field.type:
             case dt.StructType(fields=fields):
-                return replace(field, type=dt.StructType(tuple(kept(part) for part in fields if id(part) in wanted)))
+                return replace(field, type=dt.StructType(tuple(prune(part) for part in fields if id(part) in wanted)))
             case dt.ListType(element=element) if id(element) in wanted:
-                return replace(field, type=dt.ListType(kept(element)))
+                return replace(field, type=dt.ListType(prune(element)))
             case dt.MapType(key=key, value=value) if id(value) in wanted:
-                return replace(field, type=dt.MapType(key, kept(value)))
+                return replace(field, type=dt.MapType(key, prune(value)))
             case _:
                 return field
 
-    return [kept(top) for top in {leaf.path[0].id: leaf.path[0] for leaf in leaves}.values()]
+    return [prune(top) for top in {leaf.path[0].id: leaf.path[0] for leaf in leaves}.values()]
 
 
 def _is_nan(value: Any) -> bool:

@@ -38,12 +38,12 @@ from harness.engines.union_arms import (
     columns_to_read,
     delete_files,
     union_arms,
-    with_enough,
+    with_enough_files,
     with_merged_scopes,
 )
 from harness.metadata.files.roaring import deleted_bits, deleted_mask
 from harness.metadata.filters import sqltext
-from harness.metadata.model.arrow_values import Places, array_of, from_numpy
+from harness.metadata.model.arrow_values import Indices, array_of, from_numpy
 from harness.metadata.model.schema import Field
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
@@ -68,7 +68,7 @@ _LARGEST_SHARE = 1.5
 """The most that a run may have of a thread's fair share: bitmaps take about so much more time for the same rows."""
 
 
-def runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[Run]] | None:
+def plan_runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[list[Run]] | None:
     """Per arm, the runs of its files to join by position, the larger ones first; None: bitmaps are faster.
 
     deleted: per arm, the row counts of its files. others: rows of the other arms. threads: of the query.
@@ -77,22 +77,22 @@ def runs(deleted: Sequence[Sequence[int]], others: int, threads: int) -> list[li
     if joined > _MOST_ROWS:
         return None
     target = max(_LEAST_ROWS, min(joined // (_OF_A_THREAD * threads), _RUN_ROWS))
-    dealt = [_dealt(counts, max(1, sum(counts) // target)) for counts in deleted]
+    dealt = [_distribute(counts, max(1, sum(counts) // target)) for counts in deleted]
     sizes = [_rows(counts, run) for counts, arm in zip(deleted, dealt, strict=True) for run in arm]
     if joined < _LEAST_ROWS * len(sizes) // 2 or max(sizes, default=0) * threads > _LARGEST_SHARE * (joined + others):
         return None
     return dealt
 
 
-def _dealt(counts: Sequence[int], most: int) -> list[Run]:
+def _distribute(counts: Sequence[int], most: int) -> list[Run]:
     """Runs of about equal size, at most so many, the larger ones first; none is too small to be one, unless alone."""
-    dealt = _packed(counts, most)
+    dealt = _pack(counts, most)
     while len(dealt) > 1 and _rows(counts, dealt[-1]) < _LEAST_ROWS:
-        dealt = _packed(counts, len(dealt) - 1)
+        dealt = _pack(counts, len(dealt) - 1)
     return dealt
 
 
-def _packed(counts: Sequence[int], size: int) -> list[Run]:
+def _pack(counts: Sequence[int], size: int) -> list[Run]:
     """Each file, the largest first, goes to the run that is smallest yet."""
     sizes = [0] * min(size, len(counts))
     members: list[list[int]] = [[] for _ in sizes]
@@ -113,7 +113,7 @@ BITMAP_ROWS = 2**31 - 1
 """The index of `get_bit` is an INTEGER; longer files lose positions by an anti join."""
 
 
-class Use(enum.Enum):
+class QueryUse(enum.Enum):
     """The use of a query, which decides how positions are deleted."""
 
     ONCE = "run once, as it is"
@@ -130,7 +130,7 @@ class LoweredQuery:
 
 
 def lower(
-    plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
+    plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: QueryUse
 ) -> LoweredQuery:
     """The query of a plan; raises HarnessError about the file at fault.
 
@@ -141,18 +141,18 @@ def lower(
     if plan.files.num_rows == 0:
         empty = ", ".join(f"{sqltext.literal(None, f.type)} AS c{i}" for i, f in enumerate(columns))
         return LoweredQuery(f"SELECT {empty or 'NULL AS c0'} WHERE false", columns)
-    scanner = Scanner.over(plan, connection, register)
-    plan = with_merged_scopes(with_enough(plan, scanner.looks))
-    lowering = _QueryLowering(plan, connection, scanner.of(plan), use, columns)
+    scanner = Scanner.create(plan, connection, register)
+    plan = with_merged_scopes(with_enough_files(plan, scanner.opener))
+    lowering = _QueryLowering(plan, connection, scanner.for_plan(plan), use, columns)
     return LoweredQuery("\nUNION ALL\n".join(lowering.arms()), columns)
 
 
-def numbered(lowered: LoweredQuery, plan: PlannedScan) -> str:
+def with_numbered_columns(lowered: LoweredQuery, plan: PlannedScan) -> str:
     """`lowered` with the filter applied, and the plan's columns in order under the names `r0`, `r1`, …"""
-    return labelled(lowered, plan, [f"r{i}" for i in range(len(plan.columns))])
+    return with_labels(lowered, plan, [f"r{i}" for i in range(len(plan.columns))])
 
 
-def labelled(lowered: LoweredQuery, plan: PlannedScan, labels: Sequence[str]) -> str:
+def with_labels(lowered: LoweredQuery, plan: PlannedScan, labels: Sequence[str]) -> str:
     """`lowered` with the filter applied, and the plan's columns in order under these names, as they stand in SQL."""
     places = {f.id: i for i, f in enumerate(lowered.columns)}
     if plan.filter is None:
@@ -174,7 +174,7 @@ class _QueryLowering:
     plan: PlannedScan
     connection: duckdb.DuckDBPyConnection
     scanner: Scanner
-    use: Use
+    use: QueryUse
     columns: tuple[Field, ...]
 
     def arms(self) -> list[str]:
@@ -184,14 +184,14 @@ class _QueryLowering:
         scans = [scanner.scan(arm.files, arm.group, arm.fields) for arm in arms]
         lowered = [_ArmQuery(arm, scan, scanner, equality) for arm, scan in zip(arms, scans, strict=True)]
         queries: list[str] = []
-        for arm, cut in self._cut(lowered):
+        for arm, cut in self._choose_joins(lowered):
             queries += [arm.by_bitmap()] if cut is None else map(arm.by_position, cut)
         return queries
 
-    def _cut(self, arms: Sequence[_ArmQuery]) -> list[tuple[_ArmQuery, list[Run] | None]]:
+    def _choose_joins(self, arms: Sequence[_ArmQuery]) -> list[tuple[_ArmQuery, list[Run] | None]]:
         """The arms, and the runs of their files that are joined by position; None: bitmaps are looked up."""
         by_bitmap: list[tuple[_ArmQuery, list[Run] | None]] = [(arm, None) for arm in arms]
-        if self.use is not Use.ONCE or any(lowered.arm.shows_deleted for lowered in arms):
+        if self.use is not QueryUse.ONCE or any(lowered.arm.shows_deleted for lowered in arms):
             return by_bitmap
         if duckdb.__version__ not in POSITIONAL_JOIN_VERSIONS:
             return by_bitmap
@@ -201,20 +201,20 @@ class _QueryLowering:
         ((threads,),) = self.connection.execute("SELECT current_setting('threads')").fetchall()
         cut = self._runs(joined, others, threads)
         if cut is not None and self.plan.filter is not None:
-            joined, rest = self._apart(joined)
+            joined, rest = self._split_by_filter(joined)
             others += rest
             cut = self._runs(joined, others, threads)
         return by_bitmap if cut is None else [*zip(joined, cut, strict=True), *((arm, None) for arm in others)]
 
     def _runs(self, joined: Sequence[_ArmQuery], others: Sequence[_ArmQuery], threads: int) -> list[list[Run]] | None:
         counted = [arm.scan.rows.tolist() for arm in joined]
-        return runs(counted, sum(int(arm.scan.rows.sum()) for arm in others), threads) if joined else None
+        return plan_runs(counted, sum(int(arm.scan.rows.sum()) for arm in others), threads) if joined else None
 
-    def _apart(self, arms: Sequence[_ArmQuery]) -> tuple[list[_ArmQuery], list[_ArmQuery]]:
+    def _split_by_filter(self, arms: Sequence[_ArmQuery]) -> tuple[list[_ArmQuery], list[_ArmQuery]]:
         """The arms of those files that the filter keeps whole, where nothing could be skipped, and of the others."""
         if self.plan.statistics is None:
             return [], list(arms)
-        whole = self.plan.statistics.kept_whole()
+        whole = self.plan.statistics.matches_all_rows()
         kept: list[_ArmQuery] = []
         others: list[_ArmQuery] = []
         for lowered in arms:
@@ -238,7 +238,7 @@ class _ArmQuery:
         """Tells whether positions are deleted, of files that DuckDB reads itself."""
         return self.scan.parquet and self.arm.deleted is not None
 
-    def part(self, places: Places) -> list[_ArmQuery]:
+    def part(self, places: Indices) -> list[_ArmQuery]:
         """The arm of some of its files, which DuckDB reads itself; none, if there are no files."""
         if places.size in (0, len(self.scan.rows)):
             return [self] if places.size else []
@@ -254,7 +254,7 @@ class _ArmQuery:
     def by_bitmap(self) -> str:
         """The arm with deleted positions looked up in bitmaps."""
         arm, rows = self.arm, self.scan.rows
-        translation = SqlTranslation(self.scan.shown, FileTable(len(rows)))
+        translation = SqlTranslation(self.scan.columns, FileTable(len(rows)))
         if arm.deleted is None:
             return self._query(arm, self.scan.relation, translation, deleted=None)
         if rows.max() > BITMAP_ROWS:
@@ -282,7 +282,7 @@ class _ArmQuery:
         flags = self.scanner.register(
             pa.table({"deleted": pa.chunked_array([from_numpy(mask) for mask in masks], pa.int8())})
         )
-        translation = SqlTranslation(self.scan.shown, FileTable(len(part.scan.rows)))
+        translation = SqlTranslation(self.scan.columns, FileTable(len(part.scan.rows)))
         joined = f" POSITIONAL JOIN {flags} AS m"
         return self._query(arm, part.scan.relation, translation, deleted="m.deleted = 1", joined=joined)
 

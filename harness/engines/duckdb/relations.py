@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error, file_failure
-from harness.engines.duckdb.instance import IS_DUCKDB_1, cursor, is_given_up
-from harness.engines.duckdb.lowering import Use, labelled, lower, numbered
+from harness.engines.duckdb.instance import IS_DUCKDB_1, cursor, ends_instance
+from harness.engines.duckdb.lowering import QueryUse, lower, with_labels, with_numbered_columns
 from harness.engines.union_arms import refuse_same_names
 from harness.errors import HarnessError, RequestError, UnsupportedError
 from harness.metadata.filters import sqltext
@@ -138,17 +138,19 @@ def relation(
     connection: the user's; None: one of harness's own. name: also make the rows a temporary view of this name.
     """
     own = cursor(lossless=False) if connection is None else connection
-    with about(plan):
+    with naming_table(plan):
         if name is None:
             add = registrar(own) if connection is None else Registrations(own).table
-            return own.sql(lowered(plan, own, add, Use.VIEW))
+            return own.sql(lowered(plan, own, add, QueryUse.VIEW))
         register(plan, own, name)
         return own.sql(f"SELECT * FROM {sqltext.name(name)}")
 
 
-def register(plan: PlannedScan, connection: duckdb.DuckDBPyConnection, name: str, *, use: Use = Use.VIEW) -> None:
+def register(
+    plan: PlannedScan, connection: duckdb.DuckDBPyConnection, name: str, *, use: QueryUse = QueryUse.VIEW
+) -> None:
     """Makes the plan's rows the temporary view `name` of a connection, replacing one; raises as `relation`."""
-    with about(plan):
+    with naming_table(plan):
         query = lowered(plan, connection, Registrations(connection).table, use)
         connection.execute(f"CREATE OR REPLACE TEMPORARY VIEW {sqltext.name(name)} AS {query}")
 
@@ -156,8 +158,10 @@ def register(plan: PlannedScan, connection: duckdb.DuckDBPyConnection, name: str
 def to_arrow(plan: PlannedScan) -> pa.Table:
     """All rows of a plan, as `harness.engines.registry.Engine` says; raises as `relation`, or `engine_error`."""
     connection = cursor()
-    with about(plan):
-        query = limited(numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan), plan)
+    with naming_table(plan):
+        query = limited(
+            with_numbered_columns(lower(plan, connection, registrar(connection), QueryUse.ONCE), plan), plan
+        )
         # `pa.table` asks whether it is a frame of pandas, which imports pandas: 0.2 s of the first read
         rows = pa.RecordBatchReader.from_stream(connection.sql(query)).read_all()
         return conform(rows, pa.schema([arrow_field(f) for f in plan.columns]))
@@ -169,19 +173,19 @@ def limited(query: str, plan: PlannedScan) -> str:
 
 
 def lowered(
-    plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: Use
+    plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str], use: QueryUse
 ) -> str:
     """The query of a plan, its columns under their own names; `register` and what is raised are `lower`'s."""
-    with about(plan):
+    with naming_table(plan):
         refuse_same_names(plan.columns, plan.table)
         _check_calendar(plan, connection)
         if plan.filter is not None:
             _check_settings(plan.filter, plan.table, connection)
-        return labelled(lower(plan, connection, register, use), plan, [sqltext.name(f.name) for f in plan.columns])
+        return with_labels(lower(plan, connection, register, use), plan, [sqltext.name(f.name) for f in plan.columns])
 
 
 @contextmanager
-def about(plan: PlannedScan) -> Iterator[None]:
+def naming_table(plan: PlannedScan) -> Iterator[None]:
     """Errors on the way to the rows are harness's, and name the table and the snapshot."""
     try:
         yield
@@ -192,7 +196,7 @@ def about(plan: PlannedScan) -> Iterator[None]:
         raise engine_error(error, plan).within(format=plan.format) from error
 
 
-def zoned(filter_: Filter, connection: duckdb.DuckDBPyConnection | None) -> Filter:
+def filter_for_connection(filter_: Filter, connection: duckdb.DuckDBPyConnection | None) -> Filter:
     """The filter for planning a read on a connection, which reads its text in the session's time zone (iceberg 11.10).
 
     connection: the user's; None: one of harness's own, in UTC.
@@ -218,7 +222,7 @@ def _check_calendar(plan: PlannedScan, connection: duckdb.DuckDBPyConnection) ->
 
 def _check_settings(filter_: Filter, table: str, connection: duckdb.DuckDBPyConnection) -> None:
     """Refuses a connection that reads a filter in another way than its plan, which may lack files (iceberg 3.3)."""
-    if zoned(filter_, connection) is not filter_:
+    if filter_for_connection(filter_, connection) is not filter_:
         raise RequestError(
             "Cannot filter instants on a connection whose time zone is not UTC, by a plan that was made for UTC: plan "
             "the filter for the connection",
@@ -239,7 +243,7 @@ def _check_settings(filter_: Filter, table: str, connection: duckdb.DuckDBPyConn
 # DuckDB would suggest, and none for a misspelt column that is the only one.
 
 
-def better_told(
+def with_suggestions(
     error: duckdb.BinderException,
     text: str,
     plans: Mapping[str, PlannedScan],
@@ -247,7 +251,7 @@ def better_told(
     parameters: object,
 ) -> duckdb.Error:
     """The error that the query gives where its tables have all their columns, which replace the plans' views."""
-    made = []
+    created_tables = []
     try:
         for name, plan in plans.items():
             table = sqltext.name(name)
@@ -256,14 +260,14 @@ def better_told(
             fields = {f.name.casefold(): f for f in (*plan.columns, *plan.schema.fields)}.values()
             columns = ", ".join(f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in fields)
             connection.execute(f"CREATE TEMPORARY TABLE {table} ({columns})")
-            made.append(table)
-        _described(text, connection, parameters)
+            created_tables.append(table)
+        _describe(text, connection, parameters)
     except duckdb.BinderException as better:
         return better
     except (duckdb.Error, HarnessError):  # a name or type that DuckDB's tables cannot have
         return error
     finally:
-        for table in made:
+        for table in created_tables:
             with contextlib.suppress(duckdb.Error):
                 connection.execute(f"DROP TABLE {table}")
     return error
@@ -297,7 +301,7 @@ _LEAVES = {
 }
 
 
-def given_out(
+def output_list(
     names: Sequence[str], types: Iterable[Any], shown: Sequence[str] | None = None, *, as_arrow: bool = False
 ) -> str | None:
     """The list of a SELECT that gives a result out; None where all columns stay as they are.
@@ -309,13 +313,13 @@ def given_out(
     """
     shown = names if shown is None else shown
     columns = list(zip(shown, types, strict=True))
-    found = [_cast(f"#{place}", *column, as_arrow=as_arrow) for place, column in enumerate(columns, 1)]
+    found = [_output_expression(f"#{place}", *column, as_arrow=as_arrow) for place, column in enumerate(columns, 1)]
     if all(text == f"#{place}" for place, text in enumerate(found, 1)) and list(shown) == list(names):
         return None
     return ", ".join(f"{text} AS {sqltext.name(name)}" for text, name in zip(found, shown, strict=True))
 
 
-def _cast(text: str, name: str, stored: Any, *, as_arrow: bool) -> str:
+def _output_expression(text: str, name: str, stored: Any, *, as_arrow: bool) -> str:
     """A column as it is given out. A NULL stays one: DuckDB 1 would make a JSON null of a VARIANT's."""
     whole, to = _target(stored, name, _WHOLE), _target(stored, name, _WHOLE if as_arrow else None)
     if whole is None:
@@ -339,9 +343,11 @@ def _target(stored: Any, column: str, huge: str | None, *, nested: bool = False)
     """The type to cast to, as SQL, with `huge` in place of HUGEINT; None: as it is."""
     if str(stored).startswith("AGGREGATE_STATE"):
         # DuckDB 2.0 says that it is what the state is stored in, and ends the process where Arrow asks for it.
-        raise _refused(column, "the state of an aggregate", "with finalize(...)")
+        raise _unsupported_output(column, "the state of an aggregate", "with finalize(...)")
     if nested and IS_DUCKDB_1 and stored.id == "variant":
-        raise _refused(column, "a VARIANT in a nested type, whose NULL DuckDB 1 casts to a JSON null", "to VARCHAR")
+        raise _unsupported_output(
+            column, "a VARIANT in a nested type, whose NULL DuckDB 1 casts to a JSON null", "to VARCHAR"
+        )
     if stored.id == "hugeint":
         return huge
     if stored.id in _LEAVES:
@@ -387,7 +393,7 @@ def _is_long(stored: Any) -> bool:
     return stored.id in ("hugeint", "uhugeint") or any(_is_long(part) for _, part in _parts(stored))
 
 
-def _refused(column: str, what: str, instead: str) -> UnsupportedError:
+def _unsupported_output(column: str, what: str, instead: str) -> UnsupportedError:
     return UnsupportedError(
         f"Cannot give out column {column!r}: it holds {what}; convert it in the query, {instead}", field=column
     )
@@ -423,16 +429,16 @@ def query(
         duckdb.Error: DuckDB refuses the query.
     """
     own = cursor(lossless=False) if connection is None else connection
-    places = _places(plans, own, registrar(own) if connection is None else None, aliased)
+    places = _sources_by_name(plans, own, registrar(own) if connection is None else None, aliased)
     try:
-        result = own.sql(_put(text, places), params=parameters)
+        result = own.sql(_replace_names(text, places), params=parameters)
     except duckdb.Error as error:
-        raise _told(error, text, plans, own, parameters) from None
-    columns = given_out(result.columns, result.types, _named(result.columns, originals, places))
+        raise _query_error(error, text, plans, own, parameters) from None
+    columns = output_list(result.columns, result.types, _original_names(result.columns, originals, places))
     return result if columns is None else result.project(columns)
 
 
-def filled(
+def with_sources(
     text: str,
     plans: Mapping[str, PlannedScan | pa.Table],
     connection: duckdb.DuckDBPyConnection,
@@ -440,7 +446,7 @@ def filled(
     aliased: Collection[str] = (),
 ) -> str:
     """A statement of any kind, with what DuckDB reads in place of the names of plans; all is as for `query`."""
-    return _put(text, _places(plans, connection, None, aliased))
+    return _replace_names(text, _sources_by_name(plans, connection, None, aliased))
 
 
 def query_text(
@@ -457,17 +463,17 @@ def query_text(
     Args:
         text, plans, connection, aliased, originals, parameters: as for `query`. Raises as `query`.
     """
-    places = _places(plans, connection, None, aliased)
-    put = _put(text, places)
+    places = _sources_by_name(plans, connection, None, aliased)
+    put = _replace_names(text, places)
     try:
-        names, types = _described(put, connection, parameters)
+        names, types = _describe(put, connection, parameters)
     except duckdb.Error as error:
-        raise _told(error, text, plans, connection, parameters) from None
-    columns = given_out(names, types, _named(names, originals, places))
+        raise _query_error(error, text, plans, connection, parameters) from None
+    columns = output_list(names, types, _original_names(names, originals, places))
     return put if columns is None else f"SELECT {columns} FROM ({put}\n)"
 
 
-def _described(text: str, connection: duckdb.DuckDBPyConnection, parameters: object) -> tuple[list[str], list[Any]]:
+def _describe(text: str, connection: duckdb.DuckDBPyConnection, parameters: object) -> tuple[list[str], list[Any]]:
     """Names and types of a query's columns."""
     if parameters is None:
         bound = connection.sql(text)
@@ -477,7 +483,7 @@ def _described(text: str, connection: duckdb.DuckDBPyConnection, parameters: obj
     return [name for name, *_ in rows], [connection.type(type_) for _, type_, *_ in rows]
 
 
-def moment(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
+def transaction_start(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
     """The start of a connection's transaction, or for None the present, in UTC without a zone."""
     present = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     if connection is None:
@@ -487,7 +493,7 @@ def moment(connection: duckdb.DuckDBPyConnection | None) -> datetime.datetime:
     return min(begun, present)
 
 
-def columns_of(
+def query_columns(
     text: str, plans: Mapping[str, PlannedScan], originals: Mapping[str, str] = _NONE, *, parameters: object = None
 ) -> tuple[tuple[str, str], ...]:
     """Name and DuckDB type of the query's columns, before `query` casts any; reads no file. Else as for `query`."""
@@ -497,13 +503,13 @@ def columns_of(
         columns = [f"{sqltext.name(f.name)} {sqltext.type_name(f.type)}" for f in plan.columns] or ['"NULL" INTEGER']
         connection.execute(f"CREATE TEMPORARY TABLE {sqltext.name(name)} ({', '.join(columns)})")
     try:
-        names, types = _described(text, connection, parameters)
+        names, types = _describe(text, connection, parameters)
     except duckdb.BinderException as error:
-        raise better_told(error, text, plans, cursor(), parameters) from None
-    return tuple(zip(_named(names, originals, {}), map(str, types), strict=True))
+        raise with_suggestions(error, text, plans, cursor(), parameters) from None
+    return tuple(zip(_original_names(names, originals, {}), map(str, types), strict=True))
 
 
-def own_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def user_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """The names of the user's tables and views on a connection."""
     rows = connection.execute(
         "SELECT table_name FROM duckdb_tables() WHERE NOT internal "
@@ -512,7 +518,7 @@ def own_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [name for (name,) in rows.fetchall() if not name.startswith(_PREFIX)]
 
 
-def misparsed(text: str) -> RequestError | None:
+def parse_error(text: str) -> RequestError | None:
     """The error about a text that DuckDB cannot parse, in DuckDB's words; None: it can."""
     try:
         cursor().extract_statements(text)
@@ -536,7 +542,7 @@ def syntax_trees(*texts: str, connection: duckdb.DuckDBPyConnection | None = Non
     return tuple(found)
 
 
-def _told(
+def _query_error(
     error: duckdb.Error,
     text: str,
     plans: Mapping[str, PlannedScan | pa.Table],
@@ -546,13 +552,13 @@ def _told(
     """The error to raise for one of the binder, which opens a file of each arm."""
     scans = {name: plan for name, plan in plans.items() if isinstance(plan, PlannedScan)}
     if isinstance(error, duckdb.BinderException):
-        return better_told(error, text, scans, connection, parameters)
-    if is_given_up(error) or isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
+        return with_suggestions(error, text, scans, connection, parameters)
+    if ends_instance(error) or isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
         return file_failure(error, scans.values()) or error
     return error
 
 
-def _places(
+def _sources_by_name(
     plans: Mapping[str, PlannedScan | pa.Table],
     connection: duckdb.DuckDBPyConnection,
     register: Callable[[pa.Table], str] | None,
@@ -566,29 +572,31 @@ def _places(
         if isinstance(plan, pa.Table):
             place = sqltext.name(put(plan))
         else:
-            rows = lowered(plan, connection, put, Use.ONCE)
-            with about(plan):
+            rows = lowered(plan, connection, put, QueryUse.ONCE)
+            with naming_table(plan):
                 place = f"({rows})" if name in aliased else sqltext.name(registrations.view(rows))
         places[sqltext.name(name)] = place
     return places
 
 
-def _put(text: str, places: Mapping[str, str]) -> str:
+def _replace_names(text: str, places: Mapping[str, str]) -> str:
     for name, place in places.items():
         text = text.replace(name, place)
     return text
 
 
-def _named(names: Sequence[str], originals: Mapping[str, str], places: Mapping[str, str]) -> list[str]:
+def _original_names(names: Sequence[str], originals: Mapping[str, str], places: Mapping[str, str]) -> list[str]:
     """The names of columns with what the user has written; DuckDB calls `(SELECT max(i) FROM t)` for what it reads."""
     if not any("(SELECT " in name for name in names):
         return list(names)
-    shown = {_shown(_put(put, places)): _shown(original) for put, original in originals.items()}
+    shown = {
+        _printed_source(_replace_names(put, places)): _printed_source(original) for put, original in originals.items()
+    }
     longest_first = {text: shown[text] for text in sorted(shown, key=len, reverse=True)}  # one may be within another
-    return [_put(name, longest_first) for name in names]
+    return [_replace_names(name, longest_first) for name in names]
 
 
-def _shown(relation: str) -> str:
+def _printed_source(relation: str) -> str:
     """The source in FROM, as DuckDB writes it in the names of columns."""
     start = "SELECT 1 FROM "
     found = cursor().execute("SELECT json_deserialize_sql(json_serialize_sql($1))", [start + relation]).fetchone()

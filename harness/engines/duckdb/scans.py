@@ -16,18 +16,18 @@ import numpy as np
 import pyarrow as pa
 
 from harness.engines.data_files import FileName, geometries, variants
-from harness.engines.duckdb.columns import Exposed, FileTable, SqlTranslation, exposed, guarded
-from harness.engines.duckdb.instance import IS_DUCKDB_1, DuckDBFiles, is_own
-from harness.engines.file_groups import DirectLooks, FileGroup, Inspector, ScanFiles
+from harness.engines.duckdb.columns import DuckDBColumn, FileTable, SqlTranslation, duckdb_column, with_oldest_values
+from harness.engines.duckdb.instance import IS_DUCKDB_1, DuckDBFiles, is_internal
+from harness.engines.file_groups import FileGroup, Inspector, LocalFileOpener, ScanFiles
 from harness.engines.footers import failing_on
-from harness.engines.union_arms import KeySet, Pooled, Scope, deleted_keys, key_sets
+from harness.engines.union_arms import DeletePool, KeySet, Scope, deleted_keys, key_sets
 from harness.errors import SchemaMismatchError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.predicate import And, Comparison, In, IsNull, Predicate, StartsWith
-from harness.metadata.model.arrow_values import Places, array_of, from_numpy
+from harness.metadata.model.arrow_values import Indices, array_of, from_numpy
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, is_variant_group
 from harness.metadata.model.schema import BinaryType, Field, StringType, TimestampType
-from harness.metadata.plan.projection import ColumnSource, Stored
+from harness.metadata.plan.projection import ColumnSource, FileColumn
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
@@ -50,10 +50,10 @@ class RelationScan:
     shown: how DuckDB shows the columns of the group's schema, by place.
     """
 
-    rows: Places
+    rows: Indices
     relation: str
     parquet: bool
-    shown: Sequence[Exposed]
+    columns: Sequence[DuckDBColumn]
 
 
 @dataclass(slots=True)
@@ -65,19 +65,21 @@ class Scanner:
     columns: by the id of a physical schema, the schema and its columns as DuckDB shows them there.
     """
 
-    looks: DirectLooks
+    opener: LocalFileOpener
     plan: PlannedScan
     register: Callable[[pa.Table], str]
     inspector: Inspector
-    columns: dict[int, tuple[PhysicalSchema, Sequence[Exposed]]] = field(repr=False)
+    columns: dict[int, tuple[PhysicalSchema, Sequence[DuckDBColumn]]] = field(repr=False)
 
     @staticmethod
-    def over(plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str]) -> Scanner:
+    def create(
+        plan: PlannedScan, connection: duckdb.DuckDBPyConnection, register: Callable[[pa.Table], str]
+    ) -> Scanner:
         """A scanner of the plan's files; opens none yet."""
-        looks = DirectLooks(DuckDBFiles(connection, plan.storage), plan)
-        return Scanner(looks, plan, register, Inspector(looks, plan), _columns if is_own(connection) else {})
+        opener = LocalFileOpener(DuckDBFiles(connection, plan.storage), plan)
+        return Scanner(opener, plan, register, Inspector(opener, plan), _columns if is_internal(connection) else {})
 
-    def of(self, plan: PlannedScan) -> Scanner:
+    def for_plan(self, plan: PlannedScan) -> Scanner:
         """The same for a plan of some of the files; what was looked at stays known."""
         return replace(self, plan=plan, inspector=replace(self.inspector, plan=plan))
 
@@ -89,62 +91,62 @@ class Scanner:
         form, rows = group.form, group.rows
         schema, first = form.schema, files.name(int(group.members[0]))
         if not schema:
-            relation = counted(rows.tolist(), self.register)
-            return RelationScan(rows=rows, relation=relation, parquet=False, shown=())
+            relation = row_count_relation(rows.tolist(), self.register)
+            return RelationScan(rows=rows, relation=relation, parquet=False, columns=())
         # Of an untrusted delete file DuckDB would believe the footer's statistics, and miss keys (1.5, 2.0).
         doubted = self.plan.storage.untrusted and not files.are_data
         parquet = form.format == "parquet" and not doubted and not _needs_arrow(group, fields)
         if parquet:
-            shown = self._shown_of_files(first, group)
-            parquet = _misread(schema, shown, group.sources) is None
+            columns = self._columns_of_files(first, group)
+            parquet = _mismatched_column(schema, columns, group.sources) is None
         if parquet:
             relation = self.read_parquet(files.physical_of(group.members))
         else:
-            tables = [self.looks.rows(name, group, fields) for name in files.names(group.members)]
+            tables = [self.opener.rows(name, group, fields) for name in files.names(group.members)]
             rows = np.array([table.num_rows for table in tables])
-            relation = self.register(_stacked(tables))
+            relation = self.register(_stack(tables))
             if IS_DUCKDB_1:  # 1.5 pushes Bloom filters of joins into scans of Arrow tables, where they fail
                 relation = f"(WITH kept AS MATERIALIZED (SELECT * FROM {relation}) SELECT * FROM kept)"
-            shown = self._shown(relation, schema, first)
-            wrong = _misread(schema, shown, group.sources)
+            columns = self._duckdb_columns(relation, schema, first)
+            wrong = _mismatched_column(schema, columns, group.sources)
             if wrong is not None:
                 raise SchemaMismatchError(
-                    f"Cannot read a column: Arrow sees it as {shown[wrong].type}, its footer says otherwise",
+                    f"Cannot read a column: Arrow sees it as {columns[wrong].type}, its footer says otherwise",
                     cause="IncompatibleType",
                     table=self.plan.table,
                     file=str(first),
                     field=schema[wrong].name,
                     rule="iceberg 6.14",
                 )
-        shown = guarded(shown, schema, form.legacy) if form.legacy else shown
-        return RelationScan(rows=rows, relation=relation, parquet=parquet, shown=shown)
+        columns = with_oldest_values(columns, schema, form.legacy) if form.legacy else columns
+        return RelationScan(rows=rows, relation=relation, parquet=parquet, columns=columns)
 
     def read_parquet(self, physical: Sequence[PhysicalPath]) -> str:
         """The FROM item that reads these files, in this order of `file_index`."""
-        return read_parquet(self.looks.access.listed(physical))
+        return read_parquet(self.opener.access.listed(physical))
 
-    def _shown_of_files(self, first: FileName, group: FileGroup) -> Sequence[Exposed]:
+    def _columns_of_files(self, first: FileName, group: FileGroup) -> Sequence[DuckDBColumn]:
         """The columns of Parquet files as DuckDB's reader shows them, by position. first: one of the files."""
-        schema, shown = group.form.schema, group.form.shown
-        if shown is not None:
-            return [Exposed(column.name, type_) for column, type_ in zip(schema, shown, strict=True)]
+        schema, columns = group.form.schema, group.form.duckdb_types
+        if columns is not None:
+            return [DuckDBColumn(column.name, type_) for column, type_ in zip(schema, columns, strict=True)]
         known = self.columns.get(id(schema))
         if known is None:
             if len(self.columns) >= _MOST_SCHEMAS:
                 self.columns.clear()
-            known = schema, self._shown(self.read_parquet([first.physical]), schema, first)
+            known = schema, self._duckdb_columns(self.read_parquet([first.physical]), schema, first)
             self.columns[id(schema)] = known
         return known[1]
 
-    def _shown(self, relation: str, schema: PhysicalSchema, file: FileName) -> list[Exposed]:
+    def _duckdb_columns(self, relation: str, schema: PhysicalSchema, file: FileName) -> list[DuckDBColumn]:
         """The columns as DuckDB shows them, by position: it renames the second of two names equal but for case."""
         with failing_on([file], self.plan.storage, table=self.plan.table, doing="Cannot open file"):
-            bound = self.looks.access.connection.sql(f"SELECT * FROM {relation}")
-            columns = [exposed(label, type_) for label, type_ in zip(bound.columns, bound.types, strict=True)]
+            bound = self.opener.access.connection.sql(f"SELECT * FROM {relation}")
+            columns = [duckdb_column(label, type_) for label, type_ in zip(bound.columns, bound.types, strict=True)]
         return columns[: len(schema)]  # after them come the virtual columns of files that came through Arrow
 
 
-_columns: dict[int, tuple[PhysicalSchema, Sequence[Exposed]]] = {}
+_columns: dict[int, tuple[PhysicalSchema, Sequence[DuckDBColumn]]] = {}
 """The columns of files on harness's own connections, where no setting changes them. Files whose footers have the same
 bytes of a schema share it (`harness.engines.footers`), also in later reads of this process."""
 _MOST_SCHEMAS = 1024
@@ -155,7 +157,7 @@ def read_parquet(listed: str) -> str:
     return f"read_parquet({listed}, {SCAN_OPTIONS})"
 
 
-def counted(rows: Sequence[int], register: Callable[[pa.Table], str]) -> str:
+def row_count_relation(rows: Sequence[int], register: Callable[[pa.Table], str]) -> str:
     """The FROM item of files without columns, that have so many rows: `file_index` and `file_row_number`.
 
     Rows are made as they are read: a small file may say that it has any number. An arm per file costs planning (a
@@ -187,14 +189,14 @@ def _needs_arrow(group: FileGroup, fields: Sequence[Field]) -> bool:
         return True
     if any(variants(fields, group.sources)):
         return True
-    if group.form.converted and any(BinaryType() == f.type for f in _used(group.sources)):
+    if group.form.converted and any(BinaryType() == f.type for f in _used_columns(group.sources)):
         return True
     if IS_DUCKDB_1 and any(geometries(fields, group.sources)):
         return True
-    return IS_DUCKDB_1 and any(TimestampType("ns", utc=True) == f.type for f in _used(group.sources))
+    return IS_DUCKDB_1 and any(TimestampType("ns", utc=True) == f.type for f in _used_columns(group.sources))
 
 
-def _stacked(tables: Sequence[pa.Table]) -> pa.Table:
+def _stack(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of all tables one after another, columns renamed by place, with `file_index` and `file_row_number`."""
     stacked = []
     for index, rows in enumerate(tables):
@@ -219,24 +221,26 @@ def _without_zoned_nanos(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
-def _used(sources: Iterable[ColumnSource]) -> Iterable[PhysicalField]:
+def _used_columns(sources: Iterable[ColumnSource]) -> Iterable[PhysicalField]:
     for source in sources:
-        if isinstance(source, Stored):
+        if isinstance(source, FileColumn):
             yield source.physical
-            yield from _used(source.parts)
+            yield from _used_columns(source.parts)
 
 
-def _misread(schema: PhysicalSchema, shown: Sequence[Exposed], sources: Sequence[ColumnSource]) -> int | None:
+def _mismatched_column(
+    schema: PhysicalSchema, columns: Sequence[DuckDBColumn], sources: Sequence[ColumnSource]
+) -> int | None:
     """The place of a column that `sources` read and that has another shape in `shown`; None: there is none.
 
     DuckDB (1.5, 2.0) takes an element that is a struct of one field for that field, in lists of two levels and in
     repeated groups (iceberg 6.14).
     """
-    places = [source.place for source in sources if isinstance(source, Stored)]
-    return next((place for place in places if not _same_shape(schema[place], shown[place])), None)
+    places = [source.place for source in sources if isinstance(source, FileColumn)]
+    return next((place for place in places if not _same_shape(schema[place], columns[place])), None)
 
 
-def _same_shape(physical: PhysicalField, shown: Exposed) -> bool:
+def _same_shape(physical: PhysicalField, shown: DuckDBColumn) -> bool:
     """Tells whether both have the same nested parts; a variant, which DuckDB shows flat, has none to compare."""
     if not shown.parts:
         return not physical.children or is_variant_group(physical)
@@ -255,7 +259,7 @@ def _same_shape(physical: PhysicalField, shown: Exposed) -> bool:
 # What a filter says about single columns, as SQL conditions on other expressions of the same values.
 
 
-def implied(predicate: Predicate, columns: Mapping[int, str]) -> list[str]:
+def implied_conditions(predicate: Predicate, columns: Mapping[int, str]) -> list[str]:
     """Conditions that hold wherever `predicate` is true, each about one of `columns`, expressions by field id."""
     return [sql for part in _conjuncts(predicate) if (sql := _condition(part, columns)) is not None]
 
@@ -303,7 +307,7 @@ _PROBES = 16
 """The least probes for each row of the padded keys; a copy costs as much as a few probes save."""
 
 
-def padding(keys: int, probes: int) -> int:
+def padding_columns(keys: int, probes: int) -> int:
     """The number of copies of one row to add. keys: how many rows hold keys. probes: how many rows are looked up."""
     if not 0 < keys <= _MOST_KEYS:
         return 0
@@ -314,12 +318,12 @@ def padding(keys: int, probes: int) -> int:
     return rows - keys
 
 
-def padded(relation: str, keys: int, probes: int) -> str:
+def padded_relation(relation: str, keys: int, probes: int) -> str:
     """The FROM item with copies of one of its rows, for anti and semi joins by equality, null-safe or not, of all keys.
 
     Never for a join with another condition, which would walk all copies.
     """
-    copies = padding(keys, probes)
+    copies = padding_columns(keys, probes)
     if not copies:
         return relation
     one = f"(SELECT * FROM {relation} LIMIT 1) AS one"
@@ -343,7 +347,7 @@ class AntiJoins:
         match scope:
             case None:
                 return []
-            case Pooled.ALL:
+            case DeletePool.ALL:
                 return self._by_sequence(roots)
             case int():
                 return self._by_scope(self.plan.delete_sets[scope], roots, rows)
@@ -357,7 +361,7 @@ class AntiJoins:
             relation, count = self._relation(key_set, members, [])
             data = _keys(key_set, [roots[root] for root in key_set.keys])
             on = [_same(d, k) for d, k in zip(data, keys, strict=True)]
-            matches.append(Match(padded(relation, count, rows), on))
+            matches.append(Match(padded_relation(relation, count, rows), on))
         return matches
 
     def _by_sequence(self, roots: Mapping[Field, str]) -> list[Match]:
@@ -393,7 +397,7 @@ class AntiJoins:
             found = deleted_keys(self.plan, key_set, files, group)
             scan = self.scanner.scan(files, group, key_set.keys)
             rows += int(scan.rows.sum())
-            translation = SqlTranslation(scan.shown, FileTable(len(group.members)))
+            translation = SqlTranslation(scan.columns, FileTable(len(group.members)))
             keys = _keys(key_set, [translation.expression(root) for root in found.roots])
             facts = {"ks": found.sequence_number, "kp": found.partition}
             columns = [f"{key} AS k{i}" for i, key in enumerate(keys)]
@@ -408,7 +412,7 @@ class AntiJoins:
             return ""
         whole = zip(key_set.keys, key_set.names, keys, strict=True)
         columns = {root.id: key for root, names, key in whole if not names}
-        conditions = implied(self.plan.filter.predicate, columns)
+        conditions = implied_conditions(self.plan.filter.predicate, columns)
         return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 

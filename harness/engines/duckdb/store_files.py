@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import duckdb
 import fsspec
 
-from harness.engines.duckdb.instance import marked, physical
+from harness.engines.duckdb.instance import mark_errors, with_physical_paths
 from harness.errors import StorageError
 from harness.metadata.filters import sqltext
 from harness.storage.paths import PhysicalPath
@@ -100,7 +100,7 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """Takes back what a connection was let open, as far as no other one was."""
         with self._lock:
             held = self._held.pop(connection, set())
-            kept = {name for name in held if unless(sqltext.text(sqltext.glob_free(name)))}
+            kept = {name for name in held if unless(sqltext.text(sqltext.escape_glob(name)))}
             if kept:
                 self._held[connection] = kept
             for name in held - kept:
@@ -125,21 +125,23 @@ class StoreFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """Never: DuckDB asks before it writes."""
         return False
 
-    @marked
+    @mark_errors
     def open(self, path: str, mode: str = "rb", **_: Any) -> PlannedFile:
         """A file, for reading; raises OSError where it was not planned, is to be written, or is not there."""
         planned = self._files.get(path)
         if planned is None or mode != "rb":
-            raise PermissionError(f"Cannot open {physical(path)} in this way: it is not for other use than harness's")
+            raise PermissionError(
+                f"Cannot open {with_physical_paths(path)} in this way: it is not for other use than harness's"
+            )
         planned.status = planned.storage.known_status(planned.physical)
         return PlannedFile(planned.physical, planned.storage, planned.status)
 
-    @marked
+    @mark_errors
     def size(self, path: str) -> int:
         """The size in bytes."""
         return self._status(path).size
 
-    @marked
+    @mark_errors
     def modified(self, path: str) -> datetime:
         """The last modification."""
         found = self._status(path).modified_ms
@@ -169,7 +171,7 @@ class PlannedFile:
         """The place where the thread reads next."""
         return self._offsets[_thread()]
 
-    @marked
+    @mark_errors
     def read(self, length: int) -> bytes:
         """The next bytes of the thread, exactly as many as are asked for: DuckDB would take rubbish for the rest."""
         offset = self.tell()

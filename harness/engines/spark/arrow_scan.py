@@ -30,12 +30,12 @@ from pyspark.sql.types import LongType, StructField
 
 from harness.engines.data_files import FileName, geometries, variants
 from harness.engines.spark import types
-from harness.engines.spark.arrow_worker import ArrowFile, FileReader, uses
+from harness.engines.spark.arrow_worker import ArrowFile, FileReader, column_uses
 from harness.engines.spark.executor_python import prepare
 from harness.metadata.files.orc import OrcTraits
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, PhysicalSchema, walk_stored
-from harness.metadata.plan.projection import ColumnSource, Stored
+from harness.metadata.plan.projection import ColumnSource, FileColumn
 from harness.storage.stores import Storage
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
@@ -77,11 +77,11 @@ def reads_natively(
     """
     if not schema or any(variants(fields, sources)) or any(geometries(fields, sources)):
         return False
-    places = {source.place for source in sources if isinstance(source, Stored)}
+    places = {source.place for source in sources if isinstance(source, FileColumn)}
     used = [schema[place] for place in sorted(places)]
     match file_format:
         case "parquet":
-            is_known = not any(isinstance(f.type, dt.OpaqueType) or _fails(f) for f in walk_stored(used))
+            is_known = not any(isinstance(f.type, dt.OpaqueType) or _fails_in_spark(f) for f in walk_stored(used))
             distinct = _has_distinct_names(schema) and _has_distinct_names(used, folded=str.casefold)
             plain = is_known and distinct and all(f.name != _ROW_INDEX for f in used)
             return plain and _has_plain_paths(schema) and not (traits is not None and traits.needs_brotli(files))
@@ -96,7 +96,7 @@ def reads_natively(
             return False
 
 
-def _fails(stored: PhysicalField) -> bool:
+def _fails_in_spark(stored: PhysicalField) -> bool:
     """Return whether Spark's vectorized reader fails on a decimal of up to 18 digits in bytes of any length (4.3).
 
     The reader makes a vector of integers and appends bytes to it, which is a NullPointerException.
@@ -146,13 +146,13 @@ def _is_exact(stored: PhysicalField) -> bool:
 Place: TypeAlias = tuple[int, ...]
 
 
-def natural(stored: PhysicalField, place: Place, encoded: frozenset[Place]) -> spark.DataType:
+def physical_type(stored: PhysicalField, place: Place, encoded: frozenset[Place]) -> spark.DataType:
     """The Spark type of a stored column at a place: that of `types.natural`, but text at those of variants."""
     if place in encoded:
         return spark.StringType()
     if not any(variant[: len(place)] == place for variant in encoded):
-        return types.natural(stored).dataType
-    inner = [natural(child, (*place, i), encoded) for i, child in enumerate(stored.children)]
+        return types.physical_column(stored).dataType
+    inner = [physical_type(child, (*place, i), encoded) for i, child in enumerate(stored.children)]
     if isinstance(stored.type, dt.ListType):
         return spark.ArrayType(inner[0])
     if isinstance(stored.type, dt.MapType):
@@ -223,9 +223,9 @@ def arrow_frame(
     """
     prepare(session)
     encoded = frozenset(variants(fields, sources))
-    used = uses(sources)
+    used = column_uses(sources)
     places = sorted(used)
-    columns = [StructField(f"p{place}", natural(schema[place], (place,), encoded)) for place in places]
+    columns = [StructField(f"p{place}", physical_type(schema[place], (place,), encoded)) for place in places]
     reader = FileReader(
         files=tuple(files),
         file_format=file_format,

@@ -22,10 +22,10 @@ from harness.engines.data_files import (
     FileName,
     check_file,
     check_format,
-    damaged,
+    corrupt_file,
     load,
     load_parquet,
-    opened,
+    open_stream,
     with_canonical_geometries,
 )
 from harness.errors import CorruptFileError, HarnessError
@@ -35,7 +35,7 @@ from harness.metadata.files.parquet_footer import TAIL_BYTES
 from harness.metadata.model.arrow_values import child_types, children_of, with_children
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field
-from harness.metadata.plan.projection import ColumnSource, Stored
+from harness.metadata.plan.projection import ColumnSource, FileColumn
 from harness.storage.stores import Storage
 
 # Stored values as Arrow arrays of another, announced type, part by part.
@@ -45,17 +45,17 @@ Use: TypeAlias = "Mapping[int, Use] | None"
 """The parts of a column that are read, by place; None: all."""
 
 
-def uses(sources: Iterable[ColumnSource]) -> dict[int, Use]:
+def column_uses(sources: Iterable[ColumnSource]) -> dict[int, Use]:
     """The parts of the columns of one level that are read."""
     found: dict[int, Use] = {}
     for source in sources:
-        if isinstance(source, Stored):
+        if isinstance(source, FileColumn):
             whole = source.place in found or not source.parts
-            found[source.place] = None if whole else uses(source.parts)
+            found[source.place] = None if whole else column_uses(source.parts)
     return found
 
 
-def reshaped(array: pa.Array, wanted: pa.DataType, use: Use) -> pa.Array:
+def reshape(array: pa.Array, wanted: pa.DataType, use: Use) -> pa.Array:
     """The same values as `wanted`, whatever nested fields are called; parts that are not read become nulls.
 
     Times and timestamps become integers in their own unit where `wanted` is one; zone flags never change a value. A
@@ -70,7 +70,7 @@ def reshaped(array: pa.Array, wanted: pa.DataType, use: Use) -> pa.Array:
     parts = []
     for place, (child, type_) in enumerate(zip(children_of(array), child_types(wanted), strict=True)):
         if use is None or place in use:
-            parts.append(reshaped(child, type_, None if use is None else use[place]))
+            parts.append(reshape(child, type_, None if use is None else use[place]))
         else:
             parts.append(pa.nulls(len(child), type_))
     return with_children(array, parts, wanted)
@@ -101,7 +101,7 @@ class WorkerError(Exception):
     """A HarnessError as a worker raises it: its text, and the mark."""
 
 
-def told(error: HarnessError) -> WorkerError:
+def worker_error(error: HarnessError) -> WorkerError:
     """The error to raise on an executor."""
     parts = {"class": type(error).__name__, "message": error.message} | {p: getattr(error, p) for p in _ERROR_PARTS}
     encoded = base64.urlsafe_b64encode(json.dumps(parts).encode()).decode()
@@ -121,7 +121,7 @@ class ArrowFile:
     deleted: bytes | None = None
 
 
-def packed(positions: npt.NDArray[np.uint64]) -> bytes:
+def pack_positions(positions: npt.NDArray[np.uint64]) -> bytes:
     """Ascending positions in the form that travels: their differences, compressed. Workers need no bitmaps for it."""
     return zlib.compress(np.diff(positions, prepend=np.uint64(0)).tobytes(), level=1)
 
@@ -154,7 +154,7 @@ class FileReader:
                 try:
                     columns, rows = self._columns(number)
                 except HarnessError as error:
-                    raise told(error.within(format=self.table_format)) from error
+                    raise worker_error(error.within(format=self.table_format)) from error
                 yield from self._rows(number, columns, rows)
 
     def _columns(self, number: int) -> tuple[dict[int, pa.Array], int]:
@@ -167,18 +167,18 @@ class FileReader:
             schema, stored = load(file, self.file_format, self.storage, table=self.table)
             if schema != self.schema:
                 reason = "its columns changed while the table was read; read it again"
-                raise damaged(f"Cannot read file: {reason}", file, table=self.table)
+                raise corrupt_file(f"Cannot read file: {reason}", file, table=self.table)
         stored = with_canonical_geometries(stored, self.fields, self.sources, file=file, table=self.table)
         if expected is not None and expected != stored.num_rows:
             reason = f"Cannot read file: it has {stored.num_rows} rows, the metadata says {expected}; restore the file"
-            raise damaged(reason, file, table=self.table, field="record_count", rule="iceberg 7.2")
+            raise corrupt_file(reason, file, table=self.table, field="record_count", rule="iceberg 7.2")
         try:
             columns = {
-                p: reshaped(stored.column(p).combine_chunks(), type_, self.uses[p]) for p, type_ in self.types.items()
+                p: reshape(stored.column(p).combine_chunks(), type_, self.uses[p]) for p, type_ in self.types.items()
             }
         except pa.ArrowException as error:
             reason = f"Cannot read file: a value does not fit its type: {error}"
-            raise damaged(reason, file, table=self.table) from error
+            raise corrupt_file(reason, file, table=self.table) from error
         return columns, stored.num_rows
 
     def _rows(self, number: int, columns: Mapping[int, pa.Array], rows: int) -> Iterator[pa.RecordBatch]:
@@ -235,14 +235,14 @@ def read_head(file: FileName, file_format: str, storage: Storage, *, table: str)
                 except CorruptFileError:
                     length *= 4
             return schema_of_avro(storage.read(file.physical), file=name, limits=limits), None
-        return schema_of_orc(opened(file, storage), file=str(file))
+        return schema_of_orc(open_stream(file, storage), file=str(file))
     except HarnessError as error:
         raise error.within(table=table, file=str(file)) from error.__cause__
 
 
 def read_orc_traits(file: FileName, storage: Storage) -> OrcTraits:
     """Facts of the footer of an ORC file beside its columns; raises HarnessError naming the file."""
-    return orc_traits(opened(file, storage), file=str(file))
+    return orc_traits(open_stream(file, storage), file=str(file))
 
 
 _MAGIC = 4
@@ -251,7 +251,7 @@ _MOST = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class FileHead:
     """A look at an Avro or ORC file. size: in bytes. rows, orc: of ORC files."""
 
     size: int
@@ -261,7 +261,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class EndBytes:
     """The first four bytes and the end of a file, which has all of its footer.
 
     size: of the file, in bytes. modified: when it was modified, in ms since 1970; 0: unknown.
@@ -286,23 +286,23 @@ class HeadReader:
         """Number and pickled look of each of these files: Head, Ends, or the text of an error (`arrow_worker.told`)."""
         for batch in numbers:
             wanted = batch.column(0).to_pylist()
-            looks = [pickle.dumps(self._look(number)) for number in wanted]
+            results = [pickle.dumps(self._read_file(number)) for number in wanted]
             yield pa.RecordBatch.from_arrays(
-                [pa.array(wanted, pa.int64()), pa.array(looks, pa.binary())], ["n", "look"]
+                [pa.array(wanted, pa.int64()), pa.array(results, pa.binary())], ["n", "look"]
             )
 
-    def _look(self, number: int) -> Head | Ends | str:
+    def _read_file(self, number: int) -> FileHead | EndBytes | str:
         file, file_format = self.files[number]
         try:
             if file_format == "parquet":
                 return self._ends(file)
             schema, rows = read_head(file, file_format, self.storage, table=self.table)
             traits = read_orc_traits(file, self.storage) if file_format == "orc" else None
-            return Head(self.storage.size(file.physical), schema, rows, traits)
+            return FileHead(self.storage.size(file.physical), schema, rows, traits)
         except HarnessError as error:
-            return str(told(error.within(table=self.table, format=self.table_format)))
+            return str(worker_error(error.within(table=self.table, format=self.table_format)))
 
-    def _ends(self, file: FileName) -> Ends:
+    def _ends(self, file: FileName) -> EndBytes:
         check_file(file, self.storage, table=self.table)
         size = self.storage.size(file.physical)
         head = self.storage.read(file.physical, length=_MAGIC)
@@ -312,9 +312,9 @@ class HeadReader:
 
         tail = end(TAIL_BYTES)
         needed = int.from_bytes(tail[-_FRAME:-_MAGIC], "little") + _FRAME
-        return Ends(size, head, end(needed) if len(tail) < needed <= min(size, _MOST) else tail)
+        return EndBytes(size, head, end(needed) if len(tail) < needed <= min(size, _MOST) else tail)
 
 
-def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def unchanged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Gives the batches back. A Python that runs this can import the module."""
     return batches

@@ -27,16 +27,16 @@ from harness.engines.column_values import (
     Position,
     PositionFrom,
     StoredColumn,
-    StoredOr,
+    StoredOrInherited,
     Uniform,
     as_arrow,
 )
 from harness.engines.footers import OLDEST_DAY, OLDEST_MICROS, is_legacy
-from harness.engines.spark.types import natural, storage_type
+from harness.engines.spark.types import physical_column, storage_type
 from harness.errors import SchemaMismatchError, UnsupportedError
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
-from harness.metadata.plan.projection import Stored, is_identity
+from harness.metadata.plan.projection import FileColumn, is_identity
 
 # Values that are the same in many rows: as Spark literals, and as per-file columns of the scan.
 
@@ -180,7 +180,7 @@ class ColumnTranslation:
                 return F.col("pos")
             case PositionFrom(first=first):
                 return self.expression(first) + F.col("pos")
-            case StoredOr(stored=stored, inherited=inherited):
+            case StoredOrInherited(stored=stored, inherited=inherited):
                 return F.coalesce(self.expression(stored), self.expression(inherited))
             case Lineage(first_row_id=first, value=inner):
                 return F.when(self.expression(first).isNotNull(), self.expression(inner))
@@ -220,7 +220,9 @@ class ColumnTranslation:
         physical = value.source.physical
         if any(is_legacy(inner, self.legacy) for inner in walk_stored((physical,))) or _has_float_fields(physical):
             return False
-        return is_identity(value.field, value.source) and natural(physical).dataType == storage_type(value.field.type)
+        return is_identity(value.field, value.source) and physical_column(physical).dataType == storage_type(
+            value.field.type
+        )
 
     def _item(self, part: StoredColumn | Constant, item: Column) -> Column:
         """An element, key or value."""
@@ -256,7 +258,7 @@ class ColumnTranslation:
         return F.when(access < limit, F.raise_error(F.lit(refusal))).otherwise(access)
 
 
-def _child(access: Column, physical: PhysicalField, part: Stored) -> Column:
+def _child(access: Column, physical: PhysicalField, part: FileColumn) -> Column:
     """The stored field of a struct that `part` names; SchemaMismatchError where another has its name."""
     name = physical.children[part.place].name
     if sum(child.name == name for child in physical.children) > 1:
@@ -292,7 +294,7 @@ def converted(access: Column, physical: PhysicalField, wanted: dt.Field) -> Colu
         case dt.BinaryType() | dt.GeometryType() | dt.GeographyType() if isinstance(stored, dt.StringType):
             return access.cast(spark.BinaryType())
         case dt.StringType() | dt.BinaryType() | dt.FixedType() | dt.GeometryType() | dt.GeographyType():
-            if natural(physical).dataType != storage_type(target):
+            if physical_column(physical).dataType != storage_type(target):
                 raise _inconvertible(physical, wanted)
             return access
         case dt.DateType() if isinstance(stored, dt.IntegerType):
@@ -320,7 +322,7 @@ _NANOS = (dt.TimestampType("ns", utc=False), dt.TimestampType("ns", utc=True))
 
 
 def _cast(access: Column, physical: PhysicalField, target: dt.Type) -> Column:
-    return access if natural(physical).dataType == storage_type(target) else access.cast(storage_type(target))
+    return access if physical_column(physical).dataType == storage_type(target) else access.cast(storage_type(target))
 
 
 def _timestamp(access: Column, physical: PhysicalField, wanted: dt.Field, *, utc: bool) -> Column:

@@ -91,7 +91,9 @@ class PlainPaths:
         if len(locations) == 1 and constants.num_columns == 0:
             frame = frame.withColumn(_NUMBER, functions.lit(0).cast("bigint"))
         elif constants.num_columns or deleted is not None or len(set(locations)) < len(locations):
-            frame = self._joined(frame.select(*shown, _PATH), [found[_normal(place)] for place in locations], constants)
+            frame = self._joined(
+                frame.select(*shown, _PATH), [found[_normal_location(place)] for place in locations], constants
+            )
             shown += constants.column_names
         if deleted is not None:
             bitmaps = dict(enumerate(deleted))
@@ -110,7 +112,7 @@ class PlainPaths:
         """Columns `p0`, `p1`, …, `#path`, and perhaps `pos`, of each file once, and how Spark spells the locations."""
         read = self.session.read.format(file_format).schema(read_schema).options(**OPTIONS, **_NO_GLOBS)
         frame = read.load(list(locations))
-        found = _found(frame, locations)
+        found = _spark_spellings(frame, locations)
         metadata = frame.metadataColumn("_metadata")
         columns = [functions.col(quoted(name)).alias(f"p{i}") for i, name in enumerate(read_schema.names)]
         columns.append(metadata.getField("file_path").alias(_PATH))
@@ -129,8 +131,8 @@ class PlainPaths:
         # An outer join, each of whose columns fails the query where nothing was joined: no row is lost in silence.
         joined = frame.join(told, functions.col(_PATH) == functions.col(_AT), "left")
         kept = [functions.col(name) for name in frame.columns if name != _PATH]
-        checked = [_checked(functions.col(name)).alias(name) for name in (_NUMBER, *constants.column_names)]
-        return joined.where(_checked(functions.col(_NUMBER)) >= 0).select(*kept, *checked)
+        checked = [_checked_constant(functions.col(name)).alias(name) for name in (_NUMBER, *constants.column_names)]
+        return joined.where(_checked_constant(functions.col(_NUMBER)) >= 0).select(*kept, *checked)
 
 
 SparkReader: TypeAlias = Gateway | PlannedSource | PlainPaths
@@ -142,14 +144,14 @@ def reader_of(spark: Any) -> SparkReader:
     Raises RequestError: it is no Spark session, or it was stopped.
     """
     if has_gateway(spark):
-        return Gateway.of(spark)
+        return Gateway.for_session(spark)
     if not all(hasattr(spark, part) for part in ("read", "conf", "createDataFrame")):
         raise RequestError(
             f"Cannot read with an object of type {type(spark).__name__}: expected a SparkSession, classic or of Connect"
         )
     if getattr(spark, "is_stopped", False):
         raise RequestError("Cannot read with this Spark session: it was stopped; make a new one")
-    return PlannedSource.of(spark) or PlainPaths(spark)
+    return PlannedSource.for_session(spark) or PlainPaths(spark)
 
 
 def reader_for(plan: PlannedScan, reader: PlannedSource | PlainPaths) -> PlannedSource | PlainPaths:
@@ -158,14 +160,14 @@ def reader_for(plan: PlannedScan, reader: PlannedSource | PlainPaths) -> Planned
     return reader if is_alone else PlainPaths(reader.session)
 
 
-def _found(frame: DataFrame, locations: Sequence[str]) -> Mapping[str, str]:
+def _spark_spellings(frame: DataFrame, locations: Sequence[str]) -> Mapping[str, str]:
     """Spark's spellings of the files that a frame reads, by `_normal` location; an EngineError for any others."""
     try:
         spellings = frame.inputFiles()
     except PySparkException as error:
         raise failure(error) from error
-    found = {_normal(unquote(spelling)): spelling for spelling in spellings}
-    wanted = {_normal(place): place for place in locations}
+    found = {_normal_location(unquote(spelling)): spelling for spelling in spellings}
+    wanted = {_normal_location(place): place for place in locations}
     for normal, place in wanted.items():
         if normal not in found:
             raise EngineError("Cannot read the file by its path: Spark does not find it there", file=place)
@@ -175,13 +177,13 @@ def _found(frame: DataFrame, locations: Sequence[str]) -> Mapping[str, str]:
     return found
 
 
-def _checked(constant: Column) -> Column:
+def _checked_constant(constant: Column) -> Column:
     refusal = "Spark gave a row of a file that it was not told to read"
     joined = functions.col(_NUMBER).isNotNull()
     return functions.when(joined, constant).otherwise(functions.raise_error(functions.lit(refusal)))
 
 
-def _normal(place: str) -> str:
+def _normal_location(place: str) -> str:
     """A location without what may be spelled in several ways: repeated slashes, and those of an empty authority."""
     scheme, _, rest = place.partition(":")
     return f"{scheme.lower()}:/{re.sub('/+', '/', rest).lstrip('/')}"

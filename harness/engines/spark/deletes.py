@@ -29,7 +29,7 @@ from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.functions import col, lit, when
 
-from harness.engines.union_arms import KeySet, Pooled, key_sets
+from harness.engines.union_arms import DeletePool, KeySet, key_sets
 from harness.metadata.files.roaring import Positions, to_positions
 from harness.metadata.model.schema import Field, StringType
 from harness.metadata.planned_scan import PlannedScan
@@ -161,7 +161,7 @@ class DeleteJoins:
     read_keys: KeyReader
     _read: dict[tuple[KeySet, tuple[int, ...]], DataFrame] = field(default_factory=dict)
 
-    def without_deleted(self, frame: DataFrame, scope: int | Pooled, roots: Mapping[Field, str]) -> DataFrame:
+    def without_deleted(self, frame: DataFrame, scope: int | DeletePool, roots: Mapping[Field, str]) -> DataFrame:
         """The rows of `frame` that no equality delete hits, with its columns.
 
         frame: of an arm, with the columns of `UnionArm.values`. No label may begin with `d` and a digit.
@@ -171,7 +171,9 @@ class DeleteJoins:
             frame = frame.join(match.deletes(), match.on(), "left_anti")
         return frame
 
-    def flagged(self, frame: DataFrame, scope: int | Pooled, roots: Mapping[Field, str]) -> tuple[DataFrame, Column]:
+    def flagged(
+        self, frame: DataFrame, scope: int | DeletePool, roots: Mapping[Field, str]
+    ) -> tuple[DataFrame, Column]:
         """All rows of `frame`, with more columns, and whether an equality delete hits a row; never null."""
         hits = []
         for match in self._matches(scope, roots):
@@ -180,7 +182,7 @@ class DeleteJoins:
             hits.append(col(flag).isNotNull())
         return frame, reduce(or_, hits)
 
-    def _matches(self, scope: int | Pooled, roots: Mapping[Field, str]) -> Iterator[_Match]:
+    def _matches(self, scope: int | DeletePool, roots: Mapping[Field, str]) -> Iterator[_Match]:
         members = self.plan.delete_sets[scope] if isinstance(scope, int) else range(len(self.plan.equality_deletes))
         numbers = count()
         for key_set, chosen in key_sets(self.plan, members).items():
@@ -208,7 +210,7 @@ class DeleteJoins:
         yield _Match(f"d{next(numbers)}", rows.where(col("k0").isNotNull()), keys, eq, hint)
         yield _Match(f"d{next(numbers)}", null, [when(keys[0].isNull(), 1)], eq, "broadcast")
 
-    def _rows(self, key_set: KeySet, pool: Sequence[int], scope: int | Pooled) -> DataFrame:
+    def _rows(self, key_set: KeySet, pool: Sequence[int], scope: int | DeletePool) -> DataFrame:
         """The deletes of a pool: a row per row of its files, or, with `ks` and perhaps `kp`, the last of each key."""
         found = self._read.get((key_set, tuple(pool)))
         if found is not None:  # the same frame each time, which lets Spark broadcast it once for all arms

@@ -14,14 +14,14 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
-from harness.engines.column_values import conformed, exact
+from harness.engines.column_values import as_exact_type, nullable_schema
 from harness.engines.registry import Engine
 from harness.engines.spark.connect import reader_of
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.lowering import lower, without_call_sites
 from harness.engines.spark.session import spark_session
-from harness.engines.spark.types import quoted, shown
+from harness.engines.spark.types import output_column, quoted
 from harness.engines.union_arms import refuse_same_names
 from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.metadata.model.schema import Field, arrow_field
@@ -33,10 +33,10 @@ def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
     Raises EngineError: a value does not fit, or text is no UTF-8 (iceberg 6.11), which Spark does not check.
     """
-    loose, columns = conformed(schema), []
+    loose, columns = nullable_schema(schema), []
     for column, f in zip(rows.columns, loose, strict=True):
         try:
-            chunks = [exact(chunk, f.type) for chunk in column.chunks]
+            chunks = [as_exact_type(chunk, f.type) for chunk in column.chunks]
             if _has_text(f.type):
                 for chunk in chunks:
                     chunk.validate(full=True)
@@ -63,10 +63,10 @@ def dataframe(plan: PlannedScan, spark: SparkSession | None = None) -> DataFrame
     """
     own = spark_session() if spark is None else spark
     reader = reader_of(own)
-    with _about(plan), without_call_sites():
+    with _naming_table(plan), without_call_sites():
         refuse_same_names(plan.columns, plan.table)
         rows = lower(plan, reader)
-        fields = [(functions.col(f"c{i}"), shown(f)) for i, f in enumerate(plan.columns)]
+        fields = [(functions.col(f"c{i}"), output_column(f)) for i, f in enumerate(plan.columns)]
         named = rows.select(*[column.alias(field.name, metadata=field.metadata) for column, field in fields])
     return reader.expose(named)
 
@@ -74,7 +74,7 @@ def dataframe(plan: PlannedScan, spark: SparkSession | None = None) -> DataFrame
 def to_arrow(plan: PlannedScan, spark: SparkSession | None = None) -> pa.Table:
     """All rows of a plan, as `Engine` says; raises as `dataframe`, or `engine_error`."""
     own = spark_session() if spark is None else spark
-    with _about(plan):
+    with _naming_table(plan):
         frame = lower(replace(plan, statistics=None), reader_of(own))  # no filter comes later
         frame = frame if plan.enough is None else frame.limit(plan.enough)
     try:
@@ -87,7 +87,7 @@ def to_arrow(plan: PlannedScan, spark: SparkSession | None = None) -> pa.Table:
 
 
 @contextmanager
-def _about(plan: PlannedScan) -> Iterator[None]:
+def _naming_table(plan: PlannedScan) -> Iterator[None]:
     """Errors on the way to a query name the table and the snapshot."""
     try:
         yield
@@ -138,7 +138,7 @@ def query(
         EngineError: Spark refuses the query.
     """
     own = spark_session() if spark is None else spark
-    gateway = Gateway.of(own)
+    gateway = Gateway.for_session(own)
     session = own.newSession()
     for key, value in _SETTINGS.items():
         session.conf.set(key, value)
@@ -156,7 +156,7 @@ def query(
                 f"{' '.join(str(error).split())[:200]}; run it on DuckDB",
                 options=("engine",),
             ) from error
-        raise engine_error(_better_told(error, text, plans, session)) from error
+        raise engine_error(_with_suggestions(error, text, plans, session)) from error
 
 
 def _arguments(parameters: Mapping[str, Any] | None) -> dict[str, Any] | list[Any] | None:
@@ -166,14 +166,14 @@ def _arguments(parameters: Mapping[str, Any] | None) -> dict[str, Any] | list[An
     return dict(parameters) if not all(name.isdecimal() for name in parameters) else list(parameters.values())
 
 
-def _better_told(
+def _with_suggestions(
     error: AnalysisException, text: str, plans: Mapping[str, PlannedScan], session: SparkSession
 ) -> AnalysisException:
     """The error where the tables have all their columns: Spark suggests among those that it sees."""
     try:
         for name, plan in plans.items():
             fields = {f.name.casefold(): f for f in (*plan.columns, *plan.schema.fields)}
-            empty = session.createDataFrame([], StructType([shown(f) for f in fields.values()]))
+            empty = session.createDataFrame([], StructType([output_column(f) for f in fields.values()]))
             empty.createOrReplaceTempView(quoted(name))
         session.sql(text)
     except AnalysisException as better:
@@ -187,11 +187,11 @@ def _as_columns(frame: DataFrame, columns: Sequence[Field]) -> DataFrame:
     assert len(frame.columns) == len(columns), "a column for each"
     places = frame.toDF(*(f"c{i}" for i in range(len(columns))))
     selected = []
-    for stored, told in zip(places.schema, map(shown, columns), strict=True):
+    for stored, target in zip(places.schema, map(output_column, columns), strict=True):
         column = functions.col(stored.name)
-        if stored.dataType.simpleString() != told.dataType.simpleString():
-            column = column.cast(told.dataType)
-        selected.append(column.alias(told.name, metadata=told.metadata))
+        if stored.dataType.simpleString() != target.dataType.simpleString():
+            column = column.cast(target.dataType)
+        selected.append(column.alias(target.name, metadata=target.metadata))
     return places.select(*selected)
 
 

@@ -29,8 +29,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from harness import errors
-from harness.engines.data_files import damaged
-from harness.engines.spark.arrow_worker import same
+from harness.engines.data_files import corrupt_file
+from harness.engines.spark.arrow_worker import unchanged
 from harness.errors import EngineError, HarnessError, MissingFileError
 
 # Errors that cross from an executor to the driver, which gets no more of them than text.
@@ -72,7 +72,7 @@ def unwrap(error: BaseException) -> HarnessError | None:
         changed = _CHANGED.search(text)
         if changed is not None:
             reason = "Cannot read file: it was replaced after the read was planned; plan anew"
-            return damaged(reason, _path(changed.group(1)))
+            return corrupt_file(reason, _path(changed.group(1)))
         lacking = _lacking_module(text)
         if lacking is not None:
             return EngineError(
@@ -124,7 +124,7 @@ def _unread(kind: str, location: str, reasons: list[str]) -> HarnessError:
     reason = reasons[-1] if reasons else ""
     if kind not in ("NO_HINT", "CANNOT_READ_FILE_FOOTER") or any(_NO_DAMAGE.search(r) for r in reasons):
         return EngineError(f"Spark failed to read a file: {reason or kind}"[:500], file=file)
-    return damaged(f"Cannot read file: it is damaged: {reason[:300]}; restore it", file)
+    return corrupt_file(f"Cannot read file: it is damaged: {reason[:300]}; restore it", file)
 
 
 def _path(location: str) -> str:
@@ -161,31 +161,31 @@ def prepare(session: SparkSession) -> None:
     known = session if context is None else context
     if known in _READY:
         return
-    lacking = _lacking(session)
+    lacking = _missing_requirement(session)
     if lacking is not None and _HARNESS in str(lacking):
         if context is None:
-            session.addArtifacts(str(_zipped()), pyfile=True)
+            session.addArtifacts(str(_package_zip()), pyfile=True)
         else:
             before = list(sys.path)
-            context.addPyFile(str(_zipped()))
+            context.addPyFile(str(_package_zip()))
             sys.path[:] = before  # the driver has it
-        lacking = _lacking(session)
+        lacking = _missing_requirement(session)
     if lacking is not None:
         raise engine_error(lacking) from lacking
     _READY.add(known)
 
 
-def _lacking(session: SparkSession) -> Exception | None:
+def _missing_requirement(session: SparkSession) -> Exception | None:
     """Spark's error where executors cannot import the reader of files; None: they can."""
     try:
-        session.range(1).mapInArrow(same, "id bigint").count()
+        session.range(1).mapInArrow(unchanged, "id bigint").count()
     except (PySparkException, Py4JError) as error:
         return error
     return None
 
 
 @cache
-def _zipped() -> Path:
+def _package_zip() -> Path:
     directory = Path(tempfile.mkdtemp(prefix="harness-spark-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     root = Path(__file__).parents[2]  # the package

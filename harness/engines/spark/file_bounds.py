@@ -13,7 +13,7 @@ from harness.engines.column_values import StoredColumn
 from harness.engines.footers import is_legacy
 from harness.metadata.filters.skipping import ColumnBounds, bound_array
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Places, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Indices, from_numpy, scalar_of, to_numpy
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
@@ -32,7 +32,7 @@ class FileBounds:
     columns: Mapping[tuple[int, dt.Type], ColumnBounds]
 
     @staticmethod
-    def of(plan: PlannedScan, fields: Sequence[dt.Field]) -> FileBounds:
+    def from_plan(plan: PlannedScan, fields: Sequence[dt.Field]) -> FileBounds:
         """The bounds of the first single values among `fields`; none of a single file, whose row groups tell more."""
         files = plan.files.num_rows
         if plan.statistics is None or files < 2:
@@ -42,11 +42,11 @@ class FileBounds:
         found = dict(plan.statistics.bounds(single)) if single else {}
         for f in single:
             if any(f.id in partition.constants for partition in plan.partitions):
-                found[f.id] = _with_tuples(plan, f, found.get(f.id))
+                found[f.id] = _with_partition_values(plan, f, found.get(f.id))
         return FileBounds({(f.id, f.type): found[f.id] for f in single if f.id in found})
 
     def table(
-        self, stored: Sequence[StoredColumn], places: Sequence[int], members: Places, legacy: frozenset[str]
+        self, stored: Sequence[StoredColumn], places: Sequence[int], members: Indices, legacy: frozenset[str]
     ) -> pa.Table | None:
         """The bounds as `java/FileBounds.java` takes them; None: nothing is known.
 
@@ -61,7 +61,7 @@ class FileBounds:
             number = places.index(source.place)
             found[f"nulls {number}"] = from_numpy(bounds.has_nulls[members])
             found[f"values {number}"] = from_numpy(bounds.has_values[members])
-            shown = _shown(column.field.type, source.physical.type)
+            shown = _bounds_converter(column.field.type, source.physical.type)
             if shown is None:
                 continue
             lower, upper = (side.take(from_numpy(members)) for side in (bounds.lower, bounds.upper))
@@ -72,18 +72,18 @@ class FileBounds:
         return pa.table(found) if found else None
 
 
-def _with_tuples(plan: PlannedScan, column: dt.Field, bounds: ColumnBounds | None) -> ColumnBounds:
+def _with_partition_values(plan: PlannedScan, column: dt.Field, bounds: ColumnBounds | None) -> ColumnBounds:
     """The bounds of a column where the files' partition tuples have its value; that is exact."""
     numbers = to_numpy(plan.files.column("partition")).astype(np.int64)
     has_value = np.array([column.id in partition.constants for partition in plan.partitions], dtype=np.bool_)
     exact = ColumnBounds.exact(column.type, [partition.constants.get(column.id) for partition in plan.partitions])
     if bounds is None:
         unknown = bound_array([None] * len(numbers), column.type)
-        bounds = ColumnBounds.of(column.type, lower=unknown, upper=unknown)
+        bounds = ColumnBounds.from_statistics(column.type, lower=unknown, upper=unknown)
     return exact.take(numbers).where(has_value[numbers], bounds)
 
 
-def _shown(wanted: dt.Type, stored: dt.Type) -> Callable[[pa.Array], pa.Array] | None:
+def _bounds_converter(wanted: dt.Type, stored: dt.Type) -> Callable[[pa.Array], pa.Array] | None:
     """Makes bounds an array of the type that Spark reads a stored column as, without those that it cannot hold."""
     match wanted, stored:
         case dt.IntegerType(), dt.IntegerType(bits=bits):

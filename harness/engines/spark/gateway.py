@@ -176,7 +176,7 @@ class Gateway(PlannedReads):
         self._lowering = self._context._jvm.harness.spark.Lowering  # type: ignore[union-attr]
 
     @classmethod
-    def of(cls, spark: SparkSession) -> Gateway:
+    def for_session(cls, spark: SparkSession) -> Gateway:
         """The gateway of a user's session; the same one each time.
 
         Raises UnsupportedError: Python can reach no JVM of the session. RequestError: it was stopped.
@@ -256,7 +256,7 @@ class Gateway(PlannedReads):
             lanes, by: places of bigint columns without nulls; a row's bucket is the lowest bits of that of `by`.
         """
         sums: Any = self._context._jvm.harness.spark.BucketSums  # type: ignore[union-attr]
-        return bytes(sums.of(frame._jdf, *lanes, by, bits))
+        return bytes(sums.for_session(frame._jdf, *lanes, by, bits))
 
     def expose(self, frame: DataFrame) -> DataFrame:
         """A frame of the private session as one of the user's session: same rows, same scan, no setting changed."""

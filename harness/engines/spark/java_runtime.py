@@ -26,7 +26,7 @@ _MAJOR = re.compile(r"(?:1\.)?(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Java:
+class JavaRuntime:
     """A `java` program that runs the installed PySpark.
 
     path: the program. version: such as `17.0.15`.
@@ -50,7 +50,7 @@ class _Unusable:
         return RequestError(f"Cannot start Spark: {self.reason}; {self.advice}", cause=self.cause)
 
 
-def usable_java() -> Java:
+def usable_java() -> JavaRuntime:
     """Return the Java that Spark is started with.
 
     That is the Java which Spark finds by itself, of JAVA_HOME, else of PATH. If that one is missing, does not start, is
@@ -60,7 +60,7 @@ def usable_java() -> Java:
         RequestError: there is no such Java.
     """
     system = _java_of_system()
-    if isinstance(system, Java):
+    if isinstance(system, JavaRuntime):
         return system
     bundled = _bundled_java()
     if bundled is None:
@@ -71,7 +71,7 @@ def usable_java() -> Java:
     return replace(java, passed_over=system.reason)
 
 
-def _java_of_system() -> Java | _Unusable:
+def _java_of_system() -> JavaRuntime | _Unusable:
     """The `java` of JAVA_HOME, else the first on PATH, as Spark's scripts look for it."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
@@ -92,7 +92,7 @@ def _bundled_java() -> str | None:
     return shutil.which(str(JAVA))
 
 
-def _examined(java: str) -> Java | _Unusable:
+def _examined(java: str) -> JavaRuntime | _Unusable:
     try:
         ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -110,7 +110,7 @@ def _examined(java: str) -> Java | _Unusable:
         older = f"set JAVA_HOME to Java {OLDEST_JAVA} to {_JAVA_WITHOUT_SUBJECTS - 1}"
         advice = f"install pyspark 4.2 or newer, {older}, or {INSTALL_JAVA}"
         return _Unusable(f"{java} is Java {major}, on which pyspark {pyspark} does not run", "NewJava", advice)
-    return Java(java, version[1])
+    return JavaRuntime(java, version[1])
 
 
 def installed_pyspark() -> str | None:
@@ -156,7 +156,7 @@ for /f "usebackq tokens=*" %%i in ("{command}") do set SPARK_CMD=%%i
 """
 
 
-def start_environment(java: Java, directory: Path, system: str = os.name) -> dict[str, str]:
+def start_environment(java: JavaRuntime, directory: Path, system: str = os.name) -> dict[str, str]:
     """Return the environment variables with which Spark's start scripts use this Java. Write what they need.
 
     Args:

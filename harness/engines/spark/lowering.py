@@ -18,14 +18,14 @@ from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StructField, StructType
 
 from harness.engines.column_values import constant
-from harness.engines.file_groups import DirectLooks, Faults, Inspector, ScanFiles
-from harness.engines.spark.arrow_worker import told
+from harness.engines.file_groups import Faults, Inspector, LocalFileOpener, ScanFiles
+from harness.engines.spark.arrow_worker import worker_error
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, SparkReader, reader_for
 from harness.engines.spark.deletes import DeleteJoins, key_columns
 from harness.engines.spark.file_bounds import FileBounds
+from harness.engines.spark.file_opener import ExecutorFileOpener, FooterImages, client_opener
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead, PlannedReads
-from harness.engines.spark.looks import ExecutorLooks, FooterImages, client_looks
 from harness.engines.spark.scans import FrameScan
 from harness.engines.spark.session import check_session
 from harness.engines.spark.transpile.filters import condition
@@ -82,7 +82,7 @@ def _refused_arm(
             stored.append(StructField(f"refused{len(stored)}", storage_type(f.type)))
     for fault in faults.values():
         fault.within(table=plan.table, snapshot=plan.snapshot, format=plan.format)
-    reasons = pa.array([str(told(fault)) for fault in faults.values()], pa.string())
+    reasons = pa.array([str(worker_error(fault)) for fault in faults.values()], pa.string())
     read = PlannedRead(
         file_format="refused",
         read_schema=StructType(stored),
@@ -118,10 +118,10 @@ def lower(plan: PlannedScan, reader: SparkReader) -> DataFrame:
         else:
             plan = with_merged_scopes(plan)
             if isinstance(reader, PlainPaths):
-                looks: ExecutorLooks | DirectLooks = client_looks(plan)
+                opener: ExecutorFileOpener | LocalFileOpener = client_opener(plan)
             else:
-                looks = ExecutorLooks(reader, plan, FooterImages(plan))
-            lowering = _FrameLowering(plan, reader, looks, columns, Inspector(looks, plan), delete_files(plan))
+                opener = ExecutorFileOpener(reader, plan, FooterImages(plan))
+            lowering = _FrameLowering(plan, reader, opener, columns, Inspector(opener, plan), delete_files(plan))
             frame = reduce(DataFrame.union, lowering.arms())
         if where is not None:
             frame = frame.where(where)
@@ -156,7 +156,7 @@ def without_call_sites() -> Iterator[None]:
 class _FrameLowering:
     plan: PlannedScan
     reader: SparkReader
-    looks: ExecutorLooks | DirectLooks
+    opener: ExecutorFileOpener | LocalFileOpener
     columns: tuple[Field, ...]
     inspector: Inspector
     deletes: ScanFiles
@@ -164,13 +164,13 @@ class _FrameLowering:
     def arms(self) -> list[DataFrame]:
         equality = DeleteJoins(self.plan, self._keys)
         by_position = any(f.id in _BY_POSITION for f in self.columns)
-        bounds = FileBounds.of(self.plan, self.columns)
+        bounds = FileBounds.from_plan(self.plan, self.columns)
         frames = []
         arms, files, faults = readable_arms(self.plan, self.columns, self.inspector, self.deletes)
         for arm in arms:
             scan = FrameScan(
                 reader=self.reader,
-                looks=self.looks,
+                opener=self.opener,
                 plan=self.plan,
                 group=arm.group,
                 files=arm.files,
@@ -188,8 +188,8 @@ class _FrameLowering:
     def _keys(self, key_set: KeySet, members: Sequence[int]) -> DataFrame:
         """All keys of some delete files, as columns `k0`, `k1`, …, with `ks` (sequence number) and `kp` (partition)."""
         files, frames = self.deletes, []
-        self.looks.prefetch(files)
-        faults = self.looks.faults(files)
+        self.opener.prefetch(files)
+        faults = self.opener.faults(files)
         for member in faults.keys() & set(members):
             raise faults[member]
         for group in self.inspector.groups(files, key_set.keys, np.array(members)):
@@ -197,7 +197,7 @@ class _FrameLowering:
             roots = {f"e{i}": root for i, root in enumerate(found.roots)}
             scan = FrameScan(
                 reader=self.reader,
-                looks=self.looks,
+                opener=self.opener,
                 plan=self.plan,
                 group=group,
                 files=files,

@@ -44,7 +44,7 @@ class PlannedSource(PlannedReads):
     session: SparkSession
 
     @classmethod
-    def of(cls, session: SparkSession) -> PlannedSource | None:
+    def for_session(cls, session: SparkSession) -> PlannedSource | None:
         """The source in a session, sent there once; None: the server does not load it."""
         with _LOCK:
             source = cls(session)
@@ -74,7 +74,7 @@ class PlannedSource(PlannedReads):
 
     def planned_frame(self, read: PlannedRead) -> DataFrame:
         """The rows of a read, in the user's session."""
-        told = {
+        options = {
             "kind": read.file_format,
             "schema": read.read_schema.json(),
             "files": _packed(stream(read.files, read.constants)),
@@ -84,13 +84,13 @@ class PlannedSource(PlannedReads):
             "bitmap": str(read.bitmap),
         }
         if read.bounds is not None:
-            told["bounds"] = _packed(ipc(read.bounds))
+            options["bounds"] = _packed(ipc(read.bounds))
         if read.root is not None:
-            told["root"] = location(read.root)
+            options["root"] = location(read.root)
         stored = [f"p{i}" for i in range(len(read.read_schema.names))]
         position = [_POSITION] if read.positions else []
         # By place: the source has the files' own names, which the session may not tell apart.
-        frame = self._source(told).toDF(*stored, *position, *read.constants.column_names)
+        frame = self._source(options).toDF(*stored, *position, *read.constants.column_names)
         shown = [functions.col(name) for name in (*stored, *read.constants.column_names)]
         if read.positions:  # a reader that did not fill it would make rows seem deleted, or not
             unfilled = functions.raise_error(functions.lit("Spark gave a row without its position"))
@@ -105,11 +105,11 @@ class PlannedSource(PlannedReads):
         except PySparkException as error:
             raise engine_error(error) from error
 
-    def _answer(self, kind: str, **told: str) -> bytes:
-        return bytes(self._source({"kind": kind, **told}).collect()[0][0])
+    def _answer(self, kind: str, **options: str) -> bytes:
+        return bytes(self._source({"kind": kind, **options}).collect()[0][0])
 
-    def _source(self, told: Mapping[str, str]) -> DataFrame:
-        return self.session.read.format(_SOURCE).options(**told).load()
+    def _source(self, options: Mapping[str, str]) -> DataFrame:
+        return self.session.read.format(_SOURCE).options(**options).load()
 
 
 def _hadoop(options: Mapping[str, str]) -> str:

@@ -16,19 +16,19 @@ from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StructType as SparkStruct
 
 from harness.engines.column_values import ColumnValue, StoredColumn, stored_columns
-from harness.engines.file_groups import DirectLooks, FileGroup, ScanFiles
+from harness.engines.file_groups import FileGroup, LocalFileOpener, ScanFiles
 from harness.engines.spark.arrow_scan import FileTraits, arrow_frame, reads_natively
-from harness.engines.spark.arrow_worker import ArrowFile, packed
+from harness.engines.spark.arrow_worker import ArrowFile, pack_positions
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, SparkReader
 from harness.engines.spark.deletes import encode, is_marked, unmarked
 from harness.engines.spark.file_bounds import FileBounds
+from harness.engines.spark.file_opener import ClientTraits, ExecutorFileOpener
 from harness.engines.spark.gateway import Gateway, PlannedRead, PlannedReads, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
-from harness.engines.spark.looks import ClientTraits, ExecutorLooks
 from harness.engines.spark.planned_source import PlannedSource
-from harness.engines.spark.session import tells_apart
-from harness.engines.spark.types import natural
+from harness.engines.spark.session import can_distinguish
+from harness.engines.spark.types import physical_column
 from harness.metadata.files.roaring import to_positions
 from harness.metadata.model.file_schema import PhysicalField
 from harness.metadata.planned_scan import PlannedScan
@@ -46,7 +46,7 @@ class FrameScan:
     """
 
     reader: SparkReader
-    looks: ExecutorLooks | DirectLooks
+    opener: ExecutorFileOpener | LocalFileOpener
     plan: PlannedScan
     group: FileGroup
     files: ScanFiles
@@ -61,11 +61,11 @@ class FrameScan:
 
     def __post_init__(self) -> None:
         form, stored = self.group.form, tuple(stored_columns(self.values.values()))
-        match self.looks:
-            case ExecutorLooks() as looks:
-                traits: FileTraits = looks
-            case DirectLooks() as looks:
-                traits = ClientTraits(self.plan.storage, looks.is_brotli)
+        match self.opener:
+            case ExecutorFileOpener() as opener:
+                traits: FileTraits = opener
+            case LocalFileOpener() as opener:
+                traits = ClientTraits(self.plan.storage, opener.is_brotli)
         native = reads_natively(
             form.format,
             form.schema,
@@ -120,7 +120,7 @@ class FrameScan:
             case Gateway():
                 return all(map(hadoop_opens, names))
             case PlannedSource() as source:
-                return tells_apart(source.session, self._used()) and all(map(hadoop_opens, names))
+                return can_distinguish(source.session, self._used()) and all(map(hadoop_opens, names))
             case PlainPaths() as reader:
                 return reader.knows(self.group.form.schema, self._used()) and all(map(reader.opens, names))
             case other:
@@ -132,7 +132,7 @@ class FrameScan:
         return [self.group.form.schema[place] for place in places]
 
     def _gateway_frame(self, reader: PlannedReads) -> DataFrame:
-        assert isinstance(self.looks, ExecutorLooks)
+        assert isinstance(self.opener, ExecutorFileOpener)
         bitmaps, deleted = None, self._deleted()
         if deleted is not None:
             masks = [encode(bits, rows) for bits, rows in zip(deleted, self.group.rows.tolist(), strict=True)]
@@ -144,7 +144,7 @@ class FrameScan:
         read = PlannedRead(
             file_format=self.group.form.format,
             read_schema=self._read_schema(),
-            files=self.looks.disk_files(names),
+            files=self.opener.disk_files(names),
             constants=self.constants.table(),
             positions=self.positions or bitmaps is not None,
             deleted=bitmaps,
@@ -159,7 +159,7 @@ class FrameScan:
         return frame.withColumns({"deleted": is_marked(position), "pos": unmarked(position)})
 
     def _read_schema(self) -> SparkStruct:
-        return SparkStruct([natural(self.group.form.schema[place]) for place in self._places])
+        return SparkStruct([physical_column(self.group.form.schema[place]) for place in self._places])
 
     def _arrow_frame(self) -> DataFrame:
         files, deleted = self.files, self.deleted
@@ -169,7 +169,7 @@ class FrameScan:
                 ArrowFile(
                     name=files.name(number),
                     exact_rows=files.exact_rows(number),
-                    deleted=None if deleted is None else packed(to_positions(deleted[number])),
+                    deleted=None if deleted is None else pack_positions(to_positions(deleted[number])),
                 )
                 for number in self.group.members.tolist()
             ],

@@ -20,11 +20,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.engines.spark.java_runtime import Java, coordinates, start_environment, usable_java
+from harness.engines.spark.java_runtime import JavaRuntime, coordinates, start_environment, usable_java
 from harness.errors import EngineError, RequestError
 from harness.metadata.model.file_schema import PhysicalField, walk_stored
 from harness.metadata.model.schema import Field, StructType, TimestampType, Type, children
-from harness.storage.threads import phase, tracked
+from harness.storage.threads import phase, track
 
 if TYPE_CHECKING:  # where there is no pyspark, `spark_session` says so
     from pyspark.sql import SparkSession
@@ -125,7 +125,7 @@ def check_pyspark() -> None:
         )
 
 
-def _start(app_name: str, master: str, wanted: Mapping[str, str], java: Java | None) -> SparkSession:
+def _start(app_name: str, master: str, wanted: Mapping[str, str], java: JavaRuntime | None) -> SparkSession:
     from pyspark.sql import SparkSession
 
     directory = Path(tempfile.mkdtemp(prefix="harness-spark-"))
@@ -151,7 +151,7 @@ def _start(app_name: str, master: str, wanted: Mapping[str, str], java: Java | N
         except Exception as error:  # pyspark has no common base of what starting raises
             first = next(iter(str(error).strip().splitlines()), type(error).__name__)
             raise EngineError(f"Cannot start Spark with master {master}: {first}") from error
-    _started.append(tracked(_Jobs(session)))
+    _started.append(track(_Jobs(session)))
     return session
 
 
@@ -277,7 +277,7 @@ def check_nested(session: SparkSession, schema: Sequence[PhysicalField]) -> None
         require(session, "spark.sql.caseSensitive", "true")
 
 
-def tells_apart(session: SparkSession, used: Sequence[PhysicalField]) -> bool:
+def can_distinguish(session: SparkSession, used: Sequence[PhysicalField]) -> bool:
     """Tells whether the session can tell apart the columns of a file that are read; raises as `check_nested`."""
     check_nested(session, used)
     return are_distinct([f.name for f in used]) or setting_of(session, "spark.sql.caseSensitive") == "true"

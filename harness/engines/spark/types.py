@@ -67,7 +67,7 @@ def storage_type(type_: dt.Type) -> spark.DataType:
             raise UnsupportedError(message, cause="UnsupportedType", rule="iceberg 1.22")
 
 
-def shown(field: dt.Field) -> spark.StructField:
+def output_column(field: dt.Field) -> spark.StructField:
     """The column of `field` in what harness gives out: its name and storage_type, nullable.
 
     Its metadata holds, under `ARROW_METADATA`, the base64 text of an Arrow IPC schema whose one field is the column in
@@ -78,24 +78,24 @@ def shown(field: dt.Field) -> spark.StructField:
     return spark.StructField(field.name, storage_type(field.type), metadata=metadata)
 
 
-def natural(stored: PhysicalField) -> spark.StructField:
+def physical_column(stored: PhysicalField) -> spark.StructField:
     """The column that Spark's Parquet readers take a stored column for, under its physical name, values unchanged.
 
     Times come as numbers in their own unit (millis int, else bigint), timestamps in nanos as bigint, unsigned integers
     as the next wider signed type, uuid, half and fixed as their bytes. A stored type that harness does not know stands
     as binary, so that the columns beside it can be read; reading it may fail.
     """
-    return spark.StructField(stored.name, _natural(stored))
+    return spark.StructField(stored.name, _physical_type(stored))
 
 
-def _natural(stored: PhysicalField) -> spark.DataType:
+def _physical_type(stored: PhysicalField) -> spark.DataType:
     match stored.type:
         case dt.StructType():
-            return spark.StructType([natural(child) for child in stored.children])
+            return spark.StructType([physical_column(child) for child in stored.children])
         case dt.ListType():
-            return spark.ArrayType(_natural(stored.children[0]))
+            return spark.ArrayType(_physical_type(stored.children[0]))
         case dt.MapType():
-            return spark.MapType(_natural(stored.children[0]), _natural(stored.children[1]))
+            return spark.MapType(_physical_type(stored.children[0]), _physical_type(stored.children[1]))
         case dt.UnsignedType(bits=bits):
             return spark.DecimalType(20, 0) if bits == 64 else _INTEGERS[bits * 2]()
         case dt.TimeType(unit="ms"):

@@ -68,14 +68,14 @@ _PARQUET_TAIL = 8  # bytes of footer length and magic
 def decode_inline(vector: InlineVector, *, limits: Limits = DEFAULT) -> BitMap64:
     """The positions of an inline vector (delta D4). Raises CorruptDeleteError."""
     if not vector.text and vector.length == 0:
-        return _counted(BitMap64(), vector)  # how Delta on Spark spells a vector of no rows
+        return _check_count(BitMap64(), vector)  # how Delta on Spark spells a vector of no rows
     try:
         data = decode_z85(vector.text)
     except ValueError as error:
         raise bad_vector(f"its inline text has {error}", "delta D4") from None
     if not 0 <= len(data) - vector.length < 4:
         raise bad_vector(f"its inline text gives {len(data)} bytes, {vector.length} are declared", "delta D4")
-    return _counted(_decode(data[: vector.length], limits), vector)
+    return _check_count(_decode(data[: vector.length], limits), vector)
 
 
 def decode_stored(frame: bytes, vector: StoredVector, *, limits: Limits = DEFAULT) -> BitMap64:
@@ -89,7 +89,7 @@ def decode_stored(frame: bytes, vector: StoredVector, *, limits: Limits = DEFAUL
     (checksum,) = struct.unpack_from(">I", frame, 4 + length)
     if zlib.crc32(data) != checksum:
         raise bad_vector(f"its checksum is {zlib.crc32(data):#010x}, the file says {checksum:#010x}", "delta D5")
-    return _counted(_decode(data, limits), vector)
+    return _check_count(_decode(data, limits), vector)
 
 
 def footer_rows(path: str, physical: PhysicalPath, storage: Storage) -> int:
@@ -143,7 +143,7 @@ def _little_endian(data: bytes) -> bytes:
     return b"".join((*parts, data[at:]))
 
 
-def _counted(positions: BitMap64, vector: Vector) -> BitMap64:
+def _check_count(positions: BitMap64, vector: Vector) -> BitMap64:
     if len(positions) != vector.record_count:
         raise bad_vector(f"it holds {len(positions)} positions, its descriptor says {vector.record_count}", "delta D9")
     return positions

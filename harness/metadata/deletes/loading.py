@@ -15,9 +15,9 @@ from harness.errors import CorruptDeleteError, HarnessError
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.plan.deletes import (
     ChangedRows,
+    PathSpellings,
     PositionDeleteFile,
     PositionFiles,
-    Spellings,
     StoredVector,
     Vector,
     authorities,
@@ -45,7 +45,7 @@ class PositionLoader:
     _counts: dict[str, int] = field(default_factory=dict)
     _files: _DeleteFiles | None = None
 
-    def serves(self, plan: ScanPlan) -> bool:
+    def has_same_deletes(self, plan: ScanPlan) -> bool:
         """Return whether a plan has the same deletes, and the first of the same files."""
         own = self.plan.files
         return self.plan.position_deletes is plan.position_deletes and (
@@ -131,11 +131,11 @@ class PositionLoader:
         with phase("reading deletes", len(stored), "files") as advance:
             for physical, members in stored.items():
                 is_puffin = next(iter(members.values())).format == "puffin"
-                found |= (self._of_puffin if is_puffin else self._of_bin)(physical, members, rows)
+                found |= (self._read_puffin_vectors if is_puffin else self._read_bin_vectors)(physical, members, rows)
                 advance(1)
         return found
 
-    def _of_puffin(
+    def _read_puffin_vectors(
         self, physical: PhysicalPath, vectors: Mapping[_VectorKey, StoredVector], rows: Mapping[int, _FileRow]
     ) -> dict[_VectorKey, BitMap64]:
         from harness.metadata.deletes.puffin import open_puffin, read_deletion_vector
@@ -149,7 +149,7 @@ class PositionLoader:
             for key, vector in vectors.items()
         }
 
-    def _of_bin(
+    def _read_bin_vectors(
         self, physical: PhysicalPath, vectors: Mapping[_VectorKey, StoredVector], rows: Mapping[int, _FileRow]
     ) -> dict[_VectorKey, BitMap64]:
         from harness.metadata.deletes.delta_vectors import check_rows, read_vectors
@@ -174,7 +174,7 @@ class _DeleteFiles:
 
     plan: ScanPlan
     storage: Storage
-    is_told: bool = False
+    has_warned: bool = False
     scopes: dict[int, frozenset[int]] = field(default_factory=dict)
     read: dict[int, Mapping[str, BitMap64]] = field(default_factory=dict)
     data: _DataFiles = field(init=False)
@@ -201,7 +201,7 @@ class _DeleteFiles:
                 format=delete.format,
                 record_count=delete.record_count,
                 wanted=self.data.ordinals,
-                renamed=partial(self._renamed, delete.path),
+                rename=partial(self._resolve_names, delete.path),
             )
             for path in positions:
                 self._check_scope(index, delete, path)
@@ -233,20 +233,22 @@ class _DeleteFiles:
             (delete.path, own.spec_id, own.values), (path, row["spec_id"], other.values), "iceberg 4.4"
         )
 
-    def _renamed(self, delete: str, names: Sequence[str]) -> Sequence[str]:
+    def _resolve_names(self, delete: str, names: Sequence[str]) -> Sequence[str]:
         """The data files that the caller's path map gives for names of none; else a warning, where one is nearly."""
         rules = self.plan.rules
         assert isinstance(rules, IcebergRules)  # Delta has no position delete files
-        spellings = Spellings(rules.path_map, rules.location, self.plan.table, self.storage.untrusted)
+        spellings = PathSpellings(rules.path_map, rules.location, self.plan.table, self.storage.untrusted)
         live = self.data.ordinals
-        if rules.path_map.said:
-            names = [name if name in live else spellings.joined(RecordedPath(name), live) or name for name in names]
-        if not self.is_told and not any(name in live for name in names):
-            others = spellings.alike(names, self.data.authorities)
+        if rules.path_map.explicit_count:
+            names = [
+                name if name in live else spellings.equivalent_path(RecordedPath(name), live) or name for name in names
+            ]
+        if not self.has_warned and not any(name in live for name in names):
+            others = spellings.similar_paths(names, self.data.authorities)
             data = next((other for other in others if other in live), None)
             if data is not None:
-                self.is_told = True
-                spellings.tell(delete, others[data], data)
+                self.has_warned = True
+                spellings.warn_of(delete, others[data], data)
         return names
 
 

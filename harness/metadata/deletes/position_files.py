@@ -25,7 +25,7 @@ from pyroaring import BitMap64
 from harness.errors import CorruptDeleteError, CorruptFileError, EncryptedTableError, HarnessError, UnsupportedError
 from harness.metadata.files import roaring
 from harness.metadata.files.avro_values import DAMAGE
-from harness.metadata.files.parquet import open_parquet, row_count, whole
+from harness.metadata.files.parquet import check_rows, open_parquet, row_count
 from harness.metadata.model.arrow_values import to_numpy
 from harness.metadata.plan.deletes import FILE_PATH_ID
 from harness.storage.limits import Limits, contained
@@ -38,7 +38,7 @@ POSITION_ID = 2147483545
 PositionsByPath: TypeAlias = Mapping[str, BitMap64]
 
 
-Renamed: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
+PathRenaming: TypeAlias = Callable[[Sequence[str]], Sequence[str]]
 """Takes the paths in the rows of one delete file. Gives the names of these among the data files."""
 
 _ENCRYPTED_PARQUET = b"PARE"
@@ -52,7 +52,7 @@ def read_positions(
     format: str,
     record_count: int | None,
     wanted: Container[str],
-    renamed: Renamed | None = None,
+    rename: PathRenaming | None = None,
 ) -> PositionsByPath:
     """Return the positions in one position delete file, by recorded path of the data file.
 
@@ -72,7 +72,7 @@ def read_positions(
     try:
         with contained(file=name):
             paths, positions = _read_columns(storage.read(physical), format, record_count, name, storage.limits)
-            return _by_path(paths, positions, wanted, name, renamed)
+            return _by_path(paths, positions, wanted, name, rename)
     except HarnessError as error:
         error.file = name
         error.rule = error.rule or "iceberg 4.10"
@@ -122,7 +122,7 @@ def _read_parquet(data: bytes, name: str, limits: Limits) -> tuple[pa.ChunkedArr
         path, position = (fields[place].name for place in places)
         reader = open_parquet(source, metadata=first.metadata, read_dictionary=[path])
         # Small files: starting threads costs more than they save.
-        table = whole(reader.read(columns=[path, position], use_threads=False), count, file=name)
+        table = check_rows(reader.read(columns=[path, position], use_threads=False), count, file=name)
         return table.column(path), table.column(position)
     except (pa.ArrowException, OSError, *DAMAGE) as error:
         raise CorruptFileError(
@@ -147,7 +147,7 @@ def _find_columns(columns: Sequence[tuple[str, int | None]], file: str) -> tuple
 
 
 def _by_path(
-    paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: Container[str], file: str, renamed: Renamed | None
+    paths: pa.ChunkedArray, positions: pa.ChunkedArray, wanted: Container[str], file: str, rename: PathRenaming | None
 ) -> PositionsByPath:
     for label, column in (("file_path", paths), ("pos", positions)):
         # A dictionary may also hold a null that rows point to.
@@ -161,7 +161,7 @@ def _by_path(
     if values.size and int(values.min()) < 0:
         raise _wrong_rows(f"position {int(values.min())}, expected 0 or more. Rewrite the delete", "pos", file)
     used = np.bincount(codes, minlength=len(names)) if len(names) else np.empty(0, dtype=np.int64)
-    names = names if renamed is None else list(renamed(names))
+    names = names if rename is None else list(rename(names))
     live = [code for code, name in enumerate(names) if used[code] and name in wanted]
     if len(live) == 1 and used[live[0]] == values.size:
         return {names[live[0]]: roaring.from_positions(values)}

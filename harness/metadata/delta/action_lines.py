@@ -15,20 +15,20 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 from harness.errors import CorruptFileError, InvalidTableError
 from harness.metadata.delta.actions import CommitInfo, DomainMetadata, Metadata, Protocol, Transaction
 from harness.metadata.files.documents import check_document
-from harness.storage.limits import DEFAULT, Limits, refusal
+from harness.storage.limits import DEFAULT, Limits, limit_error
 from harness.storage.records import dataclass
 
 Body: TypeAlias = Mapping[str, Any]
 """The fields of an action as JSON has them, unchecked."""
 T = TypeVar("T")
 
-_KNOWN = frozenset(
+_ACTION_NAMES = frozenset(
     "add remove cdc metaData protocol txn domainMetadata commitInfo checkpointMetadata sidecar".split()  # noqa: SIM905
 )
 VECTOR_KEYS = ("storageType", "pathOrInlineDv", "sizeInBytes", "cardinality")
 """Keys of every descriptor of a deletion vector (delta D1)."""
 
-_HELD = 16_384  # file actions
+_DRAIN_COUNT = 16_384  # file actions
 _LONG_LINE = 1 << 20  # bytes; shorter ones cannot hold much
 _TYPE_NAMES = {str: "text", int: "an integer", bool: "true or false", dict: "an object", list: "a list"}
 
@@ -52,12 +52,12 @@ class ParsedActions:
     @property
     def protocol(self) -> Protocol | None:
         """The only protocol of the file, None if there is none."""
-        return only(self.protocols, "protocol", self.file)
+        return single_value(self.protocols, "protocol", self.file)
 
     @property
     def only_metadata(self) -> Metadata | None:
         """The only metaData of the file, None if there is none."""
-        return only(self.metadata, "metaData", self.file)
+        return single_value(self.metadata, "metaData", self.file)
 
 
 def parse_actions(
@@ -75,29 +75,29 @@ def parse_actions(
     parsed = ParsedActions(file)
     for number, (line, action) in enumerate(_lines(data, file, limits)):
         if number >= limits.actions:
-            raise refusal("actions", f"it has more than {limits.actions:,} actions", file=file)
-        known = [name for name, body in action.items() if body is not None and name in _KNOWN]
-        if len(known) > 1:
-            raise _corrupt(f"line {line} holds {len(known)} actions ({', '.join(known)}), expected one", file)
-        for name in known:
+            raise limit_error("actions", f"it has more than {limits.actions:,} actions", file=file)
+        names = [name for name, body in action.items() if body is not None and name in _ACTION_NAMES]
+        if len(names) > 1:
+            raise _corrupt(f"line {line} holds {len(names)} actions ({', '.join(names)}), expected one", file)
+        for name in names:
             body = action[name]
             if not isinstance(body, dict):
                 raise _corrupt(f"the {name} on line {line} is not an object", file)
-            collect(parsed, name, body, place=f"on line {line}", first=number == 0)
-        if drain is not None and len(parsed.adds) + len(parsed.removes) >= _HELD:
+            add_action(parsed, name, body, place=f"on line {line}", first=number == 0)
+        if drain is not None and len(parsed.adds) + len(parsed.removes) >= _DRAIN_COUNT:
             drain(parsed)
     return parsed
 
 
-def collect(parsed: ParsedActions, name: str, body: Body, *, place: str, first: bool = False) -> None:
+def add_action(parsed: ParsedActions, name: str, body: Body, *, place: str, first: bool = False) -> None:
     """Adds the action `name` to `parsed`, or raises CorruptFileError with its place in the file, `place`."""
     try:
-        _collect(parsed, name, body, first=first)
+        _add_action(parsed, name, body, first=first)
     except _FieldError as error:
         raise _corrupt(f"the {name} {place} {error}", parsed.file) from None
 
 
-def only(values: Sequence[T], name: str, file: str) -> T | None:
+def single_value(values: Sequence[T], name: str, file: str) -> T | None:
     """The only value, or None. Raises InvalidTableError for several (delta L25)."""
     if len(values) > 1:
         message = (
@@ -109,7 +109,7 @@ def only(values: Sequence[T], name: str, file: str) -> T | None:
 
 
 class _FieldError(Exception):
-    """A fault of an action; `collect` adds its place."""
+    """A fault of an action; `add_action` adds its place."""
 
 
 def _lines(data: bytes, file: str, limits: Limits) -> Iterator[tuple[int, dict[str, object]]]:
@@ -135,7 +135,7 @@ def refuse_constant(name: str) -> NoReturn:
 _DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 
 
-def _collect(parsed: ParsedActions, name: str, body: Body, *, first: bool) -> None:
+def _add_action(parsed: ParsedActions, name: str, body: Body, *, first: bool) -> None:
     match name:
         case "add":
             parsed.adds.append(_file_action(body, "partitionValues", "size"))
@@ -206,14 +206,14 @@ def _text_map(value: object, name: str) -> Mapping[str, str | None]:
 def _commit_info(body: Body, *, first: bool) -> CommitInfo:
     """Fields of another type than expected count as absent: writers put anything here (delta R7)."""
 
-    def of(name: str, type_: type[T]) -> T | None:
+    def field_of_type(name: str, type_: type[T]) -> T | None:
         value = body.get(name)
         return value if type(value) is type_ else None
 
     return CommitInfo(
-        timestamp_ms=of("timestamp", int),
-        in_commit_timestamp_ms=of("inCommitTimestamp", int),
-        operation=of("operation", str),
+        timestamp_ms=field_of_type("timestamp", int),
+        in_commit_timestamp_ms=field_of_type("inCommitTimestamp", int),
+        operation=field_of_type("operation", str),
         is_first=first,
         values=body,
     )

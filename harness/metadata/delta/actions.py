@@ -125,7 +125,7 @@ class DeletionVectorDescriptor:
         return unique if self.offset is None else f"{unique}@{self.offset}"
 
     @staticmethod
-    def of(row: Mapping[str, Any]) -> DeletionVectorDescriptor | None:
+    def from_row(row: Mapping[str, Any]) -> DeletionVectorDescriptor | None:
         """The descriptor in a row of `FILES_STATE`, `ADDS` or `REMOVES`; None: the file has none."""
         if row["dv_storage_type"] is None:
             return None

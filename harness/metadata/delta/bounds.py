@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from harness.metadata.filters.skipping import bound_array, bound_type
 from harness.metadata.filters.sqltext import parse_date, parse_instant, parse_timestamp
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import array_of, from_numpy, nulled, scalar_of, to_numpy, true_mask
+from harness.metadata.model.arrow_values import array_of, from_numpy, null_where, scalar_of, to_numpy, true_mask
 
 PREFIX_LENGTH = 32
 """Writers cut strings to this many characters in bounds (delta F6)."""
@@ -95,9 +95,9 @@ def _from_array(values: pa.Array, type_: dt.Type) -> pa.Array | None:
             if bits == 64:
                 return values
             numbers, least = to_numpy(pc.fill_null(values, _ZERO)), -(1 << bits - 1)
-            return nulled(values, (numbers < least) | (numbers >= -least))
+            return null_where(values, (numbers < least) | (numbers >= -least))
         case dt.FloatType(bits=64) if pa.types.is_float64(values.type):
-            return nulled(values, ~true_mask(pc.is_finite(values)))
+            return null_where(values, ~true_mask(pc.is_finite(values)))
         case dt.DateType() | dt.TimestampType() if is_text:
             with contextlib.suppress(pa.ArrowInvalid):  # a text is not of the usual form
                 dates = values.cast(dt.arrow_type(type_))
@@ -123,13 +123,13 @@ def from_struct(values: pa.Array, type_: dt.Type) -> pa.Array:
     """
     stored = values.type
     if pa.types.is_timestamp(stored) and isinstance(type_, dt.TimestampType):
-        return _scaled(values.cast(pa.int64()), _PER_SECOND["us"], _PER_SECOND[stored.unit])
+        return _convert_unit(values.cast(pa.int64()), _PER_SECOND["us"], _PER_SECOND[stored.unit])
     if pa.types.is_date32(stored):
         days = values.cast(pa.int32()).cast(pa.int64())
         if isinstance(type_, dt.DateType):
             return days
         if isinstance(type_, dt.TimestampType) and not type_.utc:
-            return _scaled(days, _DAY_US, 1)
+            return _convert_unit(days, _DAY_US, 1)
     is_number = pa.types.is_integer(stored) or pa.types.is_decimal(stored) or pa.types.is_floating(stored)
     if isinstance(type_, dt.DateType | dt.TimestampType) or not (is_number or pa.types.is_string(stored)):
         return bound_array([None] * len(values), recorded_type(type_))
@@ -138,7 +138,7 @@ def from_struct(values: pa.Array, type_: dt.Type) -> pa.Array:
     return from_json(values, type_)
 
 
-def _scaled(values: pa.Array, multiplier: int, divisor: int) -> pa.Array:
+def _convert_unit(values: pa.Array, multiplier: int, divisor: int) -> pa.Array:
     """Return whole numbers in another unit, null where 64 bits do not hold the result."""
     numbers = to_numpy(pc.fill_null(values, _ZERO))
     factor = max(multiplier // divisor, 1)
@@ -156,7 +156,7 @@ def lower_bounds(values: pa.Array, type_: dt.Type) -> pa.Array:
     """
     match type_:
         case dt.DateType():
-            return nulled(values, to_numpy(pc.fill_null(values, _ZERO)) < _MODERN_DAY)
+            return null_where(values, to_numpy(pc.fill_null(values, _ZERO)) < _MODERN_DAY)
         case dt.TimestampType():
             numbers = to_numpy(pc.fill_null(values, _ZERO))
             # Cut to milliseconds, by some writers towards zero (delta F7).

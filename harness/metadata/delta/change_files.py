@@ -80,12 +80,12 @@ def changed_files(commit: Commit, locator: Locator, state_before: Callable[[], S
         metrics = commit.info.values.get("operationMetrics")
         if isinstance(metrics, dict) and all(str(metrics.get(name)) == "0" for name in _MERGED):
             return  # it rewrote files and changed no row (delta C9)
-    adds = _by_key(commit.adds, locator, commit, "adds")
-    removes = _by_key(commit.removes, locator, commit, "removes")
+    adds = _actions_by_key(commit.adds, locator, commit, "adds")
+    removes = _actions_by_key(commit.removes, locator, commit, "removes")
     for key, removed in removes.items():
         added = adds.get(key)
         if added is None and removed.data_changed:
-            yield replace(_completed(removed, locator, commit, state_before), change="delete")
+            yield replace(_with_partition_values(removed, locator, commit, state_before), change="delete")
         if added is not None and (removed.data_changed or added.data_changed):
             before, after = removed.file.hidden, added.file.hidden  # the file got another vector (delta C6)
             if after is not None:
@@ -97,7 +97,9 @@ def changed_files(commit: Commit, locator: Locator, state_before: Callable[[], S
             yield replace(added.file, change="insert")
 
 
-def _completed(removed: _Action, locator: Locator, commit: Commit, state_before: Callable[[], State]) -> ChangedFile:
+def _with_partition_values(
+    removed: _Action, locator: Locator, commit: Commit, state_before: Callable[[], State]
+) -> ChangedFile:
     """A removed file with its partition values, if need be those of the version before (delta C8)."""
     if removed.has_values:
         return removed.file
@@ -116,12 +118,12 @@ def _completed(removed: _Action, locator: Locator, commit: Commit, state_before:
     )
 
 
-def _by_key(files: pa.Table, locator: Locator, commit: Commit, deed: str) -> dict[str, _Action]:
+def _actions_by_key(files: pa.Table, locator: Locator, commit: Commit, verb: str) -> dict[str, _Action]:
     found: dict[str, _Action] = {}
     for action in _actions(files, locator, commit.version):
         if action.key in found:
             raise InvalidTableError(
-                f"Cannot read the changes of version {commit.version}: it {deed} a file twice, with two deletion "
+                f"Cannot read the changes of version {commit.version}: it {verb} a file twice, with two deletion "
                 "vectors",
                 cause="LogCorrupt",
                 snapshot=commit.version,
@@ -147,7 +149,7 @@ def _actions(files: pa.Table, locator: Locator, version: int) -> Iterator[_Actio
             partition_values=dict(values or ()),
             size=row["size"],
             record_count=None if count < 0 else count,
-            hidden=DeletionVectorDescriptor.of(row),
+            hidden=DeletionVectorDescriptor.from_row(row),
         )
         changed = row["data_change"] is not False
         yield _Action(key=row["key"], file=file, has_values=values is not None, data_changed=changed)
@@ -186,7 +188,7 @@ def check_names(columns: DeltaSchema, *, version: int) -> None:
 def check_evolution(old: DeltaSchema, new: DeltaSchema, *, version: int, end: int) -> None:
     """Refuses rows of `version` that the schema of version `end` cannot show (RequestError, delta C11)."""
     before, after = (tuple(stored_name(f) for f in s.partition_columns) for s in (old, new))
-    reason = _fields_differ(old.schema.fields, new.schema.fields, "")
+    reason = _fields_difference(old.schema.fields, new.schema.fields, "")
     if before != after:
         reason = f"the partition columns changed from {list(before)} to {list(after)}"
     if reason is not None:
@@ -197,7 +199,7 @@ def check_evolution(old: DeltaSchema, new: DeltaSchema, *, version: int, end: in
         raise RequestError(message, cause="ChangeFeedError", snapshot=version, rule="delta C11")
 
 
-def _fields_differ(old: Sequence[Field], new: Sequence[Field], parent: str) -> str | None:
+def _fields_difference(old: Sequence[Field], new: Sequence[Field], parent: str) -> str | None:
     known = {stored_name(f): f for f in new}
     for field in old:
         path = f"{parent}{field.name}"
@@ -206,23 +208,23 @@ def _fields_differ(old: Sequence[Field], new: Sequence[Field], parent: str) -> s
             return f"column {path} was dropped or renamed"
         if other.name != field.name:
             return f"column {path} was renamed to {parent}{other.name}"
-        if (reason := _field_differs(field, other, path)) is not None:
+        if (reason := _field_difference(field, other, path)) is not None:
             return reason
     required = next((f.name for f in known.values() if f.required), None)
     return None if required is None else f"column {parent}{required} was added and is never null"
 
 
-def _field_differs(old: Field, new: Field, path: str) -> str | None:
+def _field_difference(old: Field, new: Field, path: str) -> str | None:
     if new.required and not old.required:
         return f"column {path} became one that is never null"
     match old.type, new.type:
         case StructType(fields=before), StructType(fields=after):
-            return _fields_differ(before, after, f"{path}.")
+            return _fields_difference(before, after, f"{path}.")
         case ListType(element=before_), ListType(element=after_):
-            return _field_differs(before_, after_, f"{path}.element")
+            return _field_difference(before_, after_, f"{path}.element")
         case MapType(key=key, value=value), MapType(key=new_key, value=new_value):
-            reason = _field_differs(key, new_key, f"{path}.key")
-            return reason or _field_differs(value, new_value, f"{path}.value")
+            reason = _field_difference(key, new_key, f"{path}.key")
+            return reason or _field_difference(value, new_value, f"{path}.value")
         case _ if old.type == new.type:
             return None
         case _:

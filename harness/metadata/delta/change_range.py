@@ -33,7 +33,7 @@ def resolve_range(request: ChangeRequest, history: CommitHistory) -> range:
         SnapshotNotFoundError: a time before the log's first commit, or at versions that were cleaned up.
         InvalidTableError: the log lacks commits of the range.
     """
-    bounds = _bound("start", request.start), _bound("end", request.end)
+    bounds = _parse_bound("start", request.start), _parse_bound("end", request.end)
     if bounds[0] is None:
         raise RequestError(
             "Cannot read changes without a start: give a version or a time",
@@ -45,16 +45,16 @@ def resolve_range(request: ChangeRequest, history: CommitHistory) -> range:
     if are_times:
         _check_order(*(timestamp_ms(bound[1]) for bound in bounds if bound is not None))
     listing = history.listing
-    start, end = _first(bounds[0], history), _last(bounds[1], history, request)
+    start, end = _first_version(bounds[0], history), _last_version(bounds[1], history, request)
     if start > listing.latest or end < 0:
         if request.allow_out_of_range:
             return range(0)
         if start > listing.latest:
-            raise _refused(f"the range starts after the latest version, {listing.latest}", listing)
+            raise _range_error(f"the range starts after the latest version, {listing.latest}", listing)
     if start > end:
         if are_times:
             return range(0)  # both times lie between two neighbouring commits
-        raise _refused(f"the range starts at version {start}, after its end at version {end}", listing)
+        raise _range_error(f"the range starts at version {start}, after its end at version {end}", listing)
     versions = range(start, end + 1)
     missing = [version for version in versions if version not in listing.commits]
     if missing:  # checkpoints and compactions cannot stand in for a commit (delta C3)
@@ -64,7 +64,7 @@ def resolve_range(request: ChangeRequest, history: CommitHistory) -> range:
     return versions
 
 
-def _bound(name: str, at: When) -> ParsedMoment | None:
+def _parse_bound(name: str, at: When) -> ParsedMoment | None:
     moment = parse_moment(at, name)
     match moment:
         case ("snapshot", int(version)) if version < 0:
@@ -86,7 +86,7 @@ def _check_order(start: int, end: int) -> None:
         raise RequestError(message, cause="ChangeFeedError", rule="delta C2")
 
 
-def _first(start: ParsedMoment, history: CommitHistory) -> int:
+def _first_version(start: ParsedMoment, history: CommitHistory) -> int:
     if start[0] == "snapshot":
         return int(start[1])  # type: ignore[arg-type]  # an id is a number
     time_ms = timestamp_ms(start[1], rounding="up")
@@ -100,7 +100,7 @@ def _first(start: ParsedMoment, history: CommitHistory) -> int:
         raise
 
 
-def _last(end: ParsedMoment | None, history: CommitHistory, request: ChangeRequest) -> int:
+def _last_version(end: ParsedMoment | None, history: CommitHistory, request: ChangeRequest) -> int:
     latest = history.listing.latest
     match end:
         case None:
@@ -116,5 +116,5 @@ def _last(end: ParsedMoment | None, history: CommitHistory, request: ChangeReque
                 raise
 
 
-def _refused(reason: str, listing: LogListing) -> RequestError:
+def _range_error(reason: str, listing: LogListing) -> RequestError:
     return RequestError(f"Cannot read changes: {reason}", cause="ChangeFeedError", table=listing.root, rule="delta C2")

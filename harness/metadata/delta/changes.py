@@ -38,7 +38,7 @@ from harness.storage.threads import cached_property
 if TYPE_CHECKING:
     from harness.metadata.delta.table import DeltaTable
 
-_OFFERED = ("_file", "_pos")
+_METADATA_COLUMNS = ("_file", "_pos")
 
 
 def plan_changes(
@@ -56,25 +56,25 @@ def plan_changes(
     """
     source = replace(source, storage=source.storage.for_read())
     try:
-        return within_roots(_Feed(source, history, resolve_range(request, history)).plan(columns))
+        return within_roots(_ChangeFeed(source, history, resolve_range(request, history)).plan(columns))
     except HarnessError as error:
         raise error.within(table=source.location, format="delta") from error.__cause__
 
 
 @dataclass
-class _Feed:
+class _ChangeFeed:
     source: DeltaTable
     history: CommitHistory
     versions: range
-    earlier: dict[int, State] = field(default_factory=dict)
+    previous_states: dict[int, State] = field(default_factory=dict)
 
     def plan(self, columns: tuple[str, ...] | None) -> PlannedScan:
-        shown = self._columns()
+        shown = self._final_schema()
         fields = (*shown.schema.fields, *CHANGES.values())
         schema = replace(shown.schema, fields=fields)
-        chosen = fields if columns is None else _bound(columns, schema)
+        chosen = fields if columns is None else _bind_columns(columns, schema)
         locator = self.source.locator
-        changes = (changed_files(commit, locator, partial(self._before, commit)) for commit in self._commits)
+        changes = (changed_files(commit, locator, partial(self._previous_state, commit)) for commit in self._commits)
         files = [file for of_commit in changes for file in of_commit]
         partitions, indexes = self._partitions(files, shown.partition_columns)
         deletes, positions = _position_deletes(files, locator)
@@ -85,7 +85,7 @@ class _Feed:
             columns=chosen,
             filter=None,
             rules=DeltaRules(lookup=shown.lookup),
-            files=_planned(files, indexes, positions),
+            files=_files_table(files, indexes, positions),
             partitions=partitions,
             position_deletes=deletes,
             counts=Counts(files=len(files)),
@@ -98,7 +98,7 @@ class _Feed:
         reader, commits = self.source.commits, self.history.listing.commits
         return tuple(reader.read_commit(commits[version]) for version in self.versions)
 
-    def _columns(self) -> DeltaSchema:
+    def _final_schema(self) -> DeltaSchema:
         """The schema of the last version, once all versions of the range are known to fit it."""
         first = self.versions[0] if self.versions else self.history.listing.latest
         state = self._state(first)
@@ -123,10 +123,10 @@ class _Feed:
         segment = choose_segment(self.history.listing, version)
         return load_state(segment, self.source.storage, self.source.locator, statistics="none")
 
-    def _before(self, commit: Commit) -> State:
-        if commit.version not in self.earlier:
-            self.earlier[commit.version] = self._state(commit.version - 1)
-        return self.earlier[commit.version]
+    def _previous_state(self, commit: Commit) -> State:
+        if commit.version not in self.previous_states:
+            self.previous_states[commit.version] = self._state(commit.version - 1)
+        return self.previous_states[commit.version]
 
     def _partitions(
         self, files: Sequence[ChangedFile], columns: tuple[Field, ...]
@@ -156,16 +156,16 @@ class _Feed:
         return tuple(partitions), indexes
 
 
-def _bound(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
+def _bind_columns(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
     fields = bind_columns(names, schema)
     for f in fields:
-        if f.name not in _OFFERED and METADATA.get(f.name) == f:
+        if f.name not in _METADATA_COLUMNS and METADATA.get(f.name) == f:
             message = f"Cannot read {f.name} of changes: the change data feed does not have it"
             raise UnknownColumnError(message, field=f.name, rule="delta C12")
     return fields
 
 
-def _planned(files: Sequence[ChangedFile], partitions: Sequence[int], positions: Sequence[int | None]) -> pa.Table:
+def _files_table(files: Sequence[ChangedFile], partitions: Sequence[int], positions: Sequence[int | None]) -> pa.Table:
     rows = [
         {
             "path": file.path,

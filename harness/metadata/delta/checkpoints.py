@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, HarnessError, InvalidTableError, MissingFileError
-from harness.metadata.delta.action_lines import ParsedActions, collect, parse_actions
+from harness.metadata.delta.action_lines import ParsedActions, add_action, parse_actions
 from harness.metadata.delta.actions import ADDS, DomainMetadata, Metadata, Protocol, Transaction
-from harness.metadata.delta.checkpoint_files import STATS_ROW, StatisticsScope, read_file
-from harness.metadata.delta.checkpoint_statistics import CheckpointPart, CheckpointStatistics, KeptStatistics
-from harness.metadata.delta.commits import REMOVED, Locator, file_actions, ids_of
+from harness.metadata.delta.checkpoint_files import STATS_ROW, StatisticsScope, read_checkpoint_file
+from harness.metadata.delta.checkpoint_statistics import CachedStatistics, CheckpointPart, CheckpointStatistics
+from harness.metadata.delta.commits import REMOVE_IDENTITY, Locator, file_actions, ids_of
 from harness.metadata.delta.log_files import Checkpoint, CheckpointKind, Hint, LogFile
-from harness.metadata.delta.paths import decode
+from harness.metadata.delta.paths import decode_path
 from harness.metadata.delta.segment import LogSegment
 from harness.metadata.model.arrow_values import first_repeated, scalar_of
 from harness.storage.decoded import DECODED, Cache, Key
@@ -71,7 +71,7 @@ def read_checkpoint(
         UnsupportedError: it names files that cannot be opened.
         LimitError: a file of it asks for more than the limits of the storage allow.
     """
-    reader = _Reader(storage, locator, statistics, ParsedActions(checkpoint.files[0].path))
+    reader = _CheckpointReader(storage, locator, statistics, ParsedActions(checkpoint.files[0].path))
     for file in checkpoint.files:
         reader.read_top(file)
     reader.read_sidecars(checkpoint)
@@ -79,13 +79,13 @@ def read_checkpoint(
 
 
 @dataclass(slots=True)
-class _Reader:
+class _CheckpointReader:
     """Collects the actions of the files of one checkpoint."""
 
     storage: Storage
     locator: Locator
     statistics: StatisticsScope
-    few: ParsedActions
+    table_actions: ParsedActions
     adds: list[pa.Table] = field(default_factory=list)
     remove_ids: list[pa.Array] = field(default_factory=list)
     rows: int = 0
@@ -97,20 +97,22 @@ class _Reader:
         if not file.name.endswith(".json"):
             self._read_parquet(data, path)
             return
-        parsed = self.few = parse_actions(data, file=path, limits=self.storage.limits)
+        parsed = self.table_actions = parse_actions(data, file=path, limits=self.storage.limits)
         self.has_adds = True  # lines have no columns to lose
         if parsed.adds:
             self.adds.append(file_actions(parsed.adds, ADDS, locator=self.locator, file=path))
         if parsed.removes:
-            self.remove_ids.append(ids_of(file_actions(parsed.removes, REMOVED, locator=self.locator, file=path)))
+            self.remove_ids.append(
+                ids_of(file_actions(parsed.removes, REMOVE_IDENTITY, locator=self.locator, file=path))
+            )
 
     def read_sidecars(self, checkpoint: Checkpoint) -> None:
         """Read all sidecars. A relative path is one in `_delta_log/_sidecars`, an absolute one is mapped."""
         top = checkpoint.files[0].path
         self._check_layout(checkpoint, top)
-        if self.few.sidecars:
+        if self.table_actions.sidecars:
             self.has_adds = False  # the files are in the sidecars
-        for sidecar in self.few.sidecars:
+        for sidecar in self.table_actions.sidecars:
             path, size = sidecar.get("path"), sidecar.get("sizeInBytes")
             if type(path) is not str:
                 raise CorruptFileError("A sidecar of the checkpoint has no path", cause="LogCorrupt", file=top)
@@ -118,7 +120,7 @@ class _Reader:
                 if path.startswith("/") or ":" in path.split("/", 1)[0]:
                     physical = self.locator.path_map.physical(self.locator.root.canonical(path))
                 else:
-                    physical = join(self.locator.root.log, "_sidecars", decode(path))
+                    physical = join(self.locator.root.log, "_sidecars", decode_path(path))
             except HarnessError as error:
                 raise error.within(file=top) from None
             data = self.storage.read_whole(physical, size if type(size) is int else None)
@@ -127,13 +129,13 @@ class _Reader:
     def content(self, top: str) -> CheckpointContent:
         self._refuse_repeats(top)
         content = CheckpointContent(
-            protocol=self.few.protocol,
-            metadata=self.few.only_metadata,
+            protocol=self.table_actions.protocol,
+            metadata=self.table_actions.only_metadata,
             adds=tuple(self.adds),
-            transactions=tuple(self.few.transactions),
-            domains=tuple(self.few.domains),
-            actions=None if self.few.checkpoint_metadata else self.rows,
-            sidecars=len(self.few.sidecars),
+            transactions=tuple(self.table_actions.transactions),
+            domains=tuple(self.table_actions.domains),
+            actions=None if self.table_actions.checkpoint_metadata else self.rows,
+            sidecars=len(self.table_actions.sidecars),
             statistics=CheckpointStatistics(tuple(self.parts)) if self.parts else None,
         )
         # Against delta L17: every writer makes the column, and without it the table would seem to have no rows.
@@ -143,10 +145,10 @@ class _Reader:
         return content
 
     def _read_parquet(self, data: bytes, file: str, *, is_sidecar: bool = False) -> None:
-        actions = read_file(data, file, self.locator, self.statistics, self.storage.limits)
-        for name, body in () if is_sidecar else actions.few:
-            collect(self.few, name, body, place="of the checkpoint")
-        if self.statistics == "later" and actions.adds:
+        actions = read_checkpoint_file(data, file, self.locator, self.statistics, self.storage.limits)
+        for name, body in () if is_sidecar else actions.table_actions:
+            add_action(self.table_actions, name, body, place="of the checkpoint")
+        if self.statistics == "deferred" and actions.adds:
             self.parts.append(CheckpointPart(file, data, self.rows, self.storage.limits))
         for table in actions.adds:
             place = table.schema.get_field_index(STATS_ROW)
@@ -160,23 +162,23 @@ class _Reader:
 
     def _check_layout(self, checkpoint: Checkpoint, top: str) -> None:
         """delta L14."""
-        marks = self.few.checkpoint_metadata
+        marks = self.table_actions.checkpoint_metadata
         if len(marks) > 1:
-            raise _malformed(f"it has {len(marks)} checkpointMetadata actions, expected one", top)
+            raise _malformed_error(f"it has {len(marks)} checkpointMetadata actions, expected one", top)
         if not marks and checkpoint.kind is CheckpointKind.UUID:
-            raise _malformed("it has no checkpointMetadata action, as its name says that it must", top)
-        if not marks and self.few.sidecars:
-            raise _malformed("it has sidecars, but no checkpointMetadata action", top)
+            raise _malformed_error("it has no checkpointMetadata action, as its name says that it must", top)
+        if not marks and self.table_actions.sidecars:
+            raise _malformed_error("it has sidecars, but no checkpointMetadata action", top)
         if marks and marks[0].get("version") != checkpoint.version:
             version = marks[0].get("version")
-            raise _malformed(f"it says that it is of version {version}, its name says {checkpoint.version}", top)
+            raise _malformed_error(f"it says that it is of version {version}, its name says {checkpoint.version}", top)
 
     def _refuse_repeats(self, top: str) -> None:
         """delta L18."""
         keys = pa.chunked_array([chunk for table in self.adds for chunk in table.column("key").chunks], pa.string())
         repeated = first_repeated(keys)
         if repeated is not None:
-            raise _malformed(f"it holds the file {repeated} twice", top, rule="delta L18")
+            raise _malformed_error(f"it holds the file {repeated} twice", top, rule="delta L18")
         removed = pa.chunked_array(self.remove_ids, pa.string())
         if not len(removed):
             return
@@ -185,10 +187,10 @@ class _Reader:
             both = ids.filter(pc.is_in(ids, value_set=removed))
             if len(both):
                 path = both[0].as_py().partition("\x00")[0]
-                raise _malformed(f"it holds the file {path} both as added and as removed", top, rule="delta L18")
+                raise _malformed_error(f"it holds the file {path} both as added and as removed", top, rule="delta L18")
 
 
-def _malformed(reason: str, file: str, *, rule: str = "delta L14") -> InvalidTableError:
+def _malformed_error(reason: str, file: str, *, rule: str = "delta L14") -> InvalidTableError:
     return InvalidTableError(f"The checkpoint is malformed: {reason}", cause="LogCorrupt", file=file, rule=rule)
 
 
@@ -202,9 +204,9 @@ def read_base(
     first: HarnessError | None = None
     while segment.checkpoint is not None:
         try:
-            content = _read(segment.checkpoint, storage, locator, statistics, cache)
+            content = _read_cached(segment.checkpoint, storage, locator, statistics, cache)
             _refuse_parts_of_v2(content, segment.checkpoint)
-            _refuse_other_counts(content, segment.hint, segment.checkpoint.files[0])
+            _check_hint_counts(content, segment.hint, segment.checkpoint.files[0])
             return segment, content
         except (CorruptFileError, MissingFileError) as error:
             if error.cause == IRREGULAR:
@@ -217,11 +219,11 @@ def read_base(
     return segment, None
 
 
-def _read(
+def _read_cached(
     checkpoint: Checkpoint, storage: Storage, locator: Locator, statistics: StatisticsScope, cache: Cache | None
 ) -> CheckpointContent:
     """The content of the checkpoint, decoded now or held from before; with sidecars it is read each time."""
-    key = None if cache is None or statistics != "later" else _key(checkpoint, storage, locator, cache)
+    key = None if cache is None or statistics != "deferred" else _cache_key(checkpoint, storage, locator, cache)
     found = None if key is None else DECODED.get(key, CheckpointContent)
     if found is None:
         found = read_checkpoint(checkpoint, storage, locator, statistics=statistics)
@@ -231,16 +233,16 @@ def _read(
     if cache is None or key is None or found.statistics is None:
         return found
     # Not held with them: another table may have another directory, or none.
-    return replace(found, statistics=replace(found.statistics, kept=KeptStatistics(key)))
+    return replace(found, statistics=replace(found.statistics, cache=CachedStatistics(key)))
 
 
-def _key(checkpoint: Checkpoint, storage: Storage, locator: Locator, cache: Cache) -> Key | None:
+def _cache_key(checkpoint: Checkpoint, storage: Storage, locator: Locator, cache: Cache) -> Key | None:
     versions = [cache.version(storage, file.path) for file in checkpoint.files]
     if None in versions:
         return None
     # What the same bytes are made into depends on where the table is, and on what may be read at all.
-    told = repr((versions, locator, storage.limits, checkpoint.version))
-    return Key("checkpoint", "\n".join(file.path for file in checkpoint.files), len(versions), told)
+    fingerprint = repr((versions, locator, storage.limits, checkpoint.version))
+    return Key("checkpoint", "\n".join(file.path for file in checkpoint.files), len(versions), fingerprint)
 
 
 def _refuse_parts_of_v2(content: CheckpointContent, checkpoint: Checkpoint) -> None:
@@ -251,7 +253,7 @@ def _refuse_parts_of_v2(content: CheckpointContent, checkpoint: Checkpoint) -> N
         raise CorruptFileError(message, cause="LogCorrupt", file=checkpoint.files[0].path, rule="delta L13")
 
 
-def _refuse_other_counts(content: CheckpointContent, hint: Hint | None, file: LogFile) -> None:
+def _check_hint_counts(content: CheckpointContent, hint: Hint | None, file: LogFile) -> None:
     """A checkpoint that lost actions still reads well, and only the counts in the hint tell."""
     if hint is None:
         return

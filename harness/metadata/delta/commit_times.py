@@ -55,7 +55,7 @@ def in_commit_timestamps(configuration: Mapping[str, str], *, table: str | None 
     """
     enabled = configuration.get(ENABLED, "false")
     if enabled.lower() not in ("true", "false"):
-        raise _bad_property(ENABLED, enabled, "true or false", table, rule="delta R12")
+        raise _property_error(ENABLED, enabled, "true or false", table, rule="delta R12")
     if enabled.lower() == "false":
         return None
     version = _whole_number(configuration, ENABLEMENT_VERSION, table)
@@ -64,8 +64,8 @@ def in_commit_timestamps(configuration: Mapping[str, str], *, table: str | None 
         return InCommitTimestamps()
     if version is None or time_ms is None:
         both = (ENABLEMENT_VERSION, ENABLEMENT_TIMESTAMP)
-        there, missing = both if time_ms is None else reversed(both)
-        message = f"Invalid table properties: {there} is set and {missing} is not; they come together"
+        present, missing = both if time_ms is None else reversed(both)
+        message = f"Invalid table properties: {present} is set and {missing} is not; they come together"
         raise InvalidTableError(message, table=table, field=missing, rule="delta L35")
     return InCommitTimestamps(version, time_ms)
 
@@ -86,9 +86,9 @@ class CommitHistory:
 
     def times_of(self, versions: Collection[int]) -> dict[int, int]:
         """The times of readable versions that still have a commit file, in milliseconds. Raises as `version_at`."""
-        older, recent = self._eras()
+        older, recent = self._readable_versions()
         known = set(recent)
-        times = {} if known.issuperset(versions) else _adjusted(self.listing, older)
+        times = {} if known.issuperset(versions) else _increasing_file_times(self.listing, older)
         return {v: self._in_commit_time(v) if v in known else times[v] for v in versions}
 
     def version_at(self, time_ms: int, *, after_latest: Literal["error", "clamp"] = "error") -> int:
@@ -102,17 +102,17 @@ class CommitHistory:
             InvalidTableError: a commit lacks its in-commit timestamp, or those that were looked at do not increase.
             UnsupportedError: the storage gives no modification times.
         """
-        older, recent = self._eras()
+        older, recent = self._readable_versions()
         if self.in_commit is not None and (self.in_commit.time_ms is None or time_ms >= self.in_commit.time_ms):
-            return self._latest_at(time_ms, recent, self._increasing(), after_latest)
-        times = _adjusted(self.listing, older)
+            return self._latest_at(time_ms, recent, self._increasing_times(), after_latest)
+        times = _increasing_file_times(self.listing, older)
         if self.in_commit is None:
             return self._latest_at(time_ms, older, times.__getitem__, after_latest)
         if not older:  # fails, too, and can say how far back the log goes
-            return self._search(time_ms, recent, self._increasing(), end=self.listing.latest + 1)
+            return self._search(time_ms, recent, self._increasing_times(), end=self.listing.latest + 1)
         return self._search(time_ms, older, times.__getitem__, end=self.in_commit.version)
 
-    def _eras(self) -> tuple[list[int], list[int]]:
+    def _readable_versions(self) -> tuple[list[int], list[int]]:
         """The readable versions before in-commit timestamps, and those with them; both ascending."""
         versions = [v for part in readable_ranges(self.listing) for v in part if v in self.listing.commits]
         if self.in_commit is None:
@@ -154,14 +154,14 @@ class CommitHistory:
             raise self._out_of_range(time_ms, f"it may be of versions that are no longer in the log ({gone})")
         return version
 
-    def _increasing(self) -> Callable[[int], int]:
+    def _increasing_times(self) -> Callable[[int], int]:
         """The in-commit timestamps of versions, each read once, as far as they increase: a search needs that."""
-        seen: dict[int, int] = {}
+        times: dict[int, int] = {}
 
         def time_of(version: int) -> int:
-            if version not in seen:
+            if version not in times:
                 time_ms = self._in_commit_time(version)
-                for other in seen.items():
+                for other in times.items():
                     (before, before_ms), (after, after_ms) = sorted((other, (version, time_ms)))
                     if before_ms >= after_ms:
                         raise InvalidTableError(
@@ -173,8 +173,8 @@ class CommitHistory:
                             file=self.listing.commits[after].path,
                             rule="delta L35",
                         )
-                seen[version] = time_ms
-            return seen[version]
+                times[version] = time_ms
+            return times[version]
 
         return time_of
 
@@ -224,12 +224,12 @@ def retention_ms(configuration: Mapping[str, str], *, table: str | None = None) 
     if text is None:
         return _WEEK_MS
     if _INTERVAL.fullmatch(text) is None:
-        raise _bad_property(RETENTION, text, "an interval such as 'interval 7 days'", table, rule="delta L37")
+        raise _property_error(RETENTION, text, "an interval such as 'interval 7 days'", table, rule="delta L37")
     terms = re.findall(_TERM, text, re.IGNORECASE)
     return int(sum(int(number) * _UNIT_US[unit.lower()] for number, unit in terms)) // 1000
 
 
-def _adjusted(listing: LogListing, versions: Sequence[int]) -> dict[int, int]:
+def _increasing_file_times(listing: LogListing, versions: Sequence[int]) -> dict[int, int]:
     """Modification times, made to increase with the version by a millisecond where they do not (delta L33)."""
     times: dict[int, int] = {}
     least = 0
@@ -248,10 +248,10 @@ def _whole_number(configuration: Mapping[str, str], key: str, table: str | None)
     if text is None:
         return None
     if re.fullmatch(r"[0-9]{1,19}", text) is None:
-        raise _bad_property(key, text, "a whole number", table, rule="delta L35")
+        raise _property_error(key, text, "a whole number", table, rule="delta L35")
     return int(text)
 
 
-def _bad_property(key: str, value: str, expected: str, table: str | None, *, rule: str) -> InvalidTableError:
+def _property_error(key: str, value: str, expected: str, table: str | None, *, rule: str) -> InvalidTableError:
     message = f"Invalid table property: got {value!r}, expected {expected}"
     return InvalidTableError(message, table=table, field=key, rule=rule)

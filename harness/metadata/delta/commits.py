@@ -16,7 +16,7 @@ from harness.errors import CorruptFileError, HarnessError, InvalidTableError
 from harness.metadata.delta.action_lines import Body, ParsedActions, parse_actions
 from harness.metadata.delta.actions import ADDS, DELETION_VECTOR, PARTITION_VALUES, REMOVES, AddCdc, Commit, CommitInfo
 from harness.metadata.delta.log_files import LogFile
-from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of
+from harness.metadata.delta.paths import TableRoot, canonical_paths, path_keys
 from harness.metadata.model.arrow_values import array_of, scalar_of, to_numpy
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.paths import PathMap
@@ -42,7 +42,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 """The path of a column of `ADDS` or `REMOVES` in the action; the other columns are made of these."""
 
-REMOVED = pa.schema([REMOVES.field(name) for name in ("path", "key")] + [*DELETION_VECTOR])
+REMOVE_IDENTITY = pa.schema([REMOVES.field(name) for name in ("path", "key")] + [*DELETION_VECTOR])
 """The columns of `REMOVES` that tell which logical file ends."""
 
 
@@ -60,19 +60,19 @@ class Locator:
     def locate(self, recorded: pa.Array, *, file: str | None) -> pa.Array:
         """The key of every path recorded in the log file `file`; with a path map, the physical path."""
         try:
-            keys = keys_of(recorded, self.root)
+            keys = path_keys(recorded, self.root)
         except HarnessError as error:
             raise error.within(file=file) from None
         if not self.path_map.prefixes:
             return keys
-        paths = canonical_of(keys, self.root).to_pylist()
+        paths = canonical_paths(keys, self.root).to_pylist()
         return array_of([self.path_map.physical(path) for path in paths], pa.string())
 
     def physical(self, keys: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
         """The physical paths of the files with these keys: for local files plain decoded paths."""
         pieces = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
         if not self.path_map.prefixes:
-            pieces = [canonical_of(piece, self.root) for piece in pieces]
+            pieces = [canonical_paths(piece, self.root) for piece in pieces]
         return pa.chunked_array(pieces, pa.string())
 
 
@@ -101,7 +101,7 @@ class CommitReader:
 
         Raises CorruptFileError, MissingFileError, LimitError: as for `read_commit`.
         """
-        return self.read_actions(file, drain=_forget).info
+        return self.read_actions(file, drain=_discard_file_actions).info
 
     def read_actions(self, file: LogFile, *, drain: Callable[[ParsedActions], None] | None = None) -> ParsedActions:
         """The actions of `file` as they are recorded. Arguments and errors as for `parse_actions`."""
@@ -110,7 +110,7 @@ class CommitReader:
             return parse_actions(data, file=file.path, drain=drain, limits=limits)
 
 
-def _forget(parsed: ParsedActions) -> None:
+def _discard_file_actions(parsed: ParsedActions) -> None:
     parsed.adds.clear()
     parsed.removes.clear()
 
@@ -139,7 +139,7 @@ def parse_commit(data: bytes, *, file: str, version: int, locator: Locator, limi
         info=parsed.info,
         adds=adds,
         removes=removes,
-        cdc=_cdc(parsed, locator),
+        cdc=_change_files(parsed, locator),
         transactions=tuple(parsed.transactions),
         domains=tuple(parsed.domains),
     )
@@ -158,7 +158,7 @@ def file_actions(bodies: Sequence[Body], schema: pa.Schema, *, locator: Locator,
     for target in schema:
         place = FIELDS.get(target.name)
         if place is not None:
-            columns[target.name] = _array(_at(bodies, place), target.type, ".".join(place), file)
+            columns[target.name] = _array(_field_values(bodies, place), target.type, ".".join(place), file)
     columns["key"] = locator.locate(columns["path"], file=file)
     table = pa.table([columns[name] for name in schema.names], schema=schema)
     check_vectors(table, file=file)
@@ -189,9 +189,9 @@ def refuse_repeats(ids: pa.Array, ranks: npt.NDArray[np.int64], adds: int, *, fi
     if not repeated.any():
         return
     first, second = order[:-1][repeated][0], order[1:][repeated][0]
-    deed = "adds the same file twice" if second < adds else "both adds and removes the same file"
+    problem = "adds the same file twice" if second < adds else "both adds and removes the same file"
     path = ids[int(first)].as_py().partition("\x00")[0]
-    message = f"A commit {deed}: {path}. Which of the two holds is not defined"
+    message = f"A commit {problem}: {path}. Which of the two holds is not defined"
     raise InvalidTableError(message, cause="LogCorrupt", file=files[int(ranks[first])], rule="delta L25")
 
 
@@ -208,7 +208,7 @@ def check_vectors(files: pa.Table, *, file: str | None) -> None:
             raise CorruptFileError(message, cause="LogCorrupt", file=file, rule="delta D1")
 
 
-def _at(bodies: Sequence[Body], place: tuple[str, ...]) -> list[object]:
+def _field_values(bodies: Sequence[Body], place: tuple[str, ...]) -> list[object]:
     """The field at `place` in each of `bodies`; what stands where an object should be is refused with its column."""
     first, *rest = place
     values = [body.get(first) for body in bodies]
@@ -235,7 +235,7 @@ def _array(values: list[Any], type_: pa.DataType, name: str, file: str | None) -
 _PYTHON = {pa.int64(): int, pa.string(): str, pa.bool_(): bool}
 
 
-def _cdc(parsed: ParsedActions, locator: Locator) -> tuple[AddCdc, ...]:
+def _change_files(parsed: ParsedActions, locator: Locator) -> tuple[AddCdc, ...]:
     if not parsed.cdc:
         return ()
     paths = _array([body["path"] for body in parsed.cdc], pa.string(), "path", parsed.file)

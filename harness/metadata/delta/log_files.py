@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from harness.errors import LimitError, MissingFileError, TableNotFoundError
 from harness.metadata.delta.action_lines import refuse_constant
-from harness.metadata.files.documents import HEAD, check_document, kind_of
+from harness.metadata.files.documents import HEAD, check_document, file_kind
 from harness.storage.gate import IRREGULAR
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.paths import PhysicalPath, join
@@ -32,7 +32,7 @@ _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _COMMIT = re.compile(rf"(?P<version>{_VERSION})\.json")
 _CLASSIC = re.compile(rf"(?P<version>{_VERSION})\.checkpoint\.parquet")
 _PART = re.compile(rf"(?P<version>{_VERSION})\.checkpoint\.(?P<part>[0-9]{{10}})\.(?P<parts>[0-9]{{10}})\.parquet")
-_NAMED = re.compile(rf"(?P<version>{_VERSION})\.checkpoint\.{_UUID}\.(?:json|parquet)")
+_UUID_NAMED = re.compile(rf"(?P<version>{_VERSION})\.checkpoint\.{_UUID}\.(?:json|parquet)")
 _COMPACTION = re.compile(rf"(?P<version>{_VERSION})\.(?P<last>{_VERSION})\.compacted\.json")
 _CHECKSUM = re.compile(rf"(?P<version>{_VERSION})\.crc")
 
@@ -119,7 +119,7 @@ class LogListing:
     checkpoints: tuple[Checkpoint, ...] = ()
     compactions: tuple[Compaction, ...] = ()
     checksums: Mapping[int, LogFile] = field(default_factory=dict)
-    hinted: bool = False
+    has_hint: bool = False
     hint: Hint | None = None
     ceiling: int | None = None
     notes: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ class LogListing:
         """The log's directory, physical."""
         return join(self.root, LOG_DIRECTORY)
 
-    def may_begin(self, base: Checkpoint) -> bool:
+    def can_start_from(self, base: Checkpoint) -> bool:
         """True if a base may be read. Without a commit of its version the log may be a partial copy (delta L23)."""
         return self.allow_checkpoint_only or base.version in self.commits
 
@@ -151,13 +151,13 @@ def list_log(storage: Storage, root: PhysicalPath, listed: tuple[Entry, ...] | N
     """
     directory = join(root, LOG_DIRECTORY)
     entries = storage.entries(directory) if listed is None else listed
-    listing = arrange(root, entries)
+    listing = listing_from_entries(root, entries)
     if listing.latest < 0:
-        raise _not_found(storage, root, directory, entries)
+        raise _not_found_error(storage, root, directory, entries)
     return listing
 
 
-def arrange(root: PhysicalPath, entries: Iterable[Entry]) -> LogListing:
+def listing_from_entries(root: PhysicalPath, entries: Iterable[Entry]) -> LogListing:
     """The log files among `entries`, which may come in any order; other names are ignored (delta L1, L2)."""
     directory = join(root, LOG_DIRECTORY)
     commits: dict[int, LogFile] = {}
@@ -181,7 +181,7 @@ def arrange(root: PhysicalPath, entries: Iterable[Entry]) -> LogListing:
             continue  # a torn checkpoint or compaction: as if it were absent (delta L3)
         elif _CLASSIC.fullmatch(entry.name):
             checkpoints.append(Checkpoint(version, CheckpointKind.CLASSIC, (file,)))
-        elif _NAMED.fullmatch(entry.name):
+        elif _UUID_NAMED.fullmatch(entry.name):
             checkpoints.append(Checkpoint(version, CheckpointKind.UUID, (file,)))
         elif match := _PART.fullmatch(entry.name):
             parts.setdefault((version, int(match["parts"])), {})[int(match["part"])] = file
@@ -202,11 +202,11 @@ def arrange(root: PhysicalPath, entries: Iterable[Entry]) -> LogListing:
     )
 
 
-def _not_found(
+def _not_found_error(
     storage: Storage, root: PhysicalPath, directory: PhysicalPath, entries: tuple[Entry, ...]
 ) -> TableNotFoundError:
     if storage.exists(root):
-        kind = kind_of(storage.read(root, length=HEAD), root)
+        kind = file_kind(storage.read(root, length=HEAD), root)
         reason = f"it is {kind}; give the directory that contains {LOG_DIRECTORY}"
     elif not storage.is_directory(root):
         reason = "there is no such directory"
@@ -252,13 +252,13 @@ def parse_hint(data: bytes, *, limits: Limits = DEFAULT) -> Hint | None:
         check_document(data, file=HINT, limits=limits)
         document = json.loads(
             data.decode("utf-8"),
-            parse_int=_Number,
-            parse_float=_Number,
+            parse_int=_JsonNumber,
+            parse_float=_JsonNumber,
             parse_constant=refuse_constant,
-            object_pairs_hook=_unique,
+            object_pairs_hook=_unique_object,
         )
         version = document.get("version") if isinstance(document, dict) else None
-        if not isinstance(version, _Number) or not version.text.isdigit():
+        if not isinstance(version, _JsonNumber) or not version.text.isdigit():
             return None
         recorded = document.get(_CHECKSUM_KEY)
         if recorded is not None and recorded != _digest(document):
@@ -269,17 +269,17 @@ def parse_hint(data: bytes, *, limits: Limits = DEFAULT) -> Hint | None:
 
 
 def _count(value: object) -> int | None:
-    return int(value.text) if isinstance(value, _Number) and value.text.isdigit() else None
+    return int(value.text) if isinstance(value, _JsonNumber) and value.text.isdigit() else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Number:
+class _JsonNumber:
     """A JSON number as it was written: the checksum is over its digits."""
 
     text: str
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, object]:
+def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key stands twice in one object")
@@ -297,18 +297,18 @@ def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, .
     match value:
         case dict():
             for key, member in value.items():
-                yield from _leaves(member, (*path, _quoted(key)))
+                yield from _leaves(member, (*path, _quote(key)))
         case list():
             for index, member in enumerate(value):
                 yield from _leaves(member, (*path, str(index)))
         case str():
-            yield path, _quoted(value)
-        case _Number():
+            yield path, _quote(value)
+        case _JsonNumber():
             yield path, value.text
         case _:
             yield path, json.dumps(value)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """`text` percent-encoded, but for letters, digits and `-._~`, in quotes."""
     return f'"{quote(text, safe="")}"'

@@ -64,7 +64,7 @@ def parse_partition_value(
         return None
     try:
         return _parse(text, type_)
-    except _NoValueError as error:
+    except _PartitionTextError as error:
         shown = repr(text) if len(text) <= 80 else f"{text[:77]!r}..."
         raise InvalidTableError(
             f"Invalid partition value: got {shown}, expected {error}",
@@ -78,7 +78,7 @@ def parse_partition_value(
         raise error.within(file=file) from None
 
 
-class _NoValueError(Exception):
+class _PartitionTextError(Exception):
     """A text that is no value; its own text says what was expected."""
 
     def __init__(self, expected: str, rule: str = "delta V4") -> None:
@@ -99,12 +99,12 @@ def _parse(text: str, type_: dt.Type) -> dt.CellValue:
             return None
         case dt.BooleanType():
             if text.lower() not in ("true", "false"):
-                raise _NoValueError("true or false")
+                raise _PartitionTextError("true or false")
             return text.lower() == "true"
         case dt.IntegerType(bits=bits):
             value = int(text) if _INTEGER.fullmatch(text) else None
             if value is None or not -(1 << bits - 1) <= value < 1 << bits - 1:
-                raise _NoValueError(f"an integer of type {type_}")
+                raise _PartitionTextError(f"an integer of type {type_}")
             return value
         case dt.FloatType(bits=bits):
             return _float(text, type_, bits)
@@ -117,7 +117,7 @@ def _parse(text: str, type_: dt.Type) -> dt.CellValue:
             if utc:
                 return micros - _offset_us(zone)
             if zone not in (None, "Z"):
-                raise _NoValueError("a timestamp without an offset", "delta V6")
+                raise _PartitionTextError("a timestamp without an offset", "delta V6")
             return micros
         case _:
             raise UnsupportedError(
@@ -130,42 +130,42 @@ def _float(text: str, type_: dt.Type, bits: int) -> float:
     if special is not None:
         return -special if text.startswith("-") and not math.isnan(special) else special
     if not _NUMBER.fullmatch(text):
-        raise _NoValueError(f"a number of type {type_}")
+        raise _PartitionTextError(f"a number of type {type_}")
     value = float(text)
     try:
         value = struct.unpack(">f", struct.pack(">f", value))[0] if bits == 32 else value
     except OverflowError:
         value = math.inf
     if math.isinf(value):
-        raise _NoValueError(f"a number in the range of {type_}")
+        raise _PartitionTextError(f"a number in the range of {type_}")
     return value
 
 
 def _decimal(text: str, type_: dt.DecimalType) -> Decimal:
     expected = f"a number that {type_} holds exactly"
     if not _NUMBER.fullmatch(text):
-        raise _NoValueError(expected)
+        raise _PartitionTextError(expected)
     try:
         value = Decimal(text).quantize(Decimal(1).scaleb(-type_.scale), context=_EXACT)
     except decimal.DecimalException:
-        raise _NoValueError(expected) from None
+        raise _PartitionTextError(expected) from None
     if len(value.as_tuple().digits) > type_.precision and value != 0:
-        raise _NoValueError(expected)
+        raise _PartitionTextError(expected)
     return value.copy_abs() if value == 0 else value
 
 
 def _date(text: str) -> int:
     match = _DATE.fullmatch(text)
     if match is None:
-        raise _NoValueError("a date such as 2024-12-31")
+        raise _PartitionTextError("a date such as 2024-12-31")
     cycles, in_cycle = divmod(int(match[1]), 400)  # the years of the proleptic Gregorian calendar repeat every 400
     try:
         ordinal = datetime.date(400 + in_cycle, int(match[2]), int(match[3])).toordinal()
     except ValueError:
-        raise _NoValueError("a day that exists") from None
+        raise _PartitionTextError("a day that exists") from None
     days = ordinal - _EPOCH_DAY + (cycles - 1) * _DAYS_IN_400_YEARS
     if not -(1 << 31) <= days < 1 << 31:
-        raise _NoValueError("a date in the range of 32 bits of days")
+        raise _PartitionTextError("a date in the range of 32 bits of days")
     return days
 
 
@@ -174,16 +174,16 @@ def _timestamp(text: str) -> tuple[int, str | None]:
     day, separator, time = text.partition("T" if "T" in text else " ")
     match = _TIME.fullmatch(time) if separator else _MIDNIGHT
     if match is None:
-        raise _NoValueError("a timestamp such as 2024-12-31 23:59:59.123456 or 2024-12-31T23:59:59Z", "delta V5")
+        raise _PartitionTextError("a timestamp such as 2024-12-31 23:59:59.123456 or 2024-12-31T23:59:59Z", "delta V5")
     hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
     fraction = (match["fraction"] or "").ljust(6, "0")
     if hour > 23 or minute > 59 or second > 59:
-        raise _NoValueError("a time of day that exists", "delta V5")
+        raise _PartitionTextError("a time of day that exists", "delta V5")
     if fraction[6:].strip("0"):
-        raise _NoValueError("at most 6 digits after the second", "delta V5")
+        raise _PartitionTextError("at most 6 digits after the second", "delta V5")
     micros = _date(day) * _DAY + ((hour * 60 + minute) * 60 + second) * _SECOND + int(fraction[:6])
     if not -(1 << 63) <= micros < 1 << 63:
-        raise _NoValueError("a timestamp in the range of 64 bits of microseconds", "delta V5")
+        raise _PartitionTextError("a timestamp in the range of 64 bits of microseconds", "delta V5")
     return micros, match["zone"]
 
 
@@ -194,7 +194,7 @@ def _offset_us(zone: str | None) -> int:
     hours, minutes, seconds = (int(digits[i : i + 2]) for i in (0, 2, 4))
     offset = (hours * 60 + minutes) * 60 + seconds
     if minutes > 59 or seconds > 59 or offset > 18 * 3600:
-        raise _NoValueError("an offset of at most 18 hours", "delta V5")
+        raise _PartitionTextError("an offset of at most 18 hours", "delta V5")
     return (-offset if zone[0] == "-" else offset) * _SECOND
 
 
@@ -229,20 +229,20 @@ def partition_tuples(files: pa.Table, columns: Sequence[dt.Field]) -> PartitionT
             none, which may hold the column's value (V2); names the file.
         UnsupportedError: no partition column can have a column's type, or harness does not read it.
     """
-    encoded = [_Encoded() for _ in columns]
+    encoded = [_EncodedColumn() for _ in columns]
     start = 0
     for maps in files.column("partition_values").chunks:  # arrays of all files cost more to make room for than to fill
-        lookup = _Lookup(maps, columns)
+        lookup = _KeyLookup(maps, columns)
         lookup.check_keys(files.column("path"), start)
         for own, texts in zip(encoded, lookup.texts(), strict=True):
             own.append(texts, start)
         start += len(maps)
-    typed = [_typed(each, column, files.column("path")) for column, each in zip(columns, encoded, strict=True)]
+    typed = [_parse_column(each, column, files.column("path")) for column, each in zip(columns, encoded, strict=True)]
     combined: _Codes = np.zeros(files.num_rows, dtype=np.int64)
     for codes, distinct in typed:  # numbers for distinct codes, in the order in which these come
         both = from_numpy(combined * len(distinct) + codes)
         combined = to_numpy(pc.dictionary_encode(both).indices).astype(np.int64)
-    firsts = _firsts(combined, int(combined.max(initial=-1)) + 1)
+    firsts = _first_indices(combined, int(combined.max(initial=-1)) + 1)
     tuples = tuple(
         {column.id: distinct[int(codes[file])] for column, (codes, distinct) in zip(columns, typed, strict=True)}
         for file in firsts.tolist()
@@ -250,7 +250,7 @@ def partition_tuples(files: pa.Table, columns: Sequence[dt.Field]) -> PartitionT
     return PartitionTuples(tuples=tuples, indexes=combined.astype(np.int32))
 
 
-def _firsts(numbers: npt.NDArray[Any], count: int) -> _Codes:
+def _first_indices(numbers: npt.NDArray[Any], count: int) -> _Codes:
     """The first place of each number below `count`."""
     firsts = np.zeros(count, dtype=np.int64)
     firsts[numbers[::-1]] = np.arange(len(numbers))[::-1]
@@ -258,7 +258,7 @@ def _firsts(numbers: npt.NDArray[Any], count: int) -> _Codes:
 
 
 @dataclass(slots=True)
-class _Encoded:
+class _EncodedColumn:
     """The files' values of one column. codes: per file the number of its text, chunk by chunk. texts: by number,
     with the first file that has it; null is a text, too."""
 
@@ -271,7 +271,7 @@ class _Encoded:
         encoded = pc.dictionary_encode(texts, null_encoding="encode")
         own = to_numpy(encoded.indices)
         distinct = encoded.dictionary.to_pylist()
-        firsts = start + _firsts(own, len(distinct))
+        firsts = start + _first_indices(own, len(distinct))
         renumbered = np.zeros(len(distinct), dtype=np.int64)
         for place, text in enumerate(distinct):
             if text not in self.texts:
@@ -281,7 +281,7 @@ class _Encoded:
         self.codes.append(renumbered[own])
 
 
-class _Lookup:
+class _KeyLookup:
     """The keys of many files' maps, and the places where each column's text is."""
 
     def __init__(self, maps: pa.MapArray, columns: Sequence[dt.Field]) -> None:
@@ -338,7 +338,9 @@ class _Lookup:
         return places
 
 
-def _typed(encoded: _Encoded, column: dt.Field, paths: pa.ChunkedArray) -> tuple[_Codes, list[dt.CellValue]]:
+def _parse_column(
+    encoded: _EncodedColumn, column: dt.Field, paths: pa.ChunkedArray
+) -> tuple[_Codes, list[dt.CellValue]]:
     """Per file a code, and the distinct values by code."""
     numbers: dict[Hashable, int] = {}
     distinct: list[dt.CellValue] = []

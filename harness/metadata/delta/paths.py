@@ -33,7 +33,7 @@ _DOTS = re.compile(r"(?:^|/)\.{1,2}(?:/|$)")
 _BEGINS_WITH_SCHEME = r"^[A-Za-z][A-Za-z0-9+.-]*:"
 _ABSOLUTE = rf"{_BEGINS_WITH_SCHEME}|^/"
 # What one concatenation cannot resolve: escapes, schemes, absolute paths, empty and dot segments, NUL.
-_INTRICATE = rf"[%\x00]|{_ABSOLUTE}|(^|/)\.{{0,2}}(/|$)"
+_NEEDS_RESOLVING = rf"[%\x00]|{_ABSOLUTE}|(^|/)\.{{0,2}}(/|$)"
 _PERCENT, _NUL, _COLON, _SLASH, _DOT = b"%\x00:/."
 
 
@@ -47,10 +47,10 @@ class TableRoot:
     path: PhysicalPath
 
     @staticmethod
-    def of(location: PhysicalPath) -> TableRoot:
+    def at(location: PhysicalPath) -> TableRoot:
         """The root at `location`, a physical path: nothing in it is an escape (delta L39)."""
         if is_local(location):
-            return TableRoot(PhysicalPath(_local_normal(slashed(os.path.abspath(local_path(location))))))
+            return TableRoot(PhysicalPath(_normalize_local(slashed(os.path.abspath(local_path(location))))))
         return TableRoot(PhysicalPath(location.rstrip("/")))
 
     @property
@@ -75,48 +75,48 @@ class TableRoot:
             InvalidTableError: a path that is empty, or has an escape that is none. Rules: delta L25, L38.
             UnsupportedError: a `file:` URI of another host. Rule: delta L41.
         """
-        return RecordedPath(self._resolved(recorded))
+        return RecordedPath(self._resolve(recorded))
 
-    def _resolved(self, recorded: str) -> str:
+    def _resolve(self, recorded: str) -> str:
         if recorded == "":
             raise InvalidTableError("A path in the log is empty", cause="LogCorrupt", rule="delta L25")
         if _LOCAL_URI.match(recorded) is not None:
-            return _local_normal(local_path(decode(_LOCAL_URI.sub("", recorded, count=1))))
+            return _normalize_local(local_path(decode_path(_LOCAL_URI.sub("", recorded, count=1))))
         scheme = _SCHEME.match(recorded)
         is_drive = scheme is not None and os.name == "nt" and len(scheme.group()) == 1  # of a local path of Windows
         if scheme is not None and not is_drive:
             if scheme.group().lower() == "file":
                 raise UnsupportedError(f"Cannot open {recorded}: it is not a path of this host", rule="delta L41")
-            return _remote_normal(scheme.group().lower() + decode(recorded[scheme.end() :]))
-        path = decode(recorded)
+            return _normalize_remote(scheme.group().lower() + decode_path(recorded[scheme.end() :]))
+        path = decode_path(recorded)
         if self.is_local:
-            return _local_normal(path if recorded.startswith("/") or scheme is not None else join(self.path, path))
+            return _normalize_local(path if recorded.startswith("/") or scheme is not None else join(self.path, path))
         if recorded.startswith("/"):  # absolute within the store of the table
             base = _BASE.match(self.path)
             assert base is not None
-            return _remote_normal(base.group() + path)
-        return _remote_normal(join(self.path, path))
+            return _normalize_remote(base.group() + path)
+        return _normalize_remote(join(self.path, path))
 
 
-def decode(recorded: str) -> str:
+def decode_path(recorded: str) -> str:
     """`recorded` with its percent-escapes decoded, once, as UTF-8 (delta L38), or InvalidTableError."""
     if "\x00" in recorded or "%00" in recorded:
-        raise _bad_path(recorded, "it holds a NUL character")
+        raise _path_error(recorded, "it holds a NUL character")
     if "%" not in recorded:
         return recorded
     if _BAD_ESCAPE.search(recorded) is not None:
-        raise _bad_path(recorded, "a percent sign is not followed by two hexadecimal digits")
+        raise _path_error(recorded, "a percent sign is not followed by two hexadecimal digits")
     try:
         return unquote_to_bytes(recorded).decode("utf-8")
     except UnicodeError:
-        raise _bad_path(recorded, "its escapes are not UTF-8") from None
+        raise _path_error(recorded, "its escapes are not UTF-8") from None
 
 
-def keys_of(recorded: pa.Array, root: TableRoot) -> pa.Array:
+def path_keys(recorded: pa.Array, root: TableRoot) -> pa.Array:
     """The key of every path of a string array without nulls, see the module. Raises as `TableRoot.canonical`."""
     if _all_plain(recorded):
         return recorded
-    intricate = pc.match_substring_regex(recorded, _INTRICATE)
+    intricate = pc.match_substring_regex(recorded, _NEEDS_RESOLVING)
     if not pc.any(intricate).as_py():
         return recorded
     folders: dict[str, str] = {}
@@ -132,11 +132,11 @@ def keys_of(recorded: pa.Array, root: TableRoot) -> pa.Array:
     resolved = array_of([canonical(path) for path in recorded.filter(intricate).to_pylist()], pa.string())
     within = pc.starts_with(resolved, root.prefix)
     rest = pc.utf8_slice_codeunits(resolved, len(root.prefix))
-    short = pc.and_(within, pc.invert(pc.match_substring_regex(rest, _INTRICATE)))
+    short = pc.and_(within, pc.invert(pc.match_substring_regex(rest, _NEEDS_RESOLVING)))
     return pc.replace_with_mask(recorded, intricate, pc.if_else(short, rest, resolved))
 
 
-def canonical_of(keys: pa.Array, root: TableRoot) -> pa.Array:
+def canonical_paths(keys: pa.Array, root: TableRoot) -> pa.Array:
     """The canonical path of every key."""
     paths = pc.binary_join_element_wise(scalar_of(root.prefix, pa.string()), keys, scalar_of("", pa.string()))
     if _all_plain(keys):
@@ -188,12 +188,12 @@ def _with_scheme(keys: pa.Array) -> pa.Array:
     return found.filter(pc.invert(pc.match_substring_regex(found, "^[A-Za-z]:/"))) if os.name == "nt" else found
 
 
-def _local_normal(path: str) -> str:
+def _normalize_local(path: str) -> str:
     normal = posixpath.normpath(path)
     return normal[1:] if normal.startswith("//") else normal
 
 
-def _remote_normal(uri: str) -> str:
+def _normalize_remote(uri: str) -> str:
     """`uri` without `.` and `..`; empty segments stay, they are part of an object's name."""
     if _DOTS.search(uri) is None:
         return uri
@@ -208,6 +208,6 @@ def _remote_normal(uri: str) -> str:
     return uri[:start] + "/".join(segments)
 
 
-def _bad_path(recorded: str, reason: str) -> InvalidTableError:
+def _path_error(recorded: str, reason: str) -> InvalidTableError:
     message = f"Cannot tell which file {recorded!r} is: {reason}. Paths in the log are percent-encoded"
     return InvalidTableError(message, cause="LogCorrupt", rule="delta L38")

@@ -44,7 +44,9 @@ def _check_redirect(configuration: Mapping[str, str], *, table: str | None = Non
         document = _document(text)
         state = document.get("state")
         if state == _READY and not _is_at(table, document):
-            message = f"Cannot read a redirected table: its data is at {_place(document)}; read the table there"
+            message = (
+                f"Cannot read a redirected table: its data is at {_show_destination(document)}; read the table there"
+            )
             raise UnsupportedError(message, cause="UnsupportedFeature", field=name, rule="frontier F5.3")
         if state not in (_READY, *_IN_PROGRESS, _NONE):
             message = (
@@ -65,10 +67,12 @@ def redirect_warnings(configuration: Mapping[str, str], *, table: str) -> tuple[
         state = document.get("state")
         if state in _IN_PROGRESS:
             found.append(
-                f"The table is being redirected to {_place(document)} or back ({state}); its own rows are read"
+                f"The table is being redirected to {_show_destination(document)} or back ({state}); its own rows are read"
             )
         elif state == _READY and not _is_at(table, document):
-            found.append(f"Writers of the table write to {_place(document)}: this may be an older version of it")
+            found.append(
+                f"Writers of the table write to {_show_destination(document)}: this may be an older version of it"
+            )
     return tuple(found)
 
 
@@ -88,10 +92,10 @@ def _is_at(table: str | None, document: Mapping[str, object]) -> bool:
 
 
 def _root(location: str) -> str:
-    return TableRoot.of(PhysicalPath(location)).path
+    return TableRoot.at(PhysicalPath(location)).path
 
 
-def _place(document: Mapping[str, object]) -> str:
+def _show_destination(document: Mapping[str, object]) -> str:
     return _destination(document) or "a place that its property does not name"
 
 
@@ -108,7 +112,7 @@ DELETION_VECTORS = "deletionVectors"
 CATALOG_MANAGED = "catalogManaged"
 TYPE_WIDENING = "typeWidening"
 
-_READ: tuple[str, ...] = (
+_SUPPORTED: tuple[str, ...] = (
     COLUMN_MAPPING,
     DELETION_VECTORS,
     "timestampNtz",
@@ -131,7 +135,7 @@ _ALIASES: dict[str, str] = {
 }
 """Older names of features, which mean the same to a reader."""
 
-_REFUSED: dict[str, str] = {
+_UNSUPPORTED: dict[str, str] = {
     "adaptiveMetadata-preview": "its files are listed in metadata of another kind",
     "redirectReaderWriter-preview": "its data is at another place",
     "timestampNanos": "its timestamps have nanoseconds",
@@ -139,7 +143,7 @@ _REFUSED: dict[str, str] = {
 }
 """Reader features that are known and not read, with the reason."""
 
-_CANONICAL = {name.lower(): name for name in (*_READ, *_REFUSED)} | {
+_CANONICAL = {name.lower(): name for name in (*_SUPPORTED, *_UNSUPPORTED)} | {
     alias.lower(): name for alias, name in _ALIASES.items()
 }
 
@@ -215,7 +219,7 @@ def features(protocol: Protocol) -> frozenset[str]:
     version 1: writer version 5 means it as well, so a table that was upgraded from there names it and never used it.
     A feature says what may occur in the table, not that it does (delta P3).
     """
-    known = {_canonical(name) for name in protocol.writer_features or ()} & set(_READ)
+    known = {_canonical(name) for name in protocol.writer_features or ()} & set(_SUPPORTED)
     match protocol.min_reader_version:
         case 1:
             return frozenset(known - {COLUMN_MAPPING})
@@ -285,7 +289,7 @@ def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...
         "(delta P1)"
         for has, lacks in itertools.permutations(lists)
         for name in lists[has]
-        if _canonical(name) in _READ and _canonical(name) not in names[lacks]
+        if _canonical(name) in _SUPPORTED and _canonical(name) not in names[lacks]
     ]
     if has_vectors and DELETION_VECTORS not in features(protocol):
         found.append(
@@ -295,7 +299,7 @@ def feature_warnings(protocol: Protocol, *, has_vectors: bool) -> tuple[str, ...
     return tuple(found)
 
 
-def used_by_readers(state: State) -> Iterator[tuple[str, str]]:
+def reader_features_in_use(state: State) -> Iterator[tuple[str, str]]:
     """The features of readers and writers that a table uses, in the protocol or not, each with the place."""
     vectors = state.files.column("dv_storage_type")
     if vectors.null_count < len(vectors):
@@ -332,7 +336,7 @@ _BY_ANNOTATION = {
 }
 
 
-def used_by_writers(state: State) -> Iterator[tuple[str, str]]:
+def writer_features_in_use(state: State) -> Iterator[tuple[str, str]]:
     """The features of writers alone that a table uses, in the protocol or not, each with the place."""
     for key, value in state.metadata.configuration.items():
         if key in _BY_PROPERTY and value.lower() == "true":
@@ -371,10 +375,12 @@ def _check_version(protocol: Protocol) -> None:
 
 
 def _check_features(protocol: Protocol) -> None:
-    unread = [name for name in protocol.reader_features or () if _canonical(name) not in _READ]
-    unread += [name for name in protocol.writer_features or () if _canonical(name) in _REFUSED and name not in unread]
+    unread = [name for name in protocol.reader_features or () if _canonical(name) not in _SUPPORTED]
+    unread += [
+        name for name in protocol.writer_features or () if _canonical(name) in _UNSUPPORTED and name not in unread
+    ]
     if unread:
-        reasons = [f"{name!r} ({_REFUSED.get(_canonical(name), 'unknown')})" for name in unread]
+        reasons = [f"{name!r} ({_UNSUPPORTED.get(_canonical(name), 'unknown')})" for name in unread]
         message = f"Cannot read a table with the reader features {', '.join(reasons)}; use a reader that has them"
         raise UnsupportedError(message, cause="UnsupportedFeature", rule="delta P2")
 

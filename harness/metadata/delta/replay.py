@@ -18,7 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import CorruptFileError, HarnessError, InvalidTableError, LimitError, MissingFileError, distrusted
+from harness.errors import (
+    CorruptFileError,
+    HarnessError,
+    InvalidTableError,
+    LimitError,
+    MissingFileError,
+    untrusted_table_error,
+)
 from harness.metadata.delta.action_lines import Body, ParsedActions, parse_actions
 from harness.metadata.delta.actions import (
     ADDS,
@@ -31,7 +38,7 @@ from harness.metadata.delta.actions import (
     Transaction,
 )
 from harness.metadata.delta.checkpoint_files import concat_files
-from harness.metadata.delta.commits import REMOVED, Locator, file_actions, ids_of, read_log_file, refuse_repeats
+from harness.metadata.delta.commits import REMOVE_IDENTITY, Locator, file_actions, ids_of, read_log_file, refuse_repeats
 from harness.metadata.delta.log_files import Compaction, LogFile
 from harness.metadata.delta.paths import require_readable
 from harness.metadata.delta.segment import LogSegment
@@ -60,26 +67,28 @@ def read_checksum(checksum: LogFile, storage: Storage) -> Mapping[str, object] |
     data = storage.read(checksum.path)
     try:
         check_document(data, file=checksum.path, limits=storage.limits)
-        said = json.loads(data.decode("utf-8"))
+        document = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError, LimitError):
         return None
-    return said if isinstance(said, dict) else None
+    return document if isinstance(document, dict) else None
 
 
-def checksum_doubts(state: State, checksum: LogFile | None, storage: Storage) -> tuple[str, ...]:
+def checksum_conflicts(state: State, checksum: LogFile | None, storage: Storage) -> tuple[str, ...]:
     """Warnings of known fields in a checksum file that contradict the state, or of an unreadable file (L28)."""
     if checksum is None:
         return ()
     name = checksum.name
     try:
-        said = read_checksum(checksum, storage)
+        document = read_checksum(checksum, storage)
     except MissingFileError as error:
         if error.cause == IRREGULAR:
             raise
         return ()
-    if said is None:
+    if document is None:
         return (f"The checksum file {name} is malformed and was not used",)
-    said = {key: len(value) if key == "allFiles" and isinstance(value, list) else value for key, value in said.items()}
+    document = {
+        key: len(value) if key == "allFiles" and isinstance(value, list) else value for key, value in document.items()
+    }
     files, vectors = state.files, state.files.column("dv_cardinality")
     facts = {
         "numFiles": files.num_rows,
@@ -91,9 +100,9 @@ def checksum_doubts(state: State, checksum: LogFile | None, storage: Storage) ->
         "allFiles": files.num_rows,
     }
     return tuple(
-        f"The checksum file {name} says {key} {said[key]}, the log says {value}"
+        f"The checksum file {name} says {key} {document[key]}, the log says {value}"
         for key, value in facts.items()
-        if type(said.get(key)) is int and said[key] != value
+        if type(document.get(key)) is int and document[key] != value
     )
 
 
@@ -138,14 +147,14 @@ def load_state(
                 raise
             named = [compaction for compaction in segment.compactions if compaction.file.path == error.file]
             segment = segment.without(named or segment.compactions, error.message)
-    doubts = checksum_doubts(state, segment.checksum, storage)
+    doubts = checksum_conflicts(state, segment.checksum, storage)
     if doubts and segment.compactions:
         plain = segment.without(segment.listing.compactions, doubts[0])
         certain = load(plain)
-        settled = checksum_doubts(certain, plain.checksum, storage)
+        settled = checksum_conflicts(certain, plain.checksum, storage)
         state, doubts = (state, doubts) if settled == doubts else (certain, settled)
     if doubts and storage.untrusted:
-        raise distrusted(doubts[0], locator.root.path)
+        raise untrusted_table_error(doubts[0], locator.root.path)
     return replace(state, warnings=(*state.warnings, *doubts))
 
 
@@ -166,8 +175,8 @@ def _load(
             segment, base = read_base(segment, storage, locator, statistics, cache)
     replay = _Replay(
         limits=storage.limits,
-        adds=_Pending(ADDS, locator, with_stats=statistics != "none"),
-        removes=_Pending(REMOVED, locator),
+        adds=_PendingActions(ADDS, locator, with_stats=statistics != "none"),
+        removes=_PendingActions(REMOVE_IDENTITY, locator),
     )
     if base is not None:
         replay.protocol, replay.metadata = base.protocol, base.metadata
@@ -197,8 +206,8 @@ class _Replay:
     """Reconciles a base and the commits after it, in ascending order of versions."""
 
     limits: Limits
-    adds: _Pending
-    removes: _Pending
+    adds: _PendingActions
+    removes: _PendingActions
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     base: tuple[pa.Table, ...] = ()
@@ -241,7 +250,7 @@ class _Replay:
             version=version,
             protocol=self.protocol,
             metadata=self.metadata,
-            files=_checked(files, self.metadata),
+            files=_validate_files(files, self.metadata),
             statistics=self.statistics,
             transactions=self.transactions,
             domains={name: domain for name, domain in self.domains.items() if not domain.removed},
@@ -261,13 +270,13 @@ class _Replay:
         ids = pa.concat_arrays([ids_of(adds), ids_of(removes)])
         ranks = np.concatenate([add_ranks, remove_ranks])
         refuse_repeats(ids, ranks, len(add_ranks), files=self.files)
-        newest = _newest(ids, ranks)
+        newest = _newest_indices(ids, ranks)
         live = adds.take(from_numpy(np.sort(newest[newest < len(add_ranks)])))
-        return concat_files((*_without(self.base, ids), live))
+        return concat_files((*_without_files(self.base, ids), live))
 
 
 @dataclass(slots=True)
-class _Pending:
+class _PendingActions:
     """File actions of many commits, which become tables in large pieces. Ranks are the numbers of the steps."""
 
     schema: pa.Schema
@@ -296,7 +305,7 @@ class _Pending:
         try:
             table = file_actions(self.bodies, self.schema, locator=self.locator, file=None)
         except HarnessError as error:
-            raise self._placed(error, files) from error.__cause__
+            raise self._with_commit(error, files) from error.__cause__
         if not self.with_stats:
             index = self.schema.get_field_index("stats")
             table = table.set_column(index, self.schema.field(index), pa.nulls(table.num_rows, pa.string()))
@@ -304,7 +313,7 @@ class _Pending:
         self.ranks.append(np.array(self.body_ranks, dtype=np.int64))
         self.bodies, self.body_ranks = [], []
 
-    def _placed(self, error: HarnessError, files: list[str]) -> HarnessError:
+    def _with_commit(self, error: HarnessError, files: list[str]) -> HarnessError:
         """The same error, with the commit that it is from."""
         for rank in sorted(set(self.body_ranks)):
             bodies = [body for body, own in zip(self.bodies, self.body_ranks, strict=True) if own == rank]
@@ -315,7 +324,7 @@ class _Pending:
         return error
 
 
-def _newest(ids: pa.Array, ranks: Ranks) -> Ranks:
+def _newest_indices(ids: pa.Array, ranks: Ranks) -> Ranks:
     """The index with the greatest rank, for each distinct id."""
     codes: Ranks = to_numpy(pc.dictionary_encode(ids).indices).astype(np.int64)
     order = np.lexsort((ranks, codes)).astype(np.int64)
@@ -325,7 +334,7 @@ def _newest(ids: pa.Array, ranks: Ranks) -> Ranks:
     return newest
 
 
-def _without(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Table]:
+def _without_files(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Table]:
     """`tables` without the files that `ids` identify."""
     replaced = pc.unique(ids)
     for table in tables:
@@ -333,7 +342,7 @@ def _without(tables: Iterable[pa.Table], ids: pa.Array) -> Iterator[pa.Table]:
         yield table if pc.all(kept).as_py() else table.filter(kept)
 
 
-def _checked(files: pa.Table, metadata: Metadata) -> pa.Table:
+def _validate_files(files: pa.Table, metadata: Metadata) -> pa.Table:
     """`files`, all with partition values; refuses what cannot be (delta R13)."""
     negative = files.filter(pc.less(files.column("size"), scalar_of(0, pa.int64())))
     if negative.num_rows:

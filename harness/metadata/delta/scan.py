@@ -16,17 +16,17 @@ import pyarrow.compute as pc
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
 from harness.metadata.deletes.delta_vectors import FIRST_OFFSET, bad_vector, decode_z85
 from harness.metadata.delta.actions import DeletionVectorDescriptor, State
-from harness.metadata.delta.checkpoint_statistics import COLUMNS, FilesStatistics
+from harness.metadata.delta.checkpoint_statistics import STATISTICS_COLUMNS, FilesStatistics
 from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.partition_values import PartitionTuples, partition_tuples
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import feature_warnings, is_enabled
-from harness.metadata.delta.statistics import FileStats, leaves
+from harness.metadata.delta.statistics import FileStats, statistics_columns
 from harness.metadata.delta.types import DeltaSchema, materialized_columns
 from harness.metadata.filters.predicate import Filter, Predicate, fields_of, filter_for, opposite
 from harness.metadata.filters.skipping import ColumnBounds, exact_facts, may_match
 from harness.metadata.filters.sqltext import bind_columns
-from harness.metadata.model.arrow_values import Places, array_of, combined, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Indices, array_of, combine_chunks, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
 from harness.metadata.plan.deletes import VECTORS, InlineVector, PositionDeletes, StoredVector, Vector
 from harness.metadata.plan.read_options import Prune
@@ -36,11 +36,11 @@ from harness.metadata.plan.scan_plan import (
     FILES,
     KEPT,
     Counts,
+    Decisions,
     DeltaRules,
     Partition,
     SkippedFiles,
-    Verdicts,
-    trusted_of_files,
+    trusted_statistics,
 )
 from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.paths import RecordedPath, join
@@ -104,19 +104,19 @@ def planned_files(
         "delete_set": zeros,
         "commit_version": files.column("default_row_commit_version"),
         # Whatever its cardinality says: a count may be wrong, and the vector is read (against delta D9).
-        "positions": _numbered(to_numpy(pc.is_valid(files.column("dv_storage_type")))),
+        "positions": _vector_numbers(to_numpy(pc.is_valid(files.column("dv_storage_type")))),
     }
     return pa.table([columns[name] for name in FILES.names], schema=FILES)
 
 
-def _numbered(has_vector: npt.NDArray[np.bool_]) -> pa.Array:
+def _vector_numbers(has_vector: npt.NDArray[np.bool_]) -> pa.Array:
     """Return the number of each file's vector among all, null for a file without one."""
     return from_numpy(np.cumsum(has_vector, dtype=np.int32) - np.int32(1), missing=~has_vector)
 
 
 def skipped_files(
     statistics: FilesStatistics,
-    verdicts: Verdicts,
+    verdicts: Decisions,
     numbers: npt.NDArray[np.int32],
     partitions: tuple[Partition, ...],
 ) -> SkippedFiles:
@@ -130,7 +130,7 @@ def skipped_files(
         columns |= {"partition": from_numpy(numbers[places]), "record_count": from_numpy(known, missing=known < 0)}
         return columns, partitions
 
-    return SkippedFiles.of(verdicts[places], load)
+    return SkippedFiles.lazy(verdicts[places], load)
 
 
 _ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
@@ -152,14 +152,14 @@ def plan_scan(
     """
     source = replace(source, storage=source.storage.for_read())
     try:
-        return within_roots(_Scan(source, snapshot).plan(columns, where))
+        return within_roots(_DeltaScan(source, snapshot).plan(columns, where))
     except HarnessError as error:
         error.within(table=source.location, snapshot=snapshot.id, format="delta")
         raise
 
 
 @dataclass(frozen=True, slots=True)
-class _Scan:
+class _DeltaScan:
     source: DeltaTable
     snapshot: DeltaSnapshot
 
@@ -178,7 +178,7 @@ class _Scan:
         verdicts = self.verdicts(condition, statistics, self.snapshot.partitions)
         kept = np.flatnonzero(verdicts == KEPT)
         counts = statistics.record_counts(kept)
-        files = state.files.drop_columns([name for name in COLUMNS if name in state.files.column_names])
+        files = state.files.drop_columns([name for name in STATISTICS_COLUMNS if name in state.files.column_names])
         # `take` would first put all files into one piece, and a mask passes over piece by piece.
         files = files if len(kept) == files.num_rows else files.filter(from_numpy(verdicts == KEPT))
         self._check_row_tracking(files, used)
@@ -195,7 +195,7 @@ class _Scan:
             table=self.source.location,
             snapshot=self.snapshot.id,
             schema=schema,
-            columns=tuple(self._typed(f) for f in chosen),
+            columns=tuple(self._with_partition_type(f) for f in chosen),
             filter=condition,
             rules=DeltaRules(
                 lookup=self.snapshot.columns.lookup,
@@ -208,20 +208,20 @@ class _Scan:
             counts=Counts(files=state.files.num_rows),
             storage=self.source.storage,
             warnings=self.snapshot.feature_warnings,
-            trusted=trusted_of_files(skipped, condition),
-            guarded=self._guarded(condition),
-            statistics=_Statistics(self, statistics, kept, condition),
+            trusted=trusted_statistics(skipped, condition),
+            guarded=self._known_faults(condition),
+            statistics=_PlannedStatistics(self, statistics, kept, condition),
         )
 
-    def _guarded(self, condition: Filter | None) -> tuple[str, ...]:
+    def _known_faults(self, condition: Filter | None) -> tuple[str, ...]:
         """The known faults of writers in the bounds of the filter's columns."""
         if condition is None or not self.source.options.prune.by_statistics:
             return ()
-        from harness.metadata.plan.trust import Statement, guards
+        from harness.metadata.plan.trust import Statement, guarded_faults
 
-        return guards("delta", Statement.COLUMN_BOUNDS, condition.columns)
+        return guarded_faults("delta", Statement.COLUMN_BOUNDS, condition.columns)
 
-    def verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
+    def verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Decisions:
         """The verdict of the filter on each file.
 
         Counts alone say nothing: a file is read where its numRecords is 0, or as large as its vector's cardinality,
@@ -258,7 +258,7 @@ class _Scan:
                 )
                 raise InvalidTableError(message, cause="LogCorrupt", file=path, field=name, rule="delta W4")
 
-    def _typed(self, column: Field) -> Field:
+    def _with_partition_type(self, column: Field) -> Field:
         """`_partition` as a struct of the partition columns; null if there are none."""
         if column.id != METADATA["_partition"].id:
             return column
@@ -274,15 +274,15 @@ class _Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Statistics:
+class _PlannedStatistics:
     """The statistics of the planned files. kept: their places among the files of the snapshot."""
 
-    scan: _Scan
+    scan: _DeltaScan
     statistics: FilesStatistics
     kept: npt.NDArray[np.int64]
     condition: Filter | None
 
-    def kept_whole(self) -> npt.NDArray[np.bool_]:
+    def matches_all_rows(self) -> npt.NDArray[np.bool_]:
         of_snapshot = self.scan.snapshot.partitions
         partitions = replace(of_snapshot, indexes=of_snapshot.indexes[self.kept])
         planned = replace(self.statistics, files=self.statistics.files.take(from_numpy(self.kept)))
@@ -293,7 +293,7 @@ class _Statistics:
         """Return the log's bounds of columns; none where a part of the log cannot be read."""
         if not self.scan.source.options.prune.by_statistics:
             return {}
-        wanted = leaves(self.scan.snapshot.columns.schema, (f.id for f in columns))
+        wanted = statistics_columns(self.scan.snapshot.columns.schema, (f.id for f in columns))
         try:
             return replace(self.statistics, strict=True).bounds(wanted, self.kept)
         except HarnessError:
@@ -310,7 +310,7 @@ def skip_files(
     predicate: Predicate,
     *,
     by_statistics: bool = True,
-) -> Verdicts:
+) -> Decisions:
     """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS. partitions: the partition tuples of these files."""
     tuples, indexes = partitions.tuples, partitions.indexes
     ids = frozenset(tuples[0]) if tuples else frozenset[int]()
@@ -320,20 +320,20 @@ def skip_files(
         return facts(column) if column.id in ids else None
 
     kept = may_match(predicate, of_tuples, len(tuples))
-    verdicts: Verdicts = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
+    verdicts: Decisions = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
     certain = may_match(predicate, of_tuples, len(tuples), undecided=False)
     places = np.flatnonzero((kept & ~certain)[indexes])
-    wanted = leaves(schema, fields_of(predicate) - ids)
+    wanted = statistics_columns(schema, fields_of(predicate) - ids)
     if not wanted or not by_statistics or not len(places):
         return verdicts
     for found, statistics in files.read(wanted, places):
-        of_files = _facts_of_files(statistics, of_tuples, indexes[found].astype(np.int64))
+        of_files = _file_facts(statistics, of_tuples, indexes[found].astype(np.int64))
         verdicts[found[~may_match(predicate, of_files, len(found))]] = BY_STATISTICS
     return verdicts
 
 
-def _facts_of_files(
-    statistics: FileStats, of_tuples: Callable[[Field], ColumnBounds | None], indexes: Places
+def _file_facts(
+    statistics: FileStats, of_tuples: Callable[[Field], ColumnBounds | None], indexes: Indices
 ) -> Callable[[Field], ColumnBounds | None]:
     """Return the facts of a column by its partition values, else by its statistics."""
 
@@ -403,7 +403,7 @@ def vectors_of(files: pa.Table, locator: Locator) -> pa.Table:
 
     A path is resolved once for all vectors of its file. Raises as `vector_path`.
     """
-    types, texts = (combined(files.column(name)) for name in ("dv_storage_type", "dv_path_or_inline"))
+    types, texts = (combine_chunks(files.column(name)) for name in ("dv_storage_type", "dv_path_or_inline"))
     is_inline = pc.equal(types, scalar_of("i", pa.string()))
     pairs = pc.binary_join_element_wise(types, texts, scalar_of("\n", pa.string())).dictionary_encode()
     named = [tuple(pair.split("\n", 1)) for pair in pairs.dictionary.to_pylist()]
@@ -411,7 +411,7 @@ def vectors_of(files: pa.Table, locator: Locator) -> pa.Table:
     physical = [None if path is None else locator.path_map.physical(path) for path in paths]
     known = [text if path is None else path for path, (_, text) in zip(paths, named, strict=True)]
     first, none = scalar_of(FIRST_OFFSET, pa.int64()), scalar_of(None, pa.int64())
-    offsets = pc.fill_null(combined(files.column("dv_offset")), first)
+    offsets = pc.fill_null(combine_chunks(files.column("dv_offset")), first)
     offsets = pc.if_else(pc.equal(offsets, scalar_of(0, pa.int64())), first, offsets)
     columns = {
         "format": pc.if_else(is_inline, scalar_of("inline", pa.string()), scalar_of("bin", pa.string())),

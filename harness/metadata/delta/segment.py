@@ -74,12 +74,12 @@ class LogSegment:
         if not self.alternatives:
             return None
         base, *rest = self.alternatives
-        note = f"Cannot use {_show(self.checkpoint)}: {reason}. Version {self.version} is read from {_show(base)}"
+        note = f"Cannot use {_show_base(self.checkpoint)}: {reason}. Version {self.version} is read from {_show_base(base)}"
         return replace(
             self,
             checkpoint=base,
             commits=_commits(self.listing, base, self.version),
-            compactions=_pick(self.listing, base, self.version),
+            compactions=_pick_compactions(self.listing, base, self.version),
             alternatives=tuple(rest),
             warnings=(*self.warnings, note),
         )
@@ -93,7 +93,7 @@ class LogSegment:
         return replace(
             self,
             listing=listing,
-            compactions=_pick(listing, self.checkpoint, self.version),
+            compactions=_pick_compactions(listing, self.checkpoint, self.version),
             warnings=(*self.warnings, note),
         )
 
@@ -116,8 +116,8 @@ def choose_segment(listing: LogListing, version: int | None = None) -> LogSegmen
         raise SnapshotNotFoundError(message, cause="VersionNotFound", table=listing.root, rule="delta L32")
     candidates = [c for c in reversed(listing.checkpoints) if c.version <= target]
     checkpoint = candidates[0] if candidates else None
-    _check_chain(listing, _after(checkpoint), target, readable)
-    if checkpoint is not None and not listing.may_begin(checkpoint):
+    _check_chain(listing, _first_replayed(checkpoint), target, readable)
+    if checkpoint is not None and not listing.can_start_from(checkpoint):
         raise InvalidTableError(
             f"Cannot read version {target}: the log has checkpoint {checkpoint.version} but no commit of that version, "
             "so it may be a partial copy; allow_checkpoint_only reads it all the same",
@@ -127,32 +127,32 @@ def choose_segment(listing: LogListing, version: int | None = None) -> LogSegmen
             options=("allow_checkpoint_only",),
         )
     # From other bases, too, a whole chain of commits must lead to the version.
-    chain = next((run.start for run in _runs(listing) if target in run), target + 1)
-    bases = [c for c in candidates[1:] if c.version >= chain - 1 and listing.may_begin(c)]
+    chain = next((run.start for run in _commit_runs(listing) if target in run), target + 1)
+    bases = [c for c in candidates[1:] if c.version >= chain - 1 and listing.can_start_from(c)]
     return LogSegment(
         version=target,
         checkpoint=checkpoint,
         commits=_commits(listing, checkpoint, target),
-        compactions=_pick(listing, checkpoint, target),
+        compactions=_pick_compactions(listing, checkpoint, target),
         alternatives=(*bases, None) if candidates and chain == 0 else tuple(bases),
         warnings=_hint_warnings(listing, target, checkpoint, newest=version is None),
         listing=listing,
     )
 
 
-def _after(base: Checkpoint | None) -> int:
+def _first_replayed(base: Checkpoint | None) -> int:
     """The first version whose commit is replayed on top of a base."""
     return 0 if base is None else base.version + 1
 
 
 def readable_ranges(listing: LogListing) -> tuple[range, ...]:
     """The versions that the log still holds all files of, as ascending ranges that do not touch (delta L29)."""
-    runs = _runs(listing)
+    runs = _commit_runs(listing)
     starts = [run.start for run in runs]
     found = [run for run in runs if run.start == 0]
     for checkpoint in listing.checkpoints:
         version = checkpoint.version
-        if listing.may_begin(checkpoint):
+        if listing.can_start_from(checkpoint):
             index = bisect.bisect_right(starts, version + 1) - 1
             stop = max(version + 1, runs[index].stop) if index >= 0 and version + 1 in runs[index] else version + 1
             found.append(range(version, stop))
@@ -174,7 +174,7 @@ def show_ranges(ranges: tuple[range, ...]) -> str:
     return ", ".join((*shown, "…") if len(ranges) > _SHOWN else shown)
 
 
-def with_listing(
+def use_listing(
     storage: Storage, root: PhysicalPath, use: Callable[[LogListing], T], *, listed: tuple[Entry, ...] | None = None
 ) -> T:
     """The result of `use` on the table's log, which is listed again, once, if `use` finds that files are missing.
@@ -198,29 +198,29 @@ def with_listing(
     return use(list_log(storage, root))
 
 
-def _runs(listing: LogListing) -> list[range]:
+def _commit_runs(listing: LogListing) -> list[range]:
     """The ranges of versions whose commits are all there and not empty, ascending."""
-    there = [version for version, file in listing.commits.items() if file.size]
-    ends = [i for i in range(1, len(there)) if there[i] != there[i - 1] + 1]
-    bounds = itertools.pairwise([0, *ends, len(there)]) if there else ()
-    return [range(there[first], there[last - 1] + 1) for first, last in bounds]
+    versions = [version for version, file in listing.commits.items() if file.size]
+    ends = [i for i in range(1, len(versions)) if versions[i] != versions[i - 1] + 1]
+    bounds = itertools.pairwise([0, *ends, len(versions)]) if versions else ()
+    return [range(versions[first], versions[last - 1] + 1) for first, last in bounds]
 
 
 def _commits(listing: LogListing, base: Checkpoint | None, last: int) -> tuple[LogFile, ...]:
     """The commits after a base, which must all be there."""
-    return tuple(listing.commits[version] for version in range(_after(base), last + 1))
+    return tuple(listing.commits[version] for version in range(_first_replayed(base), last + 1))
 
 
 def _check_chain(listing: LogListing, first: int, target: int, readable: tuple[range, ...]) -> None:
     """The commits first..target must all be there (delta L21, L22) and hold something (delta L3)."""
-    there = [version for version in listing.commits if first <= version <= target]
-    if len(there) == target - first + 1:
-        empty = next((listing.commits[version] for version in there if listing.commits[version].size == 0), None)
+    versions = [version for version in listing.commits if first <= version <= target]
+    if len(versions) == target - first + 1:
+        empty = next((listing.commits[version] for version in versions if listing.commits[version].size == 0), None)
         if empty is not None:
             message = f"Cannot read version {target}: commit {empty.version} is an empty file, the rest of it was lost"
             raise CorruptFileError(message, cause="LogCorrupt", table=listing.root, file=empty.path, rule="delta L3")
         return
-    bounds = zip((first - 1, *there), (*there, target + 1), strict=True)
+    bounds = zip((first - 1, *versions), (*versions, target + 1), strict=True)
     gaps = tuple(range(low + 1, high) for low, high in bounds if high > low + 1)
     available = f"readable versions: {show_ranges(readable) or 'none'}"
     if first == 0 and gaps[0].start == 0:
@@ -233,10 +233,10 @@ def _check_chain(listing: LogListing, first: int, target: int, readable: tuple[r
     raise InvalidTableError(message, cause="LogGap", table=listing.root, rule="delta L21")
 
 
-def _pick(listing: LogListing, base: Checkpoint | None, last: int) -> tuple[Compaction, ...]:
+def _pick_compactions(listing: LogListing, base: Checkpoint | None, last: int) -> tuple[Compaction, ...]:
     """Compactions after a base, greedily the longest at each place, that overlap nowhere (delta L27)."""
     picked: list[Compaction] = []
-    free = _after(base)
+    free = _first_replayed(base)
     for compaction in sorted(listing.compactions, key=lambda compaction: (compaction.first, -compaction.last)):
         if compaction.first >= free and compaction.last <= last:
             picked.append(compaction)
@@ -254,11 +254,11 @@ def _hint_warnings(listing: LogListing, target: int, checkpoint: Checkpoint | No
         return (f"{lost}: newer files may be lost",) if newest else ()
     if hint.version <= target and (checkpoint is None or checkpoint.version < hint.version):
         named = f"_last_checkpoint names checkpoint {hint.version}, which is not there as a whole"
-        return (f"{named}: version {target} is read from {_show(checkpoint)}",)
+        return (f"{named}: version {target} is read from {_show_base(checkpoint)}",)
     return ()
 
 
-def _show(base: Checkpoint | None) -> str:
+def _show_base(base: Checkpoint | None) -> str:
     return "commit 0" if base is None else base.files[0].name
 
 
@@ -270,7 +270,7 @@ def _show(base: Checkpoint | None) -> str:
 STAGED_DIRECTORY = "_staged_commits"
 
 
-def with_answer(listing: LogListing, answer: CatalogAnswer, storage: Storage) -> LogListing:
+def with_catalog_answer(listing: LogListing, answer: CatalogAnswer, storage: Storage) -> LogListing:
     """The log as the catalog says: its commits in place of published ones, and nothing above its latest version.
 
     Raises MissingFileError where a staged commit is not there, nor its published copy.
@@ -278,7 +278,7 @@ def with_answer(listing: LogListing, answer: CatalogAnswer, storage: Storage) ->
     directory = join(listing.directory, STAGED_DIRECTORY)
     named = any(commit.name is not None for commit in answer.ratified)
     staged = {entry.name: entry for entry in storage.entries(directory)} if named else {}
-    ratified = {commit.version: _file(commit, directory, staged, listing) for commit in answer.ratified}
+    ratified = {commit.version: _ratified_file(commit, directory, staged, listing) for commit in answer.ratified}
     newest = max(listing.commits, default=-1)
     notes: tuple[str, ...] = ()
     if newest > answer.max_version:
@@ -287,27 +287,29 @@ def with_answer(listing: LogListing, answer: CatalogAnswer, storage: Storage) ->
             f"{newest}: ask the catalog again for the newest version (frontier F4.4)",
         )
     known = replace(listing, commits=dict(sorted({**listing.commits, **ratified}.items())))
-    return _up_to(known, answer.max_version, notes)
+    return _truncate(known, answer.max_version, notes)
 
 
-def published(listing: LogListing) -> LogListing:
+def published_listing(listing: LogListing) -> LogListing:
     """The log up to the end of the versions that are published without a gap (frontier F4.3)."""
     ranges = readable_ranges(listing)
     if not ranges:
         return listing
     last = ranges[-1].stop - 1
     if last + 1 in listing.commits:
-        return _up_to(listing, last + 1, ())
+        return _truncate(listing, last + 1, ())
     beyond = tuple(range(version, version + 1) for version in listing.commits if version > last)
     gap = f", and its log has commits beyond a gap ({show_ranges(beyond)})" if beyond else ""
     note = (
         f"Only what is published was read, up to version {last}: the table's catalog may know newer versions{gap} "
         "(frontier F4.3)"
     )
-    return _up_to(listing, last, (note,))
+    return _truncate(listing, last, (note,))
 
 
-def _file(commit: RatifiedCommit, directory: PhysicalPath, staged: Mapping[str, Entry], listing: LogListing) -> LogFile:
+def _ratified_file(
+    commit: RatifiedCommit, directory: PhysicalPath, staged: Mapping[str, Entry], listing: LogListing
+) -> LogFile:
     if commit.name is None:
         path = PhysicalPath(f"{join(listing.directory, f'{commit.version:020}.json')} (held by the catalog)")
         return LogFile(path, commit.version, len(commit.content or b""), None, commit.content)
@@ -327,7 +329,7 @@ def _file(commit: RatifiedCommit, directory: PhysicalPath, staged: Mapping[str, 
     )
 
 
-def _up_to(listing: LogListing, version: int, notes: tuple[str, ...]) -> LogListing:
+def _truncate(listing: LogListing, version: int, notes: tuple[str, ...]) -> LogListing:
     return replace(
         listing,
         commits={v: file for v, file in listing.commits.items() if v <= version},

@@ -26,19 +26,19 @@ from harness.metadata.delta.scan import DeltaSnapshot, plan_scan
 from harness.metadata.delta.segment import (
     LogSegment,
     choose_segment,
-    published,
+    published_listing,
     readable_ranges,
-    with_answer,
-    with_listing,
+    use_listing,
+    with_catalog_answer,
 )
 from harness.metadata.delta.types import table_schema
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.schema import Schema, check_nesting, described
+from harness.metadata.model.schema import Schema, check_nesting, describe_field
 from harness.metadata.model.times import When, parse_moment, timestamp_ms
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.gate import IRREGULAR
-from harness.storage.paths import PathMap, PhysicalPath, shown
+from harness.storage.paths import PathMap, PhysicalPath, redact
 from harness.storage.records import dataclass
 from harness.storage.stores import Entry, Storage
 from harness.storage.threads import cached_property
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from harness.metadata.delta.change_range import ChangeRequest
 
 
-_ALIKE = "Column {} has the name of another column in another letter case (delta T1)"
+_CASE_CONFLICT = "Column {} has the name of another column in another letter case (delta T1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class DeltaTable:
             *protocol_warnings(state.protocol),
             *redirect_warnings(state.metadata.configuration, table=self.location),
             *self.latest.feature_warnings,
-            *(_ALIKE.format(".".join(path)) for path in self.latest.columns.alike),
+            *(_CASE_CONFLICT.format(".".join(path)) for path in self.latest.columns.case_conflicts),
         )
 
     def select(self, at: When) -> DeltaSelection:
@@ -138,15 +138,15 @@ class DeltaTable:
         except HarnessError as error:
             raise error.within(table=self.location, format="delta") from error.__cause__
 
-    def follows(self, version: int) -> bool:
+    def is_next_commit(self, version: int) -> bool:
         """Return whether a read of `version` replays what a read of the version before does, and then one commit."""
         file = self.log.commits.get(version)
         is_base = any(checkpoint.version == version for checkpoint in self.log.checkpoints)
         is_plain = not self.log.compactions and not self.options.enforce_retention
         return file is not None and file.size != 0 and not is_base and is_plain
 
-    def following(self, before: DeltaSnapshot) -> DeltaSnapshot:
-        """Return the version after `before`, if it `follows`, by reading its commit alone. Raises as `select`."""
+    def next_snapshot(self, before: DeltaSnapshot) -> DeltaSnapshot:
+        """Return the version after `before`, if it `is_next_commit`, by reading its commit alone. Raises as `select`."""
         version = before.id + 1
         segment = LogSegment(version=version, checkpoint=None, commits=(self.log.commits[version],), listing=self.log)
         try:
@@ -202,7 +202,7 @@ class DeltaTable:
         files, metadata, protocol = state.files, state.metadata, state.protocol
         return {
             "format": self.format,
-            "location": shown(self.location),
+            "location": redact(self.location),
             "version": state.version,
             "readable_versions": [[part.start, part.stop - 1] for part in self.readable()],
             "timestamp_ms": self.latest.timestamp_ms,
@@ -217,7 +217,7 @@ class DeltaTable:
                 "writer_features": None if protocol.writer_features is None else list(protocol.writer_features),
             },
             "column_mapping_mode": columns.mode.value,
-            "schema": [described(f) for f in columns.schema.fields],
+            "schema": [describe_field(f) for f in columns.schema.fields],
             "partition_columns": self.partitioning(),
             **self.recorded(),
             "files_with_deletion_vectors": files.num_rows - files.column("dv_storage_type").null_count,
@@ -287,7 +287,7 @@ class DeltaTable:
         """
         cache = self.options.cache
         try:
-            state = load_state(segment, self.storage, self.locator, statistics="later", cache=cache, before=before)
+            state = load_state(segment, self.storage, self.locator, statistics="deferred", cache=cache, before=before)
             check_protocol(state.protocol, state.metadata, table=self.location)
             columns = table_schema(state.protocol, state.metadata, table=self.location)
             check_nesting(columns.schema.fields, self.storage.limits)
@@ -295,7 +295,7 @@ class DeltaTable:
         except HarnessError as error:
             raise error.within(table=self.location, snapshot=segment.version) from error.__cause__
         for sentence in state.warnings:
-            warn(f"Table {shown(self.location)}: {sentence}")
+            warn(f"Table {redact(self.location)}: {sentence}")
         file = segment.listing.commits.get(segment.version)
         time_ms: int | None = None
         if file is not None:
@@ -339,16 +339,16 @@ def load(
         TableNotFoundError: there is no log, or an empty one (delta L4).
         InvalidTableError, UnsupportedError: the latest version cannot be read.
     """
-    root = TableRoot.of(location)
+    root = TableRoot.at(location)
 
     def opened(listing: LogListing) -> DeltaTable:
-        hint = read_hint(storage, root.path) if listing.hinted else None
+        hint = read_hint(storage, root.path) if listing.has_hint else None
         listing = replace(listing, hint=hint, allow_checkpoint_only=options.allow_checkpoint_only)
         known = listing  # as far as it is known which of its commits are of the table
         if options.answer is not None:
-            known = with_answer(listing, options.answer, storage)
+            known = with_catalog_answer(listing, options.answer, storage)
         elif options.published_only:
-            known = published(listing)
+            known = published_listing(listing)
         table = DeltaTable(location=location, root=root, storage=storage, options=options, log=known)
         if options.published_only and not is_catalog_managed(table.latest.state.protocol):
             table = replace(table, log=listing)  # all that its log has is of the table
@@ -356,9 +356,9 @@ def load(
         return table
 
     try:
-        table = with_listing(storage, root.path, opened, listed=listed)
+        table = use_listing(storage, root.path, opened, listed=listed)
     except HarnessError as error:
         raise error.within(table=location, format="delta") from error.__cause__
     for note in table.log.notes:
-        warn(f"Table {shown(location)}: {note}")
+        warn(f"Table {redact(location)}: {note}")
     return table

@@ -72,7 +72,7 @@ _LARGEST_ID = 2147483447
 
 
 @dataclass(slots=True)
-class _Ids:
+class _FieldIds:
     """The ids of a schema's fields.
 
     mapped: with column mapping, struct fields have annotated ids and physical names; without, annotations mean nothing
@@ -148,7 +148,7 @@ def _invalid_mapping(reason: str, path: str) -> InvalidTableError:
     return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", field=path, rule="delta T13")
 
 
-_NAMED: dict[str, dt.PrimitiveType] = {
+_PRIMITIVES: dict[str, dt.PrimitiveType] = {
     "byte": dt.IntegerType(8),
     "short": dt.IntegerType(16),
     "integer": dt.IntegerType(32),
@@ -191,12 +191,12 @@ class DeltaSchema:
         """The way in which columns are found in the table's data files (delta T10)."""
         if self.mode is MappingMode.ID:
             return ColumnLookup.DELTA_ID
-        return ColumnLookup.DELTA_EXACT_NAME if self.alike else ColumnLookup.DELTA_NAME
+        return ColumnLookup.DELTA_EXACT_NAME if self.case_conflicts else ColumnLookup.DELTA_NAME
 
     @property
-    def alike(self) -> tuple[tuple[str, ...], ...]:
+    def case_conflicts(self) -> tuple[tuple[str, ...], ...]:
         """The paths of columns that differ from one before them, at the same level, in letter case only (delta T1)."""
-        return tuple(_alike(self.schema.fields, ()))
+        return tuple(_find_case_conflicts(self.schema.fields, ()))
 
 
 def table_schema(protocol: Protocol, metadata: Metadata, *, table: str | None = None) -> DeltaSchema:
@@ -231,20 +231,20 @@ def parse_schema(
         UnsupportedError: a type whose name is not known (T1), or a change of type that no reader knows (T23).
     """
     if text is None or not text.strip():
-        raise _invalid("the metadata has no schema string", ())
+        raise _schema_error("the metadata has no schema string", ())
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _invalid(f"its text is no JSON ({error})", ()) from error
+        raise _schema_error(f"its text is no JSON ({error})", ()) from error
     mapped = mode is not MappingMode.NONE
     first = max(_annotated_ids(document), default=0) + 1 if mapped else 1
-    parser = _Parser(_Ids(mapped, itertools.count(first)), TYPE_WIDENING in features)
+    parser = _DeltaSchemaParser(_FieldIds(mapped, itertools.count(first)), TYPE_WIDENING in features)
     try:
         fields = parser.fields(document, ())
     except RecursionError:
-        raise _invalid("it nests too deeply", ()) from None
+        raise _schema_error("it nests too deeply", ()) from None
     if not fields:
-        raise _invalid("it has no columns; write data to the table first", ())
+        raise _schema_error("it has no columns; write data to the table first", ())
     schema = dt.Schema(fields=fields)
     return DeltaSchema(schema=schema, partition_columns=_partition_columns(fields, partition_columns), mode=mode)
 
@@ -254,7 +254,7 @@ def parse_type_name(text: str) -> dt.PrimitiveType | None:
 
     Intervals and geometries become an `OpaqueType` (delta T28).
     """
-    known = _NAMED.get(text)
+    known = _PRIMITIVES.get(text)
     if known is not None:
         return known
     if match := _DECIMAL.fullmatch(text):
@@ -266,19 +266,19 @@ def parse_type_name(text: str) -> dt.PrimitiveType | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parser:
+class _DeltaSchemaParser:
     """Goes through a schema's JSON in its order; `ids` gives every field its id, so each is asked once."""
 
-    ids: _Ids
+    ids: _FieldIds
     check_changes: bool
 
     def fields(self, document: object, path: tuple[str, ...]) -> tuple[dt.Field, ...]:
         """The fields of a struct's JSON."""
         if not isinstance(document, dict) or document.get("type") != "struct":
-            raise _invalid(f"got {_show(document)}, expected a struct", path)
+            raise _schema_error(f"got {_show(document)}, expected a struct", path)
         listed = document.get("fields")
         if not isinstance(listed, list):
-            raise _invalid(f"got fields {_show(listed)}, expected a list", path)
+            raise _schema_error(f"got fields {_show(listed)}, expected a list", path)
         fields = tuple(self.field(item, path) for item in listed)
         _check_names((f.name for f in fields), "columns", path, "delta T1")
         # Physical names are made up, so no writer has a reason to tell them apart by letter case.
@@ -288,12 +288,12 @@ class _Parser:
 
     def field(self, document: object, parent: tuple[str, ...]) -> dt.Field:
         if not isinstance(document, dict) or not isinstance(document.get("name"), str):
-            raise _invalid(f"got {_show(document)}, expected a field with a name", parent)
+            raise _schema_error(f"got {_show(document)}, expected a field with a name", parent)
         path = (*parent, document["name"])
         annotations = {} if document.get("metadata") is None else document["metadata"]
         if not isinstance(annotations, dict):
-            raise _invalid(f"got metadata {_show(annotations)}, expected an object", path)
-        nullable = _flag(document, "nullable", path)
+            raise _schema_error(f"got metadata {_show(annotations)}, expected an object", path)
+        nullable = _boolean(document, "nullable", path)
         id_, physical_name = self.ids.identify(annotations, ".".join(path))
         type_ = self.type(document.get("type"), path)
         if self.check_changes:
@@ -312,33 +312,33 @@ class _Parser:
         if isinstance(document, str):
             known = parse_type_name(document)
             if known is None:
-                raise _unknown_type(document, path)
+                raise _unknown_type_error(document, path)
             return known
         match document.get("type") if isinstance(document, dict) else None:
             case "struct":
                 return dt.StructType(self.fields(document, path))
             case "array":
-                _flag(document, "containsNull", path)
+                _boolean(document, "containsNull", path)
                 return dt.ListType(self.part("element", document.get("elementType"), path))
             case "map":
-                _flag(document, "valueContainsNull", path)
+                _boolean(document, "valueContainsNull", path)
                 key = self.part("key", document.get("keyType"), path)
                 return dt.MapType(key, self.part("value", document.get("valueType"), path))
             case str(kind):
-                raise _unknown_type(kind, path)
+                raise _unknown_type_error(kind, path)
             case _:
-                raise _invalid(f"got type {_show(document)}, expected a name or an object", path)
+                raise _schema_error(f"got type {_show(document)}, expected a name or an object", path)
 
     def part(self, name: str, document: object, parent: tuple[str, ...]) -> dt.Field:
         id_ = next(self.ids.unused)
         return dt.Field(id=id_, name=name, type=self.type(document, (*parent, name)), required=name == "key")
 
 
-def _flag(document: Mapping[str, object], key: str, path: tuple[str, ...]) -> bool:
+def _boolean(document: Mapping[str, object], key: str, path: tuple[str, ...]) -> bool:
     """A promise about nulls, which may be missing: then there is none."""
     value = document.get(key, True)
     if not isinstance(value, bool):
-        raise _invalid(f"got {key} {_show(value)}, expected true or false", path)
+        raise _schema_error(f"got {key} {_show(value)}, expected true or false", path)
     return value
 
 
@@ -346,17 +346,17 @@ def _check_names(names: Iterable[str], what: str, path: tuple[str, ...], rule: s
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise _invalid(f"got {what} {name!r} twice, expected names that differ", path, rule)
+            raise _schema_error(f"got {what} {name!r} twice, expected names that differ", path, rule)
         seen.add(name)
 
 
-def _alike(fields: tuple[dt.Field, ...], above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _find_case_conflicts(fields: tuple[dt.Field, ...], above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     seen: set[str] = set()
     for f in fields:
         if stored_name(f).lower() in seen:
             yield (*above, f.name)
         seen.add(stored_name(f).lower())
-        yield from _alike(dt.children(f.type), (*above, f.name))
+        yield from _find_case_conflicts(dt.children(f.type), (*above, f.name))
 
 
 def _partition_columns(fields: tuple[dt.Field, ...], names: Iterable[str]) -> tuple[dt.Field, ...]:
@@ -366,21 +366,23 @@ def _partition_columns(fields: tuple[dt.Field, ...], names: Iterable[str]) -> tu
     for name in names:
         column = by_name.get(name) or any_case.get(name.lower())
         if column is None:
-            raise _invalid("a partition column is not in the schema", (name,), "delta V8")
+            raise _schema_error("a partition column is not in the schema", (name,), "delta V8")
         if column.name in found:
-            raise _invalid("a partition column is named twice", (name,), "delta V8")
+            raise _schema_error("a partition column is named twice", (name,), "delta V8")
         if isinstance(column.type, dt.StructType | dt.ListType | dt.MapType | dt.VariantType):
-            raise _invalid(f"a partition column has type {column.type}, expected a primitive one", (name,), "delta V7")
+            raise _schema_error(
+                f"a partition column has type {column.type}, expected a primitive one", (name,), "delta V7"
+            )
         found[column.name] = column
     return tuple(found.values())
 
 
-def _unknown_type(text: str, path: tuple[str, ...]) -> UnsupportedError:
+def _unknown_type_error(text: str, path: tuple[str, ...]) -> UnsupportedError:
     message = f"Cannot read a table with a column of type {text!r}, which is not known"
     return UnsupportedError(message, cause="UnsupportedType", field=".".join(path), rule="delta T1")
 
 
-def _invalid(reason: str, path: tuple[str, ...], rule: str = "delta T1") -> InvalidTableError:
+def _schema_error(reason: str, path: tuple[str, ...], rule: str = "delta T1") -> InvalidTableError:
     return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", field=".".join(path) or None, rule=rule)
 
 

@@ -37,7 +37,7 @@ from harness.metadata.model.schema import from_unscaled
 from harness.storage.records import dataclass
 
 
-def language(dialect: str) -> Dialect:
+def sqlglot_dialect(dialect: str) -> Dialect:
     """The dialect of that name. Raises ValueError: sqlglot has none."""
     return _duckdb()() if dialect == "duckdb" else Dialect.get_or_raise(dialect)
 
@@ -118,7 +118,7 @@ _FIXED = {"SECOND": 10**9, "MINUTE": 60 * 10**9, "HOUR": 3600 * 10**9, "DAY": DA
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 
 
-def later(nanoseconds: int, count: int, unit: str) -> int | None:
+def add_units(nanoseconds: int, count: int, unit: str) -> int | None:
     """A wall-clock time so many units later; None outside the years 1 to 9999, or of a unit that is not known.
 
     Months keep the day, or take the last one that the month has.
@@ -163,14 +163,14 @@ def period_of(nanoseconds: int, unit: str) -> tuple[int, int] | None:
         start = (datetime.date(date.year, month, 1).toordinal() - _EPOCH) * DAY_NS
     else:
         return None
-    end = later(start, 1, unit)
-    return None if end is None or later(start, 0, unit) is None else (start, end)
+    end = add_units(start, 1, unit)
+    return None if end is None or add_units(start, 0, unit) is None else (start, end)
 
 
 _THURSDAY = 3
 
 
-class Kind(enum.Enum):
+class LiteralKind(enum.Enum):
     """The SQL type of a literal. Values are as internal values, but times and timestamps in nanoseconds."""
 
     NULL = "null"
@@ -192,7 +192,7 @@ class Kind(enum.Enum):
 class Literal:
     """A literal of SQL text with its type."""
 
-    kind: Kind
+    kind: LiteralKind
     value: Any
 
 
@@ -204,14 +204,19 @@ def literal_of(node: exp.Expr) -> Literal | None:
         case exp.Paren():
             return literal_of(node.this)
         case exp.Null():
-            return Literal(Kind.NULL, None)
+            return Literal(LiteralKind.NULL, None)
         case exp.Boolean():
-            return Literal(Kind.BOOLEAN, bool(node.this))
+            return Literal(LiteralKind.BOOLEAN, bool(node.this))
         case exp.Literal():
-            return Literal(Kind.STRING, node.this) if node.is_string else _number(node.this)
+            return Literal(LiteralKind.STRING, node.this) if node.is_string else _number(node.this)
         case exp.Neg():
             inner = literal_of(node.this)
-            if inner is None or inner.kind not in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE):
+            if inner is None or inner.kind not in (
+                LiteralKind.INTEGER,
+                LiteralKind.DECIMAL,
+                LiteralKind.FLOAT,
+                LiteralKind.DOUBLE,
+            ):
                 return None
             # Arithmetic on Decimal rounds to the context's precision.
             is_decimal = isinstance(inner.value, Decimal)
@@ -220,104 +225,108 @@ def literal_of(node: exp.Expr) -> Literal | None:
             inner = literal_of(node.this)
             return None if inner is None or node.args.get("format") is not None else _cast(inner, node.to)
         case exp.Add() | exp.Sub() | exp.Mul():
-            return _combined(node)
+            return _arithmetic(node)
         case exp.TimestampTrunc():
-            return _truncated(node)
+            return _truncate(node)
         case exp.DateFromParts():
             parts = [node.args.get(name) for name in ("year", "month", "day")]
-            known = [number for part in parts if part is not None and (number := _small(part)) is not None]
+            known = [number for part in parts if part is not None and (number := _small_integer(part)) is not None]
             days = parse_date("{:04d}-{:02d}-{:02d}".format(*known)) if len(known) == 3 else None
-            return None if days is None else Literal(Kind.DATE, days)
+            return None if days is None else Literal(LiteralKind.DATE, days)
         case _:
             return None
 
 
-def _truncated(node: exp.TimestampTrunc) -> Literal | None:
+def _truncate(node: exp.TimestampTrunc) -> Literal | None:
     """`date_trunc` of a day or a wall-clock time, to a unit that both have."""
     literal, unit = literal_of(node.this), node.args.get("unit")
-    if literal is None or literal.kind not in (Kind.DATE, Kind.TIMESTAMP) or not isinstance(unit, exp.Var):
+    if (
+        literal is None
+        or literal.kind not in (LiteralKind.DATE, LiteralKind.TIMESTAMP)
+        or not isinstance(unit, exp.Var)
+    ):
         return None
     # DuckDB 2.0 gives other times than midnight for the hour of a date.
-    if literal.kind is Kind.DATE and unit.name.upper().removesuffix("S") in ("HOUR", "MINUTE", "SECOND"):
+    if literal.kind is LiteralKind.DATE and unit.name.upper().removesuffix("S") in ("HOUR", "MINUTE", "SECOND"):
         return None
-    period = period_of(literal.value * DAY_NS if literal.kind is Kind.DATE else literal.value, unit.name)
-    return None if period is None else Literal(Kind.TIMESTAMP, period[0])
+    period = period_of(literal.value * DAY_NS if literal.kind is LiteralKind.DATE else literal.value, unit.name)
+    return None if period is None else Literal(LiteralKind.TIMESTAMP, period[0])
 
 
-def _combined(node: exp.Binary) -> Literal | None:
+def _arithmetic(node: exp.Binary) -> Literal | None:
     """Arithmetic of literals, where no engine could fail on it: whole numbers of 32 bits, days, and intervals."""
-    number = _small(node)
+    number = _small_integer(node)
     if number is not None:
-        return Literal(Kind.INTEGER, number)
-    left, right = unwrapped(node.this), unwrapped(node.expression)
+        return Literal(LiteralKind.INTEGER, number)
+    left, right = without_parentheses(node.this), without_parentheses(node.expression)
     if isinstance(node, exp.Mul):
         return None
-    if isinstance(node, exp.Add) and (isinstance(left, exp.Interval) or _small(left) is not None):
+    if isinstance(node, exp.Add) and (isinstance(left, exp.Interval) or _small_integer(left) is not None):
         left, right = right, left  # a date is on the left from here on
     base, sign = literal_of(left), -1 if isinstance(node, exp.Sub) else 1
     if base is None:
         return None
     if isinstance(right, exp.Interval):
-        return _moved(base, right, sign)
-    days = _small(right) if base.kind is Kind.DATE else None
+        return _add_interval(base, right, sign)
+    days = _small_integer(right) if base.kind is LiteralKind.DATE else None
     return None if days is None else _date(base.value + sign * days)
 
 
-def _small(node: exp.Expr) -> int | None:
+def _small_integer(node: exp.Expr) -> int | None:
     """The value of an INTEGER of SQL, made of numbers alone, which no cast made narrower. Looks at each part once."""
-    node = unwrapped(node)
+    node = without_parentheses(node)
     match node:
         case exp.Literal() if not node.is_string:
             literal = _number(node.this)
-            value = literal.value if literal is not None and literal.kind is Kind.INTEGER else None
+            value = literal.value if literal is not None and literal.kind is LiteralKind.INTEGER else None
         case exp.Neg(this=exp.Literal()):
             literal = literal_of(node)
-            value = literal.value if literal is not None and literal.kind is Kind.INTEGER else None
+            value = literal.value if literal is not None and literal.kind is LiteralKind.INTEGER else None
         case exp.Neg():
-            inner = _small(node.this)
+            inner = _small_integer(node.this)
             value = None if inner is None else -inner
         case exp.Add() | exp.Sub() | exp.Mul():
-            left = _small(node.this)
-            right = None if left is None else _small(node.expression)
-            value = None if left is None or right is None else _COMBINED[type(node)](left, right)
+            left = _small_integer(node.this)
+            right = None if left is None else _small_integer(node.expression)
+            value = None if left is None or right is None else _ARITHMETIC[type(node)](left, right)
         case _:
             value = None
     return value if value is not None and -(2**31) <= value < 2**31 else None
 
 
-_COMBINED: dict[type[exp.Expr], Callable[[int, int], int]] = {
+_ARITHMETIC: dict[type[exp.Expr], Callable[[int, int], int]] = {
     exp.Add: operator.add,
     exp.Sub: operator.sub,
     exp.Mul: operator.mul,
 }
 
 
-def unwrapped(node: exp.Expr) -> exp.Expr:
+def without_parentheses(node: exp.Expr) -> exp.Expr:
     """The expression without the parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
-def _moved(literal: Literal, interval: exp.Interval, sign: int) -> Literal | None:
+def _add_interval(literal: Literal, interval: exp.Interval, sign: int) -> Literal | None:
     """A day or a wall-clock time, moved by an interval of one unit; SQL makes a TIMESTAMP of either."""
     unit = interval.args.get("unit")
     amount = literal_of(interval.this) if interval.this is not None else None
     count = parse_integer(str(amount.value)) if amount is not None and amount.kind in _COUNTS else None
-    if count is None or not isinstance(unit, exp.Var) or literal.kind not in (Kind.DATE, Kind.TIMESTAMP):
+    if count is None or not isinstance(unit, exp.Var) or literal.kind not in (LiteralKind.DATE, LiteralKind.TIMESTAMP):
         return None
-    start = literal.value * DAY_NS if literal.kind is Kind.DATE else literal.value
+    start = literal.value * DAY_NS if literal.kind is LiteralKind.DATE else literal.value
     if start % 1000:  # TIMESTAMP_NS, of which engines differ
         return None
-    moved = later(start, sign * count, unit.name)
-    return None if moved is None else Literal(Kind.TIMESTAMP, moved)
+    moved = add_units(start, sign * count, unit.name)
+    return None if moved is None else Literal(LiteralKind.TIMESTAMP, moved)
 
 
-_COUNTS = (Kind.INTEGER, Kind.STRING)
+_COUNTS = (LiteralKind.INTEGER, LiteralKind.STRING)
 
 
 def _date(days: int) -> Literal | None:
-    return Literal(Kind.DATE, days) if later(days * DAY_NS, 0, "DAY") is not None else None
+    return Literal(LiteralKind.DATE, days) if add_units(days * DAY_NS, 0, "DAY") is not None else None
 
 
 def _number(text: str) -> Literal | None:
@@ -326,13 +335,13 @@ def _number(text: str) -> Literal | None:
         if len(text.lstrip("0")) > 39:  # Python refuses those of thousands of digits
             return None
         value = int(text.lstrip("0") or "0")
-        return Literal(Kind.INTEGER, value) if value < 2**127 else None
+        return Literal(LiteralKind.INTEGER, value) if value < 2**127 else None
     if re.fullmatch(r"\d+\.\d*|\.\d+", text):
         # Beyond 38 digits DuckDB takes it for a DOUBLE.
-        return Literal(Kind.DECIMAL, Decimal(text)) if len(text) <= 38 else None
+        return Literal(LiteralKind.DECIMAL, Decimal(text)) if len(text) <= 38 else None
     if re.fullmatch(r"(\d+\.?\d*|\.\d+)[eE][+-]?\d+", text):
         number = float(text)
-        return Literal(Kind.DOUBLE, number) if math.isfinite(number) else None
+        return Literal(LiteralKind.DOUBLE, number) if math.isfinite(number) else None
     return None
 
 
@@ -340,64 +349,64 @@ def _cast(literal: Literal, to: exp.DataType) -> Literal | None:
     """`CAST(literal AS to)`; None where that could fail, round, or is not understood."""
     if type(to) is not exp.DataType:
         return None
-    if literal.kind is Kind.NULL:
+    if literal.kind is LiteralKind.NULL:
         return literal
     target = _CAST_TYPES.get(to.this)
     if isinstance(target, int):
-        number = parse_integer(literal.value) if literal.kind is Kind.STRING else literal.value
-        if literal.kind not in (Kind.INTEGER, Kind.STRING) or number is None:
+        number = parse_integer(literal.value) if literal.kind is LiteralKind.STRING else literal.value
+        if literal.kind not in (LiteralKind.INTEGER, LiteralKind.STRING) or number is None:
             return None
-        return Literal(Kind.INTEGER, number) if -(1 << target - 1) <= number < 1 << target - 1 else None
+        return Literal(LiteralKind.INTEGER, number) if -(1 << target - 1) <= number < 1 << target - 1 else None
     if to.this == exp.DType.DECIMAL:
         return _cast_decimal(literal, to)
-    if target is None or (to.expressions and target is not Kind.STRING):
+    if target is None or (to.expressions and target is not LiteralKind.STRING):
         return None
     if literal.kind is target:
         return literal
-    if literal.kind is Kind.STRING:
+    if literal.kind is LiteralKind.STRING:
         parse = _PARSERS.get(target)
         value = None if parse is None else parse(literal.value)
         return None if value is None else Literal(target, value)
     value = literal.value
     match literal.kind, target:
-        case Kind.DATE, (Kind.TIMESTAMP | Kind.INSTANT):
+        case LiteralKind.DATE, (LiteralKind.TIMESTAMP | LiteralKind.INSTANT):
             return Literal(target, value * DAY_NS)
-        case Kind.TIMESTAMP, Kind.INSTANT:
+        case LiteralKind.TIMESTAMP, LiteralKind.INSTANT:
             return Literal(target, value)
-        case Kind.TIMESTAMP, Kind.DATE:
+        case LiteralKind.TIMESTAMP, LiteralKind.DATE:
             return _date(value // DAY_NS)
-        case ((Kind.INTEGER | Kind.DECIMAL | Kind.FLOAT), Kind.DOUBLE):
+        case ((LiteralKind.INTEGER | LiteralKind.DECIMAL | LiteralKind.FLOAT), LiteralKind.DOUBLE):
             number = double(value)
-        case ((Kind.INTEGER | Kind.DECIMAL | Kind.DOUBLE), Kind.FLOAT):
+        case ((LiteralKind.INTEGER | LiteralKind.DECIMAL | LiteralKind.DOUBLE), LiteralKind.FLOAT):
             number = float32(value)
         case _:
             return None
     return None if number is None else Literal(target, number)
 
 
-_CAST_TYPES: dict[exp.DType, Kind | int] = {
+_CAST_TYPES: dict[exp.DType, LiteralKind | int] = {
     exp.DType.TINYINT: 8,
     exp.DType.SMALLINT: 16,
     exp.DType.INT: 32,
     exp.DType.BIGINT: 64,
-    exp.DType.FLOAT: Kind.FLOAT,
-    exp.DType.DOUBLE: Kind.DOUBLE,
-    exp.DType.VARCHAR: Kind.STRING,
-    exp.DType.TEXT: Kind.STRING,
-    exp.DType.DATE: Kind.DATE,
-    exp.DType.TIMESTAMP: Kind.TIMESTAMP,
-    exp.DType.TIMESTAMPNTZ: Kind.TIMESTAMP,
-    exp.DType.TIMESTAMPTZ: Kind.INSTANT,
-    exp.DType.TIME: Kind.TIME,
-    exp.DType.UUID: Kind.UUID,
-    exp.DType.VARBINARY: Kind.BYTES,
-    exp.DType.BOOLEAN: Kind.BOOLEAN,
+    exp.DType.FLOAT: LiteralKind.FLOAT,
+    exp.DType.DOUBLE: LiteralKind.DOUBLE,
+    exp.DType.VARCHAR: LiteralKind.STRING,
+    exp.DType.TEXT: LiteralKind.STRING,
+    exp.DType.DATE: LiteralKind.DATE,
+    exp.DType.TIMESTAMP: LiteralKind.TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: LiteralKind.TIMESTAMP,
+    exp.DType.TIMESTAMPTZ: LiteralKind.INSTANT,
+    exp.DType.TIME: LiteralKind.TIME,
+    exp.DType.UUID: LiteralKind.UUID,
+    exp.DType.VARBINARY: LiteralKind.BYTES,
+    exp.DType.BOOLEAN: LiteralKind.BOOLEAN,
 }
 
 
 def _cast_decimal(literal: Literal, to: exp.DataType) -> Literal | None:
-    value = parse_decimal(literal.value) if literal.kind is Kind.STRING else literal.value
-    if literal.kind not in (Kind.STRING, Kind.INTEGER, Kind.DECIMAL) or value is None:
+    value = parse_decimal(literal.value) if literal.kind is LiteralKind.STRING else literal.value
+    if literal.kind not in (LiteralKind.STRING, LiteralKind.INTEGER, LiteralKind.DECIMAL) or value is None:
         return None
     sizes = [p.this.name for p in to.expressions] or ["18", "3"]
     if not all(re.fullmatch("[0-9]{1,2}", size) for size in sizes):
@@ -406,7 +415,7 @@ def _cast_decimal(literal: Literal, to: exp.DataType) -> Literal | None:
     unscaled = Fraction(value) * 10**scale
     if unscaled.denominator != 1 or abs(unscaled) >= 10**precision:
         return None
-    return Literal(Kind.DECIMAL, from_unscaled(int(unscaled), scale))
+    return Literal(LiteralKind.DECIMAL, from_unscaled(int(unscaled), scale))
 
 
 def double(value: int | float | Decimal) -> float | None:
@@ -443,15 +452,15 @@ def nearest_float32(value: int | float | Decimal) -> float | None:
         return None
 
 
-_PARSERS: dict[Kind, Callable[[str], Any]] = {
-    Kind.DATE: parse_date,
-    Kind.TIMESTAMP: partial(parse_timestamp, digits=6),
-    Kind.INSTANT: partial(parse_instant, digits=6),
-    Kind.TIME: parse_time,
-    Kind.UUID: parse_uuid,
-    Kind.BYTES: parse_bytes,
-    Kind.DOUBLE: parse_float,
-    Kind.FLOAT: parse_float32,
+_PARSERS: dict[LiteralKind, Callable[[str], Any]] = {
+    LiteralKind.DATE: parse_date,
+    LiteralKind.TIMESTAMP: partial(parse_timestamp, digits=6),
+    LiteralKind.INSTANT: partial(parse_instant, digits=6),
+    LiteralKind.TIME: parse_time,
+    LiteralKind.UUID: parse_uuid,
+    LiteralKind.BYTES: parse_bytes,
+    LiteralKind.DOUBLE: parse_float,
+    LiteralKind.FLOAT: parse_float32,
 }
 
 

@@ -225,7 +225,7 @@ def filter_for(where: str | Filter, schema: Schema) -> Filter:
     return replace(where, columns=tuple(columns))
 
 
-def all_of(filters: Sequence[Filter], schema: Schema) -> Filter:
+def all_filters(filters: Sequence[Filter], schema: Schema) -> Filter:
     """The filter that asks for all of `filters`, one or more, which are for `schema`; equal ones count once."""
     distinct = tuple({f.sql: f for f in filters}.values())
     used = {column.id: column for f in distinct for column in f.columns}
@@ -253,23 +253,23 @@ def in_any_zone(filter_: Filter) -> Filter:
     if named and any(isinstance(f.type, DateType) for _, f in walk(filter_.columns)):
         # What is no day in UTC, and so equals none, may be one elsewhere.
         return replace(filter_, predicate=Undecided(), any_zone=True)
-    return replace(filter_, predicate=_a_day_wider(filter_.predicate, clocks=named), any_zone=True)
+    return replace(filter_, predicate=_widen_by_a_day(filter_.predicate, clocks=named), any_zone=True)
 
 
-def _a_day_wider(predicate: Predicate, *, clocks: bool) -> Predicate:
+def _widen_by_a_day(predicate: Predicate, *, clocks: bool) -> Predicate:
     """clocks: whether times without a zone may be compared with instants, too."""
-    from harness.metadata.filters.literal_comparison import covering, near
+    from harness.metadata.filters.literal_comparison import compare_uncertain, covering_ranges
 
     match predicate:
         case And(parts=parts):
-            return And(tuple(_a_day_wider(part, clocks=clocks) for part in parts))
+            return And(tuple(_widen_by_a_day(part, clocks=clocks) for part in parts))
         case Or(parts=parts):
-            return Or(tuple(_a_day_wider(part, clocks=clocks) for part in parts))
+            return Or(tuple(_widen_by_a_day(part, clocks=clocks) for part in parts))
         case Comparison(field=field, op=op, value=value) if value is not None:
             day = _day(field.type, clocks=clocks)
-            return predicate if day is None else near(field, op, value - day, value + day)
+            return predicate if day is None else compare_uncertain(field, op, value - day, value + day)
         case In(field=field, values=values, negated=negated) if _day(field.type, clocks=clocks) is not None:
-            return Undecided() if negated else _a_day_wider(covering(field, values), clocks=clocks)
+            return Undecided() if negated else _widen_by_a_day(covering_ranges(field, values), clocks=clocks)
         case _:
             return predicate
 

@@ -33,11 +33,11 @@ from harness.metadata.filters.predicate import (
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import (
     CONVERSION_ERRORS,
+    Indices,
     Mask,
-    Places,
     array_of,
     from_numpy,
-    nulled,
+    null_where,
     scalar_of,
     to_numpy,
     true_mask,
@@ -113,7 +113,7 @@ class ColumnBounds:
         return len(self.has_nulls)
 
     @staticmethod
-    def of(
+    def from_statistics(
         type_: dt.Type,
         *,
         lower: pa.Array,
@@ -151,14 +151,14 @@ class ColumnBounds:
         filled = value_count - np.where(nans_counted, nan_count, 0)  # both at least 0, so nothing overflows
         has_bound = to_numpy(lower.is_valid()) | to_numpy(upper.is_valid())
         wrong = counted & nulls_counted & ((null_count > filled) | ((null_count == filled) & has_bound))
-        wrong |= compared(pc.greater, lower, upper)
+        wrong |= compare_bounds(pc.greater, lower, upper)
         if usable is not None:
             wrong |= ~usable
         counted = counted & nulls_counted & ~wrong
         has_values = ~(counted & (null_count == value_count))
         return ColumnBounds(
-            lower=nulled(lower, wrong),
-            upper=nulled(upper, wrong),
+            lower=null_where(lower, wrong),
+            upper=null_where(upper, wrong),
             has_nulls=~(nulls_counted & ~wrong & (null_count == 0)),
             has_nans=~(nans_counted & (~wrong | (not is_float)) & (nan_count == 0)),
             has_values=has_values,
@@ -186,7 +186,7 @@ class ColumnBounds:
             is_exact=True,
         )
 
-    def take(self, places: Places) -> ColumnBounds:
+    def take(self, places: Indices) -> ColumnBounds:
         """Return the facts at some places, in their order."""
         taken = from_numpy(places)
         lower = self.lower.take(taken)
@@ -213,7 +213,7 @@ class ColumnBounds:
         )
 
     @staticmethod
-    def joined(parts: Sequence[ColumnBounds]) -> ColumnBounds:
+    def concat(parts: Sequence[ColumnBounds]) -> ColumnBounds:
         """Return the facts of all parts, one after the other. None of the parts is exact."""
         return ColumnBounds(
             lower=pa.concat_arrays([part.lower for part in parts]),
@@ -233,7 +233,7 @@ def _counts(column: pa.Array | None, size: int) -> tuple[npt.NDArray[np.int64], 
     return found, found >= 0
 
 
-def compared(compare: Any, left: pa.Array, right: pa.Array) -> Mask:
+def compare_bounds(compare: Any, left: pa.Array, right: pa.Array) -> Mask:
     """Return where a comparison of pyarrow.compute holds between two arrays of bounds: not where a bound is null."""
     if len(left) in (left.null_count, right.null_count):
         return np.zeros(len(left), np.bool_)
@@ -323,10 +323,10 @@ _EXCLUDES: dict[Op, tuple[Op | None, Op | None]] = {
 def _excluded(op: Op, value: Any, facts: ColumnBounds, column: Field) -> Mask:
     """Return where no number within the bounds satisfies a comparison."""
     if op is Op.NE:
-        return _bound_is(_only(facts, column), Op.EQ, value)
+        return _bound_is(_single_value(facts, column), Op.EQ, value)
     if isinstance(column.type, UuidType):
         # Implementations disagree on the order of UUIDs (iceberg 3.3).
-        return _bound_is(_only(facts, column), Op.NE, value) & (op is Op.EQ)
+        return _bound_is(_single_value(facts, column), Op.NE, value) & (op is Op.EQ)
     below, above = _EXCLUDES[op]
     excluded = np.zeros(len(facts), np.bool_)
     if below is not None:
@@ -354,7 +354,7 @@ def _none_may_match(values: Sequence[Any], facts: ColumnBounds, column: Field) -
     if len(values) > IN_LIMIT and not facts.is_exact:
         return facts.has_values
     nans = any(value != value for value in values)
-    return (facts.has_numbers & ~_is_in(_only(facts, column), values, column)) | (
+    return (facts.has_numbers & ~_is_in(_single_value(facts, column), values, column)) | (
         facts.has_values & facts.has_nans & (not nans)
     )
 
@@ -388,17 +388,17 @@ def _prefix_excluded(prefix: str, facts: ColumnBounds, *, negated: bool) -> Mask
     return excluded
 
 
-def _only(facts: ColumnBounds, column: Field) -> pa.Array:
+def _single_value(facts: ColumnBounds, column: Field) -> pa.Array:
     """Return the one value of all rows that are neither null nor NaN, null where there may be several."""
     if facts.is_exact:
         return facts.lower
-    differ = ~compared(pc.equal, facts.lower, facts.upper)
+    differ = ~compare_bounds(pc.equal, facts.lower, facts.upper)
     # If a writer cut the upper bound without rounding it up, a long value could hide behind its prefix.
     if pa.types.is_string(facts.lower.type):
         differ |= true_mask(pc.greater_equal(pc.utf8_length(facts.lower), scalar_of(TRUNCATION_LENGTH, pa.int32())))
     elif pa.types.is_binary(facts.lower.type) and not isinstance(column.type, UuidType):
         differ |= true_mask(pc.greater_equal(pc.binary_length(facts.lower), scalar_of(TRUNCATION_LENGTH, pa.int32())))
-    return nulled(facts.lower, differ)
+    return null_where(facts.lower, differ)
 
 
 _COMPARE: dict[Op, Callable[..., pa.Array]] = {
@@ -439,7 +439,7 @@ def _below(column: Field, low: ColumnBounds, high: ColumnBounds) -> Mask:
     """Return where every value in `low` is known to be less than every value in `high`."""
     if isinstance(column.type, UuidType):
         return np.zeros(len(low), np.bool_)
-    below = compared(pc.less, low.upper, high.lower)
+    below = compare_bounds(pc.less, low.upper, high.lower)
     for bound in (low.lower, high.upper):
         below &= to_numpy(bound.is_valid())
     if pa.types.is_string(low.upper.type) or pa.types.is_binary(low.upper.type):

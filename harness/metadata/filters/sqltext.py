@@ -120,7 +120,7 @@ def parse_bytes(text: str) -> bytes | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedPath:
     """The meaning of a path: fields from the top-level column down."""
 
     fields: tuple[dt.Field, ...]
@@ -138,7 +138,7 @@ class Resolved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class ColumnNames:
     """The names of one schema.
 
     table: a name that may precede them. is_condition: literals may be among them.
@@ -148,7 +148,7 @@ class Names:
     table: str | None
     is_condition: bool = False
 
-    def resolve(self, names: tuple[str, ...]) -> Resolved:
+    def resolve(self, names: tuple[str, ...]) -> ResolvedPath:
         """The fields that a path of names means. Raises UnknownColumnError."""
         found = self._descend(names)
         is_qualified = self.table is not None and len(names) > 1 and names[0].casefold() == self.table.casefold()
@@ -158,11 +158,11 @@ class Names:
             raise self._unknown(names)
         return found
 
-    def _descend(self, names: tuple[str, ...]) -> Resolved | None:
+    def _descend(self, names: tuple[str, ...]) -> ResolvedPath | None:
         top = self._find(names[0], self.schema.fields)
         if top is None:
             top = self._find(names[0], dt.METADATA.values())
-            return None if top is None else Resolved((top,), names[1:])
+            return None if top is None else ResolvedPath((top,), names[1:])
         fields = [top]
         for name in names[1:]:
             inner = fields[-1].type
@@ -170,7 +170,7 @@ class Names:
             if child is None:
                 return None
             fields.append(child)
-        return Resolved(tuple(fields))
+        return ResolvedPath(tuple(fields))
 
     def _find(self, name: str, fields: Iterable[dt.Field]) -> dt.Field | None:
         alike = [f for f in fields if f.name.casefold() == name.casefold()]
@@ -213,7 +213,7 @@ def bind_columns(names: Sequence[str], schema: dt.Schema) -> tuple[dt.Field, ...
         UnknownColumnError: a name that no column has, or that several have.
         RequestError: a column is named twice.
     """
-    bound = tuple(Names(schema=schema, table=None).resolve((name,)).fields[0] for name in names)
+    bound = tuple(ColumnNames(schema=schema, table=None).resolve((name,)).fields[0] for name in names)
     twice = next((f.name for i, f in enumerate(bound) if f in bound[:i]), None)
     if twice is not None:
         raise RequestError(f"Invalid columns: {twice!r} is named twice", field=twice)
@@ -242,7 +242,7 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def glob_free(path: str) -> str:
+def escape_glob(path: str) -> str:
     """`path` as an item of `read_parquet([…])`, where items are globs."""
     return _GLOB.sub(r"[\g<0>]", path)
 

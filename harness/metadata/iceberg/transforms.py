@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import distinct, to_numpy
+from harness.metadata.model.arrow_values import distinct_values, to_numpy
 from harness.metadata.model.murmur3 import murmur3, murmur3_of
 from harness.metadata.model.times import year_month_day
 from harness.storage.records import dataclass
 
 
-class _Plain:
+class _NamedTransform:
     """A transform without parameters, which its class names."""
 
     __slots__ = ()
@@ -28,7 +28,7 @@ class _Plain:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity(_Plain):
+class Identity(_NamedTransform):
     """The source value itself."""
 
 
@@ -54,27 +54,27 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
-class Year(_Plain):
+class Year(_NamedTransform):
     """Years since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
-class Month(_Plain):
+class Month(_NamedTransform):
     """Months since 1970-01."""
 
 
 @dataclass(frozen=True, slots=True)
-class Day(_Plain):
+class Day(_NamedTransform):
     """Days since 1970-01-01."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hour(_Plain):
+class Hour(_NamedTransform):
     """Hours since 1970-01-01T00."""
 
 
 @dataclass(frozen=True, slots=True)
-class Void(_Plain):
+class Void(_NamedTransform):
     """Always null: a partition field that was removed."""
 
 
@@ -264,19 +264,19 @@ def buckets_of(bucket: Bucket, source: dt.Type) -> Callable[[pa.Array], pa.Array
             numbers = np.floor_divide(to_numpy(values).astype("<i8"), divisor)
             words = murmur3_of(numbers.view(np.uint8).reshape(-1, 8))
         else:
-            words = _of_bytes(values.cast(pa.large_binary()))
+            words = _hash_byte_strings(values.cast(pa.large_binary()))
         return pa.array((words & np.uint32(0x7FFFFFFF)).astype(np.int64) % bucket.n, pa.int32())
 
     return run
 
 
-def _of_bytes(values: pa.Array) -> npt.NDArray[np.uint32]:
+def _hash_byte_strings(values: pa.Array) -> npt.NDArray[np.uint32]:
     """The hashes of byte strings, those of one length together."""
     offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
     data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
     lengths = np.diff(offsets)
     found = np.zeros(len(values), np.uint32)
-    for length in distinct(lengths).tolist():
+    for length in distinct_values(lengths).tolist():
         places = np.flatnonzero(lengths == length)
         found[places] = murmur3_of(data[offsets[places][:, None] + np.arange(length)])
     return found

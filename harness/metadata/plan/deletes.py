@@ -14,10 +14,10 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.errors import CorruptDeleteError, distrusted, warn
-from harness.metadata.model.arrow_values import array_of, without_rows
+from harness.errors import CorruptDeleteError, untrusted_table_error, warn
+from harness.metadata.model.arrow_values import array_of, empty_table
 from harness.metadata.model.schema import Field, StructType
-from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, local_path, shown, slashed
+from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, local_path, redact, slashed
 from harness.storage.records import dataclass
 
 
@@ -164,7 +164,7 @@ VECTORS = pa.schema(
     ]
 )
 """Columns of `PositionDeletes.vectors`: the members of `StoredVector` and `InlineVector`."""
-_NO_VECTORS = without_rows(VECTORS)
+_NO_VECTORS = empty_table(VECTORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Spellings:
+class PathSpellings:
     """Paths in deletes that are not the text of a data file's path, and so name none (iceberg 1.14).
 
     Some writers give a data file `/wh/t/f` in the manifest, and `hdfs://host:port/wh/t/f` in the delete. The caller
@@ -263,10 +263,10 @@ class Spellings:
     table: str
     untrusted: bool
 
-    def joined(self, path: RecordedPath, live: Container[str]) -> RecordedPath | None:
+    def equivalent_path(self, path: RecordedPath, live: Container[str]) -> RecordedPath | None:
         """The only live data file that the caller's path map equates with `path`, which is no live data file."""
-        physical = self.path_map.physical(path) if self.path_map.said else path
-        if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.said]):
+        physical = self.path_map.physical(path) if self.path_map.explicit_count else path
+        if not any(_is_below(path, old) for old, _ in self.path_map.prefixes[: self.path_map.explicit_count]):
             return None
         heads = [(old.rstrip("/"), new.rstrip("/")) for old, new in self.path_map.prefixes]
         others = {physical, *(old + physical[len(new) :] for old, new in heads if _is_below(physical, new))}
@@ -274,7 +274,7 @@ class Spellings:
         found = [other for other in known if self.path_map.physical(other) == physical]
         return found[0] if len(found) == 1 else None
 
-    def alike(self, paths: Iterable[str], authorities: Iterable[str]) -> dict[str, str]:
+    def similar_paths(self, paths: Iterable[str], authorities: Iterable[str]) -> dict[str, str]:
         """The paths of deletes, by a name of a data file that differs from them by scheme or authority alone.
 
         authorities: of the data files.
@@ -286,7 +286,7 @@ class Spellings:
             found |= {other + path[len(authority) :]: path for other in known if other != authority}
         return found
 
-    def tell(self, delete: str, path: str, data: str) -> None:
+    def warn_of(self, delete: str, path: str, data: str) -> None:
         """Warns of a delete file that hits no data file, but for the scheme or authority of a path in it.
 
         Raises InvalidTableError: the table is untrusted.
@@ -301,8 +301,8 @@ class Spellings:
             f"{self.path_map.physical(RecordedPath(target))!r}}}"
         )
         if self.untrusted:
-            raise distrusted(sentence, self.table)
-        warn(f"Table {shown(self.table)}: {sentence}")
+            raise untrusted_table_error(sentence, self.table)
+        warn(f"Table {redact(self.table)}: {sentence}")
 
 
 def authority_of(path: str) -> str:

@@ -63,7 +63,7 @@ def document(plan: ScanPlan) -> bytes:
     members: dict[str, Any] = {name: getattr(plan, name, None) for name in _plan_hints()}
     members |= {"deletes": plan.position_deletes.files, "sets": plan.position_deletes.sets}
     members["skipped"] = plan.skipped.partitions
-    encoded = {name: _encoded(value) for name, value in members.items()}
+    encoded = {name: _encode_value(value) for name, value in members.items()}
     return json.dumps(encoded, separators=(",", ":")).encode()
 
 
@@ -85,7 +85,7 @@ def decode(data: bytes) -> ScanPlan:
         hints = _plan_hints()
         if not isinstance(values, dict) or values.keys() != hints.keys():
             raise ValueError("its document has other members")
-        members = {name: _decoded(values[name], hint) for name, hint in hints.items()}
+        members = {name: _decode_member(values[name], hint) for name, hint in hints.items()}
         plan = _plan(members, found)
         _check(plan)
         return plan
@@ -120,7 +120,7 @@ def _table(table: pa.Table, name: str) -> pa.Table:
 def _plan(members: Mapping[str, Any], found: Mapping[str, pa.Table]) -> ScanPlan:
     own = {name: value for name, value in members.items() if name not in ("deletes", "sets", "skipped")}
     deletes = PositionDeletes(files=members["deletes"], vectors=found["vectors"], sets=members["sets"])
-    skipped = SkippedFiles.known(found["skipped"], members["skipped"])
+    skipped = SkippedFiles.from_table(found["skipped"], members["skipped"])
     return ScanPlan(**own, files=found["files"], position_deletes=deletes, skipped=skipped)
 
 
@@ -143,8 +143,8 @@ def _check(plan: ScanPlan) -> None:
     for source in deletes.sets:
         if isinstance(source, PositionFiles):
             _check_indexes(np.array(source.applied + source.suspects, np.int64), len(deletes.files), "delete file")
-    verdicts = to_numpy(plan.skipped.files.column("verdict"))
-    if ((verdicts < 1) | (verdicts > BY_STATISTICS)).any():
+    decisions = to_numpy(plan.skipped.files.column("decision"))
+    if ((decisions < 1) | (decisions > BY_STATISTICS)).any():
         raise ValueError("a file is skipped for no known reason")
     is_inline = pc.equal(deletes.vectors.column("format"), "inline")
     for name in ("physical", "offset"):
@@ -171,7 +171,7 @@ def _check_indexes(values: np.ndarray[Any, Any], count: int, what: str) -> None:
 # The document: encoded by the classes of values, and decoded by the types of members.
 
 
-def _encoded(value: Any) -> Any:
+def _encode_value(value: Any) -> Any:
     cls: Any = type(value)
     match value:
         case None | bool() | int() | str():
@@ -185,13 +185,13 @@ def _encoded(value: Any) -> Any:
         case bytes():
             return {"bytes": value.hex()}
         case tuple():
-            return [_encoded(part) for part in value]
+            return [_encode_value(part) for part in value]
         case list():
-            return {"list": [_encoded(part) for part in value]}
+            return {"list": [_encode_value(part) for part in value]}
         case Mapping():
-            return {"map": [[_encoded(key), _encoded(part)] for key, part in value.items()]}
+            return {"map": [[_encode_value(key), _encode_value(part)] for key, part in value.items()]}
         case _:
-            return {"is": cls.__name__, **{name: _encoded(getattr(value, name)) for name in _hints(cls)}}
+            return {"is": cls.__name__, **{name: _encode_value(getattr(value, name)) for name in _hints(cls)}}
 
 
 @cache
@@ -211,18 +211,18 @@ def _hints(cls: Any) -> Mapping[str, Any]:
     return {member.name: hints[member.name] for member in dataclasses.fields(cls)}
 
 
-def _decoded(raw: Any, hint: Any) -> Any:
+def _decode_member(raw: Any, hint: Any) -> Any:
     """Return a member of a type. Raises ValueError, KeyError, or TypeError for anything else."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
-        return _value(raw)
+        return _decode_value(raw)
     if origin is tuple:
         parts = _array(raw)
         types = (arguments[0],) * len(parts) if arguments[1:] == (...,) else arguments
-        return tuple(_decoded(part, type_) for part, type_ in zip(parts, types, strict=True))
+        return tuple(_decode_member(part, type_) for part, type_ in zip(parts, types, strict=True))
     if origin is Mapping:
         pairs = [(key, value) for key, value in map(_array, _array(raw["map"]))]
-        return {_decoded(key, arguments[0]): _decoded(value, arguments[1]) for key, value in pairs}
+        return {_decode_member(key, arguments[0]): _decode_member(value, arguments[1]) for key, value in pairs}
     if origin is Literal:
         return _one_of(raw, arguments)
     choices = arguments if origin in (Union, UnionType) else (hint,)
@@ -233,7 +233,7 @@ def _decoded(raw: Any, hint: Any) -> Any:
         hints = _hints(cls)
         if raw.keys() - {"is"} != hints.keys():
             raise ValueError(f"its {cls.__name__} has other members")
-        return cls(**{name: _decoded(raw[name], type_) for name, type_ in hints.items()})
+        return cls(**{name: _decode_member(raw[name], type_) for name, type_ in hints.items()})
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return hint(raw)
     if type(raw) not in choices:
@@ -241,13 +241,13 @@ def _decoded(raw: Any, hint: Any) -> Any:
     return raw
 
 
-def _value(raw: Any) -> Any:
+def _decode_value(raw: Any) -> Any:
     """Return an internal value, see `harness.metadata.model.schema`."""
     match raw:
         case None | bool() | int() | str():
             return raw
         case list():
-            return tuple(map(_value, raw))
+            return tuple(map(_decode_value, raw))
         case {"float": str(text)}:
             return float(text)
         case {"decimal": str(text)}:
@@ -255,9 +255,9 @@ def _value(raw: Any) -> Any:
         case {"bytes": str(text)}:
             return bytes.fromhex(text)
         case {"list": list(parts)}:
-            return [_value(part) for part in parts]
+            return [_decode_value(part) for part in parts]
         case {"map": list(pairs)}:
-            return {_value(key): _value(part) for key, part in pairs}
+            return {_decode_value(key): _decode_value(part) for key, part in pairs}
         case _:
             raise ValueError("its document has no internal value")
 

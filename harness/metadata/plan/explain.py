@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import size_text, without_secrets
 from harness.metadata.model import drawing
-from harness.metadata.model.frames import preformatted
+from harness.metadata.model.frames import html_preformatted
 from harness.metadata.model.text_tables import record_lines
 from harness.metadata.plan.deletes import key_fields
 from harness.metadata.plan.layout import layout
-from harness.storage.paths import shown
+from harness.storage.paths import redact
 
 if TYPE_CHECKING:
     from harness.metadata.plan.scan_plan import ScanPlan
@@ -22,7 +22,7 @@ _SHOWN_FILES = 20
 def as_dict(plan: ScanPlan) -> dict[str, Any]:
     """The plan as plain values: lists, dicts, texts, ints and stored-form values (bytes included)."""
     return {
-        "table": shown(plan.table),
+        "table": redact(plan.table),
         "format": plan.format,
         "snapshot_id": plan.snapshot,
         "schema_id": plan.schema.id,
@@ -46,7 +46,7 @@ def as_dict(plan: ScanPlan) -> dict[str, Any]:
                 "key_ids": [key_fields(key)[-1].id for key in d.keys],
                 "keys": [f.name for f in d.keys],
                 "sequence_number": d.sequence_number,
-                "partition": None if d.partition is None else plan.partitions[d.partition].named(),
+                "partition": None if d.partition is None else plan.partitions[d.partition].by_name(),
                 "global": d.partition is None,
                 "record_count": d.record_count,
             }
@@ -78,7 +78,7 @@ def totals(plan: ScanPlan) -> dict[str, Any]:
 
 def as_html(plan: ScanPlan) -> str:
     """The picture of partitions or files, and the plan as text, for notebooks."""
-    return drawing.as_html(layout(plan)) + preformatted(as_text(plan), in_notebook=True)
+    return drawing.as_html(layout(plan)) + html_preformatted(as_text(plan), in_notebook=True)
 
 
 def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = ()) -> str:
@@ -136,7 +136,7 @@ def as_text(plan: ScanPlan, width: int | None = None, picture: Sequence[str] = (
 def _file(plan: ScanPlan, row: dict[str, Any]) -> dict[str, Any]:
     partition = plan.partitions[row.pop("partition")]
     scope, has_positions = plan.delete_sets[row.pop("delete_set")], row.pop("positions") is not None
-    named = {"physical": shown(row["physical"]), "partition": partition.named()}
+    named = {"physical": redact(row["physical"]), "partition": partition.by_name()}
     del row["commit_version"]
     return {**row, **named, "has_positions": has_positions, "equality_deletes": list(scope)}
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harness.errors import counted, size_text, without_secrets
-from harness.metadata.model.arrow_values import distinct, to_numpy
-from harness.metadata.model.drawing import Bar, Drawing, Kind
+from harness.metadata.model.arrow_values import distinct_values, to_numpy
+from harness.metadata.model.drawing import Bar, BarKind, Drawing
 from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, ScanPlan
 from harness.storage.records import dataclass
 
@@ -49,12 +49,12 @@ def _natural(label: str) -> list[tuple[int, str]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Files:
+class _FileGroups:
     """The files of a plan, those to read and those skipped, as columns.
 
     noun: of a group, `partition` or `file`. texts: of each group, its partition or the path of its file.
     unit: of amounts and deleted, `row` or `byte`.
-    groups, amounts, verdicts: of each file. deleted: of the amounts.
+    groups, amounts, decisions: of each file. deleted: of the amounts.
     has_positions, has_equality: tell whether deletes hit the file that are not counted.
     """
 
@@ -63,7 +63,7 @@ class _Files:
     unit: str
     groups: npt.NDArray[np.int64]
     amounts: npt.NDArray[np.int64]
-    verdicts: npt.NDArray[np.int8]
+    decisions: npt.NDArray[np.int8]
     deleted: npt.NDArray[np.int64]
     has_positions: npt.NDArray[np.bool_]
     has_equality: npt.NDArray[np.bool_]
@@ -80,13 +80,13 @@ class _Files:
         remarks = [f"{_percent(deleted, read)} deleted"] if deleted else []
         remarks += ["position deletes"] if self.has_positions[chosen].any() else []
         remarks += ["equality deletes"] if self.has_equality[chosen].any() else []
-        verdicts = self.verdicts[chosen]
-        reasons = {"partition": verdicts == BY_PARTITION, "statistics": verdicts == BY_STATISTICS}
+        decisions = self.decisions[chosen]
+        reasons = {"partition": decisions == BY_PARTITION, "statistics": decisions == BY_STATISTICS}
         if by := [reason for reason, found in reasons.items() if found.any()]:
-            passed = np.count_nonzero(verdicts != KEPT)
-            share = "" if passed == len(verdicts) else f"{passed:,} of {counted(len(verdicts), 'file')} "
+            passed = np.count_nonzero(decisions != KEPT)
+            share = "" if passed == len(decisions) else f"{passed:,} of {counted(len(decisions), 'file')} "
             remarks.append(f"{share}skipped by {' and '.join(by)}")
-        parts = ((Kind.READ, read - deleted), (Kind.DELETED, deleted), (Kind.SKIPPED, skipped))
+        parts = ((BarKind.READ, read - deleted), (BarKind.DELETED, deleted), (BarKind.SKIPPED, skipped))
         value = self._amount(read + skipped)
         return Bar(label=label, parts=parts, value=value, remark=", ".join(remarks), is_rest=is_rest)
 
@@ -98,7 +98,7 @@ class _Files:
 
     def _sums(self, chosen: npt.NDArray[np.bool_]) -> tuple[int, int, int]:
         """The amounts to read, the deleted ones among them, and those skipped."""
-        is_kept = self.verdicts == KEPT
+        is_kept = self.decisions == KEPT
         columns = (self.amounts * is_kept, self.deleted, self.amounts * ~is_kept)
         read, deleted, skipped = (int(column[chosen].sum(dtype=np.float64)) for column in columns)
         return read, min(deleted, read), skipped
@@ -112,14 +112,14 @@ def _percent(part: int, whole: int) -> str:
     return "< 1 %" if share == 0 else "> 99 %" if share == 100 and part < whole else f"{share} %"
 
 
-def _files(plan: ScanPlan) -> _Files:
+def _files(plan: ScanPlan) -> _FileGroups:
     names, skipped, planned = ["path", "record_count", "size", "partition"], plan.skipped, plan.files
-    files, tuples, verdicts = planned.select(names), plan.partitions, np.full(planned.num_rows, KEPT, dtype=np.int8)
+    files, tuples, decisions = planned.select(names), plan.partitions, np.full(planned.num_rows, KEPT, dtype=np.int8)
     if len(skipped):
         files = pa.concat_tables([files, skipped.files.select(names)])
-        tuples, verdicts = skipped.partitions, np.concatenate([verdicts, skipped.verdicts])
+        tuples, decisions = skipped.partitions, np.concatenate([decisions, skipped.decisions])
     numbers = to_numpy(files.column("partition"))
-    labels = {number: str(tuples[number])[1:-1] for number in distinct(numbers).tolist()}
+    labels = {number: str(tuples[number])[1:-1] for number in distinct_values(numbers).tolist()}
     groups, texts = np.arange(files.num_rows), files.column("path").to_pylist()
     is_partitioned = any(labels.values())
     if is_partitioned:  # tuples of two specs with the same names and values are one bar
@@ -129,13 +129,13 @@ def _files(plan: ScanPlan) -> _Files:
         groups = place_of[numbers]
     counts, sizes = files.column("record_count"), files.column("size")
     unit, known = ("byte", sizes.fill_null(0)) if counts.null_count else ("row", counts)
-    return _Files(
+    return _FileGroups(
         noun="partition" if is_partitioned else "file",
         texts=texts,
         unit=unit,
         groups=groups,
         amounts=np.clip(to_numpy(known), 0, _MOST_ROWS),
-        verdicts=verdicts,
+        decisions=decisions,
         # The vectors of a change feed say which rows have changed.
         **_deletes(
             plan, groups, is_counted=unit == "row" and "_change_type" not in {f.name for f in plan.schema.fields}

@@ -16,11 +16,11 @@ from harness.metadata.model.file_schema import (
     NameMapping,
     PhysicalField,
     PhysicalSchema,
-    describe,
+    is_readable,
+    is_readable_in_delta,
     is_variant_group,
     mapping_by_name,
-    readable,
-    readable_in_delta,
+    stored_type_text,
     walk_stored,
     with_mapped_ids,
 )
@@ -74,7 +74,7 @@ def _lower_name(stored: PhysicalField) -> str:
     return stored.name.lower()
 
 
-class _Levels:
+class _FieldIndex:
     """The stored fields of the levels of one file, indexed by id and by name when a lookup first needs the index."""
 
     def __init__(self) -> None:
@@ -106,11 +106,11 @@ class _Levels:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class FileColumn:
     """The file has the field.
 
     parts: sources of a struct's wanted fields in the table's order, or of (element,), or of (key, value); empty for a
-        single value and for a variant. All of a struct's parts may be `Value`: its own nulls still count (iceberg 5.9).
+        single value and for a variant. All of a struct's parts may be `ConstantValue`: its own nulls still count (iceberg 5.9).
         An element or map value may be `Value(None)`: lengths and keys still count (5.10).
     place: index of the field among those of its level in the file. `physical` may be a copy that carries the id which
         a name mapping gives, so this, not the object, says which stored field it is.
@@ -122,7 +122,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ConstantValue:
     """The same value in every row of the file, as internal values: a default, or null."""
 
     value: Any = field(hash=False)
@@ -135,7 +135,7 @@ class PartitionValue:
     field_id: int
 
 
-ColumnSource: TypeAlias = Stored | Value | PartitionValue
+ColumnSource: TypeAlias = FileColumn | ConstantValue | PartitionValue
 
 
 def resolve(
@@ -253,17 +253,17 @@ def shares_columns(
     return not {f.id for f in fields}.isdisjoint(f.id for f in file)
 
 
-def find_stored(field_id: int, file: PhysicalSchema) -> Stored | None:
+def find_stored(field_id: int, file: PhysicalSchema) -> FileColumn | None:
     """The top-level column with that id, such as a stored `_row_id`; None if the file has none (iceberg 5.18)."""
-    return next((Stored(f, place=place) for place, f in enumerate(file) if f.id == field_id), None)
+    return next((FileColumn(f, place=place) for place, f in enumerate(file) if f.id == field_id), None)
 
 
-def find_named(name: str, file: PhysicalSchema) -> Stored | None:
+def find_named(name: str, file: PhysicalSchema) -> FileColumn | None:
     """The top-level column of exactly that name, such as Delta's materialised row ids (delta T14, W5), or None."""
-    return next((Stored(f, place=place) for place, f in enumerate(file) if f.name == name), None)
+    return next((FileColumn(f, place=place) for place, f in enumerate(file) if f.name == name), None)
 
 
-def check_stored(wanted: dt.Field, stored: Stored, *, file_path: str, table: str, lookup: ColumnLookup) -> None:
+def check_stored(wanted: dt.Field, stored: FileColumn, *, file_path: str, table: str, lookup: ColumnLookup) -> None:
     """Refuses a stored metadata column of a type that its own cannot be read from (iceberg 5.12, delta T23)."""
     found = _Resolver(
         partition_ids=frozenset(),
@@ -282,7 +282,7 @@ def is_identity(wanted: dt.Field, source: ColumnSource) -> bool:
 
     The column's own name is not compared. Never true for a variant or a geometry, which engines have to convert.
     """
-    if not isinstance(source, Stored):
+    if not isinstance(source, FileColumn):
         return False
     stored, parts = source.physical, source.parts
     match wanted.type:
@@ -313,11 +313,11 @@ class _Resolver:
     file_path: str
     table: str
     is_mapped: bool = False
-    levels: _Levels = field(default_factory=_Levels, repr=False, compare=False)
+    levels: _FieldIndex = field(default_factory=_FieldIndex, repr=False, compare=False)
 
     def source(self, wanted: dt.Field, level: PhysicalSchema, path: str) -> ColumnSource:
         if isinstance(wanted.type, dt.UnknownType):
-            return Value(None)
+            return ConstantValue(None)
         self.refuse_opaque(wanted, path)
         is_partition = wanted.id in self.partition_ids
         if is_partition and (self.lookup.is_delta or not self.has_ids):
@@ -327,7 +327,7 @@ class _Resolver:
             return self.from_stored(wanted, level[place], path, place)
         if is_partition:
             return PartitionValue(wanted.id)
-        return Value(None if self.lookup.is_delta else self.default(wanted, path))
+        return ConstantValue(None if self.lookup.is_delta else self.default(wanted, path))
 
     def find(self, wanted: dt.Field, level: PhysicalSchema, path: str) -> int | None:
         """Return the place of the field in the level; None: the level does not have it."""
@@ -338,14 +338,14 @@ class _Resolver:
                 names = " and ".join(repr(level[place].name) for place in found)
                 raise SchemaMismatchError(
                     f"Cannot read column {path}: the file's columns {names} may both be {name!r}; rewrite the file",
-                    **self.place("AmbiguousColumn", path, "delta T10"),
+                    **self.error_place("AmbiguousColumn", path, "delta T10"),
                 )
             return found[0] if found else None
         if self.lookup is ColumnLookup.DELTA_ID and level and len(self.levels.by_id(None, level)) == len(level):
             raise SchemaMismatchError(
                 f"Cannot read column {path}: the table finds columns by field id, and the file's columns at its level "
                 "have none; rewrite the file",
-                **self.place("MissingFieldIds", path, "delta T11"),
+                **self.error_place("MissingFieldIds", path, "delta T11"),
             )
         found = self.levels.by_id(wanted.id, level)
         if len(found) > 1:
@@ -353,25 +353,25 @@ class _Resolver:
             raise SchemaMismatchError(
                 f"Cannot read column {path}: the file's columns {names} both have field id {wanted.id}; "
                 "correct the file or the name mapping",
-                **self.place("DuplicateFieldId", path, self.rule("iceberg 5.1", "delta T11")),
+                **self.error_place("DuplicateFieldId", path, self.rule("iceberg 5.1", "delta T11")),
             )
         return found[0] if found else None
 
     def from_stored(self, wanted: dt.Field, stored: PhysicalField, path: str, place: int) -> ColumnSource:
         if isinstance(stored.type, dt.UnknownType):
-            return Value(None)
+            return ConstantValue(None)
         if self.by_position and (dt.children(wanted.type) or stored.children):
             raise UnsupportedError(
                 f"Cannot read nested {path} by position: the file has no field ids and the table no name mapping; "
                 "set the table property schema.name-mapping.default",
-                **self.place("MissingFieldIds", path, "iceberg 5.6"),
+                **self.error_place("MissingFieldIds", path, "iceberg 5.6"),
             )
         match wanted.type, stored.type:
             case dt.StructType(fields=fields), dt.StructType():
                 inner = tuple(self.source(f, stored.children, f"{path}.{f.name}") for f in fields)
-                return Stored(stored, inner, place)
+                return FileColumn(stored, inner, place)
             case dt.ListType(element=element), dt.ListType():
-                return Stored(stored, (self.part(element, stored, path, 0),), place)
+                return FileColumn(stored, (self.part(element, stored, path, 0),), place)
             case dt.MapType(key=key, value=value), dt.MapType():
                 parts = (self.part(key, stored, path, 0), self.part(value, stored, path, 1))
                 # Fields added to a key could make keys equal (iceberg 5.10).
@@ -379,20 +379,20 @@ class _Resolver:
                     raise SchemaMismatchError(
                         f"Cannot read column {path}: the file lacks a part of the map's key {key.type}; "
                         f"{self.remedy()}",
-                        **self.place("IncompatibleType", path, "iceberg 5.10"),
+                        **self.error_place("IncompatibleType", path, "iceberg 5.10"),
                     )
-                return Stored(stored, parts, place)
+                return FileColumn(stored, parts, place)
             case dt.VariantType(), dt.StructType() if is_variant_group(stored):
-                return Stored(stored, place=place)
+                return FileColumn(stored, place=place)
             case dt.TimestampType(utc=utc), dt.TimestampType(utc=stored_utc) if self.strict_zones and utc != stored_utc:
                 pass
             case _:
-                if (readable_in_delta if self.lookup.is_delta else readable)(stored.type, wanted.type):
-                    return Stored(stored, place=place)
+                if (is_readable_in_delta if self.lookup.is_delta else is_readable)(stored.type, wanted.type):
+                    return FileColumn(stored, place=place)
         raise SchemaMismatchError(
-            f"Cannot read column {path}: the file stores {describe(stored)} and the table has {wanted.type}, which it "
+            f"Cannot read column {path}: the file stores {stored_type_text(stored)} and the table has {wanted.type}, which it "
             f"cannot be read as; {'rewrite the file, or ' if self.is_mapped else ''}{self.remedy()}",
-            **self.place("IncompatibleType", path, self.rule("iceberg 5.12", "delta T23")),
+            **self.error_place("IncompatibleType", path, self.rule("iceberg 5.12", "delta T23")),
         )
 
     def part(self, wanted: dt.Field, parent: PhysicalField, path: str, place: int) -> ColumnSource:
@@ -400,14 +400,14 @@ class _Resolver:
         stored = parent.children[place]
         path = f"{path}.{wanted.name}"
         if isinstance(wanted.type, dt.UnknownType):
-            return Value(None)
+            return ConstantValue(None)
         self.refuse_opaque(wanted, path)
         if stored.id is not None and stored.id != wanted.id and not self.lookup.is_delta:
             where = "the name mapping" if self.is_mapped else "the file"
             raise SchemaMismatchError(
                 f"Cannot read column {path}: it has field id {stored.id} in {where} and {wanted.id} in the table's "
                 f"schema; {self.remedy()}",
-                **self.place("IncompatibleType", path, "iceberg 5.1"),
+                **self.error_place("IncompatibleType", path, "iceberg 5.1"),
             )
         return self.from_stored(wanted, stored, path, place)
 
@@ -418,13 +418,13 @@ class _Resolver:
             raise UnsupportedError(
                 f"Cannot read column {path}: the file lacks the struct, but its partition tuple has values for the "
                 f"struct's fields {held}; rewrite the file",
-                **self.place("UnsupportedType", path, "iceberg 5.2"),
+                **self.error_place("UnsupportedType", path, "iceberg 5.2"),
             )
         if wanted.initial_default is None and wanted.required:
             raise SchemaMismatchError(
                 f"Cannot read required column {path}: the file lacks field id {wanted.id}, which has no initial "
                 f"default; {self.remedy()}, or make the column optional",
-                **self.place("MissingRequiredField", path, "iceberg 5.2"),
+                **self.error_place("MissingRequiredField", path, "iceberg 5.2"),
             )
         return self.filled(wanted, wanted.initial_default, path)
 
@@ -443,7 +443,7 @@ class _Resolver:
         if isinstance(wanted.type, dt.OpaqueType):
             raise UnsupportedError(
                 f"Cannot read column {path}: its type {wanted.type.text!r} is not known; leave the column out",
-                **self.place("UnsupportedType", path, self.rule("iceberg 1.22", "delta T28")),
+                **self.error_place("UnsupportedType", path, self.rule("iceberg 1.22", "delta T28")),
             )
 
     def remedy(self) -> str:
@@ -455,17 +455,17 @@ class _Resolver:
     def rule(self, iceberg: str, delta: str) -> str:
         return delta if self.lookup.is_delta else iceberg
 
-    def place(self, cause: str, path: str, rule: str) -> dict[str, str]:
+    def error_place(self, cause: str, path: str, rule: str) -> dict[str, str]:
         return {"cause": cause, "table": self.table, "file": self.file_path, "field": path, "rule": rule}
 
 
 def _is_fully_stored(source: ColumnSource) -> bool:
-    return isinstance(source, Stored) and all(_is_fully_stored(part) for part in source.parts)
+    return isinstance(source, FileColumn) and all(_is_fully_stored(part) for part in source.parts)
 
 
 def _are_unchanged(fields: tuple[dt.Field, ...], stored: PhysicalSchema, parts: tuple[ColumnSource, ...]) -> bool:
     """True where each part is the stored child at its own place, unchanged."""
     return len(fields) == len(stored) == len(parts) and all(
-        isinstance(part, Stored) and part.physical == child and is_identity(f, part)
+        isinstance(part, FileColumn) and part.physical == child and is_identity(f, part)
         for f, child, part in zip(fields, stored, parts, strict=True)
     )

@@ -26,12 +26,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.model.arrow_values import from_numpy, to_numpy, without_rows
+from harness.metadata.model.arrow_values import empty_table, from_numpy, to_numpy
 from harness.metadata.model.file_schema import NameMapping
 from harness.metadata.model.schema import Field, Schema, Type, value_text
 from harness.metadata.plan.deletes import EqualityDelete, PositionDelete, PositionDeletes
 from harness.metadata.plan.projection import ColumnLookup
-from harness.storage.paths import PathMap, RecordedPath, shown
+from harness.storage.paths import PathMap, RecordedPath, redact
 from harness.storage.records import dataclass
 
 P = TypeVar("P", bound="ScanPlan")
@@ -78,7 +78,7 @@ class Partition:
         )
         return f"{{{', '.join(shown)}}}"
 
-    def named(self) -> dict[str, Any]:
+    def by_name(self) -> dict[str, Any]:
         """The tuple by name of partition field, in the spec's order; internal values."""
         return {self.names.get(field_id, str(field_id)): value for field_id, value in self.values.items()}
 
@@ -100,12 +100,12 @@ BY_PARTITION: Final = 1
 BY_STATISTICS: Final = 2
 """Verdicts on a file."""
 
-Verdicts: TypeAlias = npt.NDArray[np.int8]
+Decisions: TypeAlias = npt.NDArray[np.int8]
 
 SKIPPED = pa.schema(
     [
         pa.field("path", pa.string(), nullable=False),  # as recorded
-        pa.field("verdict", pa.int8(), nullable=False),  # BY_PARTITION or BY_STATISTICS
+        pa.field("decision", pa.int8(), nullable=False),  # BY_PARTITION or BY_STATISTICS
         pa.field("record_count", pa.int64()),  # null: unknown
         pa.field("size", pa.int64()),
         pa.field("partition", pa.int32(), nullable=False),  # index into SkippedFiles.partitions
@@ -120,32 +120,32 @@ _REASONS = {BY_PARTITION: "partition", BY_STATISTICS: "statistics"}
 class SkippedFiles:
     """Files left out. Their columns are made when somebody first looks at them, compares, or pickles the plan.
 
-    verdicts: on each.
+    decisions: on each.
     """
 
-    verdicts: Verdicts
+    decisions: Decisions
     _load: Callable[[], tuple[pa.Table, tuple[Partition, ...]]] = field(repr=False)
 
     @staticmethod
-    def of(verdicts: Verdicts, load: Callable[[], tuple[Mapping[str, Any], tuple[Partition, ...]]]) -> SkippedFiles:
-        """Return the files of some verdicts.
+    def lazy(decisions: Decisions, load: Callable[[], tuple[Mapping[str, Any], tuple[Partition, ...]]]) -> SkippedFiles:
+        """Return the files of some decisions.
 
         Args:
-            verdicts: Of skipped files alone.
+            decisions: Of skipped files alone.
             load: Returns the other columns of `SKIPPED`, and the partitions of the files. It is called once.
         """
 
         def files() -> tuple[pa.Table, tuple[Partition, ...]]:
             found, partitions = load()
-            columns = {**found, "verdict": from_numpy(verdicts)}
+            columns = {**found, "decision": from_numpy(decisions)}
             return pa.table([columns[name] for name in SKIPPED.names], schema=SKIPPED), partitions
 
-        return SkippedFiles(verdicts, cache(files))
+        return SkippedFiles(decisions, cache(files))
 
     @staticmethod
-    def known(files: pa.Table, partitions: tuple[Partition, ...]) -> SkippedFiles:
+    def from_table(files: pa.Table, partitions: tuple[Partition, ...]) -> SkippedFiles:
         """Return the files of a table of `SKIPPED`."""
-        return SkippedFiles(to_numpy(files.column("verdict")), lambda: (files, partitions))
+        return SkippedFiles(to_numpy(files.column("decision")), lambda: (files, partitions))
 
     @property
     def files(self) -> pa.Table:
@@ -158,28 +158,28 @@ class SkippedFiles:
         return self._load()[1]
 
     def __reduce__(self) -> tuple[Callable[..., SkippedFiles], tuple[Any, ...]]:
-        return SkippedFiles.known, self._load()
+        return SkippedFiles.from_table, self._load()
 
     def reasons(self) -> dict[str, int]:
         """Counts of skipped files by reason, without a look at any file."""
-        counts = {reason: int((self.verdicts == verdict).sum()) for verdict, reason in _REASONS.items()}
+        counts = {reason: int((self.decisions == decision).sum()) for decision, reason in _REASONS.items()}
         return {reason: count for reason, count in counts.items() if count}
 
     def __len__(self) -> int:
-        return len(self.verdicts)
+        return len(self.decisions)
 
     def to_pylist(self, count: int | None = None) -> list[dict[str, Any]]:
         """Return the first `count` files, or all: `path`, `reason`, `record_count`, and `size`.
 
         The reason is `partition` (the tuple excludes the filter) or `statistics` (bounds or null counts of columns do).
         """
-        rows = self.files.slice(0, count).select(["path", "verdict", "record_count", "size"]).to_pylist()
-        return [{"path": row["path"], "reason": _REASONS[row.pop("verdict")], **row} for row in rows]
+        rows = self.files.slice(0, count).select(["path", "decision", "record_count", "size"]).to_pylist()
+        return [{"path": row["path"], "reason": _REASONS[row.pop("decision")], **row} for row in rows]
 
 
 def no_skipped_files() -> SkippedFiles:
     """Return the skipped files of a plan that skips none."""
-    return SkippedFiles(np.zeros(0, np.int8), lambda: (without_rows(SKIPPED), ()))
+    return SkippedFiles(np.zeros(0, np.int8), lambda: (empty_table(SKIPPED), ()))
 
 
 # The plan.
@@ -311,7 +311,7 @@ class ScanPlan:
     def __repr__(self) -> str:
         name = "version" if self.format == "delta" else "snapshot"
         counts = f"files={self.files.num_rows}, skipped={len(self.skipped)}"
-        return f"ScanPlan({shown(self.table)!r}, format={self.format!r}, {name}={self.snapshot}, {counts})"
+        return f"ScanPlan({redact(self.table)!r}, format={self.format!r}, {name}={self.snapshot}, {counts})"
 
     def _repr_html_(self) -> str:
         """For notebooks: the picture of partitions or files, and what `explain` says."""
@@ -326,11 +326,11 @@ class ScanPlan:
         largest of them if there are many. width: of tables and bars at most, in cells; None: tables are as wide as they
         are. in_ascii: draws bars without characters of other encodings.
         """
-        from harness.metadata.model.drawing import section
+        from harness.metadata.model.drawing import text_section
         from harness.metadata.plan import explain as plan_report
         from harness.metadata.plan.layout import layout
 
-        return plan_report.as_text(self, width, section(layout(self), width, in_ascii=in_ascii))
+        return plan_report.as_text(self, width, text_section(layout(self), width, in_ascii=in_ascii))
 
     def to_dict(self) -> dict[str, Any]:
         """The whole plan as plain values, for JSON; stored-form values as they are (bytes included)."""
@@ -355,7 +355,7 @@ def files_without_deletes(files: pa.Table) -> pa.Table:
     return files
 
 
-def trusted_of_files(skipped: SkippedFiles, condition: Filter | None) -> tuple[str, ...]:
+def trusted_statistics(skipped: SkippedFiles, condition: Filter | None) -> tuple[str, ...]:
     """The claims of the table by which files were skipped: a phrase each."""
     reasons = skipped.reasons()
     found = [f"partition tuples of {reasons['partition']:,} files"] if "partition" in reasons else []

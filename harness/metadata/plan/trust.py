@@ -1,6 +1,6 @@
 """The trust in a table's word about its contents: by statement, type and writer.
 
-`CLAIMS` is the policy for Iceberg where `prune` is not given, `LIES` the register of known faults of writers of both
+`CLAIMS` is the policy for Iceberg where `prune` is not given, `WRITER_FAULTS` the register of known faults of writers of both
 formats. Both stand in docs/reference/trust.md as well. Source: iceberg 3.9, T14; this overrules the default of 3.9.
 """
 
@@ -70,7 +70,7 @@ CLAIMS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lie:
+class WriterFault:
     """A known fault of a writer.
 
     until: the first release, as (major, minor), that is right; None: not told apart by release.
@@ -87,8 +87,8 @@ class Lie:
     source: str
 
 
-LIES: Final = (
-    Lie(
+WRITER_FAULTS: Final = (
+    WriterFault(
         writer="Apache Iceberg (Java)",
         statement=Statement.SUMMARY_BOUNDS,
         types=(BinaryType, FixedType),
@@ -97,7 +97,7 @@ LIES: Final = (
         guard="used of this writer's later releases only, which name themselves in the snapshot's summary",
         source="https://github.com/apache/iceberg/issues/15128",
     ),
-    Lie(
+    WriterFault(
         writer="DuckDB's iceberg extension, until June 2026",
         statement=Statement.SUMMARY_BOUNDS,
         types=(StringType,),
@@ -105,21 +105,21 @@ LIES: Final = (
         guard="upper bounds of texts are rounded up, whoever wrote them",
         source="https://github.com/duckdb/duckdb-iceberg/issues/1047",
     ),
-    Lie(
+    WriterFault(
         writer="ClickHouse 26.3 to 26.9",
         statement=Statement.SUMMARY_EMPTY,
         wrong="bounds are missing for most transforms, as if there were no values",
         guard="missing bounds say nothing",
         source="https://github.com/ClickHouse/ClickHouse/issues/118905",
     ),
-    Lie(
+    WriterFault(
         writer="not known",
         statement=Statement.COLUMN_BOUNDS,
         wrong="lower bounds above upper bounds",
         guard="inverted bounds say nothing, of files as of manifests",
         source="https://github.com/ClickHouse/ClickHouse/issues/116499",
     ),
-    Lie(
+    WriterFault(
         writer="Apache Iceberg (Java) before 1.4",
         statement=Statement.COLUMN_BOUNDS,
         types=(StringType, BinaryType),
@@ -127,14 +127,14 @@ LIES: Final = (
         guard='none, since such manifests name no writer: rewrite them, or read with prune="off"',
         source="https://github.com/trinodb/trino/issues/19052",
     ),
-    Lie(
+    WriterFault(
         writer="iceberg-rust 0.5",
         statement=Statement.COLUMN_BOUNDS,
         wrong="upper bounds of files with several row groups are too small",
         guard='none, since such manifests name no writer: rewrite them, or read with prune="off"',
         source="https://github.com/apache/iceberg-rust/issues/1519",
     ),
-    Lie(
+    WriterFault(
         writer="delta-rs until 1.6.6, and Polars, which writes by it",
         statement=Statement.COLUMN_BOUNDS,
         types=(DecimalType,),
@@ -143,7 +143,7 @@ LIES: Final = (
         guard="bounds of Delta's decimals are widened by what a double loses; those at 2^63 say nothing",
         source="https://github.com/delta-io/delta-rs/issues/4757",
     ),
-    Lie(
+    WriterFault(
         writer="delta-rs until 1.6.6, Polars, which writes by it, and Sail 0.7",
         statement=Statement.COLUMN_BOUNDS,
         types=(FloatType,),
@@ -171,13 +171,13 @@ def is_trusted_writer(statement: Statement, type_: Type, summary: Mapping[str, s
         return False
     version = int(release[1]), int(release[2])
     return not any(
-        lie.statement is statement and isinstance(type_, lie.types) and version < lie.until
-        for lie in LIES
-        if lie.until is not None
+        fault.statement is statement and isinstance(type_, fault.types) and version < fault.until
+        for fault in WRITER_FAULTS
+        if fault.until is not None
     )
 
 
-def guards(format: str, statement: Statement, fields: Iterable[Field]) -> tuple[str, ...]:
+def guarded_faults(format: str, statement: Statement, fields: Iterable[Field]) -> tuple[str, ...]:
     """The known faults that a filter meets where it goes by a statement about columns, and that lose no row.
 
     A fault of any type is guarded against in each filter, and is not said.
@@ -185,9 +185,12 @@ def guards(format: str, statement: Statement, fields: Iterable[Field]) -> tuple[
     Returns: for each fault the columns, the words of the register, and the source.
     """
     columns = list(fields)
-    met = {
-        lie: ", ".join(f.name for f in columns if isinstance(f.type, lie.types))
-        for lie in LIES
-        if lie.format == format and lie.statement is statement and lie.types and not lie.guard.startswith("none")
+    faults = {
+        fault: ", ".join(f.name for f in columns if isinstance(f.type, fault.types))
+        for fault in WRITER_FAULTS
+        if fault.format == format
+        and fault.statement is statement
+        and fault.types
+        and not fault.guard.startswith("none")
     }
-    return tuple(f"{names}: {lie.wrong} ({lie.source})" for lie, names in met.items() if names)
+    return tuple(f"{names}: {fault.wrong} ({fault.source})" for fault, names in faults.items() if names)

@@ -75,7 +75,10 @@ def _versions(table: DeltaTable) -> pa.Table:
     """The versions that can be read, the newest first. Values of a commit in a wrong type are null."""
     found = reversed(table.snapshots())
     said = [f for f in _VERSIONS if f.name not in ("version", "timestamp")]
-    rows = [(e["id"], e["timestamp_ms"], *(_said(e["commit_info"].get(f.name), f.type) for f in said)) for e in found]
+    rows = [
+        (e["id"], e["timestamp_ms"], *(_commit_value(e["commit_info"].get(f.name), f.type) for f in said))
+        for e in found
+    ]
     return table_of(_VERSIONS, rows)
 
 
@@ -110,7 +113,7 @@ def _partitions(snapshot: DeltaSnapshot, schema: pa.Schema, partition: StructTyp
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _said(value: object, type_: pa.DataType) -> object:
+def _commit_value(value: object, type_: pa.DataType) -> object:
     """A value of a commit. Values in mappings that are no text, which other writers than Spark record, become JSON."""
     if type_ == TEXTS and isinstance(value, Mapping):
         return [

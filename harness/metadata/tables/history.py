@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.errors import HarnessError, counted
-from harness.metadata.model.drawing import Bar, Drawing, Kind, as_html
+from harness.metadata.model.drawing import Bar, BarKind, Drawing, as_html
 from harness.metadata.model.text_tables import Listing
 from harness.metadata.model.times import show_ms
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from harness.metadata.delta.action_lines import Body, ParsedActions
     from harness.metadata.delta.commits import CommitReader
     from harness.metadata.delta.table import DeltaTable
-    from harness.metadata.iceberg.model import Snapshot
+    from harness.metadata.iceberg.model import IcebergSnapshot
     from harness.metadata.iceberg.table import IcebergTable
 
 _Sizes: TypeAlias = dict[str, tuple[int | None, int | None]]
@@ -55,7 +55,7 @@ def newest(table: Any) -> dict[str, Any] | None:
     return None if table.current is None else _snapshot(table, table.current)
 
 
-def _snapshot(table: IcebergTable, snapshot: Snapshot) -> dict[str, object]:
+def _snapshot(table: IcebergTable, snapshot: IcebergSnapshot) -> dict[str, object]:
     parent = table.metadata.snapshots.get(snapshot.parent_id) if snapshot.parent_id is not None else None
     summary = snapshot.summary
     release = " ".join(filter(None, (summary.get("engine-name"), summary.get("engine-version"))))
@@ -69,7 +69,7 @@ def _snapshot(table: IcebergTable, snapshot: Snapshot) -> dict[str, object]:
     }
 
 
-def _columns(table: IcebergTable, snapshot: Snapshot) -> _ColumnTypes:
+def _columns(table: IcebergTable, snapshot: IcebergSnapshot) -> _ColumnTypes:
     schema = None if snapshot.schema_id is None else table.metadata.schemas.get(snapshot.schema_id)
     return {} if schema is None else {field.id: (field.name, str(field.type)) for field in schema.fields}
 
@@ -87,17 +87,24 @@ def _changes(old: _ColumnTypes, new: _ColumnTypes) -> list[str]:
     ]
 
 
-def _counts(snapshot: Snapshot, parent: Snapshot | None) -> Iterator[int | None]:
-    rows, lost = _moved("records", snapshot, parent)
+def _counts(snapshot: IcebergSnapshot, parent: IcebergSnapshot | None) -> Iterator[int | None]:
+    rows, lost = _added_and_removed("records", snapshot, parent)
     for kind in ("position-deletes", "equality-deletes"):
-        added, removed = _moved(kind, snapshot, parent)
+        added, removed = _added_and_removed(kind, snapshot, parent)
         if kind == "equality-deletes" and (added, removed) != (0, 0):
             lost = None  # rows that are equal to a deleted key: nobody has counted them
         lost = None if lost is None or added is None or removed is None else max(lost + added - removed, 0)
-    yield from (rows, lost, *_moved("data-files", snapshot, parent), *_moved("files-size", snapshot, parent))
+    yield from (
+        rows,
+        lost,
+        *_added_and_removed("data-files", snapshot, parent),
+        *_added_and_removed("files-size", snapshot, parent),
+    )
 
 
-def _moved(kind: str, snapshot: Snapshot, parent: Snapshot | None) -> tuple[int | None, int | None]:
+def _added_and_removed(
+    kind: str, snapshot: IcebergSnapshot, parent: IcebergSnapshot | None
+) -> tuple[int | None, int | None]:
     """The things that were added and removed, by the summary. Writers leave out counts that are 0, and give totals."""
     summary, operation = snapshot.summary, snapshot.operation
     added = _number(summary.get(f"added-{kind}"))
@@ -128,8 +135,8 @@ def _version(
     actions = None if file is None else reader.read_actions(file)
     entry = table.entry(version, None if actions is None else actions.info)
     info = entry["commit_info"]
-    counts = [None] * len(COUNTS) if actions is None else _changed(actions, live, info.get("operationMetrics"))
-    declared = {} if actions is None else _declared(actions)
+    counts = [None] * len(COUNTS) if actions is None else _commit_counts(actions, live, info.get("operationMetrics"))
+    declared = {} if actions is None else _declared_columns(actions)
     changes = _changes(columns, declared)
     if declared:
         columns.clear()
@@ -142,7 +149,7 @@ def _version(
     }
 
 
-def _declared(actions: ParsedActions) -> _ColumnTypes:
+def _declared_columns(actions: ParsedActions) -> _ColumnTypes:
     """The columns that a commit declares; none where it leaves them, or nobody can read them."""
     try:
         fields = [field for metadata in actions.metadata for field in json.loads(metadata.schema_string)["fields"]]
@@ -152,7 +159,7 @@ def _declared(actions: ParsedActions) -> _ColumnTypes:
         return {}
 
 
-def _changed(actions: ParsedActions, live: _Sizes, metrics: object) -> Iterator[int | None]:
+def _commit_counts(actions: ParsedActions, live: _Sizes, metrics: object) -> Iterator[int | None]:
     """The counts of a commit. live: the files known to be live before it; afterwards, those behind it."""
     after = {body["path"]: _sizes(body) for body in actions.adds}
     removed = {body["path"]: _sizes(body) for body in actions.removes}
@@ -202,7 +209,7 @@ def _number(text: str | None) -> int | None:
 MOST_BARS = 30
 
 
-def drawn(entries: Sequence[Mapping[str, Any]], most: int) -> Drawing:
+def draw_history(entries: Sequence[Mapping[str, Any]], most: int) -> Drawing:
     """The entries of a history by rows added and removed; where they are many, the newest of them and the rest as one.
 
     Where no entry tells of rows, files stand for them.
@@ -230,7 +237,7 @@ def _bar(entry: Mapping[str, Any], unit: str) -> Bar:
     remarks = [*refs, *entry["schema_changes"], *([f"files {files}"] if files and unit != "files" else [])]
     return Bar(
         label=" ".join(filter(None, (version, _time(entry), entry.get("operation")))),
-        parts=tuple((kind, entry[f"{unit}_{kind.word}"] or 0) for kind in (Kind.ADDED, Kind.REMOVED)),
+        parts=tuple((kind, entry[f"{unit}_{kind.word}"] or 0) for kind in (BarKind.ADDED, BarKind.REMOVED)),
         value=f"{rows or 0} {unit}",
         remark=", ".join(remarks),
     )
@@ -245,4 +252,4 @@ class History(Listing):
     """The snapshots or versions of a table, the newest first, see `history`; a table, with a picture in notebooks."""
 
     def _repr_html_(self) -> str:
-        return as_html(drawn(self, MOST_BARS)) + super()._repr_html_()
+        return as_html(draw_history(self, MOST_BARS)) + super()._repr_html_()

@@ -138,12 +138,12 @@ _NUMBERS = schema_of(
     file_sequence_number=LONG,
 )
 _LAST_UPDATED = {"last_updated_at": TIME, "last_updated_snapshot_id": LONG}
-_OF_DATA = {SIZES, "sort_order_id", "split_offsets"}
+_DATA_FILE_COLUMNS = {SIZES, "sort_order_id", "split_offsets"}
 """Columns of data files that only the widest read has."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SnapshotFiles:
+class ManifestTables:
     """The files of manifests, in their order.
 
     source: of the table, with the partition specs of all manifests. schema: of the read, for types of partition values.
@@ -215,8 +215,11 @@ class SnapshotFiles:
         """Live files; statistics are null unless `columns` names them."""
         wants_statistics = bool({METRICS, *_STATISTICS} & columns)
         fields = self._fields(deletes=deletes) if wants_statistics else ()
-        has_more = deletes or bool({METRICS, *_OF_DATA} & columns)
-        manifests = [*(self._of(deletes=False) if data else ()), *(self._of(deletes=True) if deletes else ())]
+        has_more = deletes or bool({METRICS, *_DATA_FILE_COLUMNS} & columns)
+        manifests = [
+            *(self._manifests_of_kind(deletes=False) if data else ()),
+            *(self._manifests_of_kind(deletes=True) if deletes else ()),
+        ]
         found = self._read(manifests, Extent(fields, has_more=has_more))
         return self._with_metrics(self._table(found, columns), columns)
 
@@ -224,7 +227,10 @@ class SnapshotFiles:
         """All entries, also of deleted files. Files are null unless `columns` names them."""
         wants_files = bool({"data_file", METRICS} & columns)
         fields = self._fields(deletes=True) if wants_files else ()
-        found = self._read([*self._of(deletes=False), *self._of(deletes=True)], Extent(fields, True, live_only=False))
+        found = self._read(
+            [*self._manifests_of_kind(deletes=False), *self._manifests_of_kind(deletes=True)],
+            Extent(fields, True, live_only=False),
+        )
         numbers = [_flat(found.table.column(f.name)).cast(f.type) for f in _NUMBERS]
         if not wants_files:
             missing = [pa.nulls(len(found), schema.field(name).type) for name in ("data_file", METRICS)]
@@ -240,16 +246,16 @@ class SnapshotFiles:
         Raises HarnessError: a delete file cannot be read; as for reads of rows.
         """
         tables = [schema.empty_table()]
-        for entry in read_entries(map(self._opened, self._of(deletes=True))):
+        for entry in read_entries(map(self._opened, self._manifests_of_kind(deletes=True))):
             if entry.file.content is Content.POSITION_DELETES:
                 try:
-                    found = _deleted(entry, self.source)
+                    found = _deleted_positions(entry, self.source)
                 except HarnessError as error:
                     raise error.within(table=self.source.location) from error.__cause__
-                tables += [self._of_positions(schema, entry.file, path, places) for path, places in found]
+                tables += [self._position_rows(schema, entry.file, path, places) for path, places in found]
         return pa.concat_tables(tables)
 
-    def _of_positions(self, schema: pa.Schema, file: DataFile, path: str, found: BitMap64) -> pa.Table:
+    def _position_rows(self, schema: pa.Schema, file: DataFile, path: str, found: BitMap64) -> pa.Table:
         positions = to_positions(found)
         same = {"file_path": path, "spec_id": file.spec_id, "delete_file_path": file.path}
         same |= {"content_offset": file.content_offset, "content_size_in_bytes": file.content_size}
@@ -263,7 +269,9 @@ class SnapshotFiles:
     def _partitions(self, schema: pa.Schema, columns: AbstractSet[str]) -> pa.Table:
         """A row for each partition that has live files; the last update is null unless `columns` names it."""
         partitions = Partitions(self.source.metadata.specs, self._schemas)
-        files = self._read([*self._of(deletes=False), *self._of(deletes=True)], Extent(has_more=True))
+        files = self._read(
+            [*self._manifests_of_kind(deletes=False), *self._manifests_of_kind(deletes=True)], Extent(has_more=True)
+        )
         pairs = zip(files.specs_of_tuples(), files.tuples, strict=True)
         of_tuples = np.array([partitions.index_of(spec, values) for spec, values in pairs], np.int64)
         numbers = of_tuples[to_numpy(files.table.column("tuple"))]
@@ -294,7 +302,7 @@ class SnapshotFiles:
     def _schemas(self) -> tuple[Schema, ...]:
         return read_schema_first(self.source.metadata.schemas, self.schema)
 
-    def _of(self, *, deletes: bool) -> list[ManifestFile]:
+    def _manifests_of_kind(self, *, deletes: bool) -> list[ManifestFile]:
         return [manifest for manifest in self.manifests if manifest.is_deletes is deletes]
 
     def _read(self, manifests: Sequence[ManifestFile], extent: Extent) -> DataFiles:
@@ -346,7 +354,7 @@ class _EveryPath:
         return True
 
 
-def _deleted(entry: ManifestEntry, source: IcebergTable) -> list[tuple[str, BitMap64]]:
+def _deleted_positions(entry: ManifestEntry, source: IcebergTable) -> list[tuple[str, BitMap64]]:
     """Data files, and their deleted positions."""
     file = entry.file
     physical = source.path_map.physical(file.path)

@@ -63,7 +63,7 @@ def _metadata_log(metadata: TableMetadata, current: str) -> _LogRows:
         yield time, file, ids[-1] if ids else None, *known
 
 
-OF_METADATA: Mapping[str, tuple[pa.Schema, Callable[[TableMetadata, str], _LogRows]]] = {
+METADATA_TABLES: Mapping[str, tuple[pa.Schema, Callable[[TableMetadata, str], _LogRows]]] = {
     "snapshots": (
         schema_of(
             committed_at=TIME, snapshot_id=LONG, parent_id=LONG, operation=TEXT, manifest_list=TEXT, summary=TEXTS

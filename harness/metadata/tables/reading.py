@@ -86,19 +86,19 @@ class MetadataTable:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __str__(self) -> str:
-        columns, rows, notes = self._shown()
+        columns, rows, notes = self._first_rows()
         return "\n".join([*table_lines(columns, [rows], width=shutil.get_terminal_size().columns), *notes])
 
     def _repr_html_(self) -> str:
-        columns, rows, notes = self._shown()
+        columns, rows, notes = self._first_rows()
         return rows_html(columns, rows) + "".join(f"<p>{note}</p>" for note in notes)
 
-    def _shown(self) -> tuple[list[Column], list[tuple[str | None, ...]], list[str]]:
+    def _first_rows(self) -> tuple[list[Column], list[tuple[str | None, ...]], list[str]]:
         from harness.engines.duckdb.instance import cursor
 
         table = self.to_arrow()
         notes = [f"({_SHOWN} of {table.num_rows:,} rows; to_arrow() has all)"] if table.num_rows > _SHOWN else []
-        return *texts_of(cursor().from_arrow(in_words(table)).limit(_SHOWN)), notes
+        return *texts_of(cursor().from_arrow(with_readable_units(table)).limit(_SHOWN)), notes
 
 
 def texts_of(relation: duckdb.DuckDBPyRelation) -> tuple[list[Column], list[tuple[str | None, ...]]]:
@@ -109,11 +109,11 @@ def texts_of(relation: duckdb.DuckDBPyRelation) -> tuple[list[Column], list[tupl
 
 def rows_html(columns: Sequence[Column], rows: Iterable[Sequence[str | None]]) -> str:
     """Rows as a table of HTML, in which values of many fields are cut."""
-    from harness.metadata.model.text_tables import cut
+    from harness.metadata.model.text_tables import cut_text
 
     most = [_LONG if column.type in ("map", "struct") else sys.maxsize for column in columns]
     return html_table(
-        columns, ([text and cut(text, width) for text, width in zip(row, most, strict=True)] for row in rows)
+        columns, ([text and cut_text(text, width) for text, width in zip(row, most, strict=True)] for row in rows)
     )
 
 
@@ -135,7 +135,7 @@ def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
         raise RequestError(f"There is no metadata table {name!r} of {table.format} tables: {hint}")
     try:
         if table.format != "delta":
-            return _of_iceberg(table, selection, kind)
+            return _iceberg_table(table, selection, kind)
         from harness.metadata.tables import delta
 
         return delta.table(table, selection.snapshot, kind)
@@ -143,16 +143,16 @@ def metadata_table(table: Any, selection: Any, name: str) -> MetadataTable:
         raise error.within(table=table.location, format=table.format) from error.__cause__
 
 
-def _of_iceberg(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
+def _iceberg_table(table: IcebergTable, selection: Any, kind: str) -> MetadataTable:
     """A table of the metadata file, or of manifests: of the snapshot, or with `all_` of all snapshots, each once."""
     from harness.metadata.iceberg.scan import manifests_of, with_specs_of
     from harness.metadata.iceberg.values import read_schema_first
     from harness.metadata.tables import iceberg_log as log
-    from harness.metadata.tables.iceberg_files import SnapshotFiles
+    from harness.metadata.tables.iceberg_files import ManifestTables
 
     metadata = table.metadata
-    if kind in log.OF_METADATA:
-        schema, rows = log.OF_METADATA[kind]
+    if kind in log.METADATA_TABLES:
+        schema, rows = log.METADATA_TABLES[kind]
         return MetadataTable(schema, lambda _: table_of(schema, rows(metadata, table.metadata_path)))
     schemas = read_schema_first(metadata.schemas, selection.schema)
     is_all, kind = kind.startswith("all_"), kind.removeprefix("all_")
@@ -165,7 +165,7 @@ def _of_iceberg(table: IcebergTable, selection: Any, kind: str) -> MetadataTable
     if is_all:
         manifests = list({each.path: each for each in manifests}.values())
     source = with_specs_of(manifests, table)
-    return SnapshotFiles(source=source, schema=selection.schema, manifests=manifests).table(kind)
+    return ManifestTables(source=source, schema=selection.schema, manifests=manifests).table(kind)
 
 
 # Columns of metadata tables, made of Python values or of other columns.
@@ -235,21 +235,22 @@ def _tuple_fields(type_: StructType) -> list[pa.Field]:
 _UNIT = b"unit"
 
 
-def in_words(rows: pa.Table) -> pa.Table:
+def with_readable_units(rows: pa.Table) -> pa.Table:
     """The rows for people: partition values that count months or hours as `2024-03` and `2024-03-01T05`."""
     columns = [
-        _in_words(column.combine_chunks(), field) for column, field in zip(rows.columns, rows.schema, strict=True)
+        _with_readable_units(column.combine_chunks(), field)
+        for column, field in zip(rows.columns, rows.schema, strict=True)
     ]
     return pa.table(columns, names=rows.column_names)
 
 
-def _in_words(array: pa.Array, field: pa.Field) -> pa.Array:
+def _with_readable_units(array: pa.Array, field: pa.Field) -> pa.Array:
     if (unit := (field.metadata or {}).get(_UNIT)) is not None:
         texts = [None if value is None else str(np.datetime64(value, unit.decode())) for value in array.to_pylist()]
         return array_of(texts, TEXT)
     if not pa.types.is_struct(array.type):
         return array
-    children = [_in_words(child, part) for child, part in zip(children_of(array), array.type, strict=True)]
+    children = [_with_readable_units(child, part) for child, part in zip(children_of(array), array.type, strict=True)]
     return with_children(array, children, nested_type(array.type, [child.type for child in children]))
 
 

@@ -50,21 +50,21 @@ class DeltaMasking:
     columns: tuple[Field, ...]
     pseudonyms: Pseudonyms
 
-    def hide(self, state: LogState) -> list[str]:
+    def mask(self, state: LogState) -> list[str]:
         """Changes the state of the table; a sentence for each lack of it."""
         assert state.metadata is not None
         state.metadata = self._metadata(state.metadata)
         state.transactions = {
             name: {**txn, "appId": name}
             for app_id, txn in state.transactions.items()
-            for name in (str(self.pseudonyms.of(StringType(), app_id)),)
+            for name in (str(self.pseudonyms.pseudonym(StringType(), app_id)),)
         }
         state.domains = {name: domain for name, domain in state.domains.items() if name in _DOMAINS}
         gone = sorted(self.metadata.configuration.keys() - state.metadata["configuration"].keys())
-        told = [f"Left out properties and constraints: {', '.join(gone)}"] if gone else []
+        notes = [f"Left out properties and constraints: {', '.join(gone)}"] if gone else []
         if "generationExpression" in self.metadata.schema_string:
-            told.append("Left out how columns are generated: the new values do not obey it")
-        return told
+            notes.append("Left out how columns are generated: the new values do not obey it")
+        return notes
 
     def _metadata(self, action: JsonObject) -> JsonObject:
         found = {k: v for k, v in action.items() if k in ("format", "partitionColumns", "createdTime")}
@@ -74,8 +74,8 @@ class DeltaMasking:
             id_ = uuid.UUID(action["id"])
         except ValueError:
             id_ = uuid.uuid5(uuid.NAMESPACE_OID, action["id"])
-        found["id"] = str(uuid.UUID(bytes=self.pseudonyms.of(UuidType(), id_.bytes)))
-        return {**found, "schemaString": json_text(_plain(schema)), "configuration": kept}
+        found["id"] = str(uuid.UUID(bytes=self.pseudonyms.pseudonym(UuidType(), id_.bytes)))
+        return {**found, "schemaString": json_text(_without_texts(schema)), "configuration": kept}
 
     def partition_values(self, texts: Mapping[str, str | None]) -> dict[str, str | None]:
         """The partition of a file. Raises UnsupportedError, InvalidTableError: a value has no other, or is wrong."""
@@ -89,7 +89,7 @@ class DeltaMasking:
                 "Cannot anonymise a partition by bytes: other bytes are no text, which the log has of them",
                 field=column.name,
             )
-        value = self.pseudonyms.of(column.type, parse_partition_value(text, column.type, column=column.name))
+        value = self.pseudonyms.pseudonym(column.type, parse_partition_value(text, column.type, column=column.name))
         found = partition_text(column.type, value)
         if found is not None and isinstance(column.type, TimestampType) and column.type.utc:
             return found.replace(" ", "T") + "Z"
@@ -103,16 +103,20 @@ def commit_info(info: Mapping[str, object]) -> JsonObject:
     return {**kept, "operation": operation} if operation in _OPERATIONS else kept
 
 
-def _plain(type_: object) -> Any:
+def _without_texts(type_: object) -> Any:
     """A type of a schema without comments, defaults and expressions."""
     if not isinstance(type_, dict):
         return type_
     parts = ("elementType", "keyType", "valueType")
-    found = {k: _plain(v) if k in parts else v for k, v in type_.items()}
+    found = {k: _without_texts(v) if k in parts else v for k, v in type_.items()}
     if "fields" in found:
         found["fields"] = [
             {
-                **{name: _plain(field[name]) if name == "type" else field[name] for name in _FIELD if name in field},
+                **{
+                    name: _without_texts(field[name]) if name == "type" else field[name]
+                    for name in _FIELD
+                    if name in field
+                },
                 "metadata": {k: v for k, v in (field.get("metadata") or {}).items() if k in _FIELD_METADATA},
             }
             for field in found["fields"]

@@ -79,7 +79,7 @@ class IcebergMasking:
         example = _example(field, source, value)
         if applied(example) != value:
             return value  # next to the least number, where Java's overflow gives it: these values stay
-        return applied(self.pseudonyms.of(source, example))
+        return applied(self.pseudonyms.pseudonym(source, example))
 
     def document(self, source: Mapping[str, Any]) -> dict[str, Any]:
         """The table's metadata without texts that people or writers left, and with defaults of the new values."""
@@ -88,7 +88,7 @@ class IcebergMasking:
             self._fields(schema)
         if "table-uuid" in document:
             own = uuid.UUID(str(document["table-uuid"]))
-            document["table-uuid"] = str(uuid.UUID(bytes=self.pseudonyms.of(dt.UuidType(), own.bytes)))
+            document["table-uuid"] = str(uuid.UUID(bytes=self.pseudonyms.pseudonym(dt.UuidType(), own.bytes)))
         document["properties"] = {k: v for k, v in (document.get("properties") or {}).items() if k in _PROPERTIES}
         document["snapshots"] = [
             {name: _summary(value) if name == "summary" else value for name, value in raw.items() if name in _SNAPSHOT}
@@ -103,7 +103,7 @@ class IcebergMasking:
                 if field.get(name) is not None:
                     type_ = parse_type(Json(field["type"]))
                     value = parse_default(Json(field[name]), type_)
-                    field[name] = default_json(type_, self.pseudonyms.of(type_, value))
+                    field[name] = default_json(type_, self.pseudonyms.pseudonym(type_, value))
             self._nested(field["type"])
 
     def _nested(self, type_: object) -> None:

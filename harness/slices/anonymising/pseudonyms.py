@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import children_of, from_numpy, is_rebuilt, to_numpy, with_children
+from harness.metadata.model.arrow_values import can_rebuild, children_of, from_numpy, to_numpy, with_children
 
 _ENDS = (0, 1 << 7, 1 << 15, 1 << 31, 1 << 63)
 """A number stays within the integer type that holds it, whatever type its column has."""
@@ -46,9 +46,9 @@ class Pseudonyms:
 
     def __init__(self, key: str) -> None:
         self._key = hashlib.sha256(b"harness slice" + key.encode(errors="surrogatepass")).digest()
-        self._permutation = lru_cache(maxsize=1 << 16)(self._drawn)
+        self._permutation = lru_cache(maxsize=1 << 16)(self._shuffle)
 
-    def of(self, type_: dt.Type, value: dt.CellValue) -> dt.CellValue:
+    def pseudonym(self, type_: dt.Type, value: dt.CellValue) -> dt.CellValue:
         """Another internal value (see `harness.metadata.model.schema`) of the type; None for null.
 
         Raises UnsupportedError: the type has none, or the value is beyond the calendar.
@@ -82,11 +82,11 @@ class Pseudonyms:
             case dt.TimeType(unit=unit):
                 return self._time(value, unit, "")
             case dt.StructType(fields=fields):
-                return {f.id: self.of(f.type, value[f.id]) for f in fields if f.id in value}
+                return {f.id: self.pseudonym(f.type, value[f.id]) for f in fields if f.id in value}
             case dt.ListType(element=element):
-                return [self.of(element.type, item) for item in value]
+                return [self.pseudonym(element.type, item) for item in value]
             case dt.MapType(key=key, value=item):
-                return [(self.of(key.type, k), self.of(item.type, v)) for k, v in value]
+                return [(self.pseudonym(key.type, k), self.pseudonym(item.type, v)) for k, v in value]
             case _:
                 raise UnsupportedError(
                     f"Cannot anonymise values of type {type_}: parts of them would stay; leave the column out"
@@ -96,7 +96,7 @@ class Pseudonyms:
         """The image of one of `count` things under the permutation that follows `before`."""
         return self._permutation(before, count)[index]
 
-    def _drawn(self, before: str, count: int) -> Sequence[int]:
+    def _shuffle(self, before: str, count: int) -> Sequence[int]:
         digest = hashlib.shake_256(self._key + before.encode("utf-8", "surrogatepass") + b"/%d" % count)
         left = int.from_bytes(digest.digest(count * count.bit_length() // 8 + 16), "big")
         found = list(range(count))
@@ -150,7 +150,7 @@ class Pseudonyms:
     def _text(self, value: str) -> str:
         found = []
         for place, character in enumerate(value):
-            kind = _kind_of(character)
+            kind = _character_class(character)
             if len(kind) > 1:
                 chosen = self._image(f"s{value[:place]}", len(kind), kind.index(ord(character)))
                 character = chr(kind[chosen])
@@ -207,7 +207,7 @@ class Pseudonyms:
     def _array(self, array: pa.Array) -> pa.Array:
         if isinstance(array, pa.ExtensionArray):
             return pa.ExtensionArray.from_storage(array.type, self._array(array.storage))
-        if is_rebuilt(array.type):
+        if can_rebuild(array.type):
             return with_children(array, [self._array(child) for child in children_of(array)], array.type)
         type_ = _stored_type(array.type)
         if isinstance(type_, dt.BooleanType | dt.UnknownType) or array.null_count == len(array):
@@ -218,13 +218,13 @@ class Pseudonyms:
             numbers = to_numpy(pc.fill_null(array, 0.0))
             bits, places = np.unique(numbers.view(f"u{numbers.itemsize}"), return_inverse=True)
             values = bits.view(numbers.dtype)
-            changed = np.fromiter((self.of(type_, value) for value in values.tolist()), numbers.dtype, len(bits))
+            changed = np.fromiter((self.pseudonym(type_, value) for value in values.tolist()), numbers.dtype, len(bits))
             kept = np.where(np.isfinite(values), changed, values)  # a NaN with its payload
             return from_numpy(kept[places], missing=to_numpy(pc.is_null(array)) if array.null_count else None)
         numeric = isinstance(type_, dt.DateType | dt.TimestampType | dt.TimeType)
         plain = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64()) if numeric else array
         encoded = pc.dictionary_encode(plain)
-        others = [self.of(type_, value) for value in encoded.dictionary.to_pylist()]
+        others = [self.pseudonym(type_, value) for value in encoded.dictionary.to_pylist()]
         found = pa.array(others, plain.type).take(encoded.indices)
         return found.cast(array.type) if numeric else found
 
@@ -237,7 +237,7 @@ def _fits_float(value: float) -> bool:
 
 
 @lru_cache(maxsize=1 << 16)
-def _kind_of(character: str) -> Sequence[int]:
+def _character_class(character: str) -> Sequence[int]:
     """The characters that a character may become; spaces and punctuation stay."""
     code = ord(character)
     if code < 128:
@@ -279,7 +279,7 @@ def check_stored(field: dt.Field, stored: pa.Field, *, file: str) -> None:
         case dt.UnknownType():
             pass
         case own:
-            if not _reads_alike(own, None if is_rebuilt(type_) else _stored_type(type_)):
+            if not _has_same_pseudonyms(own, None if can_rebuild(type_) else _stored_type(type_)):
                 raise UnsupportedError(
                     f"Cannot anonymise column {field.name}: it is a {own}, stored as {stored.type}; leave the column "
                     "out",
@@ -294,7 +294,7 @@ def check_calendar(metadata: Any, *, file: str) -> None:
         raise UnsupportedError("Cannot anonymise: the file's dates are in the old calendar", file=file)
 
 
-def _reads_alike(own: dt.Type, stored: dt.Type | None) -> bool:
+def _has_same_pseudonyms(own: dt.Type, stored: dt.Type | None) -> bool:
     """Tells whether the pseudonym of a stored value, read as the table's type, is that of the value as it is read."""
     match own, stored:
         case (dt.DecimalType(scale=scale), dt.DecimalType(scale=other)):

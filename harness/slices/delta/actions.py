@@ -81,9 +81,9 @@ def add_json(
     parsed = None if row["stats"] is not None else row.get("stats_parsed")
     if row["stats"] is not None:
         found["stats"] = row["stats"]
-    elif parsed is not None and (plain := _plain(parsed)).get("numRecords") is not None:
+    elif parsed is not None and (plain := _json_statistics(parsed)).get("numRecords") is not None:
         found["stats"] = json_text(plain)
-    return found | _known(row, _TRACKED, vector)
+    return found | _present_values(row, _TRACKED, vector)
 
 
 def without_statistics(add: JsonObject) -> JsonObject:
@@ -99,25 +99,25 @@ def remove_json(row: Mapping[str, Any], target: str, vector: JsonObject | None) 
     found: JsonObject = {"path": encoded_path(target), "dataChange": row["data_change"]}
     if row["partition_values"] is not None:
         found["partitionValues"] = dict(row["partition_values"])
-    return found | _known(row, _REMOVED | _TRACKED, vector)
+    return found | _present_values(row, _REMOVED | _TRACKED, vector)
 
 
 _REMOVED = {"deletionTimestamp": "deletion_time", "extendedFileMetadata": "extended_file_metadata", "size": "size"}
 _TRACKED = {"baseRowId": "base_row_id", "defaultRowCommitVersion": "default_row_commit_version"}
 
 
-def _known(row: Mapping[str, object], names: Mapping[str, str], vector: JsonObject | None) -> JsonObject:
+def _present_values(row: Mapping[str, object], names: Mapping[str, str], vector: JsonObject | None) -> JsonObject:
     """The columns that are not null, by the names of the log, and the deletion vector."""
     found: JsonObject = {} if vector is None else {"deletionVector": vector}
     return found | {name: row[column] for name, column in names.items() if row[column] is not None}
 
 
-def _plain(struct: Mapping[str, object]) -> JsonObject:
+def _json_statistics(struct: Mapping[str, object]) -> JsonObject:
     """The statistics of a checkpoint's struct, without nulls and values that JSON statistics have no form for."""
     found: JsonObject = {}
     for name, value in struct.items():
         if isinstance(value, Mapping):
-            found[name] = _plain(value)
+            found[name] = _json_statistics(value)
         elif isinstance(value, dt.datetime):
             if not value.microsecond % 1000:  # statistics end at milliseconds, and a cut maximum would be below a value
                 found[name] = value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -138,15 +138,15 @@ _BOUNDS = ("minValues", "maxValues", "nullCount")
 def file_statistics(values: pa.Table, fields: tuple[Field, ...]) -> JsonObject:
     """The statistics of a file with these values; `fields` name the columns as the table does."""
     found = statistics_of(values, fields, _BOUNDS_LENGTH)
-    return {name: _physical(part, fields) if name in _BOUNDS else part for name, part in found.items()}
+    return {name: _with_physical_names(part, fields) if name in _BOUNDS else part for name, part in found.items()}
 
 
-def _physical(level: JsonObject, fields: tuple[Field, ...]) -> JsonObject:
+def _with_physical_names(level: JsonObject, fields: tuple[Field, ...]) -> JsonObject:
     found: JsonObject = {}
     for f in fields:
         if f.name in level:
             value, name = level[f.name], f.physical_name or f.name
-            found[name] = _physical(value, f.type.fields) if isinstance(f.type, StructType) else value
+            found[name] = _with_physical_names(value, f.type.fields) if isinstance(f.type, StructType) else value
     return found
 
 

@@ -28,16 +28,16 @@ from harness.metadata.planned_scan import PlannedScan
 from harness.slices.anonymising.delta import DeltaMasking, commit_info
 from harness.slices.delta import actions
 from harness.slices.delta.actions import copied_vector, file_statistics, vector_name, vector_target
-from harness.slices.place import FetchedFile, Slice, SliceNames, SlicePlace, SourceFile, writing
-from harness.slices.request import KeptRows, SliceRequest, kept_rows
-from harness.slices.rewriting import Rewriter, Settled
+from harness.slices.directory import FetchedFile, Slice, SliceDirectory, SlicePaths, SourceFile, translate_write_errors
+from harness.slices.request import RowSelection, SliceRequest, select_rows
+from harness.slices.rewriting import Rewriter, SliceFile
 from harness.storage.paths import PhysicalPath
 from harness.writing.delta.checkpoint import CheckpointOptions, hint_text, write_checkpoint
 from harness.writing.delta.files import write_vectors
 from harness.writing.delta.log import LogState
 from harness.writing.delta.types import JsonObject
 from harness.writing.delta.values import encoded_path, json_text
-from harness.writing.places import set_time
+from harness.writing.local_files import set_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class DeltaContents:
     def vectors(self) -> Iterator[tuple[str, DeletionVectorDescriptor]]:
         """The deletion vectors of files that are kept, with the file's physical path."""
         for row in self.adds():
-            vector = DeletionVectorDescriptor.of(row)
+            vector = DeletionVectorDescriptor.from_row(row)
             if vector is not None:
                 yield row["physical"], vector
 
@@ -87,7 +87,7 @@ class DeltaContents:
         with_vector = files.filter(pc.is_valid(files.column("dv_storage_type")))
         physical = self.table.locator.physical(with_vector.column("key")).to_pylist()
         rows = with_vector.select([f.name for f in DELETION_VECTOR]).to_pylist()
-        for path, vector in zip(physical, map(DeletionVectorDescriptor.of, rows), strict=True):
+        for path, vector in zip(physical, map(DeletionVectorDescriptor.from_row, rows), strict=True):
             assert vector is not None, "files without a vector were left out"
             yield path, vector.unique_id
 
@@ -97,7 +97,7 @@ class DeltaContents:
         return None if path is None else self.table.path_map.physical(path)
 
 
-def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | None, last: int) -> DeltaContents:
+def choose_contents(table: DeltaTable, selection: DeltaSelection, where: str | None, last: int) -> DeltaContents:
     """The contents of a slice of a version and the `last` - 1 before it.
 
     Raises:
@@ -199,7 +199,7 @@ def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: Del
             )
 
 
-def narrowed(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
+def narrow_metadata(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
     """The metadata with these columns alone; which columns have statistics is no longer said by name."""
     kept = {f.name for f in columns}
     schema: dict[str, Any] = json.loads(metadata.schema_string)
@@ -208,8 +208,8 @@ def narrowed(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
     return replace(metadata, schema_string=json.dumps(schema), configuration=configuration)
 
 
-def _moved_vectors(
-    contents: DeltaContents, settled: Mapping[str, Settled], place: SlicePlace, refreshed: int
+def _write_vectors(
+    contents: DeltaContents, settled: Mapping[str, SliceFile], place: SliceDirectory, refreshed: int
 ) -> dict[tuple[str, str], JsonObject]:
     """Writes the vectors that delete a row of the slice, into one file.
 
@@ -224,11 +224,11 @@ def _moved_vectors(
         loaded = plan.load_positions([places[path] for path in here])
         for path, key in here.items():
             positions = loaded.get(places[path])
-            if positions and path in settled and (moved := settled[path].moved(positions)):
+            if positions and path in settled and (moved := settled[path].translate_positions(positions)):
                 dead[key] = moved
     if not dead:
         return {}
-    with writing(place.directory):
+    with translate_write_errors(place.directory):
         described = write_vectors(place.directory, vector_name(f"vectors of a slice {refreshed}"), 0, dead.values())
     return dict(zip(dead, described, strict=True))
 
@@ -236,16 +236,16 @@ def _moved_vectors(
 # The table that is made of the contents.
 
 
-def planned_slice(table: DeltaTable, selection: DeltaSelection, request: SliceRequest, refreshed: int) -> Slice:
+def plan_slice(table: DeltaTable, selection: DeltaSelection, request: SliceRequest, refreshed: int) -> Slice:
     """The slice of a table that a request asks for."""
     columns = request.bound_columns(selection.schema)
-    contents = contents_of(table, selection, request.where, request.last)
+    contents = choose_contents(table, selection, request.where, request.last)
     if request.rewrites:
         check_rewritable(contents, columns)
-    rows = kept_rows(contents.plans.values(), request)
+    rows = select_rows(contents.plans.values(), request)
     if rows is not None:
         contents = replace(contents, kept=contents.kept & rows.keys())
-    names = SliceNames(table.root.path, refreshed, numbered=request.anonymise is not None)
+    names = SlicePaths(table.root.path, refreshed, numbered=request.anonymise is not None)
     planned = _DeltaSlice(contents, names, request, columns, rows)
     return Slice(
         points=(contents.root.version, *(commit.version for commit in contents.commits)),
@@ -265,12 +265,12 @@ class _DeltaSlice:
     """
 
     contents: DeltaContents
-    names: SliceNames
+    names: SlicePaths
     request: SliceRequest
     columns: tuple[Field, ...] | None
-    rows: KeptRows | None = field(repr=False)
+    rows: RowSelection | None = field(repr=False)
     fetched: Mapping[str, FetchedFile] = field(default_factory=dict)
-    settled: Mapping[str, Settled] = field(default_factory=dict)
+    settled: Mapping[str, SliceFile] = field(default_factory=dict)
     vectors: Mapping[tuple[str, str], JsonObject] | None = None
 
     def files(self) -> tuple[SourceFile, ...]:
@@ -278,7 +278,7 @@ class _DeltaSlice:
         found: dict[str, SourceFile] = {}
         for row in self.contents.adds():
             path = row["physical"]
-            target = self.names.fetched(path, anew=self.request.rewrites)
+            target = self.names.fetched_path(path, is_rewritten=self.request.rewrites)
             found[path] = SourceFile(physical=path, target=target, size=row["size"])
         for _, vector in () if self.request.rewrites_vectors else self.contents.vectors():
             file = self.contents.vector_file(vector)
@@ -286,30 +286,30 @@ class _DeltaSlice:
                 found[file] = SourceFile(physical=file, target=vector_target(file), size=None)
         for commit in self.contents.commits:
             for change in commit.cdc:
-                target = self.names.of(change.physical, folder="_change_data")
+                target = self.names.path_of(change.physical, folder="_change_data")
                 found[change.physical] = SourceFile(physical=change.physical, target=target, size=change.size)
         return tuple(found.values())
 
-    def write(self, place: SlicePlace, fetched: Mapping[str, FetchedFile]) -> list[str]:
+    def write(self, place: SliceDirectory, fetched: Mapping[str, FetchedFile]) -> list[str]:
         """Writes the log, staged; a sentence for each lack of the slice. fetched: by target."""
         root, request = self.contents.root, self.request
         lineage = materialized_columns(root.metadata.configuration)
         rewriter = Rewriter(
             columns=self.columns,
             rows=self.rows,
-            row_ids=_named(lineage.get("_row_id")),
-            row_versions=_named(lineage.get("_row_commit_version")),
+            row_ids=_column_reference(lineage.get("_row_id")),
+            row_versions=_column_reference(lineage.get("_row_commit_version")),
             statistics=file_statistics,
             pseudonyms=request.pseudonyms(),
         )
         plans = self.contents.plans.values() if request.rewrites else ()
-        settled = rewriter.settled(plans, "physical", place, self.names)
+        settled = rewriter.rewrite_files(plans, "physical", place, self.names)
         vectors: Mapping[tuple[str, str], JsonObject] | None = {} if request.rewrites_vectors else None
         if request.rewrites_vectors:
-            vectors = _moved_vectors(self.contents, settled, place, self.names.refreshed)
+            vectors = _write_vectors(self.contents, settled, place, self.names.refreshed)
         return replace(self, fetched=fetched, settled=settled, vectors=vectors)._write_log(place)
 
-    def _write_log(self, place: SlicePlace) -> list[str]:
+    def _write_log(self, place: SliceDirectory) -> list[str]:
         folder = place.stage()
         root = self.contents.root
         state = LogState(
@@ -321,35 +321,35 @@ class _DeltaSlice:
         pseudonyms, masking = self.request.pseudonyms(), None
         if pseudonyms is not None:
             masking = DeltaMasking(root.metadata, self.contents.plans[root.version].schema.fields, pseudonyms)
-        told = [] if masking is None else masking.hide(state)
+        notes = [] if masking is None else masking.mask(state)
         for row in self._rows(root.files):
             add = self._add(row, data_change=False)
             if masking is not None:
                 add["partitionValues"] = masking.partition_values(add["partitionValues"])
             state.files[add["path"], None] = {"add": add}
-            _set_time(place.file(self._placed_as(row["physical"])), row["modification_time"])
+            _set_time(place.file(self._slice_path(row["physical"])), row["modification_time"])
         info = [] if self.contents.info is None else [{"commitInfo": dict(self.contents.info)}]
         if masking is not None:
             info = [{"commitInfo": commit_info(action["commitInfo"])} for action in info]
-        self._write(folder, root.version, [*info, *state.metadata_actions(), *state.files.values()])
+        self._write_commit(folder, root.version, [*info, *state.metadata_actions(), *state.files.values()])
         for commit in self.contents.commits:
-            self._write(folder, commit.version, list(self._actions(commit)))
+            self._write_commit(folder, commit.version, list(self._actions(commit)))
         if root.version > 0:
             # A log that does not begin at version 0 needs one.
             time_ms = self.contents.times_ms.get(root.version, 0)
-            with writing(folder):
+            with translate_write_errors(folder):
                 written = write_checkpoint(folder, root.version, state, time_ms, CheckpointOptions())
                 (folder / "_last_checkpoint").write_text(hint_text(written.hint), encoding="utf-8")
         if actions.is_managed(root.protocol):
-            told.append("Left out that a catalog manages the table: the slice has none")
-        return told
+            notes.append("Left out that a catalog manages the table: the slice has none")
+        return notes
 
-    def _placed_as(self, path: str) -> str:
-        return self.names.written(path, anew=self.request.rewrites)
+    def _slice_path(self, path: str) -> str:
+        return self.names.written_path(path, is_rewritten=self.request.rewrites)
 
-    def _write(self, folder: Path, version: int, content: list[JsonObject]) -> None:
+    def _write_commit(self, folder: Path, version: int, content: list[JsonObject]) -> None:
         path = folder / f"{version:020d}.json"
-        with writing(path):
+        with translate_write_errors(path):
             path.write_text("".join(f"{json_text(action)}\n" for action in content), encoding="utf-8", newline="\n")
             _set_time(path, self.contents.times_ms.get(version))
 
@@ -364,11 +364,11 @@ class _DeltaSlice:
         yield from ({"txn": actions.transaction_json(t)} for t in commit.transactions)
         yield from ({"domainMetadata": actions.domain_json(d)} for d in commit.domains)
         for row in self._rows(commit.removes):
-            yield {"remove": actions.remove_json(row, self._placed_as(row["physical"]), self._vector(row))}
+            yield {"remove": actions.remove_json(row, self._slice_path(row["physical"]), self._vector(row))}
         for row in self._rows(commit.adds):
             yield {"add": self._add(row, data_change=row["data_change"])}
         for change in commit.cdc:
-            target = self.fetched[self.names.of(change.physical, folder="_change_data")]
+            target = self.fetched[self.names.path_of(change.physical, folder="_change_data")]
             yield {
                 "cdc": {
                     "path": encoded_path(target.target),
@@ -383,21 +383,21 @@ class _DeltaSlice:
         return rows[::-1] if self.request.reverse else rows
 
     def _metadata(self, metadata: Metadata) -> JsonObject:
-        return actions.metadata_json(metadata if self.columns is None else narrowed(metadata, self.columns))
+        return actions.metadata_json(metadata if self.columns is None else narrow_metadata(metadata, self.columns))
 
     def _add(self, row: Mapping[str, Any], *, data_change: bool) -> JsonObject:
         path = row["physical"]
         settled = self.settled.get(path)
-        target, vector = self._placed_as(path), self._vector(row)
+        target, vector = self._slice_path(path), self._vector(row)
         size = settled.size if settled is not None else self.fetched[target].size
         found = actions.add_json(row, target, size, vector, data_change=data_change)
         if settled is not None and settled.count is not None:
-            found["stats"] = json_text({**settled.said, "tightBounds": vector is None})
+            found["stats"] = json_text({**settled.statistics, "tightBounds": vector is None})
         return found if self.request.statistics else actions.without_statistics(found)
 
     def _vector(self, row: Mapping[str, Any]) -> JsonObject | None:
         """The descriptor in the slice; None: no row of the file is deleted."""
-        vector = DeletionVectorDescriptor.of(row)
+        vector = DeletionVectorDescriptor.from_row(row)
         if vector is None:
             return None
         if self.vectors is not None:
@@ -405,7 +405,7 @@ class _DeltaSlice:
         return copied_vector(vector, self.contents.vector_file(vector))
 
 
-def _named(column: str | None) -> tuple[str, None] | None:
+def _column_reference(column: str | None) -> tuple[str, None] | None:
     return None if column is None else (column, None)
 
 

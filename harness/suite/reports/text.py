@@ -21,10 +21,10 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
-from harness.diff.reports.documents import annotation, shown_annotations
+from harness.diff.reports.documents import annotation, limit_annotations
 from harness.diff.reports.text import to_text as comparison_text
 from harness.errors import counted, visible
-from harness.metadata.model.text_tables import aligned
+from harness.metadata.model.text_tables import align
 from harness.suite.results import Case, Check, Outcome, Run, Score
 
 MEANINGS = {
@@ -141,7 +141,7 @@ def _engines(run: Run) -> list[str]:
             for format_ in run.formats():
                 silent, *rest = score_cells(run.score(engine, format_))
                 lines.append([f"  {format_}", silent, *("" for _ in shown), *rest])
-    return list(aligned(lines, [False, *(True for _ in lines[0][1:])]))
+    return list(align(lines, [False, *(True for _ in lines[0][1:])]))
 
 
 def _remarks(run: Run) -> list[str]:
@@ -224,7 +224,7 @@ def to_github(run: Run) -> str:
 
 def _annotations(run: Run) -> Iterator[str]:
     for outcome, kind in _KINDS.items():
-        yield from shown_annotations(
+        yield from limit_annotations(
             [case for case in run.cases if case.outcome is outcome],
             partial(_annotation, kind),
             partial(_more, kind, outcome.value),

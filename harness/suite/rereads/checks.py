@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from harness.diff.compare import compare
 from harness.diff.exact import TypesRule
-from harness.diff.result import BatchEntry, BatchOutcome, entry_of
+from harness.diff.result import BatchEntry, BatchOutcome, batch_entry
 from harness.errors import HarnessError, UnsupportedError, counted, visible
 from harness.metadata.filters.sqltext import quoted, text
 from harness.storage.records import dataclass
@@ -178,10 +178,14 @@ class Rereads:
             types: TypesRule | None = None if self.reads.engine.read is None else "by_value"
             names = check.expected_name, check.name
             compared = compare(expected, actual, names=names, max_rows=self.max_rows, types=types)
-            entry = entry_of(check.name, compared)
+            entry = batch_entry(check.name, compared)
             if check.limit is not None:
                 expected_count = min(check.limit, expected.num_rows)
-                is_right = actual.num_rows == expected_count and not compared.only_right and not compared.counting
+                is_right = (
+                    actual.num_rows == expected_count
+                    and not compared.only_right
+                    and not compared.counted_schema_differences
+                )
                 extra = f", {compared.only_right:,} of them not in {check.expected_name}" if compared.only_right else ""
                 message = f"{counted(actual.num_rows, 'row')} of {expected_count:,}{extra}"
                 outcome = BatchOutcome.EQUAL if is_right else BatchOutcome.DIFFERENT
@@ -195,7 +199,7 @@ class Rereads:
         }
         lines = [line for title, each in parts.items() for line in (f"{title}:", *(f"  {part}" for part in each))]
         lines = [visible(line) for line in lines]
-        return replace(entry, asked=tuple(lines), report="\n".join([*lines, "", entry.report or ""]))
+        return replace(entry, commands=tuple(lines), report="\n".join([*lines, "", entry.report or ""]))
 
     def _command(self, shape: QueryShape) -> str:
         """Return the command that repeats a check."""

@@ -24,11 +24,11 @@ from harness.errors import EngineError, HarnessError, HarnessWarning, Unsupporte
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.planned_scan import PlannedScan
 from harness.queries.sql import sql
-from harness.slices.pulling import make
+from harness.slices.pulling import make_slice
 from harness.slices.request import SliceRequest
-from harness.snapshot import Snapshot, reading
+from harness.snapshot import Snapshot, read_context
 from harness.storage.gate import Outside
-from harness.storage.paths import shown
+from harness.storage.paths import redact
 from harness.storage.records import dataclass
 from harness.table import open_table
 
@@ -257,7 +257,7 @@ class Copies:
         if _plan_fingerprint(found, counts=request.statistics) != _plan_fingerprint(
             self._snapshot, counts=request.statistics
         ):
-            location = shown(self._snapshot._source.location)
+            location = redact(self._snapshot._source.location)
             raise EngineError(
                 f"The copy of {location} has other files or deletes than the table; this is a bug in harness"
             )
@@ -275,9 +275,9 @@ class Copies:
         if self._directory is None:
             self._directory = TemporaryDirectory(prefix="harness-copies-", ignore_cleanup_errors=True)
         place = Path(self._directory.name) / name
-        with warnings.catch_warnings(), reading(source._source, source._selection.snapshot):
+        with warnings.catch_warnings(), read_context(source._source, source._selection.snapshot):
             warnings.simplefilter("ignore", HarnessWarning)
-            make(source, place, COPIES[name])
+            make_slice(source, place, COPIES[name])
         return open_table(place).snapshot()
 
 

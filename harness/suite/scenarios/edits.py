@@ -15,7 +15,7 @@ from typing import Any
 from harness.errors import RequestError
 from harness.suite.scenarios.arguments import Arguments
 from harness.writing.delta.values import json_text
-from harness.writing.places import copy_with_time, corrupt, enclose, inside, set_time, truncate
+from harness.writing.local_files import check_inside, copy_with_time, corrupt, replace_by_directory, set_time, truncate
 
 _REMOVED: object = object()
 _DAMAGE_KINDS = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
@@ -64,7 +64,7 @@ def damage(arguments: Arguments, root: Path, within: Path, targets: Callable[[st
     (kind,) = kinds
     subject = arguments.text(kind)
     if kind == "write":
-        path = inside(within, root / subject)
+        path = check_inside(within, root / subject)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
             bytes.fromhex(arguments.text("bytes")) if arguments.has("bytes") else arguments.text("text").encode()
@@ -72,7 +72,7 @@ def damage(arguments: Arguments, root: Path, within: Path, targets: Callable[[st
     else:
         change = _change(kind, arguments, root, within)
         for path in targets(subject):
-            change(inside(within, path))
+            change(check_inside(within, path))
     arguments.finish()
 
 
@@ -81,7 +81,7 @@ def _change(kind: str, arguments: Arguments, root: Path, within: Path) -> Callab
         case "delete":
             return Path.unlink
         case "enclose":
-            return enclose
+            return replace_by_directory
         case "truncate":
             size = arguments.integer("to")
             return lambda path: _keep_time(path, lambda: truncate(path, size))
@@ -89,7 +89,7 @@ def _change(kind: str, arguments: Arguments, root: Path, within: Path) -> Callab
             at, bits = arguments.integer("at"), arguments.typed(int, "xor", 0xFF)
             return lambda path: _keep_time(path, lambda: corrupt(path, at, bits))
         case _:
-            target = inside(within, root / arguments.text("to"))
+            target = check_inside(within, root / arguments.text("to"))
             target.parent.mkdir(parents=True, exist_ok=True)
             return lambda path: copy_with_time(path, target)
 

@@ -14,7 +14,7 @@ from harness import errors
 from harness.errors import HarnessError, RequestError
 from harness.metadata.model.schema import Field, Schema
 from harness.suite.scenarios.arguments import Arguments, checked, look_up, take_all
-from harness.writing.places import inside
+from harness.writing.local_files import check_inside
 
 TableFormat: TypeAlias = Literal["iceberg", "delta"]
 
@@ -335,7 +335,7 @@ class ScenarioHistory(ABC):
 
     def _new_folder(self, value: object, place: str) -> Path:
         """Return the target folder of `move-table`."""
-        target = inside(self.directory, self.directory / checked(str, value, place))
+        target = check_inside(self.directory, self.directory / checked(str, value, place))
         target.parent.mkdir(parents=True, exist_ok=True)
         return target
 

@@ -22,7 +22,14 @@ from harness.metadata.catalogs.catalog import Catalog
 from harness.metadata.catalogs.resolving import open_catalog
 from harness.metadata.catalogs.warehouse import open_warehouse
 from harness.testing.jobs.bridge import BRIDGE
-from harness.testing.jobs.tables import DEFAULT_CATALOG, PATH_CATALOGS, SESSION_CATALOG, JobTables, Write, since_whole
+from harness.testing.jobs.tables import (
+    DEFAULT_CATALOG,
+    PATH_CATALOGS,
+    SESSION_CATALOG,
+    JobTables,
+    Write,
+    after_last_overwrite,
+)
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -53,7 +60,7 @@ def load(spark: SparkSession) -> frozenset[str]:
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     gateway.jvm.harness.jobs.Answers.answerWith(BRIDGE)
     if gateway not in _SOURCES:
-        ours = frozenset(short for short in _CLASSES if _is_ours(spark, short))
+        ours = frozenset(short for short in _CLASSES if _is_unregistered(spark, short))
         if ours:
             lines = "".join(f"{_JAVA}.{_CLASSES[short]}\n" for short in sorted(ours))
             add_to_driver(context, {_SERVICES: lines.encode()})
@@ -61,7 +68,7 @@ def load(spark: SparkSession) -> frozenset[str]:
     return _SOURCES[gateway]
 
 
-def _is_ours(spark: SparkSession, short: str) -> bool:
+def _is_unregistered(spark: SparkSession, short: str) -> bool:
     jvm: Any = spark.sparkContext._jvm
     conf = spark._jsparkSession.sessionState().conf()
     try:
@@ -143,7 +150,9 @@ class SparkJob:
         if not all(hasattr(spark, part) for part in ("read", "conf", "sql")):
             raise RequestError(f"Cannot use an object of type {type(spark).__name__}: expected a SparkSession")
         inner = spark if has_gateway(spark) else _server_session(spark)
-        return _job(spark, inner, load(inner), tables, catalog_of(warehouse, catalog), own=False)
+        return _register_job(
+            spark, inner, load(inner), tables, open_job_catalog(warehouse, catalog), is_new_session=False
+        )
 
     def written(self, table: str) -> pa.Table:
         """The rows that the job wrote to a table, without rows that it overwrote; row order is open.
@@ -154,7 +163,7 @@ class SparkJob:
             RequestError: the job wrote nothing there; or overwrote parts of its earlier writes: `writes` has
                 each write.
         """
-        writes = since_whole(self.writes(table))
+        writes = after_last_overwrite(self.writes(table))
         if len(writes) > 1 and not all(write.is_known for write in writes[1:]):
             raise RequestError(
                 f"Cannot tell what the job left in {table}: it overwrote parts of earlier writes; look at .writes"
@@ -163,7 +172,7 @@ class SparkJob:
 
     def writes(self, table: str) -> tuple[Write, ...]:
         """Each write to a table, in order. Raises RequestError: the job wrote nothing there."""
-        return self._tables.written(table)
+        return self._tables.writes_to(table)
 
     def add(self, tables: Mapping[str, object]) -> None:
         """Give further tables their names, as `tables` of `harness.spark_session`.
@@ -171,7 +180,7 @@ class SparkJob:
         Raises RequestError: a catalog of that name is configured already.
         """
         self._tables.add(tables)
-        _set_catalogs(self._inner, self._name, _needed(self._inner, self._tables.catalog_names()))
+        _set_catalogs(self._inner, self._name, _catalog_settings(self._inner, self._tables.catalog_names()))
 
     def close(self) -> None:
         """Forgets the tables, deletes the written rows, and makes the earlier session current again."""
@@ -205,13 +214,13 @@ def open_job(root: SparkSession, *, tables: Mapping[str, object] | None, catalog
     default = root.sparkContext._jvm.SparkSession.getDefaultSession()  # type: ignore[union-attr]
     before = SparkSession._instantiatedSession, default.get() if default.isDefined() else None
     spark = root.newSession()
-    job = _job(spark, spark, sources, tables, catalog, own=True)
+    job = _register_job(spark, spark, sources, tables, catalog, is_new_session=True)
     _make_current(spark, spark._jsparkSession)
     job._before = before
     return job
 
 
-def catalog_of(warehouse: str | None, catalog: Catalog | str | None) -> Catalog | None:
+def open_job_catalog(warehouse: str | None, catalog: Catalog | str | None) -> Catalog | None:
     """Return the catalog of a job's tables. Raises RequestError: both are given; HarnessError: as `open_catalog`."""
     if warehouse is not None and catalog is not None:
         raise RequestError("Cannot use warehouse= and catalog= at once: give one", options=("warehouse", "catalog"))
@@ -220,17 +229,17 @@ def catalog_of(warehouse: str | None, catalog: Catalog | str | None) -> Catalog 
     return None if catalog is None else open_catalog(catalog)
 
 
-def _job(
+def _register_job(
     spark: SparkSession,
     inner: SparkSession,
     sources: frozenset[str],
     tables: Mapping[str, object] | None,
     catalog: Catalog | None,
     *,
-    own: bool,
+    is_new_session: bool,
 ) -> SparkJob:
     known = JobTables(tables or {}, catalog, zone=str(inner.conf.get("spark.sql.session.timeZone")))
-    settings = _settings(inner, known, sources, own=own)
+    settings = _job_settings(inner, known, sources, is_new_session=is_new_session)
     name = BRIDGE.add(inner, known)
     _set_catalogs(inner, name, settings)
     jvm: Any = inner.sparkContext._jvm
@@ -238,33 +247,37 @@ def _job(
     if "delta" in sources:
         jvm.harness.jobs.ChangesFunction.addTo(inner._jsparkSession, name)
     statements, writes = NEEDS_OWN_SESSION
-    missing = () if own else (statements if "delta" in sources else OF_DELTAS_JAR, writes)
+    missing = () if is_new_session else (statements if "delta" in sources else OF_DELTAS_JAR, writes)
     return SparkJob(spark, settings, missing, name, known, inner)
 
 
 _CATALOG = "spark.sql.catalog."
 
 
-def _settings(spark: SparkSession, tables: JobTables, sources: frozenset[str], *, own: bool) -> dict[str, str]:
+def _job_settings(
+    spark: SparkSession, tables: JobTables, sources: frozenset[str], *, is_new_session: bool
+) -> dict[str, str]:
     """Settings that give Spark its catalogs; names of a real jar stay its own."""
-    settings = _needed(spark, tables.catalog_names())
+    settings = _catalog_settings(spark, tables.catalog_names())
     kinds = {SESSION_CATALOG: "SessionTables"}
     kinds |= {name: "NamedTables" for name in PATH_CATALOGS if name in sources}
-    settings |= {f"{_CATALOG}{name}": f"{_JAVA}.{kind}" for name, kind in kinds.items() if _theirs(spark, name) is None}
-    if own:
+    settings |= {
+        f"{_CATALOG}{name}": f"{_JAVA}.{kind}" for name, kind in kinds.items() if _foreign_catalog(spark, name) is None
+    }
+    if is_new_session:
         settings |= {f"{_CATALOG}{DEFAULT_CATALOG}": _NAMED, "spark.sql.defaultCatalog": DEFAULT_CATALOG}
     return settings
 
 
-def _needed(spark: SparkSession, catalogs: Sequence[str]) -> dict[str, str]:
+def _catalog_settings(spark: SparkSession, catalogs: Sequence[str]) -> dict[str, str]:
     for name in catalogs:
-        there = _theirs(spark, name)
+        there = _foreign_catalog(spark, name)
         if there is not None:
             raise RequestError(f"Cannot use the name {name} for a catalog: the session has one, {there}")
     return {f"{_CATALOG}{name}": _NAMED for name in catalogs}
 
 
-def _theirs(spark: SparkSession, catalog: str) -> str | None:
+def _foreign_catalog(spark: SparkSession, catalog: str) -> str | None:
     """The class of a catalog that is not harness's; None: there is none."""
     there = spark.conf.get(f"{_CATALOG}{catalog}", None)
     return None if there is None or there == "builtin" or there.startswith(f"{_JAVA}.") else there

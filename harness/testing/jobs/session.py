@@ -14,13 +14,13 @@ from harness.engines.registry import find_engine
 from harness.engines.spark import session as engine
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Catalog
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@checked
+@validate_call
 def spark_session(
     app_name: str = "harness",
     *,
@@ -71,9 +71,9 @@ def spark_session(
     root = engine.spark_session(app_name, master=master, config=config, packages=packages)
     if not has_tables:
         return root
-    from harness.testing.jobs.job import catalog_of, open_job
+    from harness.testing.jobs.job import open_job, open_job_catalog
 
-    return open_job(root, tables=tables, catalog=catalog_of(warehouse, catalog)).spark
+    return open_job(root, tables=tables, catalog=open_job_catalog(warehouse, catalog)).spark
 
 
 _PINNED = Path(__file__).parents[2] / "suite/jars.json"

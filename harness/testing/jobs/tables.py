@@ -16,13 +16,13 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from harness.errors import RequestError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, written
+from harness.metadata.catalogs.catalog import Catalog, Name, name_text, nearest_names, parse_name
 from harness.metadata.files.parquet import open_parquet
-from harness.metadata.model.arguments import check
+from harness.metadata.model.arguments import check_arguments
 from harness.snapshot import Changes, Snapshot
 from harness.storage.paths import is_local, local_path
 from harness.table import Table, open_table
-from harness.testing.jobs.opened import JobTable, at_version, frame_rows, names_point, planned_rows, read_point
+from harness.testing.jobs.reading import JobTable, at_version, frame_rows, names_point, planned_rows, read_point
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,7 +75,7 @@ class Write:
         return pa.concat_tables([schema.empty_table(), *tables])
 
 
-def overwrite_of(options: Mapping[str, str], *, dynamic: bool = False) -> tuple[str, str | None]:
+def overwrite_mode(options: Mapping[str, str], *, dynamic: bool = False) -> tuple[str, str | None]:
     """The mode of an overwrite and the rows that it replaces, by the options of Delta's and Iceberg's writers.
 
     dynamic: the session's overwrites are of partitions.
@@ -84,11 +84,11 @@ def overwrite_of(options: Mapping[str, str], *, dynamic: bool = False) -> tuple[
     if "replacewhere" in given:
         return "overwrite", given["replacewhere"]
     modes = (given.get("partitionoverwritemode"), given.get("overwrite-mode"))
-    told = next((mode for mode in modes if mode is not None), "dynamic" if dynamic else "static")
-    return ("overwritePartitions" if told.lower() == "dynamic" else "overwrite"), None
+    mode = next((mode for mode in modes if mode is not None), "dynamic" if dynamic else "static")
+    return ("overwritePartitions" if mode.lower() == "dynamic" else "overwrite"), None
 
 
-def since_whole(writes: tuple[Write, ...]) -> tuple[Write, ...]:
+def after_last_overwrite(writes: tuple[Write, ...]) -> tuple[Write, ...]:
     """The writes from the last that replaced all rows."""
     starts = [number for number, write in enumerate(writes) if write.is_whole]
     return writes[starts[-1] :] if starts else writes
@@ -99,25 +99,25 @@ DESCRIBE = "describe "
 _MS = pa.timestamp("ms", "UTC")
 
 
-def _detail(table: Table) -> pa.Table:
+def _describe_detail(table: Table) -> pa.Table:
     """The columns of DESCRIBE DETAIL on Spark; Delta, "Retrieve Delta table details"."""
-    told = table.describe()
-    protocol = told["protocol"]
+    description = table.describe()
+    protocol = description["protocol"]
     features = {*(protocol["reader_features"] or ()), *(protocol["writer_features"] or ())}
     texts = pa.list_(pa.string())
     columns: dict[str, tuple[object, pa.DataType]] = {
         "format": ("delta", pa.string()),
-        "id": (told["uuid"], pa.string()),
-        "name": (told["name"], pa.string()),
-        "description": (told["description"], pa.string()),
+        "id": (description["uuid"], pa.string()),
+        "name": (description["name"], pa.string()),
+        "description": (description["description"], pa.string()),
         "location": (table.location, pa.string()),
-        "createdAt": (told["created_time_ms"], _MS),
-        "lastModified": (told["timestamp_ms"], _MS),
-        "partitionColumns": (told["partition_columns"], texts),
+        "createdAt": (description["created_time_ms"], _MS),
+        "lastModified": (description["timestamp_ms"], _MS),
+        "partitionColumns": (description["partition_columns"], texts),
         "clusteringColumns": ([], texts),
-        "numFiles": (told["files"], pa.int64()),
-        "sizeInBytes": (told["bytes"], pa.int64()),
-        "properties": (list(told["properties"].items()), pa.map_(pa.string(), pa.string())),
+        "numFiles": (description["files"], pa.int64()),
+        "sizeInBytes": (description["bytes"], pa.int64()),
+        "properties": (list(description["properties"].items()), pa.map_(pa.string(), pa.string())),
         "minReaderVersion": (protocol["min_reader_version"], pa.int32()),
         "minWriterVersion": (protocol["min_writer_version"], pa.int32()),
         "tableFeatures": (sorted(features), texts),
@@ -142,15 +142,17 @@ def partitioned_by(table: Table) -> tuple[str, ...]:
         return tuple(f.name for f in table._source.latest.columns.partition_columns)  # type: ignore[union-attr]
     metadata = table._source.metadata  # type: ignore[union-attr]
     names = {f.id: f.name for f in table.schema.fields}
-    said = []
+    transforms = []
     for f in metadata.specs[metadata.default_spec_id].fields:
         transform, _, width = str(f.transform).rstrip("]").partition("[")
         columns = [names.get(id_, f.name) for id_ in f.source_ids]
         if transform == "identity":
-            said.append(columns[0])
+            transforms.append(columns[0])
         elif transform != "void":
-            said.append(f"{_TIMES.get(transform, transform)}({', '.join([width, *columns] if width else columns)})")
-    return tuple(said)
+            transforms.append(
+                f"{_TIMES.get(transform, transform)}({', '.join([width, *columns] if width else columns)})"
+            )
+    return tuple(transforms)
 
 
 SESSION_CATALOG = "spark_catalog"
@@ -191,8 +193,8 @@ class JobTables:
 
     def add(self, sources: Mapping[str, object]) -> None:
         """Further names, or other tables for those that there are."""
-        check({"tables": sources})
-        self.sources |= {_own_name(name): source for name, source in sources.items()}
+        check_arguments({"tables": sources})
+        self.sources |= {_parse_table_name(name): source for name, source in sources.items()}
 
     def catalog_names(self) -> tuple[str, ...]:
         """Names of Spark catalogs that have tables of these."""
@@ -212,8 +214,8 @@ class JobTables:
         if timestamp_us is not None:
             point[_TIMESTAMP] = str(timestamp_us // 1000)
         if key[0] in PATH_CATALOGS and len(key) in (2, 3) and _is_path(key[1]):
-            return self._opened("#".join(key[1:]), point)
-        return self._known(written(key), key, point)
+            return self._load_location("#".join(key[1:]), point)
+        return self._find_table(name_text(key), key, point)
 
     def target_key(self, key: Name) -> Name:
         """The key of a written table: the same for a source that is written to by name and by path."""
@@ -234,10 +236,10 @@ class JobTables:
         if path is None:
             raise RequestError(f"Cannot load {table_format} rows: no path is given", options=("path",))
         if not _is_path(path):
-            found = self._known(path, _own_name(path.replace("`", '"')), options)
+            found = self._find_table(path, _parse_table_name(path.replace("`", '"')), options)
             if found is not None:
                 return found
-        return self._opened(path, options)
+        return self._load_location(path, options)
 
     def changes(self, function: str, values: Sequence[str | None], types: Sequence[str]) -> JobTable:
         """The changes that `table_changes(name, first, last)` reads; an end is a version or a time."""
@@ -252,11 +254,11 @@ class JobTables:
                     value = str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(value)))
                 options[f"{end}Version" if type_ in ("int", "bigint") else f"{end}Timestamp"] = value
         if function.endswith("by_path"):
-            return self._opened(values[0], options)
-        found = self._known(values[0], _own_name(values[0].replace("`", '"')), options)
+            return self._load_location(values[0], options)
+        found = self._find_table(values[0], _parse_table_name(values[0].replace("`", '"')), options)
         if found is None:
-            near = nearest(parse_name(values[0]), self.sources)
-            hint = f"the nearest are {', '.join(map(written, near))}" if near else "the test names none"
+            near = nearest_names(parse_name(values[0]), self.sources)
+            hint = f"the nearest are {', '.join(map(name_text, near))}" if near else "the test names none"
             raise TableNotFoundError(f"Cannot find a table: {values[0]}; {hint}")
         return found
 
@@ -279,11 +281,11 @@ class JobTables:
             found += [name[-1] for name in self.catalog.namespaces(tuple(parent))]
         return tuple(dict.fromkeys(found))
 
-    def written(self, name: str) -> tuple[Write, ...]:
+    def writes_to(self, name: str) -> tuple[Write, ...]:
         """All writes of a table, by its name or the path that it was saved to; the first one first."""
-        target = self.targets.get(path_key(name) if _is_path(name) else self.target_key(_own_name(name)))
+        target = self.targets.get(path_key(name) if _is_path(name) else self.target_key(_parse_table_name(name)))
         if target is None:
-            known = ", ".join(written(key) for key in self.targets) or "nothing"
+            known = ", ".join(name_text(key) for key in self.targets) or "nothing"
             raise RequestError(f"The job wrote nothing to {name}; it wrote to {known}")
         return tuple(target.writes)
 
@@ -297,12 +299,12 @@ class JobTables:
             self.scratch = Path(tempfile.mkdtemp(prefix="harness-job-"))
         return self.scratch / f"write-{next(self._numbers)}"
 
-    def _known(self, name: str, key: Name, options: Mapping[str, str]) -> JobTable | None:
+    def _find_table(self, name: str, key: Name, options: Mapping[str, str]) -> JobTable | None:
         source = self._source(key)
         if source is not None:
             return self._planned(name, source, None, options)
         if key in self.targets:
-            return self._own(name, self.targets[key], options)
+            return self._written_table(name, self.targets[key], options)
         source = self._source(key[:-1])
         return None if source is None else self._planned(name, source, key[-1], options)
 
@@ -324,17 +326,17 @@ class JobTables:
             return None
         inner = key[1:] if key[0] == self.catalog.name.casefold() and len(key) > 2 else key
         try:
-            return open_table(written(inner), catalog=self.catalog)
+            return open_table(name_text(inner), catalog=self.catalog)
         except TableNotFoundError as error:
             if error.cause in _MISSING:
                 return None
             raise
 
-    def _opened(self, path: str, options: Mapping[str, str]) -> JobTable:
+    def _load_location(self, path: str, options: Mapping[str, str]) -> JobTable:
         location, _, metadata = path.partition("#")
         target = self.targets.get(path_key(location))
         if target is not None and target.created is not None and not metadata:
-            return self._own(path, target, options)
+            return self._written_table(path, target, options)
         return self._planned(path, open_table(location), metadata or None, options)
 
     def _planned(
@@ -344,10 +346,10 @@ class JobTables:
         table = source if isinstance(source, Table) else Table(source._source)
         target = self.targets.get(path_key(table.location))
         if target is not None and metadata is not None:
-            raise _written_to(name)
+            raise _written_to_error(name)
         if target is not None:
             snapshot = source if isinstance(source, Snapshot) else table.snapshot()
-            return self._own(name, target, options, self._rows(name, table, snapshot))
+            return self._written_table(name, target, options, self._rows(name, table, snapshot))
         point = self._point(table, source, options)
         if isinstance(point, Changes):
             return frame_rows(name, point.to_spark().schema, point.to_spark)
@@ -360,7 +362,9 @@ class JobTables:
                     f"Cannot DESCRIBE {statement.upper()} {name.rpartition('.')[0]}: it is an Iceberg table; read its "
                     "metadata tables, such as history and snapshots"
                 )
-            return _arrow_rows(name, _detail(table) if statement == "detail" else point.metadata("versions").to_arrow())
+            return _arrow_rows(
+                name, _describe_detail(table) if statement == "detail" else point.metadata("versions").to_arrow()
+            )
         return self._rows(name, table, point)
 
     def _rows(self, name: str, table: Table, snapshot: Snapshot) -> JobTable:
@@ -376,23 +380,23 @@ class JobTables:
         is_free = isinstance(found, Snapshot) and not names_point(options)
         return source if is_free and isinstance(source, Snapshot) else found
 
-    def _own(
+    def _written_table(
         self, name: str, target: WrittenTable, options: Mapping[str, str], source: JobTable | None = None
     ) -> JobTable:
         """The table with the job's writes, over the source's rows; unknown rows cannot be read."""
         if names_point(options) or _TIMESTAMP in options:
             raise RequestError(f"Cannot read {name} at another point: written rows have no history")
-        writes = since_whole(tuple(target.writes))
+        writes = after_last_overwrite(tuple(target.writes))
         is_over = target.created is None and not writes[0].is_whole
-        base = source if is_over and source is not None and _takes(source, writes) else None
+        base = source if is_over and source is not None and _has_same_columns(source, writes) else None
         is_known = all(write.is_known for write in writes) and not (is_over and base is None)
-        is_source = target.created is None and source is not None and (is_over or _takes(source, writes[:1]))
+        is_source = target.created is None and source is not None and (is_over or _has_same_columns(source, writes[:1]))
         schema = source.schema if source is not None and is_source else target.created or writes[0].schema
         places = [str(write.directory) for write in writes if write.directory is not None]
 
         def make(spark: SparkSession) -> DataFrame:
             if not is_known:
-                raise _written_to(name)
+                raise _written_to_error(name)
             rows = spark.read.schema(schema).parquet(*places) if places else spark.createDataFrame([], schema)
             return rows if base is None else base.frame(spark, schema.names, (), {}).unionAll(rows)
 
@@ -400,7 +404,7 @@ class JobTables:
         return frame_rows(name, schema, make, partitions)
 
 
-def _takes(source: JobTable, writes: Sequence[Write]) -> bool:
+def _has_same_columns(source: JobTable, writes: Sequence[Write]) -> bool:
     """Tells whether all written rows have the source's columns."""
     return all(simple_columns(write.schema) == simple_columns(source.schema) for write in writes)
 
@@ -410,7 +414,7 @@ def simple_columns(schema: StructType) -> list[tuple[str, str]]:
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
-def _written_to(name: str) -> RequestError:
+def _written_to_error(name: str) -> RequestError:
     return RequestError(
         f"Cannot read {name}: the job wrote to it, and harness keeps written rows apart; look at them by "
         "harness_job.written, or run the job in a session with the real writers, harness.spark_session(reference=…)",
@@ -428,7 +432,7 @@ def path_key(path: str) -> Name:
     return ("path", os.path.realpath(plain) if is_local(plain) else plain.rstrip("/"))
 
 
-def _own_name(text: str) -> Name:
+def _parse_table_name(text: str) -> Name:
     """A name as `JobTables.key_of` makes it of the same."""
     name = _folded(parse_name(text))
     name = name[1:] if name[0] in NAMELESS else name

@@ -34,11 +34,11 @@ from harness.writing.delta.checkpoint import (
     hint_text,
     write_checkpoint,
 )
-from harness.writing.delta.document import DeltaDocument, MappingModeName, edited_schema, named_protocol
+from harness.writing.delta.document import DeltaDocument, MappingModeName, edit_schema, named_protocol
 from harness.writing.delta.files import (
     BitmapFormat,
     DeltaFile,
-    FileOptions,
+    DeltaFileOptions,
     VectorStorage,
     add_action,
     file_table,
@@ -47,22 +47,22 @@ from harness.writing.delta.files import (
     write_parquet,
     write_vectors,
 )
-from harness.writing.delta.log import Change, DeltaLog, commit_actions, vector_id
+from harness.writing.delta.log import CommitRequest, DeltaLog, commit_actions, vector_id
 from harness.writing.delta.types import JsonObject, SchemaText
 from harness.writing.delta.values import (
+    columns_by_name,
     encoded_path,
-    fields_of,
-    folder,
-    given_values,
-    grouped,
+    explicit_partition_values,
+    group_by_partition,
     json_text,
-    shared_values,
+    partition_folder,
+    shared_partition_values,
 )
 from harness.writing.iceberg.evolution import find_field
 from harness.writing.iceberg.files import stored_rows
-from harness.writing.places import FIRST_TIMESTAMP_MS, FieldPath, corrupt, counted_uuid, inside, truncate
+from harness.writing.local_files import FIRST_TIMESTAMP_MS, FieldPath, check_inside, corrupt, derived_uuid, truncate
 
-__all__ = ["DeltaFile", "DeltaTable", "FileOptions", "corrupt", "edited_schema", "named_protocol", "truncate"]
+__all__ = ["DeltaFile", "DeltaFileOptions", "DeltaTable", "corrupt", "edit_schema", "named_protocol", "truncate"]
 
 
 Addressing: TypeAlias = Literal["relative", "/", "file:/", "file:///", "file://localhost/"]
@@ -74,8 +74,8 @@ class _DataFileWriter:
 
     directory: Path
     schema: Schema
-    options: FileOptions
-    mapped: bool
+    options: DeltaFileOptions
+    has_field_ids: bool
 
     def content(
         self,
@@ -88,14 +88,14 @@ class _DataFileWriter:
 
         An Arrow table is written as it is; the statistics are of its columns that have physical names.
         """
-        fields = self._chosen(columns, hidden)
+        fields = self._file_fields(columns, hidden)
         log_fields = physical_fields(fields, {})
         if isinstance(rows, pa.Table):
             return rows, table_statistics(rows, fields, log_fields, self.options)
         under_log_names = file_table(log_fields, rows, ids="none")
         stats = table_statistics(under_log_names, fields, log_fields, self.options)
         others = {find_field(self.schema, path).id: name for path, name in names.items()}
-        with_ids = self.mapped if self.options.field_ids is None else self.options.field_ids
+        with_ids = self.has_field_ids if self.options.field_ids is None else self.options.field_ids
         file_fields = physical_fields(fields, others)
         return file_table(file_fields, rows, ids="ids" if with_ids else "none"), stats
 
@@ -119,7 +119,7 @@ class _DataFileWriter:
         add = add_action(recorded, file, partition_values, modified_ms, stats)
         return DeltaFile(file, add, table.num_rows)
 
-    def _chosen(self, columns: Sequence[str] | None, hidden: Collection[str]) -> tuple[Field, ...]:
+    def _file_fields(self, columns: Sequence[str] | None, hidden: Collection[str]) -> tuple[Field, ...]:
         if columns is not None:
             return tuple(find_field(self.schema, c) for c in columns)
         return tuple(f for f in self.schema.fields if f.name not in hidden)
@@ -136,7 +136,7 @@ class DeltaTable:
         self.document = document
         self.log = DeltaLog(directory / "_delta_log")
         self.handles: list[DeltaFile] = []
-        self.within: Path | None = None
+        self.allowed_directory: Path | None = None
         self._vector_files = 0
 
     @classmethod
@@ -164,7 +164,7 @@ class DeltaTable:
         document = DeltaDocument(directory.name, schema, partition_columns)
         document.metadata["createdTime"] = FIRST_TIMESTAMP_MS if timestamp is None else timestamp
         document.configuration.update(configuration or {})
-        document.begin(column_mapping, field_metadata or {}, features)
+        document.initialize(column_mapping, field_metadata or {}, features)
         if protocol is not None:
             document.protocol = dict(protocol)
         table = cls(directory, document)
@@ -185,7 +185,7 @@ class DeltaTable:
     @property
     def partition_fields(self) -> tuple[Field, ...]:
         """The partition columns, in the order of `partitionColumns`."""
-        return fields_of(self.schema, self.document.metadata["partitionColumns"])
+        return columns_by_name(self.schema, self.document.metadata["partitionColumns"])
 
     @property
     def live_files(self) -> tuple[DeltaFile, ...]:
@@ -212,7 +212,7 @@ class DeltaTable:
         addressing: Addressing = "relative",
         recorded: str | None = None,
         modified_ms: int | None = None,
-        **more: Any,
+        **file_options: Any,
     ) -> DeltaFile:
         """Write a data file.
 
@@ -230,10 +230,10 @@ class DeltaTable:
         content = rows if isinstance(rows, pa.Table) else stored_rows(schema, rows)
         places = self.partition_fields
         if partition is None and partition_text is None:
-            values = shared_values(places, content)
+            values = shared_partition_values(places, content)
         else:
-            values = given_values(places, partition or {}, partition_text or {})
-        writer = _DataFileWriter(self.directory, schema, FileOptions(**more), self.document.mode != "none")
+            values = explicit_partition_values(places, partition or {}, partition_text or {})
+        writer = _DataFileWriter(self.directory, schema, DeltaFileOptions(**file_options), self.document.mode != "none")
         hidden = {f.name for f in places} if partition_columns == "log" else set()
         table, stats = writer.content(content, columns, hidden, names or {})
         for name, values_ in self.document.row_columns(row_ids, row_commit_versions).items():
@@ -241,28 +241,28 @@ class DeltaTable:
         for name, array in (extra or {}).items():
             table = table.append_column(name, array)
         number = len(self.handles) + 1
-        path = f"{folder(places, values)}part-{number:05d}.parquet" if path is None else path
-        modified_ms = self.log.time_of(self.version + 1) if modified_ms is None else modified_ms
-        self._check_place(self.directory / path)
+        path = f"{partition_folder(places, values)}part-{number:05d}.parquet" if path is None else path
+        modified_ms = self.log.commit_time(self.version + 1) if modified_ms is None else modified_ms
+        self._check_path(self.directory / path)
         handle = writer.write(table, path, addressing, values, modified_ms, stats)
         if recorded is not None:
             handle.add["path"] = recorded
         self.handles.append(handle)
         return handle
 
-    def write_partitioned(self, rows: Sequence[Mapping[str, object]], **more: Any) -> tuple[DeltaFile, ...]:
+    def write_partitioned(self, rows: Sequence[Mapping[str, object]], **file_options: Any) -> tuple[DeltaFile, ...]:
         """Write one data file per partition of the rows, in the order in which the partitions first occur."""
-        groups = grouped(self.partition_fields, rows, stored_rows(self.schema, rows))
-        return tuple(self.write_data(group, **more) for group in groups)
+        groups = group_by_partition(self.partition_fields, rows, stored_rows(self.schema, rows))
+        return tuple(self.write_data(group, **file_options) for group in groups)
 
     def write_changes(
-        self, rows: Sequence[Mapping[str, object]], change_type: str | Sequence[str], **more: Any
+        self, rows: Sequence[Mapping[str, object]], change_type: str | Sequence[str], **file_options: Any
     ) -> DeltaFile:
         """Write a change data file, for `commit(cdc=...)`; one change type for all rows, or one for each."""
         types = [change_type] * len(rows) if isinstance(change_type, str) else list(change_type)
         path = f"_change_data/cdc-{len(self.handles) + 1:05d}.parquet"
         column = {"_change_type": pa.array(types, pa.string())}
-        return self.write_data(rows, **{"path": path, "extra": column, **more})
+        return self.write_data(rows, **{"path": path, "extra": column, **file_options})
 
     def write_vectors(
         self,
@@ -278,29 +278,29 @@ class DeltaTable:
         prefix: the folder that the file stands in.
         """
         self._vector_files += 1
-        name = counted_uuid(f"deletion vector {self._vector_files}")
-        at, sets = self.log.time_of(self.version + 1), positions.values()
-        self._check_place(self.directory / prefix)
+        name = derived_uuid(f"deletion vector {self._vector_files}")
+        at, sets = self.log.commit_time(self.version + 1), positions.values()
+        self._check_path(self.directory / prefix)
         found = write_vectors(self.directory, name, at, sets, storage=storage, prefix=prefix, form=format)
         return dict(zip(positions, found, strict=True))
 
-    def _check_place(self, path: Path) -> None:
-        if self.within is not None:
-            inside(self.within, path)
+    def _check_path(self, path: Path) -> None:
+        if self.allowed_directory is not None:
+            check_inside(self.allowed_directory, path)
 
     # -- commits ------------------------------------------------------------------------------------------------------
 
-    def append(self, *handles: DeltaFile, **more: Any) -> int:
+    def append(self, *handles: DeltaFile, **commit_options: Any) -> int:
         """Commit added files; the version. more: as for `commit`."""
-        return self.commit(add=handles, **more)
+        return self.commit(add=handles, **commit_options)
 
-    def remove(self, *handles: DeltaFile, **more: Any) -> int:
+    def remove(self, *handles: DeltaFile, **commit_options: Any) -> int:
         """Commit the removal of files; the version. more: as for `commit`."""
-        return self.commit(**{"remove": handles, "operation": "DELETE", **more})
+        return self.commit(**{"remove": handles, "operation": "DELETE", **commit_options})
 
-    def overwrite(self, *handles: DeltaFile, **more: Any) -> int:
+    def overwrite(self, *handles: DeltaFile, **commit_options: Any) -> int:
         """Commit these files in place of all live ones; the version. more: as for `commit`."""
-        return self.commit(add=handles, remove=self.live_files, **more)
+        return self.commit(add=handles, remove=self.live_files, **commit_options)
 
     def commit(
         self,
@@ -312,7 +312,7 @@ class DeltaTable:
         raw: Sequence[str] = (),
         version: int | None = None,
         timestamp: int | None = None,
-        **more: Any,
+        **commit_options: Any,
     ) -> int:
         """Write a commit; its version.
 
@@ -322,15 +322,15 @@ class DeltaTable:
         more: fields of `log.Change`: operation, parameters, info, in_commit_timestamp, data_change.
         """
         version = self.version + 1 if version is None else version
-        time_ms = self.log.time_of(version) if timestamp is None else timestamp
-        change = Change(actions=actions, add=add, remove=remove, cdc=cdc, **more)
+        time_ms = self.log.commit_time(version) if timestamp is None else timestamp
+        change = CommitRequest(actions=actions, add=add, remove=remove, cdc=cdc, **commit_options)
         written = commit_actions(change, self.document, self.log.newest_state, version, time_ms)
         self.log.write(version, written, raw, time_ms)
         return version
 
-    def delete(self, handle: DeltaFile, positions: Iterable[int], **more: Any) -> int:
+    def delete(self, handle: DeltaFile, positions: Iterable[int], **commit_options: Any) -> int:
         """Commit that these rows of a file (0-based positions) are dead too; the version. more: see `delete_rows`."""
-        return self.delete_rows({handle: positions}, **more)
+        return self.delete_rows({handle: positions}, **commit_options)
 
     def delete_rows(
         self,
@@ -339,7 +339,7 @@ class DeltaTable:
         storage: VectorStorage = "u",
         prefix: str = "",
         format: BitmapFormat = "portable",
-        **more: Any,
+        **commit_options: Any,
     ) -> int:
         """Commit that these rows of some files are dead too, with all deletion vectors in one file; the version.
 
@@ -352,8 +352,10 @@ class DeltaTable:
         upgrade = [{"protocol": self.document.protocol}] if self.document.require(["deletionVectors"]) else []
         before = [replace(h) for h in positions]
         for handle, vector in vectors.items():
-            handle.mark(vector, dead[handle])
-        return self.commit(upgrade, **{"add": list(positions), "remove": before, "operation": "DELETE", **more})
+            handle.set_deletion_vector(vector, dead[handle])
+        return self.commit(
+            upgrade, **{"add": list(positions), "remove": before, "operation": "DELETE", **commit_options}
+        )
 
     # -- table changes; each is a commit ------------------------------------------------------------------------------
 
@@ -401,7 +403,7 @@ class DeltaTable:
 
         In-commit timestamps that are turned on get their enablement version and time (delta L35).
         """
-        version, time_ms = self.version + 1, self.log.time_of(self.version + 1)
+        version, time_ms = self.version + 1, self.log.commit_time(self.version + 1)
         return self.change("SET TBLPROPERTIES", lambda doc: doc.configure(properties, version, time_ms))
 
     def set_protocol(self, protocol: JsonObject) -> int:
@@ -409,17 +411,24 @@ class DeltaTable:
         self.document.protocol = dict(protocol)
         return self.commit([{"protocol": self.document.protocol}], operation="UPGRADE PROTOCOL")
 
-    def change(self, operation: str, how: Callable[[DeltaDocument], object], **more: Any) -> int:
+    def change(self, operation: str, edit: Callable[[DeltaDocument], object], **commit_options: Any) -> int:
         """Change the table's document and commit its metaData, and its protocol if features are new; the version."""
-        how(self.document)
+        edit(self.document)
         upgraded = self.document.require(self.document.needed_features())
         actions = [{"protocol": self.document.protocol}] if upgraded else []
-        return self.commit([*actions, {"metaData": self.document.metadata_action()}], operation=operation, **more)
+        return self.commit(
+            [*actions, {"metaData": self.document.metadata_action()}], operation=operation, **commit_options
+        )
 
     # -- beside the commits -------------------------------------------------------------------------------------------
 
     def checkpoint(
-        self, kind: CheckpointForm = "classic", version: int | None = None, *, hint: bool = True, **more: Any
+        self,
+        kind: CheckpointForm = "classic",
+        version: int | None = None,
+        *,
+        hint: bool = True,
+        **checkpoint_options: Any,
     ) -> WrittenCheckpoint:
         """Write a checkpoint of a version (None: the newest), and `_last_checkpoint` if `hint`.
 
@@ -429,9 +438,9 @@ class DeltaTable:
             RequestError: a V2 checkpoint of a table whose protocol lacks the feature v2Checkpoint.
         """
         version = self.version if version is None else version
-        options = CheckpointOptions(kind=kind, **more)
+        options = CheckpointOptions(kind=kind, **checkpoint_options)
         state = self.log.state(version)
-        written = write_checkpoint(self.log.directory, version, state, self.log.time_of(version), options)
+        written = write_checkpoint(self.log.directory, version, state, self.log.commit_time(version), options)
         if hint:
             self.write_last_checkpoint(hint_text(written.hint))
         return written
@@ -480,4 +489,4 @@ class DeltaTable:
 
     def write_last_checkpoint(self, text: str) -> None:
         """Write any text as `_last_checkpoint`."""
-        self.log.put(self.log.hint_path, text, self.log.time_of(self.version))
+        self.log.write_text(self.log.hint_path, text, self.log.commit_time(self.version))

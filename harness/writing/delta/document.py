@@ -26,7 +26,7 @@ from harness.writing.delta.types import (
     type_names,
 )
 from harness.writing.delta.values import json_text
-from harness.writing.places import FieldPath, counted_uuid
+from harness.writing.local_files import FieldPath, derived_uuid
 
 MappingModeName: TypeAlias = Literal["none", "name", "id"]
 
@@ -73,7 +73,7 @@ class DeltaDocument:
         self.protocol: JsonObject = {"minReaderVersion": 1, "minWriterVersion": 2}
         self.schema_doc = copy.deepcopy(schema_json(schema))
         self.metadata: JsonObject = {
-            "id": str(counted_uuid(f"delta table {name}")),
+            "id": str(derived_uuid(f"delta table {name}")),
             "format": {"provider": "parquet", "options": {}},
             "schemaString": "",
             "partitionColumns": list(partition_columns),
@@ -107,7 +107,7 @@ class DeltaDocument:
         legacy = {f for f, since in LEGACY_WRITERS.items() if since <= version < 7}
         return frozenset(named | legacy)
 
-    def enabled(self, property_name: str) -> bool:
+    def is_enabled(self, property_name: str) -> bool:
         """Tells whether a boolean table property is on."""
         return self.configuration.get(property_name, "false").lower() == "true"
 
@@ -117,7 +117,7 @@ class DeltaDocument:
 
     def needed_features(self) -> set[str]:
         """The features that properties, types and column mapping ask for."""
-        needed = {f for name, features in _BY_PROPERTY.items() if self.enabled(name) for f in features}
+        needed = {f for name, features in _BY_PROPERTY.items() if self.is_enabled(name) for f in features}
         needed |= {_BY_TYPE[t] for t in type_names(self.schema_doc) if t in _BY_TYPE}
         if self.mode != "none":
             needed.add("columnMapping")
@@ -133,16 +133,16 @@ class DeltaDocument:
         missing = set(features) - self.features
         if not missing:
             return False
-        known = self.features | missing
-        if self.protocol["minWriterVersion"] < 7 and known <= set(LEGACY_WRITERS):
-            writer = max(LEGACY_WRITERS[f] for f in known)
-            reader = 2 if "columnMapping" in known else self.protocol["minReaderVersion"]
+        all_features = self.features | missing
+        if self.protocol["minWriterVersion"] < 7 and all_features <= set(LEGACY_WRITERS):
+            writer = max(LEGACY_WRITERS[f] for f in all_features)
+            reader = 2 if "columnMapping" in all_features else self.protocol["minReaderVersion"]
             self.protocol = {"minReaderVersion": reader, "minWriterVersion": writer}
         else:
-            self.protocol = named_protocol(known & READER_FEATURES, known)
+            self.protocol = named_protocol(all_features & READER_FEATURES, all_features)
         return True
 
-    def begin(
+    def initialize(
         self, mode: MappingModeName, field_metadata: Mapping[FieldPath, Mapping[str, object]], features: Collection[str]
     ) -> None:
         """Complete a new table's document: column mapping, more field metadata, and the protocol for all of it."""
@@ -156,21 +156,21 @@ class DeltaDocument:
 
     def configure(self, properties: Mapping[str, str | None], version: int, time_ms: int) -> None:
         """Set or unset (None) properties, in the commit `version` of the time `time_ms`."""
-        was_on = self.enabled(_COMMIT_TIMES)
+        was_on = self.is_enabled(_COMMIT_TIMES)
         for name, value in properties.items():
             self.configuration.pop(name, None)
             if value is not None:
                 self.configuration[name] = value
-        if self.enabled(_COMMIT_TIMES) and not was_on:
+        if self.is_enabled(_COMMIT_TIMES) and not was_on:
             self.configuration["delta.inCommitTimestampEnablementVersion"] = str(version)
             self.configuration["delta.inCommitTimestampEnablementTimestamp"] = str(time_ms)
-        if self.enabled("delta.enableRowTracking"):
+        if self.is_enabled("delta.enableRowTracking"):
             self.name_row_columns()
 
     def name_row_columns(self) -> None:
         """Name the columns of files that hold row ids and row commit versions, unless they have names."""
-        self.configuration.setdefault(ROW_ID_COLUMN, f"_row-id-col-{counted_uuid('row id')}")
-        commit_version = f"_row-commit-version-col-{counted_uuid('row commit version')}"
+        self.configuration.setdefault(ROW_ID_COLUMN, f"_row-id-col-{derived_uuid('row id')}")
+        commit_version = f"_row-commit-version-col-{derived_uuid('row commit version')}"
         self.configuration.setdefault(ROW_COMMIT_VERSION_COLUMN, commit_version)
 
     def row_columns(
@@ -196,7 +196,7 @@ class DeltaDocument:
         """Add a field at the end of the top level, or of the struct at `parent`, which may be below arrays and maps."""
         level = self.schema_doc["fields"]
         if parent is not None:
-            holder, key = _slot(*_split(self.schema_doc, parent))
+            holder, key = _type_holder(*_split(self.schema_doc, parent))
             json_type = holder[key]
             while isinstance(json_type, dict) and json_type["type"] != "struct":
                 json_type = json_type.get("elementType", json_type.get("valueType"))
@@ -235,7 +235,7 @@ class DeltaDocument:
         annotation: replaces the note; `{}` leaves none.
         """
         f, parts = _split(self.schema_doc, path)
-        holder, key = _slot(f, parts)
+        holder, key = _type_holder(f, parts)
         before, holder[key] = holder[key], parse_type(type_text)[0]
         note = {"toType": holder[key], "fromType": before, **({"fieldPath": ".".join(parts)} if parts else {})}
         note = note if annotation is None else dict(annotation)
@@ -254,7 +254,7 @@ class DeltaDocument:
                 continue
             number = int(self.configuration.get(MAX_COLUMN_ID, "0")) + 1
             self.configuration[MAX_COLUMN_ID] = str(number)
-            fresh = f"col-{counted_uuid(f'column {number}')}"
+            fresh = f"col-{derived_uuid(f'column {number}')}"
             f["metadata"] |= {COLUMN_ID: number, PHYSICAL_NAME: f["name"] if names == "same" else fresh}
 
 
@@ -266,7 +266,7 @@ def named_protocol(reader: Collection[str], writer: Collection[str]) -> JsonObje
     return {"minReaderVersion": 3, "minWriterVersion": 7, **features}
 
 
-def edited_schema(metadata: JsonObject, change: Callable[[JsonObject], object]) -> None:
+def edit_schema(metadata: JsonObject, change: Callable[[JsonObject], object]) -> None:
     """Change the schema inside a metaData action in place."""
     document = json.loads(metadata["schemaString"])
     change(document)
@@ -277,7 +277,7 @@ def _locate(document: JsonObject, path: FieldPath) -> tuple[list[JsonObject], Js
     f, rest = _split(document, path)
     if rest:
         raise RequestError(f"No column {path!r}: it leads into {f['name']!r}, to something that is not a struct field")
-    for level in _levels(document):
+    for level in _field_lists(document):
         if any(f is other for other in level):
             return level, f
     raise AssertionError(path)
@@ -307,19 +307,19 @@ def _split(document: JsonObject, path: FieldPath) -> tuple[JsonObject, tuple[str
 _PARTS = {"element": "elementType", "key": "keyType", "value": "valueType"}
 
 
-def _slot(f: JsonObject, parts: tuple[str, ...]) -> tuple[JsonObject, str]:
+def _type_holder(f: JsonObject, parts: tuple[str, ...]) -> tuple[JsonObject, str]:
     holder, key = f, "type"
     for part in parts:
         holder, key = holder[key], _PARTS[part]
     return holder, key
 
 
-def _levels(json_type: object) -> Iterator[list[JsonObject]]:
+def _field_lists(json_type: object) -> Iterator[list[JsonObject]]:
     """The field lists of all structs in a type."""
     if isinstance(json_type, dict):
         if json_type["type"] == "struct":
             yield json_type["fields"]
             for f in json_type["fields"]:
-                yield from _levels(f["type"])
+                yield from _field_lists(f["type"])
         for part in _PARTS.values():
-            yield from _levels(json_type.get(part))
+            yield from _field_lists(json_type.get(part))

@@ -32,9 +32,9 @@ from harness.writing.arrow import arrow_table, group_sizes, with_field_ids, writ
 from harness.writing.delta.types import JsonObject
 from harness.writing.delta.values import encoded_path, json_text, statistics_text
 from harness.writing.iceberg.evolution import with_children
-from harness.writing.iceberg.types import stored
+from harness.writing.iceberg.types import stored_value
 from harness.writing.legacy_parquet import check_forms, legacy_table, rewrite_footer
-from harness.writing.places import set_time, usual_codec
+from harness.writing.local_files import default_codec, set_time
 
 _ASCII_FILLER = "\x7f"
 _FILLER = "\U0010ffff"
@@ -99,7 +99,7 @@ def _bounds(f: Field, array: pa.Array, length: int) -> tuple[object, object]:
         return None, None
     both = pc.min_max(array)
     ends = [both[e].value if pa.types.is_temporal(kind) else both[e].as_py() for e in ("min", "max")]
-    lower, upper = (statistics_text(f.type, stored(f.type, end)) for end in ends)
+    lower, upper = (statistics_text(f.type, stored_value(f.type, end)) for end in ends)
     if isinstance(lower, str) and pa.types.is_string(kind):
         return lower[:length], upper_bound(upper, length)
     return lower, upper
@@ -129,7 +129,7 @@ class DeltaFile:
         descriptor: JsonObject | None = self.add.get("deletionVector")
         return descriptor
 
-    def mark(self, descriptor: JsonObject, positions: frozenset[int]) -> None:
+    def set_deletion_vector(self, descriptor: JsonObject, positions: frozenset[int]) -> None:
         """Put a deletion vector in place of the one before; the bounds are no longer tight."""
         self.add = {**self.add, "deletionVector": descriptor}
         self.positions = positions
@@ -139,7 +139,7 @@ class DeltaFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileOptions:
+class DeltaFileOptions:
     """Options of a file.
 
     compression: as pyarrow names it. field_ids: whether the file carries the ids of column mapping; None: where the
@@ -149,7 +149,7 @@ class FileOptions:
     of the footer. writer_options: for `pyarrow.parquet.ParquetWriter`.
     """
 
-    compression: str = field(default_factory=lambda: usual_codec("snappy", "none"))
+    compression: str = field(default_factory=lambda: default_codec("snappy", "none"))
     field_ids: bool | None = None
     row_group_size: int | None = None
     statistics: Literal["all", "none"] | Collection[str] = "all"
@@ -181,7 +181,7 @@ def file_table(
     return table if ids == "none" else with_field_ids(table, fields, elements=False)
 
 
-def write_parquet(path: Path, table: pa.Table, options: FileOptions, modified_ms: int) -> None:
+def write_parquet(path: Path, table: pa.Table, options: DeltaFileOptions, modified_ms: int) -> None:
     """Write the table, with this modification time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if table.schema:
@@ -191,7 +191,7 @@ def write_parquet(path: Path, table: pa.Table, options: FileOptions, modified_ms
     set_time(path, modified_ms)
 
 
-def _write_columns(path: Path, table: pa.Table, options: FileOptions) -> None:
+def _write_columns(path: Path, table: pa.Table, options: DeltaFileOptions) -> None:
     settings = {
         "compression": options.compression,
         "store_schema": False,
@@ -200,7 +200,7 @@ def _write_columns(path: Path, table: pa.Table, options: FileOptions) -> None:
     }
     if options.element_name is not None:
         name = options.element_name
-        table = table.cast(pa.schema([f.with_type(_with_elements(f.type, name)) for f in table.schema]))
+        table = table.cast(pa.schema([f.with_type(_with_element_name(f.type, name)) for f in table.schema]))
     check_forms(options.legacy_forms)
     schema = table.schema
     if options.legacy_forms:
@@ -231,7 +231,7 @@ def add_action(
 
 
 def table_statistics(
-    table: pa.Table, logical: Sequence[Field], physical: Sequence[Field], options: FileOptions
+    table: pa.Table, logical: Sequence[Field], physical: Sequence[Field], options: DeltaFileOptions
 ) -> JsonObject | None:
     """The statistics of a file's content; None where none are wanted.
 
@@ -244,16 +244,16 @@ def table_statistics(
     return statistics_of(table, chosen, options.bounds_length)
 
 
-def _with_elements(kind: pa.DataType, name: str) -> pa.DataType:
+def _with_element_name(kind: pa.DataType, name: str) -> pa.DataType:
     """The type with this name for the elements of its lists."""
     if pa.types.is_list(kind):
         element = kind.value_field
-        return pa.list_(element.with_name(name).with_type(_with_elements(element.type, name)))
+        return pa.list_(element.with_name(name).with_type(_with_element_name(element.type, name)))
     if pa.types.is_map(kind):
         item = kind.item_field
-        return pa.map_(kind.key_field, item.with_type(_with_elements(item.type, name)))
+        return pa.map_(kind.key_field, item.with_type(_with_element_name(item.type, name)))
     if pa.types.is_struct(kind):
-        return pa.struct([f.with_type(_with_elements(f.type, name)) for f in kind])
+        return pa.struct([f.with_type(_with_element_name(f.type, name)) for f in kind])
     return kind
 
 

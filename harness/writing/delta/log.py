@@ -18,7 +18,7 @@ from harness.writing.delta.document import DeltaDocument
 from harness.writing.delta.files import DeltaFile
 from harness.writing.delta.types import JsonObject
 from harness.writing.delta.values import json_text
-from harness.writing.places import FIRST_TIMESTAMP_MS, copy_with_time, counted_uuid, set_time
+from harness.writing.local_files import FIRST_TIMESTAMP_MS, copy_with_time, derived_uuid, set_time
 
 SECOND_MS = 1000
 STAGED_COMMITS = "_staged_commits"
@@ -103,7 +103,7 @@ class DeltaLog:
         name = self.staged.get(version)
         return self.directory / f"{version:020d}.json" if name is None else self.directory / STAGED_COMMITS / name
 
-    def time_of(self, version: int) -> int:
+    def commit_time(self, version: int) -> int:
         """The time of a commit that is written, or the default one of a commit to come, in milliseconds."""
         return self.times.get(version, FIRST_TIMESTAMP_MS + SECOND_MS * version)
 
@@ -116,7 +116,7 @@ class DeltaLog:
     def rewrite(self, version: int, raw: Sequence[str] = ()) -> None:
         """Write the file of a commit from the actions in memory, and its time."""
         lines = [*map(json_text, self.commits[version]), *raw]
-        self.put(self.commit_path(version), "".join(f"{line}\n" for line in lines), self.times[version])
+        self.write_text(self.commit_path(version), "".join(f"{line}\n" for line in lines), self.times[version])
 
     def stage(self, version: int, *, published: bool = False) -> str:
         """Move the file of a commit to the staged ones, as if its catalog had not published it; its name there.
@@ -124,7 +124,7 @@ class DeltaLog:
         published: leave a copy where it was.
         """
         source = self.commit_path(version)
-        name = self.staged[version] = f"{version:020d}.{counted_uuid(f'staged commit {version}')}.json"
+        name = self.staged[version] = f"{version:020d}.{derived_uuid(f'staged commit {version}')}.json"
         target = self.commit_path(version)
         target.parent.mkdir(exist_ok=True)
         copy_with_time(source, target)
@@ -132,14 +132,14 @@ class DeltaLog:
             source.unlink()
         return name
 
-    def hold(self, version: int) -> bytes:
+    def remove_commit_file(self, version: int) -> bytes:
         """Take the file of a commit away, as if only the catalog had it; its content."""
         path = self.commit_path(version)
         content = path.read_bytes()
         path.unlink()
         return content
 
-    def put(self, path: Path, text: str, time_ms: int) -> None:
+    def write_text(self, path: Path, text: str, time_ms: int) -> None:
         """Write a text file of the log with a modification time."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
@@ -171,7 +171,7 @@ class DeltaLog:
         removed = [{"domainMetadata": d} for d in state.domains.values() if d.get("removed")]
         path = self.directory / f"{first:020d}.{last:020d}.compacted.json"
         actions = [*state.metadata_actions(), *removed, *state.files.values()]
-        self.put(path, "".join(f"{json_text(a)}\n" for a in actions), self.time_of(last))
+        self.write_text(path, "".join(f"{json_text(a)}\n" for a in actions), self.commit_time(last))
         return path
 
     def write_checksum(self, version: int, extra: JsonObject) -> Path:
@@ -192,7 +192,7 @@ class DeltaLog:
             "protocol": state.protocol,
             "allFiles": state.adds,
         }
-        self.put(path, json_text({**checksum, **extra}), self.time_of(version))
+        self.write_text(path, json_text({**checksum, **extra}), self.commit_time(version))
         return path
 
 
@@ -210,7 +210,7 @@ CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned-preview"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class CommitRequest:
     """A commit. Handles and raw actions may be mixed; a raw one is the content under its key.
 
     actions: whole actions, written first. info: more fields of commitInfo, or None for a commit without one.
@@ -230,18 +230,18 @@ class Change:
 
 
 def commit_actions(
-    change: Change, document: DeltaDocument, state: Callable[[], LogState], version: int, time_ms: int
+    change: CommitRequest, document: DeltaDocument, state: Callable[[], LogState], version: int, time_ms: int
 ) -> list[JsonObject]:
     """The actions of a commit in the order in which they are written; adds of handles get their row ids here.
 
     state: of the table before the commit.
     """
-    removes = [removal(r, time_ms, change) if isinstance(r, DeltaFile) else r for r in change.remove]
-    tracked = _assigned_rows(document, state, [a for a in change.add if isinstance(a, DeltaFile)], version)
+    removes = [remove_action(r, time_ms, change) if isinstance(r, DeltaFile) else r for r in change.remove]
+    tracked = _assign_row_ids(document, state, [a for a in change.add if isinstance(a, DeltaFile)], version)
     adds = [{**a.add, "dataChange": change.data_change} if isinstance(a, DeltaFile) else a for a in change.add]
-    kept = ("path", "partitionValues", "size")
+    copied_keys = ("path", "partitionValues", "size")
     files = [
-        {**{name: c.add[name] for name in kept}, "dataChange": False} if isinstance(c, DeltaFile) else c
+        {**{name: c.add[name] for name in copied_keys}, "dataChange": False} if isinstance(c, DeltaFile) else c
         for c in change.cdc
     ]
     return copy.deepcopy(
@@ -256,16 +256,16 @@ def commit_actions(
     )
 
 
-def commit_info(change: Change, document: DeltaDocument, time_ms: int) -> list[JsonObject]:
+def commit_info(change: CommitRequest, document: DeltaDocument, time_ms: int) -> list[JsonObject]:
     """The commitInfo action, with its in-commit timestamp where the table has them; none if it is not wanted."""
     if change.info is None:
         return []
     info: JsonObject = {}
-    if change.in_commit_timestamp is not None or document.enabled("delta.enableInCommitTimestamps"):
-        asked = change.in_commit_timestamp
-        info["inCommitTimestamp"] = time_ms if asked is None else asked
+    if change.in_commit_timestamp is not None or document.is_enabled("delta.enableInCommitTimestamps"):
+        timestamp = change.in_commit_timestamp
+        info["inCommitTimestamp"] = time_ms if timestamp is None else timestamp
     if document.features & CATALOG_FEATURES:
-        info["txnId"] = str(counted_uuid(f"commit at {time_ms}"))
+        info["txnId"] = str(derived_uuid(f"commit at {time_ms}"))
     return [
         {
             "commitInfo": {
@@ -280,19 +280,19 @@ def commit_info(change: Change, document: DeltaDocument, time_ms: int) -> list[J
     ]
 
 
-def removal(handle: DeltaFile, time_ms: int, change: Change) -> JsonObject:
+def remove_action(handle: DeltaFile, time_ms: int, change: CommitRequest) -> JsonObject:
     """The `remove` action of a file as it stands now, with its deletion vector."""
-    kept = ("partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+    copied_keys = ("partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
     return {
         "path": handle.path,
         "deletionTimestamp": time_ms,
         "dataChange": change.data_change,
         "extendedFileMetadata": True,
-        **{name: handle.add[name] for name in kept if name in handle.add},
+        **{name: handle.add[name] for name in copied_keys if name in handle.add},
     }
 
 
-def _assigned_rows(
+def _assign_row_ids(
     document: DeltaDocument, state: Callable[[], LogState], handles: Iterable[DeltaFile], version: int
 ) -> list[JsonObject]:
     """Give row ids to the files that have none, if the table tracks rows; the new high-water mark as an action."""

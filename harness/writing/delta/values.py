@@ -27,7 +27,7 @@ from harness.metadata.model.schema import (
     TimestampType,
     Type,
 )
-from harness.writing.iceberg.types import stored
+from harness.writing.iceberg.types import stored_value
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -149,13 +149,13 @@ def _hive_escape(text: str) -> str:
     return "".join(f"%{ord(c):02X}" if c in _HIVE_ESCAPED else c for c in text)
 
 
-def fields_of(schema: Schema, names: Sequence[str]) -> tuple[Field, ...]:
+def columns_by_name(schema: Schema, names: Sequence[str]) -> tuple[Field, ...]:
     """The columns with these names, in the order of the names."""
     by_name = {f.name: f for f in schema.fields}
     return tuple(by_name[name] for name in names)
 
 
-def given_values(
+def explicit_partition_values(
     columns: Sequence[Field], natural: Mapping[str, object], texts: Mapping[str, str | None]
 ) -> dict[str, str | None]:
     """`partitionValues` of natural values by column name; a text of `texts` is taken as it is. Others are null.
@@ -170,12 +170,14 @@ def given_values(
     return {
         f.physical_name or f.name: texts[f.name]
         if f.name in texts
-        else partition_text(f.type, stored(f.type, natural.get(f.name)))
+        else partition_text(f.type, stored_value(f.type, natural.get(f.name)))
         for f in columns
     }
 
 
-def shared_values(columns: Sequence[Field], rows: Sequence[Mapping[int, object]] | pa.Table) -> dict[str, str | None]:
+def shared_partition_values(
+    columns: Sequence[Field], rows: Sequence[Mapping[int, object]] | pa.Table
+) -> dict[str, str | None]:
     """`partitionValues` that all rows share.
 
     Raises:
@@ -185,7 +187,7 @@ def shared_values(columns: Sequence[Field], rows: Sequence[Mapping[int, object]]
         return {}
     if isinstance(rows, pa.Table):
         raise RequestError("Cannot tell the partition of an Arrow table; name it with `partition`")
-    found = {tuple(_values_of(columns, row).items()) for row in rows}
+    found = {tuple(_partition_values(columns, row).items()) for row in rows}
     if len(found) != 1:
         raise RequestError(
             f"Cannot tell the partition of the rows: they fall in {len(found)}; name it with `partition`, "
@@ -194,22 +196,22 @@ def shared_values(columns: Sequence[Field], rows: Sequence[Mapping[int, object]]
     return dict(found.pop())
 
 
-def _values_of(columns: Sequence[Field], row: Mapping[int, object]) -> dict[str, str | None]:
+def _partition_values(columns: Sequence[Field], row: Mapping[int, object]) -> dict[str, str | None]:
     """`partitionValues` of one stored row."""
     return {f.physical_name or f.name: partition_text(f.type, row.get(f.id)) for f in columns}
 
 
-def grouped(
+def group_by_partition(
     columns: Sequence[Field], rows: Sequence[Mapping[str, object]], stored_rows: Sequence[Mapping[int, object]]
 ) -> list[list[Mapping[str, object]]]:
     """Natural rows by partition, in the order in which the partitions first occur; `stored_rows` are the same rows."""
     groups: dict[tuple[Any, ...], list[Mapping[str, object]]] = {}
     for row, content in zip(rows, stored_rows, strict=True):
-        groups.setdefault(tuple(_values_of(columns, content).items()), []).append(row)
+        groups.setdefault(tuple(_partition_values(columns, content).items()), []).append(row)
     return list(groups.values())
 
 
-def folder(columns: Sequence[Field], values: Mapping[str, str | None]) -> str:
+def partition_folder(columns: Sequence[Field], values: Mapping[str, str | None]) -> str:
     """`column=value/` for each partition column, escaped as Hive does; empty for a table without partitions."""
     names = [f.physical_name or f.name for f in columns]
     return "".join(f"{folder_name(name, values.get(name))}/" for name in names)

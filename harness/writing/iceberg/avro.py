@@ -35,7 +35,7 @@ from harness.metadata.model.schema import (
     UuidType,
     VariantType,
 )
-from harness.writing.places import FIRST_TIMESTAMP_MS, counted_uuid, inside, usual_codec
+from harness.writing.local_files import FIRST_TIMESTAMP_MS, check_inside, default_codec, derived_uuid
 
 _SYNC = b"harness sync mark"[:16]
 _SYNC_BYTES = len(_SYNC)
@@ -51,7 +51,7 @@ class AvroDocument:
     schema: dict[str, Any]
     records: list[dict[str, Any]]
     header: dict[str, str] = field(default_factory=dict)
-    codec: str = field(default_factory=lambda: usual_codec("deflate", "null"))
+    codec: str = field(default_factory=lambda: default_codec("deflate", "null"))
 
     def write(self, path: Path) -> int:
         """Write the file and return its size in bytes.
@@ -65,26 +65,26 @@ class AvroDocument:
         return path.stat().st_size
 
 
-def write_avro(out: IO[bytes], schema: Any, records: Iterable[object], *, codec: str, **how: Any) -> None:
+def write_avro(out: IO[bytes], schema: Any, records: Iterable[object], *, codec: str, **writer_options: Any) -> None:
     """Write an Avro file. how: arguments of `fastavro.writer`, which compresses snappy only with another package.
 
     Raises:
         RequestError: The codec is `zstandard`, and the package that fastavro needs for it is not installed.
     """
     if codec == "snappy":
-        _write_snappy(out, schema, records, **how)
+        _write_snappy(out, schema, records, **writer_options)
         return
     try:
-        fastavro.writer(out, schema, records, codec=codec, **how)
+        fastavro.writer(out, schema, records, codec=codec, **writer_options)
     except ValueError as error:
         if "you need to install" not in str(error):
             raise
         raise RequestError(f"Cannot write Avro codec {codec!r}: pip install 'lakeharness[suite]'") from error
 
 
-def _write_snappy(out: IO[bytes], schema: Any, records: Iterable[object], **how: Any) -> None:
+def _write_snappy(out: IO[bytes], schema: Any, records: Iterable[object], **writer_options: Any) -> None:
     plain = io.BytesIO()
-    fastavro.writer(plain, schema, records, **how)
+    fastavro.writer(plain, schema, records, **writer_options)
     plain.seek(0)
     blocks: Any = fastavro.block_reader(plain)  # its types lack the bytes of a block
     header = {name: text.encode() for name, text in (blocks.metadata | {"avro.codec": "snappy"}).items()}
@@ -336,7 +336,7 @@ class TableStore:
         self.directory = directory
         self.location = location
         self.metadata_path = directory
-        self.within: Path | None = None
+        self.allowed_directory: Path | None = None
         self._names = names
         self._codec = codec
         self._avro: dict[str, AvroDocument] = {}
@@ -350,9 +350,9 @@ class TableStore:
         """
         prefix = f"{self.location}/"
         file = self.directory / recorded.removeprefix(prefix) if recorded.startswith(prefix) else Path(recorded)
-        return file if self.within is None else inside(self.within, file)
+        return file if self.allowed_directory is None else check_inside(self.allowed_directory, file)
 
-    def recorded(self, path: str) -> str:
+    def recorded_path(self, path: str) -> str:
         """The recorded path of a file with this path, relative to the location or absolute."""
         return path if Path(path).is_absolute() else f"{self.location}/{path}"
 
@@ -366,11 +366,11 @@ class TableStore:
 
     def store_manifest(self, document: AvroDocument) -> tuple[str, int]:
         """Write a manifest; its recorded path and length."""
-        return self._store(document, f"{counted_uuid(f'manifest {len(self._avro)}')}-m0.avro")
+        return self._store(document, f"{derived_uuid(f'manifest {len(self._avro)}')}-m0.avro")
 
     def store_list(self, document: AvroDocument, snapshot_id: int) -> str:
         """Write a manifest list; its recorded path."""
-        return self._store(document, f"snap-{snapshot_id}-1-{counted_uuid(f'list {len(self._avro)}')}.avro")[0]
+        return self._store(document, f"snap-{snapshot_id}-1-{derived_uuid(f'list {len(self._avro)}')}.avro")[0]
 
     def edit(self, recorded: str, change: Callable[[AvroDocument], object]) -> None:
         """Change a stored manifest or manifest list in place and write its file again."""
@@ -380,13 +380,13 @@ class TableStore:
     def save_version(self, doc: dict[str, Any]) -> None:
         """Write the next metadata file, with the one before in its log, and move the version hint."""
         if self._versions:
-            previous = self.recorded(f"metadata/{self.metadata_path.name}")
+            previous = self.recorded_path(f"metadata/{self.metadata_path.name}")
             entry = {"timestamp-ms": doc["last-updated-ms"], "metadata-file": previous}
             doc.setdefault("metadata-log", []).append(entry)
         # Iceberg in Java refuses a log that goes on after the table was updated last.
         times = (entry["timestamp-ms"] for entry in doc.get("snapshot-log", ()))
         doc["last-updated-ms"] = max((self.now_ms(), *times))
-        number = f"{self._versions:05d}-{counted_uuid(f'metadata {self._versions}')}"
+        number = f"{self._versions:05d}-{derived_uuid(f'metadata {self._versions}')}"
         self._versions += 1
         stem = number if self._names == "uuid" else f"v{self._versions}"
         ending = ".gz.metadata.json" if self._codec == "gzip" else ".metadata.json"
@@ -402,6 +402,6 @@ class TableStore:
         self.metadata_path.write_bytes(gzip.compress(content, mtime=0) if self._codec == "gzip" else content)
 
     def _store(self, document: AvroDocument, name: str) -> tuple[str, int]:
-        path = self.recorded(f"metadata/{name}")
+        path = self.recorded_path(f"metadata/{name}")
         self._avro[path] = document
         return path, document.write(self.file_of(path))

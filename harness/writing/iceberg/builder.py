@@ -35,24 +35,24 @@ from harness.writing.iceberg.avro import AvroDocument, MetadataCodec, MetadataNa
 from harness.writing.iceberg.document import SpecEntry, TableDocument, empty_document
 from harness.writing.iceberg.files import (
     FileFormat,
-    FileOptions,
     IcebergFile,
-    bare_data_file,
+    IcebergFileOptions,
+    base_data_file,
     stored_rows,
     write_file,
 )
-from harness.writing.iceberg.partitions import grouped, partition_directory, partition_of
+from harness.writing.iceberg.partitions import group_by_partition, partition_directory, partition_of
 from harness.writing.iceberg.types import (
     default_json,
     parse_type,
     schema_json,
     schema_of,
-    stored,
+    stored_value,
     with_fresh_ids,
 )
-from harness.writing.places import FieldPath, corrupt, counted_uuid, truncate
+from harness.writing.local_files import FieldPath, corrupt, derived_uuid, truncate
 
-__all__ = ["FileOptions", "IcebergFile", "IcebergTable", "corrupt", "truncate"]
+__all__ = ["IcebergFile", "IcebergFileOptions", "IcebergTable", "corrupt", "truncate"]
 
 # Exact as doubles: a reader that takes ids through doubles is found out by the scenario of larger ids alone.
 FIRST_SNAPSHOT_ID = 7_000_000_000_000_001
@@ -89,7 +89,7 @@ class IcebergTable:
         """
         directory = Path(directory)
         location = str(directory) if recorded_location is None else recorded_location.rstrip("/")
-        document = TableDocument(empty_document(format_version, str(counted_uuid(f"table {directory.name}")), location))
+        document = TableDocument(empty_document(format_version, str(derived_uuid(f"table {directory.name}")), location))
         document.doc["properties"].update(properties or {})
         document.set_schema(schema_of(schema))
         document.set_spec(partition_spec)
@@ -144,7 +144,7 @@ class IcebergTable:
         names: Mapping[str, str] | None = None,
         format: FileFormat = "parquet",
         path: str | None = None,
-        **more: Any,
+        **file_options: Any,
     ) -> IcebergFile:
         """Write a data file.
 
@@ -161,13 +161,15 @@ class IcebergTable:
         values = partition_of(self.document, partition, spec_id, schema, content)
         fields = schema.fields if columns is None else tuple(evolution.find_field(schema, c) for c in columns)
         if names is not None:
-            fields = evolution.renamed(fields, {evolution.find_field(schema, k).id: v for k, v in names.items()})
-        return self._write(fields, content, spec_id, values, FileOptions(format=format, **more), path, 0)
+            fields = evolution.rename_fields(fields, {evolution.find_field(schema, k).id: v for k, v in names.items()})
+        return self._write_file(
+            fields, content, spec_id, values, IcebergFileOptions(format=format, **file_options), path, 0
+        )
 
-    def write_partitioned(self, rows: Sequence[Mapping[str, object]], **more: Any) -> tuple[IcebergFile, ...]:
+    def write_partitioned(self, rows: Sequence[Mapping[str, object]], **file_options: Any) -> tuple[IcebergFile, ...]:
         """Write one data file per partition of the rows, in the order in which the partitions first occur."""
-        groups = grouped(self.document, self.spec_id, self.schema, rows)
-        return tuple(self.write_data(group, **more) for group in groups)
+        groups = group_by_partition(self.document, self.spec_id, self.schema, rows)
+        return tuple(self.write_data(group, **file_options) for group in groups)
 
     def write_position_deletes(
         self,
@@ -180,7 +182,7 @@ class IcebergTable:
         ordered: Literal["sorted", "as given"] = "sorted",
         format: FileFormat = "parquet",
         path: str | None = None,
-        **more: Any,
+        **file_options: Any,
     ) -> IcebergFile:
         """Write a position delete file of (data file or recorded path, 0-based row).
 
@@ -196,7 +198,9 @@ class IcebergTable:
             values = partition_of(self.document, partition or {}, spec_id, self.schema, [])
         fields = files.position_columns(None if rows is None else self.schema)
         content = files.position_rows(pairs, None if rows is None else stored_rows(self.schema, rows))
-        handle = self._write(fields, content, spec_id, values, FileOptions(format=format, **more), path, 1)
+        handle = self._write_file(
+            fields, content, spec_id, values, IcebergFileOptions(format=format, **file_options), path, 1
+        )
         if referenced is not None:
             target = referenced if isinstance(referenced, str) else referenced.path
             handle.data_file["referenced_data_file"] = target
@@ -213,7 +217,7 @@ class IcebergTable:
         extra_columns: Sequence[str | int] = (),
         format: FileFormat = "parquet",
         path: str | None = None,
-        **more: Any,
+        **file_options: Any,
     ) -> IcebergFile:
         """Write an equality delete file: rows that agree in `columns` (names or ids) with one of `rows` are dead.
 
@@ -225,7 +229,9 @@ class IcebergTable:
         ids, fields = files.equality_columns(schema, columns, extra_columns)
         content = stored_rows(replace(schema, fields=fields), rows)
         values = partition_of(self.document, partition, spec_id, replace(schema, fields=fields), content)
-        handle = self._write(fields, content, spec_id, values, FileOptions(format=format, **more), path, 2)
+        handle = self._write_file(
+            fields, content, spec_id, values, IcebergFileOptions(format=format, **file_options), path, 2
+        )
         handle.data_file["equality_ids"] = list(ids)
         return handle
 
@@ -315,10 +321,10 @@ class IcebergTable:
         type_, required = parse_type(type_text)
         ids = count(self.document.doc["last-column-id"] + 1)
         (field,) = with_fresh_ids((Field(id=0, name=name, type=type_, required=required),), ids)
-        field = replace(field, initial_default=stored(field.type, initial_default))
+        field = replace(field, initial_default=stored_value(field.type, initial_default))
         written = initial_default if write_default is None else write_default
         if written is not None:
-            self.document.write_defaults[field.id] = default_json(field.type, stored(field.type, written))
+            self.document.write_defaults[field.id] = default_json(field.type, stored_value(field.type, written))
         self.set_schema(evolution.add(self.schema, parent, field))
         return field.id
 
@@ -416,22 +422,22 @@ class IcebergTable:
                 self.store.edit(path, change)
                 lengths[path] = self.file_of(path).stat().st_size
 
-        def measured(document: AvroDocument) -> None:
+        def update_lengths(document: AvroDocument) -> None:
             for record in document.records:
                 if "manifest_length" in record and record.get("manifest_path") in lengths:
                     record["manifest_length"] = lengths[record["manifest_path"]]
 
-        self.edit_manifest_list(measured)
+        self.edit_manifest_list(update_lengths)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _write(
+    def _write_file(
         self,
         fields: tuple[Field, ...],
         rows: object,
         spec_id: int,
         partition: dict[str, Any],
-        options: FileOptions,
+        options: IcebergFileOptions,
         path: str | None,
         content: int,
     ) -> IcebergFile:
@@ -439,11 +445,11 @@ class IcebergTable:
         recorded = self._new_path(path, directory, f"{'-deletes' if content else ''}.{options.format}")
         file = self.file_of(recorded)
         facts = write_file(file, fields, rows, options)
-        return IcebergFile(file, spec_id, {**bare_data_file(content, recorded, partition), **facts})
+        return IcebergFile(file, spec_id, {**base_data_file(content, recorded, partition), **facts})
 
     def _new_path(self, path: str | None, directory: str, ending: str) -> str:
         self._files += 1
-        return self.store.recorded(f"data/{directory}{self._files:05d}{ending}" if path is None else path)
+        return self.store.recorded_path(f"data/{directory}{self._files:05d}{ending}" if path is None else path)
 
     def _manifest_list_path(self, snapshot_id: int | None) -> str:
         wanted = self.snapshot_id if snapshot_id is None else snapshot_id

@@ -71,7 +71,7 @@ def carried_manifests(
     context: CommitContext,
     manifests: Iterable[dict[str, Any]],
     removed: Collection[tuple[str, int | None]],
-    how: Literal["keep", "merge"],
+    mode: Literal["keep", "merge"],
 ) -> list[dict[str, object]]:
     """The parent's manifests without the removed files; a manifest without live entries is left out.
 
@@ -81,39 +81,43 @@ def carried_manifests(
     Raises:
         RequestError: a file to be removed is not live.
     """
-    kept: list[dict[str, object]] = []
+    unchanged: list[dict[str, object]] = []
     rewritten: dict[tuple[Any, ...], list[dict[str, object]]] = {}
-    found: set[tuple[str, int | None]] = set()
-    for listed in manifests:
-        live = _live_entries(context.load(listed["manifest_path"]), listed)
-        gone = {entry_key(e) for e in live} & set(removed)
-        found |= gone
-        if how == "merge" or gone:
-            group = (listed.get("content", 0), listed["partition_spec_id"], how == "merge" or listed["manifest_path"])
-            entries = [_restated(e, DELETED if entry_key(e) in gone else EXISTING, context) for e in live]
+    live_removed: set[tuple[str, int | None]] = set()
+    for list_entry in manifests:
+        live = _live_entries(context.load(list_entry["manifest_path"]), list_entry)
+        removed_here = {entry_key(e) for e in live} & set(removed)
+        live_removed |= removed_here
+        if mode == "merge" or removed_here:
+            group = (
+                list_entry.get("content", 0),
+                list_entry["partition_spec_id"],
+                mode == "merge" or list_entry["manifest_path"],
+            )
+            entries = [_with_status(e, DELETED if entry_key(e) in removed_here else EXISTING, context) for e in live]
             rewritten.setdefault(group, []).extend(entries)
         elif live:
-            kept.append(listed)
-    missing = sorted(path for path, _ in set(removed) - found)
+            unchanged.append(list_entry)
+    missing = sorted(path for path, _ in set(removed) - live_removed)
     if missing:
         raise RequestError(f"Cannot remove {', '.join(missing)}: not live in the parent snapshot {context.parent_id}")
     written = [write_manifest(context, spec, kind, e) for (kind, spec, _), e in rewritten.items() if e]
-    return [*written, *kept]
+    return [*written, *unchanged]
 
 
-def _live_entries(document: AvroDocument, listed: Mapping[str, object]) -> list[dict[str, Any]]:
+def _live_entries(document: AvroDocument, list_entry: Mapping[str, object]) -> list[dict[str, Any]]:
     """The entries that are not deleted, with inherited values filled in from the manifest list."""
-    next_row_id = listed.get("first_row_id")
+    next_row_id = list_entry.get("first_row_id")
     result = []
     for entry in document.records:
         if entry["status"] == DELETED:
             continue
-        number = listed.get("sequence_number", 0)
+        number = list_entry.get("sequence_number", 0)
         filled = {
             **entry,
-            "snapshot_id": _or(entry.get("snapshot_id"), listed.get("added_snapshot_id")),
-            "sequence_number": _or(entry.get("sequence_number"), number),
-            "file_sequence_number": _or(entry.get("file_sequence_number"), number),
+            "snapshot_id": _value_or(entry.get("snapshot_id"), list_entry.get("added_snapshot_id")),
+            "sequence_number": _value_or(entry.get("sequence_number"), number),
+            "file_sequence_number": _value_or(entry.get("file_sequence_number"), number),
         }
         if next_row_id is not None and entry["data_file"].get("first_row_id") is None:
             filled["data_file"] = {**entry["data_file"], "first_row_id": next_row_id}
@@ -135,7 +139,7 @@ def write_manifest(context: CommitContext, spec_id: int, kind: int, entries: lis
     )
     document = AvroDocument(manifest_schema(context.version, partition), entries, header)
     path, length = context.store(document)
-    numbers = [_or(e.get("sequence_number"), context.sequence_number) for e in entries if e["status"] != DELETED]
+    numbers = [_value_or(e.get("sequence_number"), context.sequence_number) for e in entries if e["status"] != DELETED]
     return {
         "manifest_path": path,
         "manifest_length": length,
@@ -155,11 +159,15 @@ def manifest_list(context: CommitContext, manifests: Iterable[dict[str, Any]]) -
     """The manifest list, data before deletes, and the number of row ids that it assigns (v3; before that 0)."""
     assigned = 0
     records = []
-    for listed in sorted(manifests, key=lambda m: m.get("content", 0)):
-        if context.next_row_id is not None and listed.get("content", 0) == 0 and listed.get("first_row_id") is None:
-            listed = {**listed, "first_row_id": context.next_row_id + assigned}
-            assigned += listed["added_rows_count"] + listed["existing_rows_count"]
-        records.append(listed)
+    for list_entry in sorted(manifests, key=lambda m: m.get("content", 0)):
+        if (
+            context.next_row_id is not None
+            and list_entry.get("content", 0) == 0
+            and list_entry.get("first_row_id") is None
+        ):
+            list_entry = {**list_entry, "first_row_id": context.next_row_id + assigned}
+            assigned += list_entry["added_rows_count"] + list_entry["existing_rows_count"]
+        records.append(list_entry)
     header = {
         "snapshot-id": str(context.snapshot_id),
         "parent-snapshot-id": "null" if context.parent_id is None else str(context.parent_id),
@@ -213,11 +221,11 @@ def _count(counts: dict[str, int], verb: str, past: str, handle: IcebergFile) ->
         counts[name] = counts.get(name, 0) + value
 
 
-def _or(value: object, default: object) -> Any:
+def _value_or(value: object, default: object) -> Any:
     return default if value is None else value
 
 
-def _restated(entry: dict[str, Any], status: int, context: CommitContext) -> dict[str, object]:
+def _with_status(entry: dict[str, Any], status: int, context: CommitContext) -> dict[str, object]:
     snapshot_id = context.snapshot_id if status == DELETED else entry["snapshot_id"]
     return {**entry, "status": status, "snapshot_id": snapshot_id}
 

@@ -59,7 +59,7 @@ def transform_value(transform: str, source: Type, value: Any) -> object:
         case "identity", _:
             return value
         case "bucket", _:
-            return (murmur3(_hashed(source, value)) & 0x7FFFFFFF) % argument
+            return (murmur3(_hash_input(source, value)) & 0x7FFFFFFF) % argument
         case "truncate", DecimalType(scale=scale):
             number = unscaled(value, scale)
             return from_unscaled(number - number % argument, scale)
@@ -68,10 +68,10 @@ def transform_value(transform: str, source: Type, value: Any) -> object:
         case "truncate", StringType() | BinaryType():
             return value[:argument]
         case (("year" | "month" | "day"), DateType()):
-            return _calendar(name, value)
+            return _calendar_units(name, value)
         case (("year" | "month" | "day" | "hour"), TimestampType(unit=unit)):
             micros = value // 1000 if unit == "ns" else value
-            return micros // (_DAY_US // 24) if name == "hour" else _calendar(name, micros // _DAY_US)
+            return micros // (_DAY_US // 24) if name == "hour" else _calendar_units(name, micros // _DAY_US)
         case _:
             raise RequestError(f"Cannot apply {transform} to {source}: name the partition value in `partition`")
 
@@ -81,7 +81,7 @@ def _split(transform: str) -> tuple[str, int]:
     return (matched[1], int(matched[2])) if matched is not None else (transform, 0)
 
 
-def _hashed(source: Type, value: Any) -> bytes:
+def _hash_input(source: Type, value: Any) -> bytes:
     match source:
         case IntegerType() | DateType() | TimeType():
             return int(value).to_bytes(8, "little", signed=True)
@@ -97,7 +97,7 @@ def _hashed(source: Type, value: Any) -> bytes:
             raise RequestError(f"Cannot apply bucket to {source}: Iceberg does not hash this type")
 
 
-def _calendar(name: str, days: int) -> int:
+def _calendar_units(name: str, days: int) -> int:
     """Years or months since 1970, or the days themselves, of a day that may lie outside of `datetime`'s years."""
     if name == "day":
         return days

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import Field, ListType, MapType, Schema, StructType, Type, children
-from harness.writing.places import FieldPath
+from harness.writing.local_files import FieldPath
 
 _Siblings: TypeAlias = tuple[Field, ...]
 
@@ -26,7 +26,7 @@ def find_field(schema: Schema, path: FieldPath) -> Field:
     return _locate(schema, path)[-1]
 
 
-def chain_of(schema: Schema, field_id: int) -> tuple[Field, ...]:
+def field_chain(schema: Schema, field_id: int) -> tuple[Field, ...]:
     """The fields from the top level down to the one with this id.
 
     Raises:
@@ -38,38 +38,38 @@ def chain_of(schema: Schema, field_id: int) -> tuple[Field, ...]:
     return found
 
 
-def projected(fields: _Siblings, ids: Collection[int]) -> _Siblings:
+def project(fields: _Siblings, ids: Collection[int]) -> _Siblings:
     """The fields with these ids, whole, and the structs above them; all optional."""
     kept = []
     for f in fields:
         if f.id in ids:
             kept.append(replace(f, required=False))
-        elif isinstance(f.type, StructType) and (inner := projected(f.type.fields, ids)):
+        elif isinstance(f.type, StructType) and (inner := project(f.type.fields, ids)):
             kept.append(replace(f, required=False, type=StructType(inner)))
     return tuple(kept)
 
 
-def renamed(fields: _Siblings, names: dict[int, str]) -> _Siblings:
+def rename_fields(fields: _Siblings, names: dict[int, str]) -> _Siblings:
     """The fields with other names, by id, at every level."""
     return tuple(
-        replace(f, name=names.get(f.id, f.name), type=with_children(f.type, renamed(children(f.type), names)))
+        replace(f, name=names.get(f.id, f.name), type=with_children(f.type, rename_fields(children(f.type), names)))
         for f in fields
     )
 
 
 def add(schema: Schema, parent: FieldPath | None, field: Field) -> Schema:
     """The schema with one more field at the end of the top level, or of the struct at `parent`."""
-    return _within(schema, None if parent is None else find_field(schema, parent), lambda level: (*level, field))
+    return _edit_children(schema, None if parent is None else find_field(schema, parent), lambda level: (*level, field))
 
 
 def drop(schema: Schema, path: FieldPath) -> Schema:
     """The schema without a field."""
-    return _among(schema, path, lambda level, last: tuple(f for f in level if f.id != last.id))
+    return _edit_siblings(schema, path, lambda level, last: tuple(f for f in level if f.id != last.id))
 
 
-def change(schema: Schema, path: FieldPath, how: Callable[[Field], Field]) -> Schema:
+def change(schema: Schema, path: FieldPath, edit: Callable[[Field], Field]) -> Schema:
     """The schema with one field changed by `how`."""
-    return _among(schema, path, lambda level, last: tuple(how(f) if f.id == last.id else f for f in level))
+    return _edit_siblings(schema, path, lambda level, last: tuple(edit(f) if f.id == last.id else f for f in level))
 
 
 def move(schema: Schema, path: FieldPath, index: int) -> Schema:
@@ -79,13 +79,13 @@ def move(schema: Schema, path: FieldPath, index: int) -> Schema:
         others = [f for f in level if f.id != last.id]
         return (*others[:index], last, *others[index:])
 
-    return _among(schema, path, reorder)
+    return _edit_siblings(schema, path, reorder)
 
 
-def _among(schema: Schema, path: FieldPath, how: Callable[[_Siblings, Field], _Siblings]) -> Schema:
+def _edit_siblings(schema: Schema, path: FieldPath, edit: Callable[[_Siblings, Field], _Siblings]) -> Schema:
     """The schema with the field at a path and its siblings replaced by what `how` makes of them."""
     *above, last = _locate(schema, path)
-    return _within(schema, above[-1] if above else None, lambda level: how(level, last))
+    return _edit_children(schema, above[-1] if above else None, lambda level: edit(level, last))
 
 
 def _locate(schema: Schema, path: FieldPath) -> tuple[Field, ...]:
@@ -95,7 +95,7 @@ def _locate(schema: Schema, path: FieldPath) -> tuple[Field, ...]:
     parts = tuple(path.split(".")) if isinstance(path, str) else path
     for names, f in schema.walk():
         if names == parts:
-            return chain_of(schema, f.id)
+            return field_chain(schema, f.id)
     raise RequestError(f"No column {'.'.join(parts)!r}; the columns are {', '.join(schema.names())}")
 
 
@@ -122,15 +122,15 @@ def with_children(type_: Type, level: tuple[Field, ...]) -> Type:
             return type_
 
 
-def _within(schema: Schema, parent: Field | None, how: Callable[[_Siblings], _Siblings]) -> Schema:
+def _edit_children(schema: Schema, parent: Field | None, edit: Callable[[_Siblings], _Siblings]) -> Schema:
     """The schema with the children of `parent` (None: the top level) replaced by what `how` makes of them."""
 
     def visit(level: _Siblings) -> _Siblings:
         result = []
         for f in level:
             below = children(f.type)
-            changed = how(below) if parent is not None and f.id == parent.id else visit(below)
+            changed = edit(below) if parent is not None and f.id == parent.id else visit(below)
             result.append(replace(f, type=with_children(f.type, changed)) if below or changed else f)
         return tuple(result)
 
-    return replace(schema, fields=how(schema.fields) if parent is None else visit(schema.fields))
+    return replace(schema, fields=edit(schema.fields) if parent is None else visit(schema.fields))

@@ -44,10 +44,10 @@ from harness.writing.arrow import (
 )
 from harness.writing.iceberg.avro import AvroDocument, avro_row, avro_schema, int_map
 from harness.writing.iceberg.document import TableDocument
-from harness.writing.iceberg.evolution import find_field, projected
-from harness.writing.iceberg.types import bound_bytes, stored
+from harness.writing.iceberg.evolution import find_field, project
+from harness.writing.iceberg.types import bound_bytes, stored_value
 from harness.writing.legacy_parquet import check_forms, legacy_table, rewrite_footer
-from harness.writing.places import usual_codec
+from harness.writing.local_files import default_codec
 
 _MAPS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 _Maps: TypeAlias = dict[str, dict[int, Any]]
@@ -111,25 +111,25 @@ def _collect_leaf(result: _Maps, f: Field, array: pa.Array, length: int | None, 
 def _bounds(result: _Maps, f: Field, array: pa.Array, length: int | None) -> None:
     if len(array) == 0 or isinstance(f.type, VariantType):
         return
-    lower, upper = _extremes(array)
+    lower, upper = _min_max(array)
     if isinstance(f.type, FloatType):
         lower = -0.0 if lower == 0 else lower
         upper = math.fabs(upper) if upper == 0 else upper
-    lower, upper = stored(f.type, lower), stored(f.type, upper)
+    lower, upper = stored_value(f.type, lower), stored_value(f.type, upper)
     is_cut = isinstance(f.type, StringType | BinaryType)
     if length is not None and isinstance(lower, str | bytes) and is_cut:
-        lower, upper = lower[:length], _cut_upward(upper, length)
+        lower, upper = lower[:length], _truncate_upper_bound(upper, length)
     for bounds, value in ((result["lower_bounds"], lower), (result["upper_bounds"], upper)):
         encoded = None if value is None else bound_bytes(f.type, value)
         if encoded is not None:
             bounds[f.id] = encoded
 
 
-def _extremes(array: pa.Array) -> tuple[object, object]:
+def _min_max(array: pa.Array) -> tuple[object, object]:
     """Least and greatest value as internal values; the array has no nulls and no NaN."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
-        return _extremes(array.storage)
+        return _min_max(array.storage)
     if pa.types.is_fixed_size_binary(kind):
         values = array.to_pylist()
         return min(values), max(values)
@@ -139,7 +139,7 @@ def _extremes(array: pa.Array) -> tuple[object, object]:
     return both["min"].as_py(), both["max"].as_py()
 
 
-def _cut_upward(value: Any, length: int) -> object:
+def _truncate_upper_bound(value: Any, length: int) -> object:
     """The shortest successor of the first `length` units that is not below `value`; None if there is none."""
     if len(value) <= length:
         return value
@@ -191,7 +191,7 @@ class IcebergFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileOptions:
+class IcebergFileOptions:
     """Options of a file.
 
     compression: as the format's library names it (`zstd`, `snappy`, `none`; avro: `deflate`, `zstandard`, `null`).
@@ -217,11 +217,11 @@ class FileOptions:
 def stored_rows(schema: Schema, rows: Sequence[Mapping[str, object]]) -> list[dict[int, object]]:
     """Natural rows by name as stored rows by field id."""
     struct = StructType(schema.fields)
-    return [stored(struct, row) for row in rows]
+    return [stored_value(struct, row) for row in rows]
 
 
 def write_file(
-    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, CellValue]] | pa.Table, options: FileOptions
+    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, CellValue]] | pa.Table, options: IcebergFileOptions
 ) -> dict[str, object]:
     """Write the rows; the parts of the `data_file` struct that follow from the file itself.
 
@@ -243,7 +243,7 @@ def write_file(
 
 
 def _write_parquet(
-    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, CellValue]] | pa.Table, options: FileOptions
+    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, CellValue]] | pa.Table, options: IcebergFileOptions
 ) -> dict[str, object]:
     if isinstance(rows, pa.Table):
         table = with_field_ids(rows, fields) if options.field_ids else rows
@@ -254,7 +254,7 @@ def _write_parquet(
         return {"column_sizes": None, "split_offsets": None}
     table = _with_types(table, options.physical).replace_schema_metadata(dict(options.footer))
     settings = {
-        "compression": options.compression or usual_codec("zstd", "none"),
+        "compression": options.compression or default_codec("zstd", "none"),
         "row_group_size": options.row_group_size,
         "store_schema": False,
         **options.writer_options,
@@ -314,7 +314,7 @@ def _leaf_ids(schema: pa.Schema) -> list[int | None]:
 
 
 def _write_orc(
-    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, CellValue]] | pa.Table, options: FileOptions
+    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, CellValue]] | pa.Table, options: IcebergFileOptions
 ) -> None:
     from pyarrow import orc
 
@@ -327,17 +327,17 @@ def _write_orc(
 
 
 def _write_avro(
-    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, CellValue]] | pa.Table, options: FileOptions
+    path: Path, fields: Sequence[Field], rows: Sequence[dict[int, CellValue]] | pa.Table, options: IcebergFileOptions
 ) -> None:
     if isinstance(rows, pa.Table):
         rows = stored_rows(Schema(fields=tuple(fields)), rows.to_pylist())
     written = [f for f in fields if not isinstance(f.type, UnknownType)]
     schema = avro_schema("table", fields, ids=options.field_ids)
-    codec = options.compression or usual_codec("deflate", "null")
+    codec = options.compression or default_codec("deflate", "null")
     AvroDocument(schema, [avro_row(written, row) for row in rows], {}, codec).write(path)
 
 
-def bare_data_file(content: int, path: str, partition: Mapping[str, object]) -> dict[str, Any]:
+def base_data_file(content: int, path: str, partition: Mapping[str, object]) -> dict[str, Any]:
     """The parts of a `data_file` struct that do not come from the file itself."""
     return {
         "content": content,
@@ -379,16 +379,16 @@ def deletion_vector(data_file: str, positions: Iterable[int]) -> Blob:
 def write_puffin(path: Path, blobs: Iterable[Blob]) -> list[tuple[int, int]]:
     """Write the file; (offset, length) of every blob, in order."""
     body = bytearray(MAGIC)
-    places = []
-    described = []
+    ranges = []
+    blob_entries = []
     for blob in blobs:
-        places.append((len(body), len(blob.data)))
-        described.append({**blob.footer, "offset": len(body), "length": len(blob.data)})
+        ranges.append((len(body), len(blob.data)))
+        blob_entries.append({**blob.footer, "offset": len(body), "length": len(blob.data)})
         body += blob.data
-    payload = json.dumps({"blobs": described, "properties": {"created-by": "harness"}}).encode()
+    payload = json.dumps({"blobs": blob_entries, "properties": {"created-by": "harness"}}).encode()
     body += MAGIC + payload + struct.pack("<i", len(payload)) + bytes(4) + MAGIC
     path.write_bytes(body)
-    return places
+    return ranges
 
 
 PATH_ID = 2147483546
@@ -450,7 +450,7 @@ def equality_columns(
     """Equality ids in the given order, and the columns of the delete file: the keys and `extra`, all optional."""
     ids = tuple(c if isinstance(c, int) else find_field(schema, c).id for c in columns)
     more = [c if isinstance(c, int) else find_field(schema, c).id for c in extra]
-    return ids, projected(schema.fields, {*ids, *more})
+    return ids, project(schema.fields, {*ids, *more})
 
 
 def write_vectors(file: Path, recorded: str, positions: Mapping[IcebergFile, Iterable[int]]) -> tuple[IcebergFile, ...]:
@@ -463,7 +463,7 @@ def write_vectors(file: Path, recorded: str, positions: Mapping[IcebergFile, Ite
             file,
             target.spec_id,
             {
-                **bare_data_file(1, recorded, target.data_file["partition"]),
+                **base_data_file(1, recorded, target.data_file["partition"]),
                 "file_format": "PUFFIN",
                 "record_count": len(rows),
                 "file_size_in_bytes": file.stat().st_size,

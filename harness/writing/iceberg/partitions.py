@@ -12,14 +12,14 @@ from harness.errors import RequestError
 from harness.metadata.model.schema import Schema
 from harness.writing.iceberg.avro import avro_name, avro_value
 from harness.writing.iceberg.document import TableDocument, transform_value
-from harness.writing.iceberg.evolution import chain_of
+from harness.writing.iceberg.evolution import field_chain
 from harness.writing.iceberg.files import stored_rows
-from harness.writing.iceberg.types import default_json, stored
+from harness.writing.iceberg.types import default_json, stored_value
 
 
 def partition_of(
     document: TableDocument,
-    given: Mapping[str, object] | None,
+    values: Mapping[str, object] | None,
     spec_id: int,
     schema: Schema,
     rows: Sequence[Mapping[int, object]] | pa.Table,
@@ -29,10 +29,12 @@ def partition_of(
     Raises:
         RequestError: a name is not of this spec, a value does not fit, or the rows do not share a tuple.
     """
-    return _common_tuple(document, spec_id, schema, rows) if given is None else _given_tuple(document, spec_id, given)
+    return (
+        _common_tuple(document, spec_id, schema, rows) if values is None else _explicit_tuple(document, spec_id, values)
+    )
 
 
-def grouped(
+def group_by_partition(
     document: TableDocument, spec_id: int, schema: Schema, rows: Sequence[Mapping[str, object]]
 ) -> list[list[Mapping[str, object]]]:
     """Natural rows by partition, in the order in which the partitions first occur."""
@@ -46,7 +48,7 @@ def _row_tuple(document: TableDocument, spec_id: int, schema: Schema, row: Mappi
     """The tuple that a stored row of this schema belongs to."""
     result = {}
     for column in document.specs[spec_id]:
-        chain = chain_of(schema, column.source_id)
+        chain = field_chain(schema, column.source_id)
         value: Any = row
         for f in chain:
             value = None if value is None else value.get(f.id)
@@ -67,13 +69,13 @@ def partition_directory(document: TableDocument, spec_id: int, values: Mapping[s
     return "".join(parts)
 
 
-def _given_tuple(document: TableDocument, spec_id: int, values: Mapping[str, object]) -> dict[str, object]:
+def _explicit_tuple(document: TableDocument, spec_id: int, values: Mapping[str, object]) -> dict[str, object]:
     fields = document.partition_fields(spec_id)
     unknown = set(values) - {f.name for f in fields}
     if unknown:
         names = ", ".join(f.name for f in fields) or "none"
         raise RequestError(f"No partition field {', '.join(sorted(unknown))} in spec {spec_id}; it has {names}")
-    return {avro_name(f.name): avro_value(f.type, stored(f.type, values.get(f.name))) for f in fields}
+    return {avro_name(f.name): avro_value(f.type, stored_value(f.type, values.get(f.name))) for f in fields}
 
 
 def _common_tuple(
@@ -84,11 +86,11 @@ def _common_tuple(
         return {}
     if isinstance(rows, pa.Table):
         table = rows
-        tops = {chain_of(schema, c.source_id)[0] for c in columns}
+        tops = {field_chain(schema, c.source_id)[0] for c in columns}
         present = [f for f in tops if f.name in table.column_names]
         if all(not isinstance(table.schema.field(f.name).type, pa.StructType) for f in present):
             table = table.select([f.name for f in present]).group_by([f.name for f in present]).aggregate([])
-        rows = [{f.id: stored(f.type, row[f.name]) for f in present} for row in table.to_pylist()]
+        rows = [{f.id: stored_value(f.type, row[f.name]) for f in present} for row in table.to_pylist()]
     tuples: list[dict[str, object]] = []
     for row in rows:
         candidate = _row_tuple(document, spec_id, schema, row)

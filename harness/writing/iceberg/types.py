@@ -80,15 +80,15 @@ class TypeText(Generic[_T]):
     def __init__(self, tokens: list[str], bare: Callable[[str, TypeText[_T]], _T]) -> None:
         self.tokens, self._bare = tokens, bare
 
-    def whole(self, text: str, example: str) -> tuple[_T, bool]:
+    def parse(self, text: str, example: str) -> tuple[_T, bool]:
         """The type of all tokens, and whether it ends in `not null`."""
-        found = self.one()
+        found = self.next_type()
         if self.tokens:
-            left = self.tokens[0]
-            raise RequestError(f"Cannot read the type {text!r}: unexpected {left!r}; write for example {example}")
+            token = self.tokens[0]
+            raise RequestError(f"Cannot read the type {text!r}: unexpected {token!r}; write for example {example}")
         return found
 
-    def one(self) -> tuple[_T, bool]:
+    def next_type(self) -> tuple[_T, bool]:
         """The next type, and whether it ends in `not null`."""
         if not self.tokens:
             raise RequestError("Cannot read a type: the text ends early; write for example map<string, int>")
@@ -103,7 +103,7 @@ class TypeText(Generic[_T]):
         self.expect("<")
         found = []
         for number in range(1, count + 1):
-            found.append(self.one())
+            found.append(self.next_type())
             self.expect(">" if number == count else ",")
         return found
 
@@ -113,7 +113,7 @@ class TypeText(Generic[_T]):
         while separator != ">":
             name = self.tokens.pop(0)
             self.expect(":")
-            yield (name, *self.one())
+            yield (name, *self.next_type())
             separator = self.expect(",", ">")
 
     def words(self, end: str) -> str:
@@ -123,11 +123,11 @@ class TypeText(Generic[_T]):
         del self.tokens[: place + 1]
         return words
 
-    def expect(self, *wanted: str) -> str:
+    def expect(self, *expected: str) -> str:
         """The next token, which must be one of these."""
-        if not self.tokens or self.tokens[0] not in wanted:
+        if not self.tokens or self.tokens[0] not in expected:
             got = " ".join(self.tokens) or "the end"
-            raise RequestError(f"Cannot read a type: expected {' or '.join(wanted)}, got {got}")
+            raise RequestError(f"Cannot read a type: expected {' or '.join(expected)}, got {got}")
         return self.tokens.pop(0)
 
 
@@ -137,7 +137,7 @@ def parse_type(text: str) -> tuple[Type, bool]:
     `int`, `decimal(9, 2)`, `fixed[16]`, `geometry(EPSG:4326)`, `list<string not null>`, `map<string, int>`,
     `struct<a: int, b: struct<c: string>>`. A name that Iceberg does not know becomes an opaque type.
     """
-    return TypeText(_TOKEN.findall(text), _parse_bare).whole(text, "list<string>")
+    return TypeText(_TOKEN.findall(text), _parse_bare).parse(text, "list<string>")
 
 
 def schema_of(columns: Schema | Mapping[str, str]) -> Schema:
@@ -200,7 +200,7 @@ def type_json(type_: Type, write_defaults: Mapping[int, object]) -> object:
             return str(type_)
 
 
-def stored(type_: Type, value: object) -> Any:
+def stored_value(type_: Type, value: object) -> Any:
     """A natural Python value as internal values (harness.metadata.model.schema); what is as internal values already
     stays.
 
@@ -213,7 +213,7 @@ def stored(type_: Type, value: object) -> Any:
     if value is None:
         return None
     try:
-        return _stored(type_, value)
+        return _convert(type_, value)
     except (TypeError, ValueError, AttributeError, decimal.DecimalException) as exc:
         raise RequestError(f"Cannot store {value!r} as {type_}: {exc}") from exc
 
@@ -310,8 +310,8 @@ def _parse_bare(word: str, text: TypeText[Type]) -> Type:
             return ListType(Field(id=0, name="element", type=element, required=required))
         case "map":
             (key, _), (value, required) = text.arguments(2)
-            held = Field(id=0, name="value", type=value, required=required)
-            return MapType(Field(id=0, name="key", type=key, required=True), held)
+            value_field = Field(id=0, name="value", type=value, required=required)
+            return MapType(Field(id=0, name="key", type=key, required=True), value_field)
         case "decimal":
             precision, scale = text.words(")").split(",")
             return DecimalType(int(precision), int(scale))
@@ -341,18 +341,18 @@ def _field_json(field: Field, write_defaults: Mapping[int, object]) -> dict[str,
     return doc
 
 
-def _stored(type_: Type, value: Any) -> Any:
+def _convert(type_: Type, value: Any) -> Any:
     match type_:
         case StructType(fields=fields):
             unknown = set(value) - {f.name for f in fields}
             if unknown:
                 raise ValueError(f"no field named {', '.join(sorted(map(repr, unknown)))}")
-            return {f.id: stored(f.type, value[f.name]) for f in fields if f.name in value}
+            return {f.id: stored_value(f.type, value[f.name]) for f in fields if f.name in value}
         case ListType(element=element):
-            return [stored(element.type, v) for v in value]
+            return [stored_value(element.type, v) for v in value]
         case MapType(key=key, value=item):
             pairs = value.items() if isinstance(value, Mapping) else value
-            return [(stored(key.type, k), stored(item.type, v)) for k, v in pairs]
+            return [(stored_value(key.type, k), stored_value(item.type, v)) for k, v in pairs]
         case DateType() if isinstance(value, dt.date):
             return (value - _EPOCH.date()).days
         case TimeType() if isinstance(value, dt.time):

@@ -201,7 +201,7 @@ def _bound_on_spark(snapshot: harness.Snapshot, shape: Bound) -> pa.Table:
 
 def _exact(frame: DataFrame) -> pa.Table:
     """A frame's rows in the types that harness says of its columns."""
-    from harness.diff.spark_side import logical
+    from harness.diff.spark_side import arrow_column
     from harness.engines.spark.engine import conform
 
-    return conform(frame.toArrow(), pa.schema([logical(field) for field in frame.schema.fields]))
+    return conform(frame.toArrow(), pa.schema([arrow_column(field) for field in frame.schema.fields]))

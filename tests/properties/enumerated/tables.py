@@ -89,7 +89,7 @@ def _forked(history: IcebergHistory | DeltaHistory, directory: Path) -> IcebergH
         table = forked.table
         for handle in table.handles:
             handle.file = directory / handle.file.relative_to(table.directory)
-        table.directory = table.origin = table.within = directory
+        table.directory = table.origin = table.allowed_directory = directory
         table.log.directory = directory / "_delta_log"
         return forked
     forked = copy.copy(history)

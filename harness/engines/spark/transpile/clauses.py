@@ -13,11 +13,11 @@ from harness.engines.spark.transpile.expressions import Expressions
 from harness.engines.spark.transpile.joins import NameScope, Output
 from harness.engines.spark.transpile.ordered_aggregates import check_ordered, direction
 from harness.engines.spark.transpile.spark_text import refused
-from harness.engines.spark.transpile.values import Typed, type_name
+from harness.engines.spark.transpile.values import TypedSql, type_name
 from harness.metadata.filters.sqltext import whole_number
 from harness.metadata.model import schema as dt
 
-NamedColumns = list[tuple[str | None, Typed]]
+NamedColumns = list[tuple[str | None, TypedSql]]
 """NamedColumns with their names, None where there is none."""
 
 
@@ -90,7 +90,7 @@ def limits(node: exp.Expr) -> str:
 # go side by side, padded with nulls; a row whose lists are all empty or null gives none. WHERE leaves rows out later.
 
 
-def unnested_in(select: exp.Select) -> Iterator[exp.Explode]:
+def unnest_calls(select: exp.Select) -> Iterator[exp.Explode]:
     """The calls of UNNEST in the projection of a SELECT, without those of queries inside."""
     for item in select.expressions:
         for call in item.find_all(exp.Explode):
@@ -127,7 +127,7 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
 
 def _works_on_results(select: exp.Select) -> bool:
     """Tells whether UNNEST works on groups or windows, not on rows of FROM. Raises UnsupportedError: on both."""
-    if not any(True for _ in unnested_in(select)):
+    if not any(True for _ in unnest_calls(select)):
         return False
     windows = (w for item in select.expressions for w in item.find_all(exp.Window))
     with_windows = select.args.get("qualify") is not None or next(windows, None) is not None
@@ -156,7 +156,7 @@ class Unnests:
     several: bool
     lists: list[str] = field(default_factory=list)
 
-    def element(self, expressions: Expressions, node: exp.Explode) -> Typed:
+    def element(self, expressions: Expressions, node: exp.Explode) -> TypedSql:
         """The expression of a call. Raises UnsupportedError."""
         _is_recursive(node)
         listed = expressions.translate(node.this)
@@ -165,7 +165,7 @@ class Unnests:
         if listed.sql not in self.lists:
             self.lists.append(listed.sql)
         sql = f"TRY_ELEMENT_AT({listed.sql}, {self.alias}.e)" if self.several else f"{self.alias}.e"
-        return Typed(sql, listed.type.element.type)
+        return TypedSql(sql, listed.type.element.type)
 
     def clause(self, source: str) -> str:
         """The clause behind FROM and its joins, which are `source`; empty where nothing is unnested."""
@@ -179,7 +179,7 @@ class Unnests:
         return f"{' CROSS JOIN LATERAL' if source else ' FROM'} EXPLODE({call}) AS {self.alias}(e)"
 
 
-def _unnested(expressions: Expressions, node: exp.Explode) -> NamedColumns:
+def _unnest(expressions: Expressions, node: exp.Explode) -> NamedColumns:
     """The columns for a call that is an item of the projection. Raises UnsupportedError."""
     value, recursive = expressions.translate(node.this), _is_recursive(node)
     is_list = isinstance(value.type, dt.ListType)
@@ -194,10 +194,10 @@ def _unnested(expressions: Expressions, node: exp.Explode) -> NamedColumns:
     return _fields(value, value.type, recursive=recursive)
 
 
-def _fields(value: Typed, type_: dt.StructType, *, recursive: bool) -> NamedColumns:
+def _fields(value: TypedSql, type_: dt.StructType, *, recursive: bool) -> NamedColumns:
     found: NamedColumns = []
     for item in type_.fields:
-        inner = Typed(f"({value.sql}).{spark_text.name(item.name)}", item.type)
+        inner = TypedSql(f"({value.sql}).{spark_text.name(item.name)}", item.type)
         if recursive and isinstance(item.type, dt.StructType):
             found += _fields(inner, item.type, recursive=True)
         else:
@@ -224,16 +224,16 @@ def _is_recursive(node: exp.Explode) -> bool:
     return bool(node.expressions) and bool(node.expressions[0].expression.this)
 
 
-def projected(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
+def project(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """The columns that an item gives. Raises UnsupportedError."""
     if _is_star(node):
-        return _expanded(node, scope, expressions)
+        return _expand_star(node, scope, expressions)
     if isinstance(node, exp.Like) and _is_star(node.this):
-        return [c for c in _expanded(node.this, scope, expressions) if _is_like(node, c[0] or "")]
+        return [c for c in _expand_star(node.this, scope, expressions) if _is_like(node, c[0] or "")]
     if isinstance(node, exp.Explode):
-        return _unnested(expressions, node)
+        return _unnest(expressions, node)
     if node.find(exp.Columns) is not None:
-        return _of_columns(node, scope, expressions)
+        return _expand_columns_call(node, scope, expressions)
     if isinstance(node, exp.Alias):
         return [(node.alias, expressions.translate(node.this))]
     name = node.name if isinstance(node, exp.Column) else None
@@ -244,7 +244,7 @@ def _is_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
-def _expanded(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
+def _expand_star(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """The columns that a star stands for, in DuckDB's order: a column of USING once, where it is first."""
     star = node.this if isinstance(node, exp.Column) else node
     if any(value for key, value in star.args.items() if key not in ("except_", "replace", "rename")):
@@ -254,7 +254,7 @@ def _expanded(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Nam
     left_out = {e.name.casefold() for e in star.args.get("except_") or ()}
     replaced = {e.alias.casefold(): e.this for e in star.args.get("replace") or ()}
     renamed = {e.this.name.casefold(): e.alias for e in star.args.get("rename") or ()}
-    found = _all(scope)
+    found = _all_columns(scope)
     if isinstance(node, exp.Column):
         named = [s for s in scope.sources if s.name.casefold() == node.table.casefold()]
         found = [(c.name, s.column(c)) for s in named for c in s.columns]
@@ -270,14 +270,14 @@ def _expanded(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Nam
 _EACH = "a column of columns"
 
 
-def _of_columns(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
+def _expand_columns_call(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """An expression with COLUMNS(…) in it, once for each of them."""
     calls = list(node.find_all(exp.Columns))
     if any(call.this != calls[0].this for call in calls):
         raise refused(node, "several different COLUMNS in one expression")
     found: NamedColumns = []
     alias = node.alias if isinstance(node, exp.Alias) else None
-    for name, value in _chosen(calls[0], scope, expressions):
+    for name, value in _matching_columns(calls[0], scope, expressions):
         item = node.unalias().copy()
         each = exp.column(_EACH, quoted=True)
         if isinstance(item, exp.Columns):
@@ -290,12 +290,12 @@ def _of_columns(node: exp.Expr, scope: NameScope, expressions: Expressions) -> N
     return found
 
 
-def _chosen(call: exp.Columns, scope: NameScope, expressions: Expressions) -> NamedColumns:
+def _matching_columns(call: exp.Columns, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """The columns that COLUMNS(…) names: a star, a list, a regular expression, a lambda with LIKE."""
     what = call.this
     if _is_star(what):
-        return _expanded(what, scope, expressions)
-    every = _all(scope)
+        return _expand_star(what, scope, expressions)
+    every = _all_columns(scope)
     match what:
         case exp.Literal() if what.is_string and re.fullmatch(r"[\w .*+?|()^$]*", what.name, re.ASCII):
             return [c for c in every if re.search(what.name, c[0] or "") is not None]
@@ -317,7 +317,7 @@ def _is_like(node: exp.Like, name: str) -> bool:
     return fits is not bool(node.args.get("negate"))
 
 
-def _all(scope: NameScope) -> NamedColumns:
+def _all_columns(scope: NameScope) -> NamedColumns:
     found: NamedColumns = []
     seen: set[str] = set()
     for source in scope.sources:
@@ -334,7 +334,7 @@ def _all(scope: NameScope) -> NamedColumns:
 _SETS: dict[type[exp.Expr], str] = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}
 
 
-def group_by(node: exp.Select, scope: NameScope, expressions: Expressions, outputs: Sequence[Typed]) -> str:
+def group_by(node: exp.Select, scope: NameScope, expressions: Expressions, outputs: Sequence[TypedSql]) -> str:
     """The clause as text, empty without. outputs: the projection, for its numbers. Raises UnsupportedError."""
     group = node.args.get("group")
     if group is None:
@@ -347,11 +347,11 @@ def group_by(node: exp.Select, scope: NameScope, expressions: Expressions, outpu
             raise refused(item, "GROUP BY ALL with a window function or a subquery")
         counts = any(call.name.lower() == "count_star" for call in item.find_all(exp.Anonymous))
         if not counts and item.find(exp.AggFunc) is None:
-            texts += [_no_ordinal(v) for _, v in projected(item, scope, expressions)]
+            texts += [_no_ordinal(v) for _, v in project(item, scope, expressions)]
     return f" GROUP BY {', '.join(dict.fromkeys(texts))}" if texts else ""
 
 
-def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:
+def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[TypedSql]) -> str:
     """A key, which a number may stand for, or several sets of keys."""
     word = _SETS.get(type(node))
     if word is None:
@@ -370,6 +370,6 @@ def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) ->
     return f"{word} ({', '.join(items)})"
 
 
-def _no_ordinal(value: Typed) -> str:
+def _no_ordinal(value: TypedSql) -> str:
     """A constant that Spark cannot take for the number of a column."""
     return value.sql if value.literal is None else f"CAST({value.sql} AS {type_name(value.type)})"

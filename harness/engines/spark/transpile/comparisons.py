@@ -11,7 +11,7 @@ from harness.engines.spark.transpile import spark_text
 from harness.engines.spark.transpile.functions import moments, nested
 from harness.engines.spark.transpile.functions.registry import Call
 from harness.engines.spark.transpile.spark_text import refused
-from harness.engines.spark.transpile.values import BOOLEAN, TEXT, Typed, alike
+from harness.engines.spark.transpile.values import BOOLEAN, TEXT, TypedSql, with_common_type
 from harness.metadata.model import schema as dt
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 _EQUALITY = ("=", "<>", "<=>")
 
 
-def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
+def translate(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
     """The condition; None if the node is no comparison. Raises UnsupportedError."""
     found = _quantified(expressions, node)
     if found is not None:
@@ -40,44 +40,44 @@ def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
         case exp.EQ(this=exp.Tuple() as first, expression=exp.Tuple() as second):
             if len(first.expressions) != len(second.expressions):
                 raise refused(node)
-            return Typed(_same_tuple(expressions, node, first, second), BOOLEAN)
+            return TypedSql(_same_tuple(expressions, node, first, second), BOOLEAN)
         case _ if type(node) in _OPERATORS:
             left, right = (_as_text(expressions.translate(n)) for n in (node.this, node.expression))
             left, right = _as_span(node.this, left, right), _as_span(node.expression, right, left)
-            sql = _compared(node, _OPERATORS[type(node)], left, right)
-            return Typed(f"(NOT {sql})" if isinstance(node, exp.NullSafeNEQ) else sql, BOOLEAN)
+            sql = _compare(node, _OPERATORS[type(node)], left, right)
+            return TypedSql(f"(NOT {sql})" if isinstance(node, exp.NullSafeNEQ) else sql, BOOLEAN)
         case exp.Is():
             if isinstance(node.expression, exp.Null):
-                return Typed(f"({expressions.translate(node.this).sql} IS NULL)", BOOLEAN)
+                return TypedSql(f"({expressions.translate(node.this).sql} IS NULL)", BOOLEAN)
             if isinstance(node.expression, exp.Boolean):
                 truth = "true" if node.expression.this else "false"
-                return Typed(f"({expressions.boolean(node.this)} <=> {truth})", BOOLEAN)
+                return TypedSql(f"({expressions.boolean(node.this)} <=> {truth})", BOOLEAN)
             raise refused(node, "IS")
         case exp.In():
-            return Typed(_in(expressions, node), BOOLEAN)
+            return TypedSql(_in(expressions, node), BOOLEAN)
         case exp.Between() if not node.args.get("symmetric"):
             parts = [_as_text(expressions.translate(n)) for n in (node.this, node.args["low"], node.args["high"])]
-            (subject, low, high), type_ = alike(parts, "BETWEEN")
+            (subject, low, high), type_ = with_common_type(parts, "BETWEEN")
             _check_ordered(node, type_)
             subject = subject if _is_computed(parts[0], node.this) else _whole(subject, type_)
             # Spark finds no key to join by, and no side to filter, in a BETWEEN of an expression.
-            return Typed(f"({subject} >= {low} AND {subject} <= {high})", BOOLEAN)
+            return TypedSql(f"({subject} >= {low} AND {subject} <= {high})", BOOLEAN)
         case exp.Like() | exp.ILike():
-            return Typed(_like(expressions, node, None), BOOLEAN)
+            return TypedSql(_like(expressions, node, None), BOOLEAN)
         case exp.Escape() if isinstance(node.this, exp.Like | exp.ILike):
             sql = _like(expressions, node.this, node.expression)
-            return Typed(f"(NOT {sql})" if node.this.args.get("negate") else sql, BOOLEAN)
+            return TypedSql(f"(NOT {sql})" if node.this.args.get("negate") else sql, BOOLEAN)
         case exp.IsNan():
             value = expressions.translate(node.this)
             if not isinstance(value.type, dt.FloatType):
                 raise refused(node, f"isnan of {value.type}")
             nan = spark_text.literal(float("nan"), value.type)
-            return Typed(f"({_whole(value.sql, value.type)} = {nan})", BOOLEAN)
+            return TypedSql(f"({_whole(value.sql, value.type)} = {nan})", BOOLEAN)
         case _:
             return None
 
 
-def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
+def _quantified(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
     """`x = ANY (…)` and `x > ALL (…)`, over a query or a list: unknown where a null decides. None: it is neither."""
     if not isinstance(node, exp.Binary) or not isinstance(node.expression, exp.Any | exp.All):
         return None
@@ -91,7 +91,7 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
         head, inner = expressions.within(["an element"], listed.type.element.type)
         compared = inner.boolean(type(node)(this=node.this.copy(), expression=exp.column("an element")))
         function, nothing = ("EXISTS", "false") if any_ else ("FORALL", "true")
-        return Typed(
+        return TypedSql(
             f"CASE WHEN {listed.sql} IS NULL THEN {nothing} ELSE {function}({listed.sql}, {head} -> {compared}) END",
             BOOLEAN,
         )
@@ -109,22 +109,22 @@ def _quantified(expressions: Expressions, node: exp.Expr) -> Typed | None:
     unknown = f"WHEN {values} < {rows} OR {subject.sql} IS NULL THEN NULL"
     nothing, decided, found = ("false", holds, "true") if any_ else ("true", f"NOT ({holds})", "false")
     sql = f"CASE WHEN {rows} = 0 THEN {nothing} WHEN {decided} THEN {found} {unknown} ELSE {nothing} END"
-    return Typed(sql, BOOLEAN)
+    return TypedSql(sql, BOOLEAN)
 
 
-def _as_text(value: Typed) -> Typed:
+def _as_text(value: TypedSql) -> TypedSql:
     """A variant as the JSON text by which it travels on either engine: harness wrote the text, not they."""
-    return Typed(value.sql, TEXT, value.literal) if isinstance(value.type, dt.VariantType) else value
+    return TypedSql(value.sql, TEXT, value.literal) if isinstance(value.type, dt.VariantType) else value
 
 
-def _as_span(node: exp.Expr, value: Typed, other: Typed) -> Typed:
+def _as_span(node: exp.Expr, value: TypedSql, other: TypedSql) -> TypedSql:
     """A side of a comparison; an interval beside a difference of timestamps as one, too."""
     parts = moments.interval(node) if other.type == moments.SPAN else None
     return value if parts is None else moments.span(parts) or value
 
 
-def _compared(node: exp.Expr, operator: str, left: Typed, right: Typed) -> str:
-    (a, b), type_ = alike((left, right), operator)
+def _compare(node: exp.Expr, operator: str, left: TypedSql, right: TypedSql) -> str:
+    (a, b), type_ = with_common_type((left, right), operator)
     _check_comparable(node, type_)
     if operator not in _EQUALITY:
         _check_ordered(node, type_)
@@ -135,7 +135,7 @@ def _compared(node: exp.Expr, operator: str, left: Typed, right: Typed) -> str:
     return f"({a} {operator} {b})"
 
 
-def _is_computed(value: Typed, node: exp.Expr) -> bool:
+def _is_computed(value: TypedSql, node: exp.Expr) -> bool:
     """Tells whether the value is no float of a file. Then Spark may infer from a comparison."""
     while isinstance(node, exp.Paren):
         node = node.this
@@ -187,7 +187,9 @@ def _in(expressions: Expressions, node: exp.In) -> str:
             query = query.this
         return _in_query(expressions, node, query)
     subject = expressions.translate(node.this)
-    texts, type_ = alike([_as_text(v) for v in (subject, *map(expressions.translate, node.expressions))], "IN")
+    texts, type_ = with_common_type(
+        [_as_text(v) for v in (subject, *map(expressions.translate, node.expressions))], "IN"
+    )
     _check_comparable(node, type_)
     if isinstance(type_, dt.FloatType):
         # Spark looks for long lists in a set, where -0.0 is not 0.0.
@@ -203,10 +205,10 @@ def _in_query(expressions: Expressions, node: exp.In, query: exp.Expr) -> str:
     values = [expressions.translate(part) for part in parts]
     sql, types = expressions.subquery(query)
     if len(types) == 1 == len(values) and all(isinstance(t, dt.IntegerType) for t in (types[0], values[0].type)):
-        (text, _), wide = alike((Typed(values[0].sql, values[0].type), Typed("c0", types[0])), "IN")
+        (text, _), wide = with_common_type((TypedSql(values[0].sql, values[0].type), TypedSql("c0", types[0])), "IN")
         if str(types[0]) != str(wide):
             sql = f"SELECT CAST(c0 AS {spark_text.type_name(wide)}) AS c0 FROM ({sql})"
-        values, types = [Typed(text, wide)], (wide,)
+        values, types = [TypedSql(text, wide)], (wide,)
     own = [str(v.type) for v in values]
     if own != [str(type_) for type_ in types] or any(isinstance(v.type, dt.FloatType) for v in values):
         raise refused(node, f"{', '.join(own)} IN a query of {', '.join(map(str, types))}", "cast to one type")
@@ -230,7 +232,7 @@ def _same_tuple(expressions: Expressions, node: exp.Expr, left: exp.Tuple, right
         values = expressions.translate(a), expressions.translate(b)
         if all(isinstance(v.type, dt.UnknownType) for v in values):
             raise refused(node, "a tuple with a null that has no type")
-        parts.append(_compared(node, "<=>", *values))
+        parts.append(_compare(node, "<=>", *values))
     return f"({' AND '.join(parts)})"
 
 

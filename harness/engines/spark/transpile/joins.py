@@ -14,7 +14,7 @@ from harness.engines.spark.transpile import spark_text
 from harness.engines.spark.transpile.expressions import Expressions
 from harness.engines.spark.transpile.functions.nested import members
 from harness.engines.spark.transpile.spark_text import refused
-from harness.engines.spark.transpile.values import LONG, Typed, alike
+from harness.engines.spark.transpile.values import LONG, TypedSql, with_common_type
 from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
 
@@ -36,11 +36,11 @@ class Relation:
     alias: str
     columns: tuple[Output, ...]
 
-    def column(self, column: Output) -> Typed:
+    def column(self, column: Output) -> TypedSql:
         """A column of the source."""
-        return Typed(f"{self.alias}.{column.sql}", column.type)
+        return TypedSql(f"{self.alias}.{column.sql}", column.type)
 
-    def named(self, name: str) -> list[Output]:
+    def columns_named(self, name: str) -> list[Output]:
         """Its columns of a name; spelling of case means nothing."""
         return [c for c in self.columns if c.name is not None and c.name.casefold() == name.casefold()]
 
@@ -56,7 +56,7 @@ class NameScope:
     """
 
     sources: list[Relation] = field(default_factory=list)
-    merged: dict[str, Typed] = field(default_factory=dict)
+    merged: dict[str, TypedSql] = field(default_factory=dict)
     aliases: dict[str, exp.Expr] = field(default_factory=dict)
     ctes: dict[str, tuple[str, tuple[Output, ...]]] = field(default_factory=dict)
     outer: NameScope | None = None
@@ -75,7 +75,7 @@ class NameScope:
             any(f"{source.alias}." in sql for source in around.sources) or around.mentions_outer(sql)
         )
 
-    def resolve(self, path: tuple[str, ...], lower: Callable[[exp.Expr], Typed]) -> Typed:
+    def resolve(self, path: tuple[str, ...], lower: Callable[[exp.Expr], TypedSql]) -> TypedSql:
         """The expression that a path of names stands for. Raises UnsupportedError: for nothing known, or for several.
 
         lower: lowers an expression of the projection, for an alias.
@@ -92,11 +92,11 @@ class NameScope:
             return found
         raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} names no column of a bound table")
 
-    def unqualified(self, name: str) -> Typed | None:
+    def unqualified(self, name: str) -> TypedSql | None:
         """The column that a name alone stands for in FROM; None if there is none."""
         if name.casefold() in self.merged:
             return self.merged[name.casefold()]
-        found = [source.column(c) for source in self.sources for c in source.named(name)]
+        found = [source.column(c) for source in self.sources for c in source.columns_named(name)]
         if len(found) > 1:
             raise UnsupportedError(f"Cannot run the query on Spark: {name} may be a column of several of its tables")
         return found[0] if found else None
@@ -104,20 +104,22 @@ class NameScope:
     def shadowed(self, name: str) -> bool:
         """Tells whether a name is a column of FROM and of the projection, and not the same one."""
         alias = self.aliases.get(name.casefold())
-        if alias is None or not (name.casefold() in self.merged or any(source.named(name) for source in self.sources)):
+        if alias is None or not (
+            name.casefold() in self.merged or any(source.columns_named(name) for source in self.sources)
+        ):
             return False
         return not isinstance(alias, exp.Column) or alias.name.casefold() != name.casefold()
 
-    def _column(self, path: tuple[str, ...]) -> Typed | None:
+    def _column(self, path: tuple[str, ...]) -> TypedSql | None:
         """The column that a path stands for in FROM, by its table or alone."""
         tables = [source for source in self.sources if source.name.casefold() == path[0].casefold()]
-        found = [source.column(c) for source in tables for c in source.named(path[1])] if len(path) > 1 else []
+        found = [source.column(c) for source in tables for c in source.columns_named(path[1])] if len(path) > 1 else []
         if len(found) > 1:
             raise UnsupportedError(f"Cannot run the query on Spark: {'.'.join(path)} may be one of several columns")
         if not found:
             base = self.unqualified(path[0])
             return None if base is None else members(base, path[1:], exp.column(path[-1]))
-        structs = [c.type for source in self.sources for c in source.named(path[0])]
+        structs = [c.type for source in self.sources for c in source.columns_named(path[0])]
         fields = [f for type_ in structs if isinstance(type_, dt.StructType) for f in type_.fields]
         if any(f.name.casefold() == path[1].casefold() for f in fields):
             raise UnsupportedError(f"Cannot run the query on Spark: {path[0]} is both a table and a struct in one")
@@ -141,7 +143,7 @@ def renamed(columns: tuple[Output, ...], node: exp.Expr) -> tuple[Output, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
+class PivotClause:
     """A PIVOT or UNPIVOT of the relation `base`, whichever way it was written.
 
     fields: of PIVOT, columns with their values; of UNPIVOT, columns that become rows. outputs: aggregates or a name.
@@ -153,7 +155,7 @@ class Turned:
     outputs: Sequence[exp.Expr]
 
     @classmethod
-    def of_statement(cls, node: exp.Pivot) -> Turned:
+    def of_statement(cls, node: exp.Pivot) -> PivotClause:
         """`PIVOT t ON …`"""
         if not node.args.get("unpivot"):
             return cls(node.this, node, node.expressions, node.args.get("using") or ())
@@ -164,7 +166,7 @@ class Turned:
         return cls(node.this, node, [field], into.expressions)
 
     @classmethod
-    def of_source(cls, source: exp.Expr) -> Turned:
+    def of_source(cls, source: exp.Expr) -> PivotClause:
         """`t PIVOT (…)` in FROM."""
         clauses = source.args["pivots"]
         if len(clauses) != 1:
@@ -269,7 +271,9 @@ def join(node: exp.Join, sql: str, source: Relation, scope: NameScope, expressio
     if merged:
         condition = " AND ".join(f"{a.sql} = {b.sql}" for a, b in merged.values())
         for name, (a, b) in merged.items():
-            left[name] = Typed(f"COALESCE({a.sql}, {b.sql})", a.type) if side == "FULL" else b if side == "RIGHT" else a
+            left[name] = (
+                TypedSql(f"COALESCE({a.sql}, {b.sql})", a.type) if side == "FULL" else b if side == "RIGHT" else a
+            )
         scope.merged = left
         return f" {_SIDES[side]} JOIN {sql} ON {condition}"
     on = node.args.get("on")
@@ -312,11 +316,11 @@ def _condition(on: exp.Expr, source: Relation, scope: NameScope, expressions: Ex
     return expressions.boolean(on)
 
 
-def _keys(node: exp.Join, source: Relation, scope: NameScope) -> dict[str, tuple[Typed, Typed]]:
+def _keys(node: exp.Join, source: Relation, scope: NameScope) -> dict[str, tuple[TypedSql, TypedSql]]:
     """The columns that USING compares, left and right, by name in lower case."""
     found = {}
     for identifier in node.args["using"]:
-        left, right = scope.unqualified(identifier.name), source.named(identifier.name)
+        left, right = scope.unqualified(identifier.name), source.columns_named(identifier.name)
         if left is None or len(right) != 1 or str(left.type) != str(right[0].type):
             raise refused(node, f"USING ({identifier.name}) of columns of different types")
         found[identifier.name.casefold()] = (left, source.column(right[0]))
@@ -394,23 +398,23 @@ class FromClause:
         """Rows that the query spells out; each column has one type for all of them. Raises UnsupportedError."""
         expressions = self.expressions(NameScope(ctes=around.ctes, outer=around))
         rows = [[expressions.translate(value) for value in row.expressions] for row in node.expressions]
-        columns = [alike(values, "VALUES") for values in zip(*rows, strict=True)]
+        columns = [with_common_type(values, "VALUES") for values in zip(*rows, strict=True)]
         listed = ", ".join(f"({', '.join(row)})" for row in zip(*(texts for texts, _ in columns), strict=True))
         outputs = tuple(Output(f"col{i}", type_, f"c{i}") for i, (_, type_) in enumerate(columns))
         names = ", ".join(c.sql for c in outputs)
         return LoweredSparkQuery(f"SELECT * FROM VALUES {listed} AS v({names})", outputs)
 
-    def turned(self, turned: Turned, around: NameScope) -> LoweredSparkQuery:
+    def pivot(self, pivot: PivotClause, around: NameScope) -> LoweredSparkQuery:
         """A PIVOT or UNPIVOT. Raises UnsupportedError."""
-        _, base = self._source(turned.base, NameScope(ctes=around.ctes, outer=around))
-        return self.query(turned.select([c.name for c in base.columns]), around)
+        _, base = self._source(pivot.base, NameScope(ctes=around.ctes, outer=around))
+        return self.query(pivot.select([c.name for c in base.columns]), around)
 
     def _source(self, node: exp.Expr, scope: NameScope) -> tuple[str, Relation]:
         """The relation as text, which begins with LATERAL where it names columns to its left."""
         alias = f"t{next(self.numbers)}"
         if node.args.get("pivots"):
-            turned = Turned.of_source(node)
-            lowered = self.turned(turned, NameScope(ctes=scope.ctes, outer=scope.outer))
+            turned = PivotClause.of_source(node)
+            lowered = self.pivot(turned, NameScope(ctes=scope.ctes, outer=scope.outer))
             name = str(turned.node.alias) or str(node.alias_or_name)
             return f"({lowered.sql}) AS {alias}", Relation(name, alias, renamed(lowered.columns, turned.node))
         inner = node.this if isinstance(node, exp.Lateral) else node

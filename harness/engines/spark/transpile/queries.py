@@ -18,14 +18,14 @@ from harness.engines.spark.transpile.joins import (
     LoweredSparkQuery,
     NameScope,
     Output,
+    PivotClause,
     Relation,
-    Turned,
     renamed,
 )
 from harness.engines.spark.transpile.ordered_aggregates import check_ordered, direction
-from harness.engines.spark.transpile.parser import check, parse, written_back
+from harness.engines.spark.transpile.parser import as_duckdb_sql, check, parse
 from harness.engines.spark.transpile.spark_text import refused
-from harness.engines.spark.transpile.values import HUGE, Typed, bind, common_type, type_name
+from harness.engines.spark.transpile.values import HUGE, TypedSql, bind, common_type, type_name
 from harness.errors import RequestError
 from harness.metadata.filters.parse import reason
 from harness.metadata.model import schema as dt
@@ -85,7 +85,7 @@ def _combined(node: exp.SetOperation, left: LoweredSparkQuery, right: LoweredSpa
     if len(left.columns) != len(right.columns):
         raise refused(node, "a set operation of different numbers of columns")
     pairs = list(zip(left.columns, right.columns, strict=True))
-    types = [common_type([Typed("", a.type), Typed("", b.type)], word) for a, b in pairs]
+    types = [common_type([TypedSql("", a.type), TypedSql("", b.type)], word) for a, b in pairs]
     columns = tuple(Output(c.name, t, c.sql) for c, t in zip(left.columns, types, strict=True))
     all_ = "" if node.args.get("distinct") else " ALL"
     sql = f"SELECT * FROM (({_as_types(left, types)}) {word}{all_} ({_as_types(right, types)}))"
@@ -145,7 +145,7 @@ def query(
     if statement is None:
         raise RequestError(f"Expected one query, got {len(parsed)} statements. Run them one by one.")
     check(statement)
-    read = written_back(statement)
+    read = as_duckdb_sql(statement)
     marks = [node for node in statement.find_all(exp.Placeholder) if node.name in values]
     texts = {f"p_{node.name}": bind(node, values[node.name]) for node in marks}
     queries = _Queries({name.casefold(): (name, columns) for name, columns in tables.items()})
@@ -162,7 +162,7 @@ def query(
 class _Item:
     """An item of ORDER BY: its value, which way, and the column of the result that it is, None if it is none."""
 
-    value: Typed
+    value: TypedSql
     direction: str
     column: str | None
 
@@ -181,7 +181,7 @@ class _Queries:
             case exp.Subquery() if not node.args.get("joins") and not node.args.get("pivots"):
                 start, inner = self._with(node, around)
                 lowered = self.query(node.this, inner)
-                return self._ended(node, start, f"({lowered.sql})", lowered.columns)
+                return self._with_order_and_limit(node, start, f"({lowered.sql})", lowered.columns)
             case exp.Select():
                 start, around = self._with(node, around)
                 node = with_windows(node)
@@ -190,13 +190,13 @@ class _Queries:
                 scope.aliases = _aliases(node)
                 return self._selected(node, scope, start, source)
             case exp.Pivot():
-                return self._sources.turned(Turned.of_statement(node), around)
+                return self._sources.pivot(PivotClause.of_statement(node), around)
             case exp.Values():
                 return self._sources.values(node, around)
             case exp.Union() | exp.Intersect() | exp.Except():
                 start, around = self._with(node, around)
                 both = _combined(node, self.query(node.this, around), self.query(node.expression, around))
-                return self._ended(node, start, both.sql, both.columns)
+                return self._with_order_and_limit(node, start, both.sql, both.columns)
             case _:
                 raise refused(node)
 
@@ -221,7 +221,9 @@ class _Queries:
             parts.append(f"{name}{levels} AS ({lowered.sql})")
         return f"WITH {'RECURSIVE ' if any_recursive else ''}{', '.join(parts)} ", inner
 
-    def _ended(self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]) -> LoweredSparkQuery:
+    def _with_order_and_limit(
+        self, node: exp.Expr, start: str, body: str, columns: tuple[Output, ...]
+    ) -> LoweredSparkQuery:
         """A query whose ORDER BY sees its columns only."""
         items = [clauses.by_output(item, columns) for item in clauses.items_of(node.args.get("order"), columns)]
         return LoweredSparkQuery(f"{start}{body}{clauses.ends(items, node)}", columns)
@@ -236,13 +238,15 @@ class _Queries:
             columns = tuple(Output(f"h{place}", c.type, c.sql) for place, c in enumerate(first.columns))
             second = NameScope(sources=[Relation(name, name, columns)], ctes=scope.ctes)
             return self._selected(steps[1], second, start, f" FROM ({first.sql}) AS {name}")
-        unnests = clauses.Unnests(f"u{next(self._numbers)}", len({call.this for call in clauses.unnested_in(node)}) > 1)
+        unnests = clauses.Unnests(
+            f"u{next(self._numbers)}", len({call.this for call in clauses.unnest_calls(node)}) > 1
+        )
         expressions = self._expressions(scope, unnests)
-        outputs = [o for e in node.expressions for o in clauses.projected(e, scope, expressions)]
+        outputs = [o for e in node.expressions for o in clauses.project(e, scope, expressions)]
         columns = tuple(Output(name, v.type, f"c{i}") for i, (name, v) in enumerate(outputs))
         shown = [f"{v.sql} AS c{i}" for i, (_, v) in enumerate(outputs)]
         items = self._ordering(node, expressions, outputs, columns)
-        chosen = self._chosen(node, scope, expressions, outputs, items)
+        chosen = self._row_condition(node, scope, expressions, outputs, items)
         source += unnests.clause(source)
         conditions = list(scope.conditions)
         if node.args.get("where") is not None:
@@ -276,12 +280,12 @@ class _Queries:
         rows = f"(SELECT * FROM {rows})" if is_forgotten else rows
         return LoweredSparkQuery(f"{start}SELECT {distinct}{names} FROM {rows}", columns)
 
-    def _chosen(
+    def _row_condition(
         self,
         node: exp.Select,
         scope: NameScope,
         expressions: Expressions,
-        outputs: list[tuple[str | None, Typed]],
+        outputs: list[tuple[str | None, TypedSql]],
         items: list[_Item],
     ) -> str | None:
         """The condition of QUALIFY, or that a row is the first that DISTINCT ON takes; None: there is neither."""
@@ -309,7 +313,7 @@ class _Queries:
     def _expressions(self, scope: NameScope, unnests: clauses.Unnests | None = None) -> Expressions:
         pending: set[int] = set()
 
-        def alias(node: exp.Expr) -> Typed:
+        def alias(node: exp.Expr) -> TypedSql:
             if id(node) in pending:
                 raise refused(node, "an alias that is made of itself")
             pending.add(id(node))
@@ -333,7 +337,7 @@ class _Queries:
         self,
         node: exp.Select,
         expressions: Expressions,
-        outputs: list[tuple[str | None, Typed]],
+        outputs: list[tuple[str | None, TypedSql]],
         columns: tuple[Output, ...],
     ) -> list[_Item]:
         items = []

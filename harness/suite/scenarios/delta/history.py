@@ -32,7 +32,7 @@ from harness.suite.scenarios.model import (
 from harness.writing.delta.builder import DeltaFile, DeltaTable
 from harness.writing.delta.checkpoint import CheckpointOptions, hint_text
 from harness.writing.delta.types import JsonObject
-from harness.writing.places import inside, set_time
+from harness.writing.local_files import check_inside, set_time
 
 
 def _ratified_commit(commit: object, known: Mapping[int, str | tuple[int, bytes]]) -> str | tuple[int, bytes]:
@@ -78,8 +78,8 @@ class DeltaHistory(ScenarioHistory):
         folder, schema = arguments.typed(str, "folder", "table"), arguments.typed(dict, "schema")
         options = {name.replace("-", "_"): arguments.any(name) for name in _CREATE if arguments.has(name)}
         arguments.finish()
-        self.table = DeltaTable.create(inside(directory, directory / folder), schema, **options)
-        self.table.within = directory
+        self.table = DeltaTable.create(check_inside(directory, directory / folder), schema, **options)
+        self.table.allowed_directory = directory
         self.writes = DeltaWrites(self.table)
         self.commits: dict[str, int] = {}
         self.held: dict[int, bytes] = {}
@@ -170,7 +170,7 @@ class DeltaHistory(ScenarioHistory):
         before = [replace(h) for h in handles]
         for handle, vector in self.table.write_vectors(dead, **options).items():
             edit(vector, self.writes.fill_placeholders(changed, place), (), place)
-            handle.mark(vector, dead[handle])
+            handle.set_deletion_vector(vector, dead[handle])
         document = self.table.document
         return before, list(handles), [{"protocol": document.protocol}] if document.require(["deletionVectors"]) else []
 
@@ -211,7 +211,7 @@ class DeltaHistory(ScenarioHistory):
 
     def _hold(self, value: object, place: str) -> None:
         version = self._check_version(checked(int, value, place), place)
-        self.held[version] = self.table.log.hold(version)
+        self.held[version] = self.table.log.remove_commit_file(version)
 
     def _vacuum(self, value: object, place: str) -> None:
         if value is not None:
@@ -268,7 +268,7 @@ class DeltaHistory(ScenarioHistory):
     def time_of(self, version: int) -> int:
         """Return the time of a version: its in-commit timestamp, otherwise its file time (delta L33, L35)."""
         info: JsonObject = next((a["commitInfo"] for a in self.table.actions(version) if "commitInfo" in a), {})
-        moment: int = info.get("inCommitTimestamp", self.table.log.time_of(version))
+        moment: int = info.get("inCommitTimestamp", self.table.log.commit_time(version))
         return moment
 
 

@@ -28,7 +28,7 @@ from harness.metadata.model.schema import Field, Schema
 from harness.suite.scenarios.arguments import Arguments, look_up
 from harness.suite.scenarios.edits import edit
 from harness.suite.scenarios.values import expand_rows, natural_rows, parse_value, replace_texts
-from harness.writing.delta.builder import DeltaFile, DeltaTable, FileOptions
+from harness.writing.delta.builder import DeltaFile, DeltaFileOptions, DeltaTable
 from harness.writing.delta.types import JsonObject, schema_json, schema_of
 from harness.writing.delta.values import encoded_path
 
@@ -36,7 +36,7 @@ _TRANSLATED = {"self", "rows", "partition", "schema", "extra", "path", "recorded
 _PLAIN_OPTIONS = {
     name.replace("_", "-")
     for name in (inspect.signature(DeltaTable.write_data).parameters.keys() - _TRANSLATED)
-    | {f.name for f in dataclass_fields(FileOptions)}
+    | {f.name for f in dataclass_fields(DeltaFileOptions)}
 }
 """Keys of a file that are passed to the builder unchanged."""
 _PLACEHOLDER = re.compile(r"\{(table|(?P<what>path|size) (?P<label>[^{}]+))\}")
@@ -70,7 +70,7 @@ class DeltaWrites:
         arguments = Arguments(spec, place)
         handle = look_up(self.files, arguments.text("file"), "file", place)
         action = {k: v for k, v in handle.add.items() if k in ("path", "partitionValues", "size", "deletionVector")}
-        base = {"deletionTimestamp": self.table.log.time_of(self.table.version + 1), "dataChange": True}
+        base = {"deletionTimestamp": self.table.log.commit_time(self.table.version + 1), "dataChange": True}
         edited = self._edit_action({**action, **base, "extendedFileMetadata": True}, arguments)
         arguments.finish()
         return edited

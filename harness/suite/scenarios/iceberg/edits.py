@@ -81,7 +81,7 @@ def damage(history: ScenarioHistory, value: object, place: str) -> None:
         RequestError: As for `harness.suite.scenarios.edits.damage`.
     """
     store = history.table.store
-    within = store.directory if store.within is None else store.within
+    within = store.directory if store.allowed_directory is None else store.allowed_directory
     edits.damage(Arguments(value, place), store.directory, within, lambda text: [_target(history, text, place)])
 
 

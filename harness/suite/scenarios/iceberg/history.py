@@ -35,7 +35,7 @@ from harness.suite.scenarios.model import (
 from harness.suite.scenarios.values import parse_value, with_names
 from harness.writing.iceberg.builder import IcebergFile, IcebergTable
 from harness.writing.iceberg.types import parse_type, with_fresh_ids
-from harness.writing.places import inside
+from harness.writing.local_files import check_inside
 
 _CREATE = (
     ("format-version", int),
@@ -82,8 +82,10 @@ class IcebergHistory(ScenarioHistory):
         }
         spec = _spec(arguments.typed(list, "partition-spec", []), "table, key 'partition-spec'")
         arguments.finish()
-        self.table = IcebergTable.create(inside(directory, directory / folder), schema, partition_spec=spec, **options)
-        self.table.store.within = directory
+        self.table = IcebergTable.create(
+            check_inside(directory, directory / folder), schema, partition_spec=spec, **options
+        )
+        self.table.store.allowed_directory = directory
         self.writes = IcebergWrites(self.table)
         self.commits: dict[str, int] = {}
 

@@ -28,11 +28,11 @@ from harness.metadata.model.schema import Field, Schema
 from harness.suite.scenarios.arguments import Arguments, checked, look_up, short_repr
 from harness.suite.scenarios.values import expand_rows, natural_rows, parse_value
 from harness.writing.iceberg.avro import int_map
-from harness.writing.iceberg.builder import FileOptions, IcebergFile, IcebergTable
-from harness.writing.iceberg.evolution import change, find_field, projected
+from harness.writing.iceberg.builder import IcebergFile, IcebergFileOptions, IcebergTable
+from harness.writing.iceberg.evolution import change, find_field, project
 from harness.writing.iceberg.types import bound_bytes, parse_type
 
-_FILE_OPTIONS = frozenset(f.name for f in dataclass_fields(FileOptions))
+_FILE_OPTIONS = frozenset(f.name for f in dataclass_fields(IcebergFileOptions))
 _BOUNDS = ("lower_bounds", "upper_bounds")
 _COUNTS = ("value_counts", "null_value_counts", "nan_value_counts", "column_sizes")
 
@@ -189,7 +189,7 @@ def _in_given_order(schema: Schema, ids: Sequence[int]) -> tuple[Field, ...]:
     """
     fields: dict[int, Field] = {}
     for id_ in ids:
-        for f in projected(schema.fields, set(ids)):
+        for f in project(schema.fields, set(ids)):
             if id_ in {f.id, *(inner.id for _, inner in Schema(fields=(f,)).walk())}:
                 fields.setdefault(f.id, f)
     return tuple(fields.values())

@@ -12,7 +12,7 @@ from harness.engines.spark.transpile.functions.registry import (
     Function,
     Lowering,
 )
-from harness.engines.spark.transpile.values import BOOLEAN, TEXT, Typed, list_of
+from harness.engines.spark.transpile.values import BOOLEAN, TEXT, TypedSql, list_of
 
 # Regular expressions that RE2 (DuckDB) and Java (Spark) understand alike. A pattern is read into parts, and each is
 # written in Java's words: `.` is anything but a line feed, `$` is the very end, `\s` knows no vertical tab, `\b` goes
@@ -186,7 +186,7 @@ class _RegexReader:
     def _sign(self, sign: str) -> str:
         if self.folds and sign.isalpha():
             return f"[{sign.lower()}{sign.upper()}{_FOLDED.get(sign.lower(), '')}]"
-        return _written(sign)
+        return _java_character(sign)
 
     def _class(self) -> str:
         negated = self._next() == "^"
@@ -220,14 +220,14 @@ class _RegexReader:
                 last = self._plain(self._take())
             if last == "[" or ord(last) < ord(first):
                 raise RegexError(f"the range {first}-{last}")
-        shown = _written(first) if first == last else f"{_written(first)}-{_written(last)}"
+        shown = _java_character(first) if first == last else f"{_java_character(first)}-{_java_character(last)}"
         if not self.folds:
             return shown
         letters = [chr(code) for code in range(ord(first), ord(last) + 1) if chr(code).isalpha()]
         return shown + "".join(f"{letter.swapcase()}{_FOLDED.get(letter.lower(), '')}" for letter in letters)
 
 
-def _written(sign: str) -> str:
+def _java_character(sign: str) -> str:
     return sign if sign.isascii() and sign.isalnum() else f"\\x{{{ord(sign):x}}}"
 
 
@@ -260,12 +260,12 @@ def _options(call: Call, place: int) -> str:
     return options
 
 
-def _matches(call: Call, start: str = "", end: str = "") -> Typed | None:
+def _matches(call: Call, start: str = "", end: str = "") -> TypedSql | None:
     regex = _regex(call, _options(call, 2))
-    return Typed(f"({_subject(call)} RLIKE {spark_text.text(start + regex.java + end)})", BOOLEAN)
+    return TypedSql(f"({_subject(call)} RLIKE {spark_text.text(start + regex.java + end)})", BOOLEAN)
 
 
-def _replaced(call: Call) -> Typed | None:
+def _replaced(call: Call) -> TypedSql | None:
     """The first match, or all of them with the option `g`: Spark replaces all."""
     options = _options(call, 3)
     regex, text = _regex(call, options.replace("g", "")), call.value(2).text
@@ -285,11 +285,11 @@ def _replaced(call: Call) -> Typed | None:
     except RegexError as error:
         raise call.refused(str(error)) from None
     by = by if shift == 0 else f"$1{by}"
-    return Typed(f"REGEXP_REPLACE({_subject(call)}, {spark_text.text(java)}, {spark_text.text(by)})", TEXT)
+    return TypedSql(f"REGEXP_REPLACE({_subject(call)}, {spark_text.text(java)}, {spark_text.text(by)})", TEXT)
 
 
 def _extracted(function: str) -> Lowering:
-    def lower(call: Call) -> Typed | None:
+    def lower(call: Call) -> TypedSql | None:
         group = call.value(2).number if len(call.arguments) > 2 else 0
         regex = _regex(call, _options(call, 3))
         if group is None or not 0 <= group <= regex.groups or (group > 0 and regex.repeated):
@@ -297,16 +297,16 @@ def _extracted(function: str) -> Lowering:
         if function == "REGEXP_EXTRACT_ALL" and regex.may_be_empty:
             raise call.refused("all matches of what may be empty")
         type_ = TEXT if function == "REGEXP_EXTRACT" else _TEXTS
-        return Typed(f"{function}({_subject(call)}, {spark_text.text(regex.java)}, {group})", type_)
+        return TypedSql(f"{function}({_subject(call)}, {spark_text.text(regex.java)}, {group})", type_)
 
     return lower
 
 
-def _split(call: Call) -> Typed | None:
+def _split(call: Call) -> TypedSql | None:
     regex = _regex(call)
     if regex.may_be_empty:
         raise call.refused("a split by what may be empty")
-    return Typed(f"SPLIT({_subject(call)}, {spark_text.text(regex.java)})", _TEXTS)
+    return TypedSql(f"SPLIT({_subject(call)}, {spark_text.text(regex.java)})", _TEXTS)
 
 
 FUNCTIONS = (

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from harness.engines.spark.transpile.functions import moments, nested, numbers, patterns, text, times
 from harness.engines.spark.transpile.functions.registry import Call, Function
-from harness.engines.spark.transpile.values import Typed, alike
+from harness.engines.spark.transpile.values import TypedSql, with_common_type
 from harness.metadata.model import schema as dt
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
 }
 
 
-def _ordered(call: Call) -> Typed:
+def _ordered(call: Call) -> TypedSql:
     """`greatest` and `least`."""
     found = _several(call, call.name.upper())
     if isinstance(found.type, dt.ListType | dt.StructType | dt.MapType):
@@ -74,18 +74,18 @@ def _ordered(call: Call) -> Typed:
     return found
 
 
-def _several(call: Call, name: str) -> Typed:
+def _several(call: Call, name: str) -> TypedSql:
     values = call.values()
     if len(values) == 1:
         return values[0]
-    texts, type_ = alike(values, name)
-    return Typed(f"{name}({', '.join(texts)})", type_)
+    texts, type_ = with_common_type(values, name)
+    return TypedSql(f"{name}({', '.join(texts)})", type_)
 
 
-def _null_if(call: Call) -> Typed:
+def _null_if(call: Call) -> TypedSql:
     subject = call.value(0)
     equal = exp.EQ(this=call.arguments[0].copy(), expression=call.arguments[1].copy())
-    return Typed(f"CASE WHEN {call.expressions.translate(equal).sql} THEN NULL ELSE {subject.sql} END", subject.type)
+    return TypedSql(f"CASE WHEN {call.expressions.translate(equal).sql} THEN NULL ELSE {subject.sql} END", subject.type)
 
 
 GENERAL = (
@@ -116,7 +116,7 @@ NAMES = frozenset(_BY_NAME)
 """The names of these functions, in lower case."""
 
 
-def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
+def translate(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
     """The call; None if it is none of the functions known here. Raises UnsupportedError."""
     kind, parts = type(node), None
     if kind is exp.Anonymous:

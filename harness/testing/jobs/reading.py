@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from pyspark.sql.types import StructType
 
-from harness.engines.spark.types import shown, storage_type
+from harness.engines.spark.types import output_column, storage_type
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
@@ -32,15 +32,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def condition(filters: Sequence[Mapping[str, object]], schema: dt.Schema) -> str | None:
-    """The filters, or some of them, as SQL for `Snapshot.plan`; None: none can be said."""
-    said = [text for text in (_said(each, schema) for each in filters) if text is not None]
-    return " AND ".join(said) or None
+    """The filters, or some of them, as SQL for `Snapshot.plan`; None: none can be texts."""
+    texts = [text for text in (_filter_sql(each, schema) for each in filters) if text is not None]
+    return " AND ".join(texts) or None
 
 
-def _said(node: Mapping[str, Any], schema: dt.Schema) -> str | None:
+def _filter_sql(node: Mapping[str, Any], schema: dt.Schema) -> str | None:
     op, parts = node.get("op"), node.get("parts", ())
     if op in ("AND", "OR", "NOT"):
-        inner = [text for text in (_said(part, schema) for part in parts) if text is not None]
+        inner = [text for text in (_filter_sql(part, schema) for part in parts) if text is not None]
         if len(inner) < len(parts):
             return None
         return f"(NOT {inner[0]})" if op == "NOT" else f"({f' {op} '.join(inner)})"
@@ -121,7 +121,7 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
                 options=(key,),
             )
     if any(given.get(key, "false").lower() == "true" for key in _FEED):
-        return table.changes(_bound("starting", given, zone), _bound("ending", given, zone))
+        return table.changes(_change_bound("starting", given, zone), _change_bound("ending", given, zone))
     points = [key for key in _POINTS if key in given]
     if len(points) > 1:
         raise RequestError(f"Cannot read at several points: {', '.join(points)}; give one", options=tuple(points))
@@ -133,18 +133,18 @@ def read_point(table: Table, options: Mapping[str, str], zone: str) -> Snapshot 
     if key == _VERSION:
         return at_version(table, value)
     if key == _TIMESTAMP:
-        return table.snapshot(_at_zone(value, zone))
+        return table.snapshot(_parse_time(value, zone))
     if key in _REFS:
         return table.snapshot(f"ref={value}")
     number = _number(key, value)
     return table.snapshot(number if key == _ID else f"timestamp={number}")
 
 
-def _bound(side: str, given: Mapping[str, str], zone: str) -> int | datetime | None:
+def _change_bound(side: str, given: Mapping[str, str], zone: str) -> int | datetime | None:
     """Return the version or time at which a range of changes begins or ends; None if no option names it."""
     version, time = given.get(f"{side}version"), given.get(f"{side}timestamp")
     if version is None:
-        return None if time is None else _at_zone(time, zone)
+        return None if time is None else _parse_time(time, zone)
     if time is not None:
         both = (f"{side}Version", f"{side}Timestamp")
         raise RequestError(f"Cannot read changes by {both[0]} and {both[1]} at once: give one", options=both)
@@ -160,7 +160,7 @@ def at_version(table: Table, version: str) -> Snapshot:
     return table.snapshot(_number("VERSION AS OF", version))
 
 
-def _at_zone(text: str, zone: str) -> datetime:
+def _parse_time(text: str, zone: str) -> datetime:
     """A time as text, in a zone if it has none."""
     try:
         time = datetime.fromisoformat(text.strip())
@@ -217,7 +217,7 @@ def planned_rows(name: str, table: Table, snapshot: Snapshot, zone: str, partiti
         return chosen.to_spark(spark, columns=columns)
 
     fields = snapshot.schema.fields
-    schema = StructType([shown(field) for field in fields])
+    schema = StructType([output_column(field) for field in fields])
     for column, field in zip(schema, fields, strict=True):  # nulls are not written into required ones
         column.nullable = not field.required
     key = f"{table.location}@{snapshot.id}/{[field.id for field in fields]}"

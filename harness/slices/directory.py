@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError, StorageError
-from harness.storage.paths import PhysicalPath, is_local, local_path, shown
+from harness.storage.paths import PhysicalPath, is_local, local_path, redact
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
-from harness.writing.places import inside
+from harness.writing.local_files import check_inside
 
 NOTE = "_harness_slice.json"
 """The note of a slice's origin. Names that begin so are hidden: neither format's cleaning removes them."""
@@ -34,7 +34,7 @@ _FILES = "_harness_slice_files.jsonl"
 """The journal: the source file of each file of the slice, with size and checksum."""
 
 
-class SlicePlace:
+class SliceDirectory:
     """A directory that becomes a slice, or a slice that becomes newer.
 
     directory: absolute. metadata: the folder in it that makes a table of it, `metadata` or `_delta_log`.
@@ -50,7 +50,7 @@ class SlicePlace:
 
     def file(self, relative: str) -> Path:
         """The path of a file of the slice. Raises RequestError: a link leads out of the directory."""
-        return inside(self.directory, self.directory / relative)
+        return check_inside(self.directory, self.directory / relative)
 
     def begin(self, request: dict[str, Any], *, refresh: bool = False) -> None:
         """Take the directory for this pull, or go on with the same one. refresh: the directory is a slice.
@@ -58,7 +58,7 @@ class SlicePlace:
         Raises RequestError: the directory holds something else.
         """
         for path in (self._marker, self.journal):
-            inside(self.directory, path)
+            check_inside(self.directory, path)
         if not refresh:
             self.check()
         content = json.dumps(request, indent=1, sort_keys=True)
@@ -69,7 +69,7 @@ class SlicePlace:
                 f"Cannot pull into {self.directory}: a pull of something else ended there before it was done; "
                 "remove the directory, or give another one"
             )
-        with writing(self.directory):
+        with translate_write_errors(self.directory):
             shutil.rmtree(self._work, ignore_errors=True)
             self._work.mkdir(parents=True)
             if refresh and (self.directory / _FILES).is_file():
@@ -90,7 +90,7 @@ class SlicePlace:
 
     def stage(self) -> Path:
         """An empty folder for the metadata."""
-        with writing(self.directory):
+        with translate_write_errors(self.directory):
             shutil.rmtree(self._staged, ignore_errors=True)
             self._staged.mkdir(parents=True)
         return self._staged
@@ -100,7 +100,7 @@ class SlicePlace:
 
         journal: True: it stays beside the slice, with the names of the source's files.
         """
-        with writing(self.directory):
+        with translate_write_errors(self.directory):
             if journal and self.journal.is_file():
                 os.replace(self.journal, self.directory / _FILES)
             scratch = self._work / NOTE
@@ -115,7 +115,7 @@ class SlicePlace:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def translate_write_errors(path: Path) -> Iterator[None]:
     """Turns errors of the operating system into an error that names the written file."""
     try:
         yield
@@ -134,7 +134,7 @@ _MAX_SEGMENT = 200  # bytes; file systems take 255
 _MAX_PATH = 1000  # bytes
 
 
-class SliceNames:
+class SlicePaths:
     """Gives each file of the source its path in the slice, relative to its directory, always the same one."""
 
     def __init__(self, location: str, refreshed: int, *, numbered: bool) -> None:
@@ -150,29 +150,29 @@ class SliceNames:
         self._taken: set[str] = set()
         self._folders: set[str] = set()
 
-    def written(self, path: str, *, ending: str = "", anew: bool = True) -> str:
+    def written_path(self, path: str, *, ending: str = "", is_rewritten: bool = True) -> str:
         """The path of a file in the slice. anew: True: the file is made of the source's; False: a copy."""
-        name = self.of(path, ending=ending)
-        return f"refresh-{self.refreshed}/{name}" if self.refreshed and anew else name
+        name = self.path_of(path, ending=ending)
+        return f"refresh-{self.refreshed}/{name}" if self.refreshed and is_rewritten else name
 
-    def fetched(self, path: str, *, anew: bool) -> str:
+    def fetched_path(self, path: str, *, is_rewritten: bool) -> str:
         """The path to which a file of the source is copied. anew: as for `written`."""
-        return f"{_ORIGINALS}/{self.of(path)}" if anew else self.of(path)
+        return f"{_ORIGINALS}/{self.path_of(path)}" if is_rewritten else self.path_of(path)
 
-    def of(self, path: str, *, ending: str = "", folder: str = "data") -> str:
+    def path_of(self, path: str, *, ending: str = "", folder: str = "data") -> str:
         """The path of a copy in the slice. path: the source's. ending: of the name. folder: for names by digest."""
         found = self._given.get(path)
         if found is None:
             if self._numbered:
                 found = f"data/{len(self._given):06d}{ending or '.parquet'}"
             else:
-                found = self._safe(path, ending) or _digest(path, ending, folder)
+                found = self._safe_path(path, ending) or _digest_path(path, ending, folder)
             self._given[path] = found
             self._taken.add(found.casefold())
-            self._folders.update(_folders(found.casefold()))
+            self._folders.update(_parent_folders(found.casefold()))
         return found
 
-    def _safe(self, path: str, ending: str) -> str | None:
+    def _safe_path(self, path: str, ending: str) -> str | None:
         """The part below the location; None: no file of the slice can have that name, or another file has it."""
         if not path.startswith(self._prefix):
             return None
@@ -183,12 +183,12 @@ class SliceNames:
             return None
         # Names that differ by case alone are one on some file systems, and stores let a name be file and folder.
         folded = relative.casefold()
-        if folded in self._taken or folded in self._folders or self._taken & set(_folders(folded)):
+        if folded in self._taken or folded in self._folders or self._taken & set(_parent_folders(folded)):
             return None
         return relative if len(relative.encode()) <= _MAX_PATH else None
 
 
-def _digest(path: str, ending: str, folder: str) -> str:
+def _digest_path(path: str, ending: str, folder: str) -> str:
     last = re.sub(r"[^A-Za-z0-9._=-]", "_", path.rsplit("/", 1)[-1])[-60:].lstrip("._")
     name = f"{hashlib.sha256(path.encode(errors='surrogatepass')).hexdigest()[:32]}-{last}"
     return f"{folder}/{name if name.endswith(ending) else name + ending}"
@@ -203,7 +203,7 @@ def _is_plain(segment: str) -> bool:
         return False
 
 
-def _folders(path: str) -> Iterable[str]:
+def _parent_folders(path: str) -> Iterable[str]:
     parts = path.split("/")
     return ("/".join(parts[:end]) for end in range(1, len(parts)))
 
@@ -242,19 +242,19 @@ class Slice:
     """A slice of a table of some format, planned and not yet made.
 
     points: its snapshots or versions, oldest first. storage: reads the source. files: to copy.
-    read_besides: bytes of the source's files that are read, to be written anew, and not copied.
+    rewritten_bytes: bytes of the source's files that are read, to be written anew, and not copied.
     write: writes the metadata around the fetched files, by target, staged; a sentence for each lack of the slice.
     """
 
     points: tuple[int, ...]
     storage: Storage
     files: tuple[SourceFile, ...]
-    read_besides: int = 0
-    write: Callable[[SlicePlace, Mapping[str, FetchedFile]], list[str]]
+    rewritten_bytes: int = 0
+    write: Callable[[SliceDirectory, Mapping[str, FetchedFile]], list[str]]
 
 
 def fetch(
-    files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, link: bool = False
+    files: Sequence[SourceFile], storage: Storage, place: SliceDirectory, *, link: bool = False
 ) -> tuple[dict[str, FetchedFile], int]:
     """Copy the files that are not there yet: all files by target, and the number of those that were there.
 
@@ -267,13 +267,13 @@ def fetch(
     present, missing = {}, []
     for file in files:
         found = known.get(file.target)
-        if found is not None and found.source == shown(file.physical) and _is_there(place.file(file.target), found):
+        if found is not None and found.source == redact(file.physical) and _is_intact(place.file(file.target), found):
             present[file.target] = found
         else:
             missing.append(file)
     size = sum(file.size or 0 for file in missing)
     with phase("fetching files", size, "bytes") as advance, ThreadPoolExecutor(FETCHES_AT_ONCE) as pool:
-        work = _Work(storage, place, advance, link=link)
+        work = _FetchState(storage, place, advance, link=link)
         try:
             wait([pool.submit(work.run, file) for file in missing])
         except BaseException as error:  # Ctrl-C, and then the pool waits for its threads
@@ -284,13 +284,13 @@ def fetch(
     return {**present, **work.fetched}, len(present)
 
 
-class _Work:
+class _FetchState:
     """State that the threads share. failure: the first one, which ends the other copies."""
 
     def __init__(
         self,
         storage: Storage,
-        place: SlicePlace,
+        place: SliceDirectory,
         advance: Callable[[int], None],
         *,
         link: bool,
@@ -299,7 +299,7 @@ class _Work:
         self.fetched: dict[str, FetchedFile] = {}
         self._storage = storage
         self._place = place
-        self._link = link
+        self._is_linked = link
         self._advance = advance
         self._lock = threading.Lock()
 
@@ -314,19 +314,19 @@ class _Work:
         size = self._storage.size(file.physical)
         target = self._place.file(file.target)
         part = target.with_name(f"{target.name}.part")
-        with writing(target):
+        with translate_write_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            digest = self._linked(file, part) or self._copied(file, part, size)
+            digest = self._link(file, part) or self._copy(file, part, size)
             os.replace(part, target)
-        fetched = FetchedFile(source=shown(file.physical), target=file.target, size=size, sha256=digest)
+        fetched = FetchedFile(source=redact(file.physical), target=file.target, size=size, sha256=digest)
         journal = self._place.journal
-        with self._lock, writing(journal), journal.open("a", encoding="utf-8") as out:
+        with self._lock, translate_write_errors(journal), journal.open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(fetched)) + "\n")
         return fetched
 
-    def _linked(self, file: SourceFile, part: Path) -> str | None:
+    def _link(self, file: SourceFile, part: Path) -> str | None:
         """Links the file; its checksum. None: it is to be copied."""
-        if not (self._link and is_local(file.physical)):
+        if not (self._is_linked and is_local(file.physical)):
             return None
         try:
             os.link(local_path(file.physical), part)
@@ -335,7 +335,7 @@ class _Work:
         with part.open("rb") as linked:
             return hashlib.file_digest(linked, "sha256").hexdigest()
 
-    def _copied(self, file: SourceFile, part: Path, size: int) -> str:
+    def _copy(self, file: SourceFile, part: Path, size: int) -> str:
         """Copies the file of this size; its checksum."""
         digest = hashlib.sha256()
         part.unlink(missing_ok=True)
@@ -379,13 +379,13 @@ def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed
     """
     journal = directory / _FILES
     known = read_journal(journal)
-    with writing(directory):
+    with translate_write_errors(directory):
         for target in known.keys() - fetched.keys():
-            inside(directory, directory / target).unlink(missing_ok=True)
+            check_inside(directory, directory / target).unlink(missing_ok=True)
         for target in known if refreshed == 1 else ():
             # Files that were made of originals the first time; later files have a folder for each time.
             if target.startswith(f"{_ORIGINALS}/"):
-                inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
+                check_inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
         shutil.rmtree(directory / f"refresh-{refreshed - 1}", ignore_errors=True)
         lines = "".join(json.dumps(asdict(file)) + "\n" for file in fetched.values())
         journal.unlink(missing_ok=True)
@@ -393,7 +393,7 @@ def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed
             out.write(lines)
 
 
-def _is_there(path: Path, expected: FetchedFile) -> bool:
+def _is_intact(path: Path, expected: FetchedFile) -> bool:
     """Tells whether the file is as it was fetched, to the last bit."""
     if not path.is_file() or path.stat().st_size != expected.size:
         return False

@@ -16,21 +16,21 @@ FieldPath: TypeAlias = str | tuple[str, ...]
 
 FIRST_TIMESTAMP_MS = 1_700_000_000_000
 
-PLAIN: ContextVar[bool] = ContextVar("PLAIN", default=False)
+UNCOMPRESSED: ContextVar[bool] = ContextVar("PLAIN", default=False)
 """Tells whether files are compressed only where the scenario says so. Then their bytes hold paths as they are."""
 
 
-def usual_codec(name: str, none: str) -> str:
+def default_codec(name: str, none: str) -> str:
     """The codec of files of which nothing is said: `name`, or `none` where `PLAIN` is set."""
-    return none if PLAIN.get() else name
+    return none if UNCOMPRESSED.get() else name
 
 
-def counted_uuid(text: str) -> uuid.UUID:
+def derived_uuid(text: str) -> uuid.UUID:
     """The UUID that stands for a text: the same one in every run."""
     return uuid.uuid5(uuid.NAMESPACE_URL, f"https://harness.invalid/{text}")
 
 
-def inside(directory: Path, path: Path) -> Path:
+def check_inside(directory: Path, path: Path) -> Path:
     """`path`, if it is in the directory once links and `..` are followed.
 
     Raises:
@@ -66,7 +66,7 @@ def truncate(path: Path, size: int) -> None:
     path.write_bytes(content[:size])
 
 
-def enclose(path: Path) -> None:
+def replace_by_directory(path: Path) -> None:
     """Put a directory of the file's name in its place, and the file into it."""
     aside = path.rename(path.with_name(f"{path.name}.aside"))
     path.mkdir()

@@ -25,16 +25,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from harness.engines.data_files import FileName, check_magic, damaged, missing_file
+from harness.engines.data_files import FileName, check_magic, corrupt_file, missing_file
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.file_groups import (
-    DirectLooks,
     Faults,
     FileForm,
-    Opened,
+    LocalFileOpener,
+    OpenedFiles,
     ScanFiles,
     check_partition_values,
-    looks_here,
+    local_opener,
 )
 from harness.engines.footers import (
     FOOTER,
@@ -45,7 +45,7 @@ from harness.engines.footers import (
     legacy_kinds,
     read_footers,
 )
-from harness.engines.spark.arrow_worker import Ends, Head, HeadReader, read_head, read_orc_traits
+from harness.engines.spark.arrow_worker import EndBytes, FileHead, HeadReader, read_head, read_orc_traits
 from harness.engines.spark.executor_python import run_in_python, unwrap
 from harness.engines.spark.gateway import DiskFile, PlannedReads, hadoop_opens
 from harness.engines.spark.hadoop_options import hadoop_options
@@ -53,7 +53,7 @@ from harness.errors import HarnessError, RequestError, StorageError
 from harness.metadata.files.orc import OrcTraits, orc_traits, schema_of_orc
 from harness.metadata.files.parquet import parse_elements, physical_schema
 from harness.metadata.files.parquet_footer import BROTLI, CheckedFooter, parse_footer, parse_tail
-from harness.metadata.model.arrow_values import Places
+from harness.metadata.model.arrow_values import Indices
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.projection import ColumnSource
@@ -61,7 +61,7 @@ from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath, is_local
 from harness.storage.stores import Storage
 
-_Known: TypeAlias = tuple[FileForm, int | None]
+_FormAndRows: TypeAlias = tuple[FileForm, int | None]
 """The form of a file, and its physical row count, None if only reading tells."""
 
 
@@ -82,19 +82,19 @@ class FooterImages:
     _numbers: count[int] = field(default_factory=count)
     _access: DuckDBFiles = field(default_factory=lambda: DuckDBFiles(cursor(), Storage()))
 
-    def opened(self, file: FileName, ends: Ends) -> _Known | HarnessError:
+    def opened(self, file: FileName, ends: EndBytes) -> _FormAndRows | HarnessError:
         """A file whose footer Python does not parse; or its fault, in the words that a read by DuckDB has for it."""
         image = self._image(ends)
         try:
             footer = read_footers(self._access, [image], table=self.plan.table)[image.physical]
         except HarnessError as error:
-            return _about(error, image, file)
-        return _known(self.plan, footer.schema, footer)
+            return _about_file(error, image, file)
+        return _form_and_rows(self.plan, footer.schema, footer)
 
     def check_partition_values(
         self,
         file: FileName,
-        ends: Ends,
+        ends: EndBytes,
         fields: Sequence[Field],
         sources: Sequence[ColumnSource],
         constants: Mapping[int, Any],
@@ -107,9 +107,9 @@ class FooterImages:
             with failing_on([image], self._access.storage, table=table, doing=FOOTER):
                 check_partition_values(self._access, image, fields, sources, constants, table=table)
         except HarnessError as error:
-            raise _about(error, image, file) from error
+            raise _about_file(error, image, file) from error
 
-    def _image(self, ends: Ends) -> FileName:
+    def _image(self, ends: EndBytes) -> FileName:
         """A file that begins and ends as another; between the two it has a hole."""
         path = self._scratch.path / f"{next(self._numbers)}.parquet"
         with path.open("wb") as stream:
@@ -119,7 +119,7 @@ class FooterImages:
         return FileName(str(path), PhysicalPath(str(path)))
 
 
-def _known(plan: PlannedScan, schema: PhysicalSchema, footer: Footer | CheckedFooter) -> _Known:
+def _form_and_rows(plan: PlannedScan, schema: PhysicalSchema, footer: Footer | CheckedFooter) -> _FormAndRows:
     kinds: frozenset[str] = frozenset()
     if plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
         kinds = legacy_kinds(schema, footer.metadata)
@@ -129,7 +129,7 @@ def _known(plan: PlannedScan, schema: PhysicalSchema, footer: Footer | CheckedFo
     return form, footer.rows
 
 
-def _about(error: HarnessError, image: FileName, file: FileName) -> HarnessError:
+def _about_file(error: HarnessError, image: FileName, file: FileName) -> HarnessError:
     """The error as one about the file, of which the image is not known to anybody."""
     error.message = error.message.replace(image.physical, file.physical)
     error.file = str(file)
@@ -150,9 +150,9 @@ _READ, _LONG = 0, 1
 _MAGIC_BYTES = 4
 
 
-def decode(result: bytes) -> list[Ends | int | str]:
+def decode(result: bytes) -> list[EndBytes | int | str]:
     """The ends of files, in the order in which these were given; or the length of an end; or a letter and more."""
-    found: list[Ends | int | str] = []
+    found: list[EndBytes | int | str] = []
     at = 0
     while at < len(result):
         kind, size, modified, length = _RECORD.unpack_from(result, at)
@@ -160,7 +160,7 @@ def decode(result: bytes) -> list[Ends | int | str]:
         at = start + length
         if kind == _READ:
             head, tail = result[start : start + _MAGIC_BYTES], result[start + _MAGIC_BYTES : at]
-            found.append(Ends(size, head, tail, modified))
+            found.append(EndBytes(size, head, tail, modified))
         else:
             found.append(_LENGTH.unpack_from(result, start)[0] if kind == _LONG else result[start:at].decode())
     return found
@@ -173,9 +173,9 @@ MOST_BYTES = 1 << 28
 """The longest end that is asked for."""
 
 
-def _rounds(files: Sequence[tuple[_Wanted, int]]) -> Iterator[list[_Wanted]]:
+def _rounds(files: Sequence[tuple[_FileToOpen, int]]) -> Iterator[list[_FileToOpen]]:
     """Files in parts, given the lengths of their ends: of a part they are a round's bytes, or it is of one file."""
-    part: list[_Wanted] = []
+    part: list[_FileToOpen] = []
     total = 0
     for file, length in files:
         if part and total + length > ROUND_BYTES:
@@ -199,7 +199,7 @@ _FAULTS = {_DENIED: "permission denied", _IRREGULAR: "it is no regular file"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _FileToOpen:
     """A file to look at. alike: the same for files that may be in one group."""
 
     name: FileName
@@ -213,23 +213,23 @@ class _Wanted:
 
 
 @dataclass(slots=True)
-class ExecutorLooks:
+class ExecutorFileOpener:
     """Looks at the files of a plan on executors; see `harness.engines.file_groups.Looks`."""
 
     gateway: PlannedReads
     plan: PlannedScan
     images: FooterImages
-    _opened: dict[str, _Known | HarnessError] = field(default_factory=dict)
+    _opened: dict[str, _FormAndRows | HarnessError] = field(default_factory=dict)
     _disk: dict[str, DiskFile] = field(default_factory=dict)
     _brotli: set[str] = field(default_factory=set)
     _orc: dict[str, OrcTraits] = field(default_factory=dict)
-    _ends: dict[str, Ends] = field(default_factory=dict)
+    _ends: dict[str, EndBytes] = field(default_factory=dict)
     _alike: set[object] = field(default_factory=set)
     _forms: dict[tuple[int, frozenset[str], bool], FileForm] = field(default_factory=dict)
 
     def prefetch(self, *parts: ScanFiles) -> None:
         """Looks at those of the files that were not looked at; raises OutsideTableError, and EngineError of a job."""
-        new: dict[str, _Wanted] = {}
+        new: dict[str, _FileToOpen] = {}
         for files in parts:
             alike: dict[object, int] = {}
             columns = (files.path, files.physical, files.format, files.partition.tolist(), files.split.tolist())
@@ -237,7 +237,7 @@ class ExecutorLooks:
                 if physical not in self._opened:
                     key = frozenset(files.constants[partition]), split
                     number = alike.setdefault(key, len(alike))
-                    new[physical] = _Wanted(FileName(path, physical), format_, (files.are_data, number))
+                    new[physical] = _FileToOpen(FileName(path, physical), format_, (files.are_data, number))
         present = []
         for file in new.values():
             fault = self.plan.storage.fault(file.name.physical)
@@ -259,28 +259,28 @@ class ExecutorLooks:
         found = ((number, self._opened[physical]) for number, physical in enumerate(files.physical))
         return {number: known for number, known in found if isinstance(known, HarnessError)}
 
-    def opened(self, files: ScanFiles, numbers: Places) -> Opened:
+    def opened(self, files: ScanFiles, numbers: Indices) -> OpenedFiles:
         """Return some of the files, which were prefetched and have no fault."""
         found = [self._opened[physical] for physical in files.physical_of(numbers)]
         known = [file for file in found if not isinstance(file, HarnessError)]
         assert len(known) == len(found), "files with a fault are not opened"
-        return Opened.of([form for form, _ in known], [rows for _, rows in known])
+        return OpenedFiles.from_forms([form for form, _ in known], [rows for _, rows in known])
 
     def check_partition_values(
         self, files: ScanFiles, number: int, fields: Sequence[Field], sources: Sequence[ColumnSource]
     ) -> None:
         """Checks as `file_groups.Looks` says, for the first file of a group."""
         (constants,) = files.partition_values(np.array([number]))
-        file = _Wanted(files.name(number), files.format[number], None)
+        file = _FileToOpen(files.name(number), files.format[number], None)
         known = self._opened[file.name.physical]
         if not constants or isinstance(known, HarnessError) or not known[0].schema:
             return
         if self.gateway.is_local and file.is_here:
-            looks_here(self.plan).check_partition_values(files, number, fields, sources)
+            local_opener(self.plan).check_partition_values(files, number, fields, sources)
             return
         kept = self._ends.get(file.name.physical)
         for _, ends in self._read_ends([file]) if kept is None else [(file, kept)]:
-            if isinstance(ends, Ends):
+            if isinstance(ends, EndBytes):
                 self.images.check_partition_values(file.name, ends, fields, sources, constants)
 
     def disk_files(self, physical: Sequence[str]) -> list[DiskFile]:
@@ -295,10 +295,10 @@ class ExecutorLooks:
         """Facts of the footer of an ORC file beside its columns."""
         return self._orc[file.physical]
 
-    def _refuse(self, file: _Wanted, fault: HarnessError) -> None:
+    def _refuse(self, file: _FileToOpen, fault: HarnessError) -> None:
         self._opened[file.name.physical] = fault.within(table=self.plan.table)
 
-    def _look_here(self, files: Sequence[_Wanted]) -> None:
+    def _look_here(self, files: Sequence[_FileToOpen]) -> None:
         """Looks at local Parquet files from this process."""
         access = DuckDBFiles(cursor(), self.plan.storage)
         footers, faults = footers_and_faults(access, [file.name for file in files], table=self.plan.table)
@@ -310,32 +310,32 @@ class ExecutorLooks:
                 continue
             status = self.plan.storage.status(path)
             self._disk[path] = DiskFile(path, status.size, status.modified_ms or 0)
-            self._opened[path] = self._shared(_known(self.plan, footer.schema, footer))
+            self._opened[path] = self._shared(_form_and_rows(self.plan, footer.schema, footer))
             if footer.is_brotli:
                 self._brotli.add(path)
 
-    def _look_at_ends(self, files: Sequence[_Wanted]) -> list[_Wanted]:
+    def _look_at_ends(self, files: Sequence[_FileToOpen]) -> list[_FileToOpen]:
         """Looks at files of one format by their ends; gives back those that the JVM has no access to."""
         inaccessible = []
         schemas: dict[bytes, None] = {}
         try:
             for file, ends in self._read_ends(files):
-                if isinstance(ends, Ends):
+                if isinstance(ends, EndBytes):
                     self._keep_ends(file, ends, schemas)
                 elif isinstance(ends, str):
                     self._refuse(file, self._fault(file.name, ends))
                     inaccessible += [file] if ends.startswith(_FAILED) else []
                 else:
-                    self._refuse(file, damaged(f"{FOOTER}: it claims {ends} bytes; restore the file", file.name))
+                    self._refuse(file, corrupt_file(f"{FOOTER}: it claims {ends} bytes; restore the file", file.name))
         except RequestError:
             if any(file.format != "orc" for file in files):
                 raise
             return list(files)  # of a store that fsspec knows, and Hadoop does not
         return inaccessible
 
-    def _read_ends(self, files: Sequence[_Wanted]) -> Iterator[tuple[_Wanted, Ends | int | str]]:
+    def _read_ends(self, files: Sequence[_FileToOpen]) -> Iterator[tuple[_FileToOpen, EndBytes | int | str]]:
         """What `decode` gives of each file, in some order; a length only of an end that is too long to be read."""
-        long: list[tuple[_Wanted, int]] = []
+        long: list[tuple[_FileToOpen, int]] = []
         for start in range(0, len(files), ROUND_FILES):
             part = files[start : start + ROUND_FILES]
             for file, ends in zip(part, self._read_round(part, ROUND_BYTES // len(part)), strict=True):
@@ -346,12 +346,12 @@ class ExecutorLooks:
         for part in _rounds(long):
             yield from zip(part, self._read_round(part, MOST_BYTES), strict=True)
 
-    def _read_round(self, files: Sequence[_Wanted], most: int) -> list[Ends | int | str]:
+    def _read_round(self, files: Sequence[_FileToOpen], most: int) -> list[EndBytes | int | str]:
         physical = [file.name.physical for file in files]
         self.gateway.check_access(physical)
         return decode(self.gateway.read_ends(physical, hadoop_options(self.plan.storage, physical), most))
 
-    def _keep_ends(self, file: _Wanted, ends: Ends, schemas: dict[bytes, None]) -> None:
+    def _keep_ends(self, file: _FileToOpen, ends: EndBytes, schemas: dict[bytes, None]) -> None:
         """Keeps what the ends of a file tell. schemas: those of files that were looked at before."""
         path = file.name.physical
         self._disk[path] = DiskFile(path, ends.size, ends.modified)
@@ -362,7 +362,9 @@ class ExecutorLooks:
         try:
             tail = None if self.plan.storage.untrusted else parse_tail(ends.tail, schemas)
             footer = parse_footer(ends.tail, ends.size, tail)
-            known = None if footer is None else self._shared(_known(self.plan, _schema_of(footer.schema), footer))
+            known = (
+                None if footer is None else self._shared(_form_and_rows(self.plan, _schema_of(footer.schema), footer))
+            )
         except (HarnessError, LookupError, ValueError):  # which a read of the image tells in full
             known = None
         if footer is None or known is None:
@@ -378,13 +380,13 @@ class ExecutorLooks:
         if footer is not None and BROTLI in footer.codecs:
             self._brotli.add(path)
 
-    def _shared(self, known: _Known) -> _Known:
+    def _shared(self, known: _FormAndRows) -> _FormAndRows:
         """The file with the first of the forms that are equal: a hash takes 0.2 µs a column of the schema."""
         form, rows = known
         key = (id(form.schema), form.legacy, form.foreign)
         return self._forms.setdefault(key, form), rows
 
-    def _keep_orc(self, file: _Wanted, ends: bytes) -> None:
+    def _keep_orc(self, file: _FileToOpen, ends: bytes) -> None:
         path, named = file.name.physical, str(file.name)
         try:
             check_magic(file.name, ends[:_MAGIC_BYTES], table=self.plan.table)
@@ -395,7 +397,7 @@ class ExecutorLooks:
         except HarnessError as error:
             self._refuse(file, error)
 
-    def _look_at_heads(self, files: Sequence[_Wanted]) -> None:
+    def _look_at_heads(self, files: Sequence[_FileToOpen]) -> None:
         if not files:
             return
         named = tuple((file.name, file.format) for file in files)
@@ -404,19 +406,19 @@ class ExecutorLooks:
         for number, pickled in zip(*(found.column(i).to_pylist() for i in range(2)), strict=True):
             self._keep_head(files[number], pickle.loads(pickled))  # of harness's own workers
 
-    def _keep_head(self, file: _Wanted, look: Head | Ends | str) -> None:
+    def _keep_head(self, file: _FileToOpen, look: FileHead | EndBytes | str) -> None:
         path = file.name.physical
         match look:
             case str():
                 fault = unwrap(RuntimeError(look))
                 assert fault is not None
                 self._refuse(file, fault)
-            case Head():
+            case FileHead():
                 self._disk[path] = DiskFile(path, look.size)
                 self._opened[path] = FileForm(format=file.format, schema=look.schema), look.rows
                 if look.orc is not None:
                     self._orc[path] = look.orc
-            case Ends():
+            case EndBytes():
                 self._keep_ends(file, look, {})
 
     def _fault(self, file: FileName, letter: str) -> HarnessError:
@@ -431,13 +433,13 @@ class ExecutorLooks:
 # Looks by this process: a client of Spark Connect has the files' paths, and runs no job without harness on the server.
 
 
-def client_looks(plan: PlannedScan) -> DirectLooks:
+def client_opener(plan: PlannedScan) -> LocalFileOpener:
     """Looks at the files of a plan."""
 
     def open_other(name: FileName, file_format: str) -> tuple[PhysicalSchema, int | None]:
         return read_head(name, file_format, plan.storage, table=plan.table)
 
-    return DirectLooks(DuckDBFiles(cursor(), plan.storage), plan, open_other)
+    return LocalFileOpener(DuckDBFiles(cursor(), plan.storage), plan, open_other)
 
 
 @dataclass(frozen=True, slots=True)
