@@ -16,7 +16,8 @@ A block below the line `<!-- not run: why -->` is only shown, and one below `<!-
 that is installed, by `nox -s tests-external -- catalogs`. `python tests/docs/refresh.py` writes into the pages what the
 commands print now.
 
-In every page of docs/, a block below the line `<!-- copy of FILE -->` must be the text of that file.
+In every page of docs/, a block below the line `<!-- copy of FILE -->` must be the text of that file, and so must the part
+between the lines `<!-- included: FILE -->` and `<!-- end of FILE -->`. `refresh.py` writes both.
 """
 
 import contextlib
@@ -44,6 +45,7 @@ _BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _FILE = re.compile(r"^<!-- (?P<mark>saved as|copy of) (?P<file>\S+) -->\n+```\w+\n(?P<text>.*?)^```$", re.M | re.S)
+_INCLUDED = re.compile(r"^<!-- included: (?P<file>\S+) -->\n\n(?P<text>.*?)\n<!-- end of (?P=file) -->$", re.M | re.S)
 _FINDING = re.compile(r"different: |^\d+ errors? by ", re.MULTILINE)
 _PYTEST = re.compile(r"^\$ (pytest .*)$", re.MULTILINE)
 _EXPORT = re.compile(r"^\$ export (\w+)=(.*)$", re.MULTILINE)
@@ -90,6 +92,21 @@ def examples(text: str, *, with_pyiceberg: bool = False) -> list[Example]:
 def files(text: str, mark: str) -> dict[str, str]:
     """Return the blocks of a page with a mark, `saved as` or `copy of`, by the file that the mark names."""
     return {block["file"]: block["text"] for block in _FILE.finditer(text) if block["mark"] == mark}
+
+
+def included(text: str) -> dict[str, str]:
+    """Return the parts of a page between `<!-- included: FILE -->` and `<!-- end of FILE -->` by file."""
+    return {part["file"]: part["text"] for part in _INCLUDED.finditer(text)}
+
+
+def with_files(text: str) -> str:
+    """Return a page whose copies of files, in blocks and as parts of the page, are the files as they are now."""
+    for pattern in (_FILE, _INCLUDED):
+        for part in reversed(list(pattern.finditer(text))):
+            if part.groupdict().get("mark") != "saved as":
+                content = (ROOT / part["file"]).read_text("utf-8")
+                text = f"{text[: part.start('text')]}{content}{text[part.end('text') :]}"
+    return text
 
 
 def commands(block: str) -> list[tuple[str, str, str]]:

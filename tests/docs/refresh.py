@@ -15,6 +15,10 @@ from harness.cli import main
 
 def refresh() -> None:
     """Rewrite the README and the pages under docs/ in place."""
+    for page in sorted((pages.ROOT / "docs").rglob("*.md")):
+        text = page.read_text("utf-8")
+        if (current := pages.with_files(text)) != text:
+            page.write_text(current, "utf-8")
     known = importlib.util.find_spec("pyiceberg") is not None
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)
