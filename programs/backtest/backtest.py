@@ -2,8 +2,8 @@
 
 `python programs/backtest/backtest.py [ID ...]` makes an environment for each release in `bugs.toml`, runs the scenarios
 and shapes of each bug on the broken and the fixed release, and writes `results.json` and the table of
-`docs/suite/backtest.md`. A bug is found if the broken release returns wrong rows without an error, and the fixed release
-passes the same read. The environments are in the folder HARNESS_BACKTEST, by default `.nox/backtest-environments`.
+`docs/suite/backtest.md`. A bug is found if the broken release returns wrong rows without an error, and the fixed
+release passes the same read. The environments are in the folder HARNESS_BACKTEST, by default `.nox/backtest-environments`.
 """
 
 import argparse
@@ -72,7 +72,7 @@ class Bug:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A bug's outcome. `broken` and `fixed` are the versions that the readers reported, `by` the reads that found it."""
+    """A bug's outcome. `broken` and `fixed` are the reported versions, `by` the reads that found the bug."""
 
     id: str
     broken: str
@@ -108,7 +108,7 @@ def table(results: Mapping[str, Result]) -> str:
     found = [bug for bug in all_bugs if bug.id in results and results[bug.id].found]
     at_first = sum(not bug.missed for bug in found)
     lines = [
-        f"{len(found)} of {len(all_bugs)} bugs are found, {at_first} of them by the suite before the report was studied.",
+        f"{len(found)} of {len(all_bugs)} bugs are found, {at_first} of them without a change of the suite.",
         "",
         "| Reader | Report | Broken | Fixed | Topic | Wrong behavior | Found by | Change after a miss |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
