@@ -113,8 +113,12 @@ def test_in_one_catalog_its_own_name_may_stand_before(place):
 @pytest.mark.parametrize(
     ("query", "error", "message"),
     [
-        ("FROM sales.orders", AmbiguousTableError, "may be any of dev.sales.orders, prod.sales.orders: write it whole"),
-        ("USE sales", AmbiguousTableError, "Namespace sales may be any of dev.sales, prod.sales: write it whole"),
+        (
+            "FROM sales.orders",
+            AmbiguousTableError,
+            "may be any of dev.sales.orders, prod.sales.orders: write its full name",
+        ),
+        ("USE sales", AmbiguousTableError, "Namespace sales may be any of dev.sales, prod.sales: write its full name"),
         ("FROM prod.sales.ordrs", TableNotFoundError, "no table prod.sales.ordrs; the nearest are prod.sales.orders"),
         ("USE dev; FROM old.days", TableNotFoundError, "There is no table old.days; the nearest are prod.old.days"),
         ("USE prd", TableNotFoundError, "There is no namespace prd; the nearest are prod"),

@@ -109,7 +109,7 @@ def before_type(source: str, column: str) -> Any:
 def test_what_has_no_other_values_is_refused(tmp_path: Path) -> None:
     t = IcebergTable.create(tmp_path / "t", {"id": "long"}, partition_spec=[("id", "bucket[4]")])
     t.append(t.write_data([{"id": 1}]))
-    with pytest.raises(UnsupportedError, match="rows of one partition by id_bucket"):
+    with pytest.raises(UnsupportedError, match="the partition field id_bucket"):
         harness.open_table(t.location).pull(tmp_path / "slice", anonymise="k")
     assert not (tmp_path / "slice" / "metadata").exists()
     d = DeltaTable.create(tmp_path / "d", {"id": "long", "b": "binary"}, partition_columns=["b"])

@@ -90,11 +90,11 @@ def no_slice(place: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (rolled_back, "is not in the newest one's past; pull anew"),
-        (replaced, "its format is iceberg, and the source's is delta; pull anew"),
+        (rolled_back, "is not an ancestor of the newest one; pull it again"),
+        (replaced, "its format is iceberg, and the source's is delta; pull it again"),
         (expired, "has expired in the source"),
-        (written_to, "it was written to since it was pulled; pull anew"),
-        (no_slice, "it is no slice"),
+        (written_to, "it was written to since it was pulled; pull it again"),
+        (no_slice, "it is not a slice"),
     ],
 )
 def test_what_a_slice_cannot_follow_is_said(make, message, tmp_path, capsys):

@@ -398,7 +398,9 @@ def test_what_is_no_table_is_refused(tmp_path):
     with pytest.raises(RequestError, match=r"does not show the features deletion-vector"):
         make_table({**PLAIN, "features": ["deletion-vector"]}, tmp_path, name="u")
     table = make_table(CLICKS, tmp_path)
-    with pytest.raises(RequestError, match=r"^Cannot make the table t: there is one already; give another name="):
+    with pytest.raises(
+        RequestError, match=r"^Cannot make the table t: a table of that name exists; pass another name="
+    ):
         make_table(CLICKS, tmp_path)
     with pytest.raises(RequestError, match=r"^Cannot check the table t: its scenario has no `expect`"):
         table.check()
@@ -514,7 +516,7 @@ def test_rows_that_spark_collects():
     with pytest.raises(AssertionError, match="1 row only on the left, 1 row only on the right"):
         assert_same_rows(rows, [plain[0], (5, None, [], None)])
     assert_same_rows([row(m={"a": 1})], pa.table({"m": pa.array([[("a", 1)]], pairs)}))
-    with pytest.raises(RequestError, match="lists of rows with maps: give the DataFrame"):
+    with pytest.raises(RequestError, match="lists of rows with maps: pass the DataFrame"):
         assert_same_rows([row(m={"a": 1})], [({"a": 1},)])
     assert_same_rows([row(1, "a")], pa.table({"id": [1], "name": ["a"]}))  # without names, by order
 
@@ -559,7 +561,7 @@ def test_lists_without_rows():
 @pytest.mark.parametrize(
     ("test", "message"),
     [
-        ("@pytest.mark.harness_tables('t', rows=[])\ndef test_it(): pass", "*wants the fixture harness_job*"),
+        ("@pytest.mark.harness_tables('t', rows=[])\ndef test_it(): pass", "*needs the fixture harness_job*"),
         (
             "@pytest.mark.harness_tables('t', rows=[], formats='hudi')\ndef test_it(harness_job): pass",
             "*Invalid*'hudi'*",

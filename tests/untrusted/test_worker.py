@@ -99,12 +99,12 @@ def test_memory():
     [
         ("endless", "busy", {"cpu_seconds": 1}, "took too many seconds of processor time, 1 are allowed"),
         ("closed", None, {"wall_seconds": 1}, "took too many seconds, 1 are allowed"),
-        ("memory", 101, {"output_bytes": 100}, "gave back too many bytes, 100 are allowed"),
+        ("memory", 101, {"output_bytes": 100}, "returned too many bytes, 100 are allowed"),
         ("threads", 100, {"threads": 50}, "started too many threads, 50 are allowed"),
-        ("holds", "plain", {"scratch_bytes": 4 << 20}, "wrote too many bytes, or files, to its directory"),
+        ("holds", "plain", {"scratch_bytes": 4 << 20}, "wrote too many bytes or files to its directory"),
         ("holds", "open", {"scratch_bytes": 4 << 20}, "holds too many bytes in files"),
         ("holds", "mapped", {"scratch_bytes": 4 << 20}, "holds too many bytes in files"),
-        ("deep", 60, {"scratch_bytes": 4 << 20}, "wrote too many bytes, or files, to its directory"),
+        ("deep", 60, {"scratch_bytes": 4 << 20}, "wrote too many bytes or files to its directory"),
     ],
 )
 def test_a_worker_at_a_limit(monkeypatch, tmp_path, work, request_, bounds, said):
@@ -120,7 +120,7 @@ def test_a_worker_at_a_limit(monkeypatch, tmp_path, work, request_, bounds, said
 @pytest.mark.parametrize(
     ("work", "request_", "cause", "said"),
     [
-        ("killed", signal.SIGKILL, "Killed", "was killed, maybe for want of memory"),
+        ("killed", signal.SIGKILL, "Killed", "was killed, possibly because memory ran out"),
         ("killed", signal.SIGSEGV, "Crashed", "crashed with SIGSEGV"),
         ("exits", 0, "Crashed", "ended with exit code 0"),
         ("exits", 1, "Crashed", "ended with exit code 1"),
@@ -228,7 +228,7 @@ def test_a_limit_that_cannot_be_enforced_refuses_the_read_unless_it_is_waived(mo
     with pytest.raises(RequestError) as told:
         run(*work, bounds=Bounds(), waived=["network"])
     assert "processes: a filter of system calls is made for Linux on x86_64 and aarch64" in told.value.message
-    assert "Run it on Linux, in a container if need be, or accept by the option waived" in told.value.message
+    assert "Run it on Linux, in a container if necessary, or accept by the option waived" in told.value.message
     assert run(*work, bounds=Bounds(), waived=["processes", "network"]).output == b"rows"
 
 
@@ -250,7 +250,7 @@ def test_bounds_from_texts():
     [
         (lambda: parse_numbers(Bounds, "bound", {"speed": "1"}), "Unknown bound 'speed': there are memory_bytes, "),
         (lambda: parse_numbers(Bounds, "bound", {"open_files": "-1"}), "Invalid bound open_files='-1'"),
-        (lambda: Bounds(open_files=0), "Invalid bound open_files=0: expected a whole number from 1 on"),
+        (lambda: Bounds(open_files=0), "Invalid bound open_files=0: expected a whole number of at least 1"),
         (lambda: Bounds(open_files=True), "Invalid bound open_files=True"),
         (lambda: check_waived(["wall_seconds"]), "Cannot waive 'wall_seconds': there are memory_bytes, "),
         (lambda: check_waived("paths"), "Cannot waive 'paths'"),
