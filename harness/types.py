@@ -1,14 +1,14 @@
-"""The types of values that public functions take and return, for annotations and `isinstance`.
+"""Types of the values that public functions take and return, for annotations and `isinstance`.
 
     from harness.types import DecimalType
 
     prices = [field.name for field in orders.schema.fields if isinstance(field.type, DecimalType)]
 
-Plans, schemas, filters, findings of a check, and differences of a comparison. The functions that make them are in
-`harness`.
+The module contains plans, schemas, filters, findings of a check, and differences of a comparison. The functions that
+create them are in `harness`.
 """
 
-from harness.check.rules import Finding, Found, Level, Place, Reads, Rule, Severity
+from harness.check.rules import Breach, CheckRule, Finding, Level, Place, Reads, Severity
 from harness.check.running import CheckReport
 from harness.diff.result import (
     ColumnDifference,
@@ -90,8 +90,10 @@ __all__ = [
     "Batches",
     "BinaryType",
     "BooleanType",
+    "Breach",
     "ChangedRows",
     "CheckReport",
+    "CheckRule",
     "ColumnDifference",
     "ColumnLookup",
     "Comparison",
@@ -108,7 +110,6 @@ __all__ = [
     "Finding",
     "FixedType",
     "FloatType",
-    "Found",
     "GeographyType",
     "GeometryType",
     "GroupDifference",
@@ -145,7 +146,6 @@ __all__ = [
     "ReportProvenance",
     "RowDifference",
     "RowKind",
-    "Rule",
     "Schema",
     "SchemaDifference",
     "SchemaKind",

@@ -211,8 +211,8 @@ def check_all(root: Path) -> None:
         report = open_table(str(place), allow_version_guess=is_iceberg).check(level="data")
         found += bool(report.findings)
         for each in report.findings:
-            said = f"{each.found.place.field} of {each.found.place.column}: {each.found.recorded}"
-            print(f"{root.name} {place.name}: {each.rule.id}: {said}; {each.found.actual or each.found.detail}")
+            said = f"{each.breach.place.field} of {each.breach.place.column}: {each.breach.recorded}"
+            print(f"{root.name} {place.name}: {each.rule.id}: {said}; {each.breach.actual or each.breach.detail}")
         for sentence in report.unchecked:
             print(f"{root.name} {place.name}: {sentence}")
     print(f"{root.name}: findings on {found} of {len(places)} tables")

@@ -92,9 +92,9 @@ def test_every_option_of_opening_and_reading_has_its_spelling() -> None:
     """Each argument of `open_table` and `read_untrusted` is an option of its own, or a name for `--set`."""
     arguments = inspect.signature(harness.open_table).parameters | inspect.signature(harness.read_untrusted).parameters
     for name in arguments.keys() - {"location", "query"}:
-        assert options.spelled(name, None).startswith("--"), name
-    assert options.spelled("allowed_roots", None) == "--allow-root"
-    assert options.spelled("max_version", "3") == "--set max_version=3"
+        assert options.option_for(name, None).startswith("--"), name
+    assert options.option_for("allowed_roots", None) == "--allow-root"
+    assert options.option_for("max_version", "3") == "--set max_version=3"
 
 
 def test_a_side_that_failed_is_told_with_the_commands_options(delta, capfd) -> None:
@@ -299,11 +299,11 @@ def test_what_is_shown_of_objects_has_no_password() -> None:
     storage = open_storage(
         location, options={}, targets=(), allowed_roots=(f"{location}?sig={PASSWORD}",), outside="warn", untrusted=False
     )
-    located = harness.Located(catalog="c", name=("t",), location=location, metadata_location=location)
+    located = harness.TableLocation(catalog="c", name=("t",), location=location, metadata_location=location)
     warehouse = Warehouse(location=location, name="w", storage=storage)
     for each in (storage, storage.roots, located, warehouse):
         assert PASSWORD not in repr(each)
-    assert repr(located) == "Located('c.t', 's3://b/t')"
+    assert repr(located) == "TableLocation('c.t', 's3://b/t')"
     assert repr(warehouse) == "Warehouse('s3://b/t', name='w')"
 
 

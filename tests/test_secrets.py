@@ -5,8 +5,8 @@ import traceback
 import pytest
 
 from harness.errors import HarnessError, StorageError, raise_from, without_secrets
-from harness.metadata.catalogs.pyiceberg import asking
-from harness.storage.stores import _failing
+from harness.metadata.catalogs.pyiceberg import translate_errors
+from harness.storage.stores import _storage_errors
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def everything(error: BaseException) -> str:
 @pytest.mark.parametrize(
     "around",
     [
-        lambda: _failing("https://h/t", {"client_kwargs": {"aws_secret": "SECRET3-of-the-user"}}),
-        lambda: asking("prod", "https://h", "its tables", ["SECRET3-of-the-user"]),
+        lambda: _storage_errors("https://h/t", {"client_kwargs": {"aws_secret": "SECRET3-of-the-user"}}),
+        lambda: translate_errors("prod", "https://h", "its tables", ["SECRET3-of-the-user"]),
     ],
     ids=["store", "catalog"],
 )

@@ -1,4 +1,4 @@
-"""Rules about a Delta log: commits, protocol, metadata and the files of a version."""
+"""Rules about a Delta log: commits, protocol, metadata, and the files of a version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from harness.check.delta import ChangeFile, CheckedDelta, Version, identities
 from harness.check.files import FileRows, positions, row_id_ranges
-from harness.check.rules import Found, Place, Reads, Severity, refused, rule
+from harness.check.rules import Breach, Place, Reads, Severity, decoding_breach, rule
 from harness.errors import HarnessError, counted
 from harness.metadata.delta.actions import Metadata, Protocol
 from harness.metadata.delta.commit_times import in_commit_timestamps
@@ -22,8 +22,8 @@ from harness.metadata.delta.protocol import (
     feature_warnings,
     features,
     is_enabled,
-    used_by_readers,
-    used_by_writers,
+    reader_features_in_use,
+    writer_features_in_use,
 )
 from harness.metadata.delta.scan import plan_scan
 from harness.metadata.delta.statistics import record_counts
@@ -33,18 +33,18 @@ from harness.metadata.model.times import show_ms
 
 
 @rule("DEL-001", Severity.ERROR, Reads.ERROR, "delta L19", "delta L24", "delta L25")
-def undecodable(error: HarnessError) -> Iterator[Found]:
-    """The table's log can be decoded and replayed as the specification says.
+def undecodable(error: HarnessError) -> Iterator[Breach]:
+    """The table's log can be decoded and replayed as the specification requires.
 
-    Hurts: All readers: they fail, or take the damage for data.
-    Mends: the file that is named; restore it, or write a checkpoint of the version before
+    Hurts: All readers: they fail, or treat the damage as data.
+    Mends: the file in the finding; restore it, or write a checkpoint of the version before
     """
-    yield refused(Place(file=error.file or error.table or "the table", field=error.field), error)
+    yield decoding_breach(Place(file=error.file or error.table or "the table", field=error.field), error)
 
 
 @rule("DEL-101", Severity.ERROR, Reads.TABLE, "delta L21")
-def contiguous(table: CheckedDelta) -> Iterator[Found]:
-    """The log has every commit between its first and its last one.
+def contiguous(table: CheckedDelta) -> Iterator[Breach]:
+    """The log has every commit between its first and its last commit.
 
     Hurts: Readers of the versions in the gap and, without a checkpoint after it, of the table.
     Mends: log: restore the commits, or write a checkpoint after the gap
@@ -53,20 +53,20 @@ def contiguous(table: CheckedDelta) -> Iterator[Found]:
         if after != before + 1:
             place = Place(file=table.name(after))
             missing = f"{before + 1}" if after == before + 2 else f"{before + 1} to {after - 1}"
-            yield Found(place, f"version {after}", f"there is no version {missing}")
+            yield Breach(place, f"version {after}", f"there is no version {missing}")
 
 
 @rule("DEL-102", Severity.ERROR, Reads.TABLE, "delta R1", "delta R3")
-def removes(table: CheckedDelta) -> Iterator[Found]:
-    """A commit removes files that are live, each with the deletion vector that it has.
+def removes(table: CheckedDelta) -> Iterator[Breach]:
+    """A commit only removes live files, each with the file's current deletion vector.
 
-    Hurts: Readers that know files by path alone: they lose the live file, with its rows.
-    Mends: log: a commit that removes the file with the deletion vector that it has, or none
+    Hurts: Readers that identify files by path alone: they lose the live file and its rows.
+    Mends: log: a commit that removes the file with its current deletion vector, or without one
     """
     versions = sorted(table.commits)
     if not versions:
         return
-    base = table.replayed(versions[0] - 1) if versions[0] else None
+    base = table.replay(versions[0] - 1) if versions[0] else None
     if versions[0] and base is None:
         checkpoint = next((c for c in table.log.checkpoints if c.version >= versions[0]), None)
         if checkpoint is None:
@@ -82,16 +82,16 @@ def removes(table: CheckedDelta) -> Iterator[Found]:
                 same = identity.partition("\x00")[0]
                 is_other = any(each.partition("\x00")[0] == same for each in live)
                 actual = "live with another deletion vector, or none" if is_other else "not live"
-                yield table.found(commit, "remove", "removed", actual, path)
+                yield table.breach(commit, "remove", "removed", actual, path)
         live.update(identities([commit.adds]))
 
 
 @rule("DEL-103", Severity.ERROR, Reads.TABLE, "delta T13", "delta T9")
-def stable_mapping(table: CheckedDelta) -> Iterator[Found]:
-    """A column's id and physical name stay together through the versions, below the table's highest id.
+def stable_mapping(table: CheckedDelta) -> Iterator[Breach]:
+    """A column keeps its id and its physical name in all versions, and ids do not exceed the table's highest id.
 
     Hurts: Readers of older files: a column shows another column's values, or nulls.
-    Mends: log: metaData with the ids and physical names that the columns had
+    Mends: log: metaData with the previous ids and physical names of the columns
     """
     names: dict[int, str] = {}
     ids: dict[str, int] = {}
@@ -103,19 +103,19 @@ def stable_mapping(table: CheckedDelta) -> Iterator[Found]:
             schema = parse_schema(commit.metadata.schema_string, mode=MappingMode.NAME).schema
         except HarnessError as error:
             if error.rule in ("delta T12", "delta T13"):
-                yield refused(place, error, table.writer(version))
+                yield decoding_breach(place, error, table.writer(version))
             continue
         for path, field in schema.walk():
             id_, physical, place = field.id, field.physical_name, replace(place, column=".".join(path))
             if physical is None:
-                continue  # within a list or map, of which nothing is said
+                continue  # inside a list or map, for which there is no rule
             before, owner = names.setdefault(id_, physical), ids.setdefault(physical, id_)
             if before != physical:
-                yield Found(place, physical, f"its id {id_} had the physical name {before}", table.writer(version))
+                yield Breach(place, physical, f"its id {id_} had the physical name {before}", table.writer(version))
             elif owner != id_:
-                yield Found(place, str(id_), f"its physical name {physical} had the id {owner}", table.writer(version))
+                yield Breach(place, str(id_), f"its physical name {physical} had the id {owner}", table.writer(version))
             if most.isdecimal() and id_ > int(most):
-                yield Found(place, str(id_), f"{_HIGHEST} is {most}", table.writer(version))
+                yield Breach(place, str(id_), f"{_HIGHEST} is {most}", table.writer(version))
             names[id_], ids[physical] = physical, id_
 
 
@@ -124,10 +124,10 @@ _MODE, _HIGHEST = "delta.columnMapping.mode", "delta.columnMapping.maxColumnId"
 
 
 @rule("DEL-104", Severity.ERROR, Reads.TABLE, "delta L35")
-def commit_times(table: CheckedDelta) -> Iterator[Found]:
-    """In-commit timestamps come first in each commit, and rise from version to version.
+def commit_times(table: CheckedDelta) -> Iterator[Breach]:
+    """In-commit timestamps come first in each commit and increase from version to version.
 
-    Hurts: Reads by time: they give another version than the one of that time, or fail.
+    Hurts: Reads by time: they select the wrong version, or fail.
     Mends: log: commitInfo.inCommitTimestamp of the commit
     """
     enabled = in_commit_timestamps(table.table.latest.state.metadata.configuration)
@@ -139,14 +139,14 @@ def commit_times(table: CheckedDelta) -> Iterator[Found]:
             continue
         info = commit.info
         if info is None or not info.is_first or info.in_commit_timestamp_ms is None:
-            yield table.found(commit, _TIME, None, "commitInfo must be first and have the timestamp")
+            yield table.breach(commit, _TIME, None, "commitInfo must be first and have the timestamp")
             continue
         now = info.in_commit_timestamp_ms
         if version == enabled.version and enabled.time_ms not in (None, now):
             actual = f"delta.inCommitTimestampEnablementTimestamp is {show_ms(enabled.time_ms or 0)}"
-            yield table.found(commit, _TIME, show_ms(now), actual)
+            yield table.breach(commit, _TIME, show_ms(now), actual)
         if before is not None and now <= before:
-            yield table.found(commit, _TIME, show_ms(now), f"the version before has {show_ms(before)}")
+            yield table.breach(commit, _TIME, show_ms(now), f"the version before has {show_ms(before)}")
         before = now
 
 
@@ -154,24 +154,24 @@ _TIME = "commitInfo.inCommitTimestamp"
 
 
 @rule("DEL-105", Severity.WARNING, Reads.TABLE, "delta C3")
-def change_files(table: CheckedDelta) -> Iterator[Found]:
-    """A commit has files of changes only where the change data feed is on.
+def change_files(table: CheckedDelta) -> Iterator[Breach]:
+    """A commit only has change data files if the change data feed is enabled.
 
-    Hurts: Readers of changes: the rows of such files are in no feed.
+    Hurts: Readers of changes: the rows of these files are in no feed.
     Mends: log: delta.enableChangeDataFeed, or a commit without cdc
     """
     metadata: Metadata | None = None
     for _, commit in sorted(table.commits.items()):
         metadata = commit.metadata or metadata
         if commit.cdc and metadata is not None and not is_enabled(metadata.configuration, "delta.enableChangeDataFeed"):
-            yield table.found(commit, "cdc", counted(len(commit.cdc), "file"), None, commit.cdc[0].path)
+            yield table.breach(commit, "cdc", counted(len(commit.cdc), "file"), None, commit.cdc[0].path)
 
 
 @rule("DEL-111", Severity.WARNING, Reads.TABLE, "delta R9")
-def append_only(table: CheckedDelta) -> Iterator[Found]:
-    """A table that is only appended to loses no rows: its commits remove files for no change of data alone.
+def append_only(table: CheckedDelta) -> Iterator[Breach]:
+    """A commit to an append-only table does not remove rows; it may only remove files if the data stays the same.
 
-    Hurts: Readers of new rows alone, which take the table at its word that rows stay.
+    Hurts: Readers that only read new rows and rely on existing rows to stay.
     Mends: log: delta.appendOnly; or a commit that adds the rows again
     """
     metadata: Metadata | None = None
@@ -182,108 +182,108 @@ def append_only(table: CheckedDelta) -> Iterator[Found]:
         lost = commit.removes.filter(pc.equal(commit.removes.column("data_change"), scalar_of(True, pa.bool_())))
         if lost.num_rows:
             recorded, entry = f"{counted(lost.num_rows, 'file')} removed", lost.column("path")[0].as_py()
-            yield table.found(commit, "remove", recorded, "delta.appendOnly is true", entry)
+            yield table.breach(commit, "remove", recorded, "delta.appendOnly is true", entry)
 
 
 @rule("DEL-409", Severity.NOTE, Reads.CHANGES, "delta C4")
-def change_file(file: ChangeFile) -> Iterator[Found]:
-    """A file of changes is there, and has the size that is recorded.
+def change_file(file: ChangeFile) -> Iterator[Breach]:
+    """A change data file exists and has the recorded size.
 
-    Hurts: Readers of the version's changes, which fail; a clean-up may have taken an old version's files.
+    Hurts: Readers of the version's changes, which fail. A clean-up may have deleted the files of an old version.
     Mends: the file; or read changes from a later version on
     """
     try:
         size = file.storage.size(file.action.physical)
     except HarnessError as error:
-        yield refused(file.place, error)
+        yield decoding_breach(file.place, error)
         return
     if size != file.action.size:
-        yield Found(file.place, f"{file.action.size:,} bytes", f"{size:,} bytes")
+        yield Breach(file.place, f"{file.action.size:,} bytes", f"{size:,} bytes")
 
 
 @rule("DEL-201", Severity.ERROR, Reads.SNAPSHOT, "delta P1", "delta P3")
-def used_features(version: Version) -> Iterator[Found]:
-    """The protocol lists every feature that the table uses.
+def used_features(version: Version) -> Iterator[Breach]:
+    """The protocol lists every reader feature that the table uses.
 
-    Hurts: Readers that do not know the feature: they take the table for a plain one and give wrong rows.
+    Hurts: Readers that do not support the feature: they do not notice it and return wrong rows.
     Mends: log: a protocol action that lists the feature
     """
     state = version.state
     listed = features(state.protocol)
-    for feature, where in used_by_readers(state):
+    for feature, where in reader_features_in_use(state):
         if feature not in listed:
             place = version.place(field="protocol.readerFeatures")
-            yield Found(place, _shown(state.protocol), f"{feature} is used: {where}")
+            yield Breach(place, _protocol_text(state.protocol), f"{feature} is used: {where}")
 
 
-def _shown(protocol: Protocol) -> str:
+def _protocol_text(protocol: Protocol) -> str:
     names = "" if protocol.reader_features is None else f" ({', '.join(protocol.reader_features) or 'no features'})"
     return f"reader version {protocol.min_reader_version}{names}"
 
 
 @rule("DEL-206", Severity.WARNING, Reads.SNAPSHOT, "delta P1", "delta P3")
-def writer_features(version: Version) -> Iterator[Found]:
-    """The protocol lists every feature that writers must know, those of readers in both lists, and has no other list.
+def writer_features(version: Version) -> Iterator[Breach]:
+    """The protocol lists every writer feature that is used, lists reader features in both lists, and has no other list.
 
-    Hurts: Writers that do not know the feature: they break its promises. Not listed, it is not in force.
+    Hurts: Writers that do not support the feature: they violate it. A feature that is not listed does not apply.
     Mends: log: a protocol action that lists the feature
     """
     state, protocol = version.state, version.state.protocol
     place = version.place(field="protocol.writerFeatures")
-    known = {name.removesuffix("-preview") for name in protocol.writer_features or ()}
-    for feature, where in used_by_writers(state):
-        least = LEGACY_WRITERS.get(feature, 7)
-        if feature not in known and (protocol.min_writer_version == 7 or protocol.min_writer_version < least):
-            recorded = f"writer version {protocol.min_writer_version} ({', '.join(sorted(known)) or 'no features'})"
-            yield Found(place, recorded, f"{feature} is used: {where}")
+    listed = {name.removesuffix("-preview") for name in protocol.writer_features or ()}
+    for feature, where in writer_features_in_use(state):
+        minimum = LEGACY_WRITERS.get(feature, 7)
+        if feature not in listed and (protocol.min_writer_version == 7 or protocol.min_writer_version < minimum):
+            recorded = f"writer version {protocol.min_writer_version} ({', '.join(sorted(listed)) or 'no features'})"
+            yield Breach(place, recorded, f"{feature} is used: {where}")
     if protocol.writer_features is not None and protocol.min_writer_version < 7:
         recorded = f"writer version {protocol.min_writer_version} with a list of writerFeatures"
-        yield Found(place, recorded, "the list belongs to writer version 7")
+        yield Breach(place, recorded, "the list belongs to writer version 7")
     for sentence in feature_warnings(protocol, has_vectors=False):
-        yield Found(place=place, detail=sentence)
+        yield Breach(place=place, detail=sentence)
 
 
 @rule("DEL-208", Severity.WARNING, Reads.SNAPSHOT, "delta T1")
-def alike_names(version: Version) -> Iterator[Found]:
-    """Names of columns at one level differ in more than letter case.
+def case_only_names(version: Version) -> Iterator[Breach]:
+    """Names of sibling columns differ in more than letter case.
 
-    Hurts: Readers that find columns in any letter case, such as Spark: they refuse the table, or mix up the columns.
-    Mends: table: columns of other names, by the writer
+    Hurts: Readers that ignore the case of names, for example Spark: they refuse the table, or confuse the columns.
+    Mends: table: different column names, set by the writer
     """
-    for path in version.snapshot.columns.alike:
+    for path in version.snapshot.columns.case_conflicts:
         place = version.place(field=_SCHEMA, column=".".join(path))
-        yield Found(place, path[-1], "another column has the name in another letter case")
+        yield Breach(place, path[-1], "another column has the name in another letter case")
 
 
 @rule("DEL-207", Severity.ERROR, Reads.SNAPSHOT, "delta F2", "delta F3")
-def possible_statistics(version: Version) -> Iterator[Found]:
-    """Statistics of a file are JSON whose counts are possible: none negative, no nulls above the rows.
+def possible_statistics(version: Version) -> Iterator[Breach]:
+    """Statistics of a file are JSON with possible counts: none is negative, and no more nulls than rows.
 
     Hurts: Readers that skip files by counts: they lose rows without an error, or fail.
     Mends: log: the statistics of the add
     """
-    fresh = [stated for stated in version.rows("stats") if stated not in version.table.judged]
-    version.table.judged.update(fresh)
-    for path, text in fresh:
+    unchecked = [stated for stated in version.rows("stats") if stated not in version.table.checked_statistics]
+    version.table.checked_statistics.update(unchecked)
+    for path, text in unchecked:
         try:
-            said = {} if text is None else json.loads(text)
-            rows, nulls = said.get("numRecords"), said.get("nullCount")
+            statistics = {} if text is None else json.loads(text)
+            rows, nulls = statistics.get("numRecords"), statistics.get("nullCount")
         except (ValueError, AttributeError, RecursionError):
-            yield Found(version.place(entry=path, field="add.stats"), f"{text:.60}", "no statistics")
+            yield Breach(version.place(entry=path, field="add.stats"), f"{text:.60}", "no statistics")
             continue
         if rows is not None and (type(rows) is not int or rows < 0):
             place = version.place(entry=path, field="add.stats.numRecords")
-            yield Found(place, f"{rows!r:.40}", "no number of rows")
+            yield Breach(place, f"{rows!r:.40}", "no number of rows")
             continue
         for name, number in _numbers(nulls, ()):
             if number < 0 or (rows is not None and number > rows):
                 place = version.place(entry=path, field="add.stats.nullCount", column=name)
                 actual = "no rows are recorded" if rows is None else f"the file has {counted(rows, 'row')}"
-                yield Found(place, str(number), actual)
+                yield Breach(place, str(number), actual)
 
 
 def _numbers(counts: object, path: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """Whole numbers in nested counts, each with the path of its column."""
+    """Yield whole numbers in nested counts, each with the path of its column."""
     for name, value in counts.items() if isinstance(counts, dict) else ():
         if type(value) is int:
             yield ".".join((*path, name)), value
@@ -292,10 +292,10 @@ def _numbers(counts: object, path: tuple[str, ...]) -> Iterator[tuple[str, int]]
 
 
 @rule("DEL-202", Severity.ERROR, Reads.SNAPSHOT, "delta V4", "delta V8")
-def partition_values(version: Version) -> Iterator[Found]:
-    """Partition values are values of their columns' types, and every partition column has its key.
+def partition_values(version: Version) -> Iterator[Breach]:
+    """Partition values match the types of their columns, and every partition column has a key.
 
-    Hurts: All readers: they fail, or give null.
+    Hurts: All readers: they fail, or return null.
     Mends: log: partitionValues of the add
     """
     refused_file = None
@@ -304,7 +304,7 @@ def partition_values(version: Version) -> Iterator[Found]:
     except HarnessError as error:
         refused_file = error.file
         place = version.place(entry=error.file, field="add.partitionValues", column=error.field)
-        yield Found(place=place, detail=error.message)
+        yield Breach(place=place, detail=error.message)
     columns = version.snapshot.columns.partition_columns
     names = [column.physical_name or column.name for column in columns]
     for path, pairs in version.rows("partition_values") if names else ():
@@ -312,14 +312,14 @@ def partition_values(version: Version) -> Iterator[Found]:
         missing = [name for name in names if name not in keys]
         if missing and path != refused_file:
             place = version.place(entry=path, field="add.partitionValues", column=missing[0])
-            yield Found(place, f"keys {sorted(keys)}", f"no key {missing[0]}")
+            yield Breach(place, f"keys {sorted(keys)}", f"no key {missing[0]}")
 
 
 @rule("DEL-204", Severity.ERROR, Reads.SNAPSHOT, "delta W2", "delta W4")
-def row_tracking(version: Version) -> Iterator[Found]:
-    """Row ids of files do not overlap, and stay at most the high-water mark, which the table has.
+def row_tracking(version: Version) -> Iterator[Breach]:
+    """Row ids of files do not overlap and do not exceed the high-water mark, which is recorded.
 
-    Hurts: Readers of row ids: two rows have one id, or a row has none.
+    Hurts: Readers of row ids: two rows share an id, or a row has none.
     Mends: log: baseRowId of the adds, and the domain delta.rowTracking
     """
     state = version.state
@@ -337,14 +337,14 @@ def row_tracking(version: Version) -> Iterator[Found]:
     )
     if mark is None and files:
         recorded = "none" if domain is None else domain.configuration
-        yield Found(version.place(field="domainMetadata.delta.rowTracking"), recorded)
+        yield Breach(version.place(field="domainMetadata.delta.rowTracking"), recorded)
     for path, base, commit in files:
         for name, value in (("baseRowId", base), ("defaultRowCommitVersion", commit)):
             if value is None:
-                yield Found(version.place(entry=path, field=f"add.{name}"), "none")
+                yield Breach(version.place(entry=path, field=f"add.{name}"), "none")
         if commit is not None and commit > version.snapshot.id:
             place = version.place(entry=path, field="add.defaultRowCommitVersion")
-            yield Found(place, str(commit), f"the version is {version.snapshot.id}")
+            yield Breach(place, str(commit), f"the version is {version.snapshot.id}")
 
 
 def _record_counts(version: Version) -> list[int]:
@@ -360,10 +360,10 @@ def _mark(text: str) -> int | None:
 
 
 @rule("DEL-205", Severity.ERROR, Reads.SNAPSHOT, "delta D9", "delta D15")
-def vectors(version: Version) -> Iterator[Found]:
-    """A deletion vector deletes at most the rows of its file, whose number the statistics say.
+def vectors(version: Version) -> Iterator[Breach]:
+    """A deletion vector deletes at most as many rows as the statistics record for its file.
 
-    Hurts: Readers that count by the log: they count rows that are deleted, or fail.
+    Hurts: Readers that count from the log: they count deleted rows, or fail.
     Mends: log: cardinality of the deletion vector, numRecords in the statistics
     """
     for (path, cardinality, stats), count in zip(
@@ -371,14 +371,14 @@ def vectors(version: Version) -> Iterator[Found]:
     ):
         if cardinality is not None and (cardinality < 0 or (stats is not None and 0 < count < cardinality)):
             place = version.place(entry=path, field="add.deletionVector.cardinality")
-            yield Found(place, str(cardinality), f"numRecords is {count}")
+            yield Breach(place, str(cardinality), f"numRecords is {count}")
 
 
 @rule("DEL-406", Severity.ERROR, Reads.SNAPSHOT, "delta D5", "delta D9", "delta D14")
-def deleted_positions(version: Version) -> Iterator[Found]:
-    """A deletion vector can be read, and its positions lie within the data file.
+def deleted_positions(version: Version) -> Iterator[Breach]:
+    """A deletion vector can be read, and its positions exist in the data file.
 
-    Hurts: All readers: they fail; those that pass over the delete give deleted rows.
+    Hurts: All readers: they fail, or return deleted rows if they ignore the delete.
     Mends: the deletion vector: rewrite it
     """
     vectors_ = version.state.files.column("dv_storage_type")

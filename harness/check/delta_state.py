@@ -1,6 +1,6 @@
-"""Rules about files that repeat a Delta table's state: hint, checkpoints, compacted logs, checksums (delta L6 to L29).
+"""Rules about files that repeat a Delta table's state: hint, checkpoints, compacted logs, and checksums.
 
-Each holds a record of the state against the replay of the commits.
+Each rule compares such a record with the replayed commits. They cover delta L6 to L29.
 """
 
 from __future__ import annotations
@@ -15,43 +15,52 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.check.delta import CheckedCheckpoint, CheckedDelta, Version, identities
-from harness.check.rules import Found, Place, Reads, Severity, refused, rule
+from harness.check.rules import Breach, Place, Reads, Severity, decoding_breach, rule
 from harness.errors import HarnessError, InvalidTableError
 from harness.metadata.delta.action_lines import Body
 from harness.metadata.delta.actions import Commit, DomainMetadata, Metadata, Protocol, State, Transaction
 from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.checkpoints import CheckpointContent
 from harness.metadata.delta.commits import ids_of, parse_commit
-from harness.metadata.delta.replay import checksum_doubts, read_checksum
-from harness.metadata.delta.statistics import leaves
+from harness.metadata.delta.replay import checksum_conflicts, read_checksum
+from harness.metadata.delta.statistics import statistics_columns
 from harness.metadata.delta.types import table_schema
-from harness.metadata.model.arrow_values import listed, to_numpy
+from harness.metadata.model.arrow_values import to_list, to_numpy
 from harness.metadata.model.schema import value_text
 from harness.storage.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """The state, as a record has it or as commits make it. actions: by their name in the log."""
+    """A state, from a record or from commits. `actions` are keyed by their names in the log."""
 
     actions: Mapping[str, Body | None]
     files: Sequence[pa.Table]
 
     @staticmethod
-    def of(of: CheckpointContent | Commit | State, files: Sequence[pa.Table]) -> _Content:
-        """The content of a checkpoint, a compacted log or a replay."""
-        domains = of.domains.values() if isinstance(of, State) else of.domains
-        transactions = of.transactions.values() if isinstance(of, State) else of.transactions
-        return _Content(_actions(of.protocol, of.metadata, transactions, domains), files)
+    def from_actions(from_actions: CheckpointContent | Commit | State, files: Sequence[pa.Table]) -> _Content:
+        """Return the content of a checkpoint, a compacted log file, or a replayed state."""
+        domains = from_actions.domains.values() if isinstance(from_actions, State) else from_actions.domains
+        transactions = (
+            from_actions.transactions.values() if isinstance(from_actions, State) else from_actions.transactions
+        )
+        return _Content(_actions(from_actions.protocol, from_actions.metadata, transactions, domains), files)
 
-    def differences(self, actual: _Content, place: Place, *, is_whole: bool = False) -> Iterator[Found]:
-        """The words of the record that the commits deny. is_whole: it must have a protocol and metadata if they do."""
-        for name, said in self.actions.items():
-            known = actual.actions[name] or {}
-            if said is not None and said != known:
-                yield Found(replace(place, field=name), _words(said, known), _words(known, said))
-            elif said is None and known and is_whole:
-                yield Found(replace(place, field=name), "no action", "the commits have it")
+    def differences(self, actual: _Content, place: Place, *, is_whole: bool = False) -> Iterator[Breach]:
+        """Yield the statements of this record that contradict the commits.
+
+        If `is_whole`, the record must have a protocol and metadata if the commits have them.
+        """
+        for name, recorded in self.actions.items():
+            expected = actual.actions[name] or {}
+            if recorded is not None and recorded != expected:
+                yield Breach(
+                    replace(place, field=name),
+                    _differing_parts(recorded, expected),
+                    _differing_parts(expected, recorded),
+                )
+            elif recorded is None and expected and is_whole:
+                yield Breach(replace(place, field=name), "no action", "the commits have it")
         yield from _file_differences(place, self.files, actual.files)
 
 
@@ -61,7 +70,7 @@ def _actions(
     transactions: Iterable[Transaction],
     domains: Iterable[DomainMetadata],
 ) -> dict[str, Body | None]:
-    """Actions in one spelling: features in the order of their names, the schema without white space."""
+    """Return actions in a canonical form: sorted feature names, and a schema without white space."""
     rules, about = ({} if action is None else asdict(action) for action in (protocol, metadata))
     for name in ("reader_features", "writer_features"):
         rules |= {name: sorted(rules[name])} if rules.get(name) is not None else {}
@@ -83,96 +92,106 @@ def _spelled(schema: str) -> str:
         return schema
 
 
-def _words(of: Body, other: Body) -> str:
-    """The parts that are not those of the other one."""
-    return ", ".join(f"{key} {part!r:.200}" for key, part in of.items() if other.get(key, other) != part) or "none"
+def _differing_parts(body: Body, other: Body) -> str:
+    """Return the parts of a body that differ from the other body, as text."""
+    return ", ".join(f"{key} {part!r:.200}" for key, part in body.items() if other.get(key, other) != part) or "none"
 
 
 _COMPARED = ("size", "base_row_id", "default_row_commit_version", "dv_size", "dv_cardinality", "partition_values")
 
 
-def _file_differences(place: Place, recorded: Sequence[pa.Table], actual: Sequence[pa.Table]) -> Iterator[Found]:
-    """Files that a record lacks or has too many, and those of which it says other than the commits."""
-    said, known = identities(recorded), identities(actual)
-    lost = [known[identity] for identity in known.keys() - said.keys()]
-    extra = [said[identity] for identity in said.keys() - known.keys()]
-    for paths, there, what in (
+def _file_differences(place: Place, recorded: Sequence[pa.Table], actual: Sequence[pa.Table]) -> Iterator[Breach]:
+    """Yield files that a record lacks, has in addition, or describes differently than the commits."""
+    recorded_files, actual_files = identities(recorded), identities(actual)
+    lost = [actual_files[identity] for identity in actual_files.keys() - recorded_files.keys()]
+    extra = [recorded_files[identity] for identity in recorded_files.keys() - actual_files.keys()]
+    for paths, recorded_action, explanation in (
         (lost, "no add", "the commits keep the file alive"),
         (extra, "add", "the commits do not have it live"),
     ):
         for path in sorted(paths):
-            yield Found(replace(place, entry=path, field="add"), there, what)
-    both = said.keys() & known.keys()
-    ours, theirs = _by_identity(recorded, both), _by_identity(actual, both)
+            yield Breach(replace(place, entry=path, field="add"), recorded_action, explanation)
+    both = recorded_files.keys() & actual_files.keys()
+    recorded_columns, actual_columns = _by_identity(recorded, both), _by_identity(actual, both)
     for name in _COMPARED:
-        if both and not ours.column(name).equals(theirs.column(name)):
-            values = (table.column(name).to_pylist() for table in (ours, theirs))
-            for path, one, other in zip(ours.column("path").to_pylist(), *values, strict=True):
-                if (sorted(one or ()) != sorted(other or ())) if name == "partition_values" else one != other:
-                    yield Found(replace(place, entry=path, field=f"add.{name}"), str(one), f"the commit says {other}")
+        if both and not recorded_columns.column(name).equals(actual_columns.column(name)):
+            values = (table.column(name).to_pylist() for table in (recorded_columns, actual_columns))
+            for path, recorded_value, actual_value in zip(
+                recorded_columns.column("path").to_pylist(), *values, strict=True
+            ):
+                if (
+                    (sorted(recorded_value or ()) != sorted(actual_value or ()))
+                    if name == "partition_values"
+                    else recorded_value != actual_value
+                ):
+                    yield Breach(
+                        replace(place, entry=path, field=f"add.{name}"),
+                        str(recorded_value),
+                        f"the commit says {actual_value}",
+                    )
 
 
 def _by_identity(tables: Sequence[pa.Table], identities_: Iterable[str]) -> pa.Table:
-    """The files with these identities, in the order of the identities."""
-    known = pa.array(identities_, pa.string())
+    """Return the files with these identities, ordered by identity."""
+    wanted_ids = pa.array(identities_, pa.string())
     parts = [
         table.select(["path", *_COMPARED]).append_column("id", ids_of(table)) for table in tables if table.num_rows
     ]
     if not parts:
         return pa.table({name: pa.nulls(0) for name in ("path", *_COMPARED)})
     whole = pa.concat_tables(parts)
-    whole = whole.filter(pc.is_in(whole.column("id"), known))
+    whole = whole.filter(pc.is_in(whole.column("id"), wanted_ids))
     return whole.take(pc.sort_indices(whole.column("id"))).combine_chunks()
 
 
 @rule("DEL-106", Severity.WARNING, Reads.TABLE, "delta L6", "delta L10")
-def hint(table: CheckedDelta) -> Iterator[Found]:
-    """_last_checkpoint is sound, and names a checkpoint of the log with the files and actions that it says.
+def hint(table: CheckedDelta) -> Iterator[Breach]:
+    """_last_checkpoint is valid and names an existing checkpoint with the correct numbers of files and actions.
 
     Hurts: Readers that trust the hint: they fail, or read an older state.
-    Mends: _last_checkpoint: delete it, or write it anew
+    Mends: _last_checkpoint: delete it, or write it again
     """
-    if not table.log.hinted:
+    if not table.log.has_hint:
         return
-    place, said = Place(file=f"{table.log.directory}/_last_checkpoint"), table.log.hint
-    if said is None:
-        yield Found(place=place, detail="It is no hint: not JSON, of wrong types, or with a wrong checksum")
+    place, hint_ = Place(file=f"{table.log.directory}/_last_checkpoint"), table.log.hint
+    if hint_ is None:
+        yield Breach(place=place, detail="It is no hint: not JSON, of wrong types, or with a wrong checksum")
         return
-    known = [each for each in table.log.checkpoints if each.version == said.version]
-    if not known:
-        yield Found(place, f"version {said.version}", "no such complete checkpoint")
+    matching = [each for each in table.log.checkpoints if each.version == hint_.version]
+    if not matching:
+        yield Breach(place, f"version {hint_.version}", "no such complete checkpoint")
         return
-    content = table.checkpoint(known[-1])
+    content = table.checkpoint(matching[-1])
     for name, recorded, actual in (
-        ("numOfAddFiles", said.files, content.files),
-        ("size", said.actions, content.actions),
+        ("numOfAddFiles", hint_.files, content.files),
+        ("size", hint_.actions, content.actions),
     ):
         if None not in (recorded, actual) and recorded != actual:
-            yield Found(place, f"{name} {recorded}", f"the checkpoint has {actual}")
+            yield Breach(place, f"{name} {recorded}", f"the checkpoint has {actual}")
 
 
 @rule("DEL-107", Severity.ERROR, Reads.CHECKPOINT, "delta L18", "delta L29")
-def checkpoints(checkpoint: CheckedCheckpoint) -> Iterator[Found]:
-    """A checkpoint holds what the commits up to it make.
+def checkpoints(checkpoint: CheckedCheckpoint) -> Iterator[Breach]:
+    """A checkpoint has the same content as the replayed commits up to it.
 
     Hurts: Readers that begin at the checkpoint: they lose rows, or read rows that are gone.
-    Mends: log: delete the checkpoint, or write it anew
+    Mends: log: delete the checkpoint, or write it again
     """
     if checkpoint.fault is not None:
-        yield refused(checkpoint.place, checkpoint.fault)
+        yield decoding_breach(checkpoint.place, checkpoint.fault)
     if checkpoint.content is None or checkpoint.state is None:
         return
     content, state = checkpoint.content, checkpoint.state
     live = [domain for domain in content.domains if not domain.removed]
-    said = _Content(_actions(content.protocol, content.metadata, content.transactions, live), content.adds)
-    yield from said.differences(_Content.of(state, [state.files]), checkpoint.place, is_whole=True)
+    recorded = _Content(_actions(content.protocol, content.metadata, content.transactions, live), content.adds)
+    yield from recorded.differences(_Content.from_actions(state, [state.files]), checkpoint.place, is_whole=True)
 
 
 @rule("DEL-108", Severity.ERROR, Reads.TABLE, "delta L27")
-def compactions(table: CheckedDelta) -> Iterator[Found]:
-    """A compacted log file holds what the commits that it stands for make.
+def compactions(table: CheckedDelta) -> Iterator[Breach]:
+    """A compacted log file has the same content as the commits that it replaces.
 
-    Hurts: Readers that take the compacted file in place of the commits: they lose rows, or read rows that are gone.
+    Hurts: Readers that use the compacted file instead of the commits: they lose rows, or read rows that are gone.
     Mends: log: delete the compacted file
     """
     for compaction in table.log.compactions:
@@ -181,7 +200,7 @@ def compactions(table: CheckedDelta) -> Iterator[Found]:
         try:
             content = table.compacted(compaction)
         except HarnessError as error:
-            yield refused(place, error)
+            yield decoding_breach(place, error)
             continue
         commits = [commit for commit in covered if commit is not None]
         if len(commits) < len(covered):
@@ -200,87 +219,90 @@ def compactions(table: CheckedDelta) -> Iterator[Found]:
         transactions = [each for commit in commits for each in commit.transactions]
         domains = [each for commit in commits for each in commit.domains]
         files = [adds.slice(row, 1) for adds, row in added.values()]
-        known = _Content(_actions(protocol, metadata, transactions, domains), files)
-        yield from _Content.of(content, [content.adds]).differences(known, place, is_whole=True)
+        expected = _Content(_actions(protocol, metadata, transactions, domains), files)
+        yield from _Content.from_actions(content, [content.adds]).differences(expected, place, is_whole=True)
         for identity in sorted(removed.keys() - identities([content.removes]).keys()):
-            yield Found(
+            yield Breach(
                 replace(place, entry=removed[identity], field="remove"), "no remove", "a commit removes the file"
             )
 
 
 @rule("DEL-109", Severity.ERROR, Reads.CHECKPOINT, "delta F2", "delta F7")
-def kept_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Found]:
-    """A checkpoint has the statistics of its files as the commits have them, or wider ones.
+def checkpoint_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Breach]:
+    """A checkpoint has the same statistics for its files as the commits, or wider ones.
 
     Hurts: Readers that begin at the checkpoint: they skip files by it, and lose their rows without an error.
-    Mends: log: delete the checkpoint, or write it anew with the statistics of the commits
+    Mends: log: delete the checkpoint, or write it again with the statistics of the commits
     """
     content, state = checkpoint.content, checkpoint.state
     if content is None or state is None:
         return
     schema = table_schema(state.protocol, state.metadata).schema
-    wanted, location = leaves(schema, (field.id for _, field in schema.walk())), checkpoint.table.table.location
+    leaves_, location = (
+        statistics_columns(schema, (field.id for _, field in schema.walk())),
+        checkpoint.table.table.location,
+    )
     for adds in content.adds:
         if not adds.num_rows or not state.files.num_rows:
             continue
         at = pc.index_in(ids_of(adds), value_set=ids_of(state.files))
         recorded = FilesStatistics(adds.filter(pc.is_valid(at)), content.statistics, location)
-        known = FilesStatistics(state.files.take(at.drop_null()), state.statistics, location)
-        places = np.arange(known.files.num_rows)
-        counts = (each.record_counts(places).tolist() for each in (recorded, known))
-        bounds = [each.bounds(wanted, places) for each in (recorded, known)]
+        committed = FilesStatistics(state.files.take(at.drop_null()), state.statistics, location)
+        places = np.arange(committed.files.num_rows)
+        counts = (each.record_counts(places).tolist() for each in (recorded, committed))
+        bounds = [each.bounds(leaves_, places) for each in (recorded, committed)]
         columns = [("numRecords", None, *counts)]
-        for leaf in wanted if all(bounds) else ():
-            one, other = (of[leaf.field.id] for of in bounds)
-            columns.append(("minValues", leaf, listed(one.lower), listed(other.lower)))
-            columns.append(("maxValues", leaf, listed(one.upper), listed(other.upper)))
+        for leaf in leaves_ if all(bounds) else ():
+            recorded_bounds, committed_bounds = (of[leaf.field.id] for of in bounds)
+            columns.append(("minValues", leaf, to_list(recorded_bounds.lower), to_list(committed_bounds.lower)))
+            columns.append(("maxValues", leaf, to_list(recorded_bounds.upper), to_list(committed_bounds.upper)))
         paths = recorded.files.column("path").to_pylist()
         for name, of, ours, commits in columns:
             for path, mine, theirs in zip(paths, ours, commits, strict=True) if ours != commits else ():
-                if _is_kept(name, mine, theirs):
+                if _is_same_or_wider(name, mine, theirs):
                     continue
                 column = None if of is None else ".".join(of.path)
                 words = [value_text(value, None if of is None else of.field.type) for value in (mine, theirs)]
                 where = replace(checkpoint.place, entry=path, field=f"add.{name}", column=column)
-                yield Found(where, words[0], f"the commit says {words[1]}")
+                yield Breach(where, words[0], f"the commit says {words[1]}")
 
 
-def _is_kept(name: str, recorded: Any, known: object) -> bool:
-    """True where a statistic is that of the commit, or wider, or one of them is unknown."""
+def _is_same_or_wider(name: str, recorded: Any, committed: object) -> bool:
+    """Return whether a statistic equals the commit's or is wider, or whether one of them is unknown."""
     if name == "numRecords":
-        return recorded == known or -1 in (recorded, known)
-    return None in (recorded, known) or (recorded <= known if name == "minValues" else recorded >= known)
+        return recorded == committed or -1 in (recorded, committed)
+    return None in (recorded, committed) or (recorded <= committed if name == "minValues" else recorded >= committed)
 
 
 @rule("DEL-203", Severity.WARNING, Reads.SNAPSHOT, "delta L28")
-def checksum(version: Version) -> Iterator[Found]:
-    """The .crc file of a version says what the log makes.
+def checksum(version: Version) -> Iterator[Breach]:
+    """The .crc file of a version matches the replayed log.
 
-    Hurts: Readers and writers that check themselves by it: they refuse the table, or trust wrong totals.
+    Hurts: Readers and writers that verify themselves by it: they refuse the table, or trust wrong totals.
     Mends: log: delete the .crc file
     """
     file, storage = version.table.log.checksums.get(version.snapshot.id), version.table.table.storage
     if file is None:
         return
     place = Place(file=file.path)
-    for sentence in checksum_doubts(version.state, file, storage):
-        yield Found(place=place, detail=sentence)
-    said = read_checksum(file, storage)
-    if said is None:
+    for sentence in checksum_conflicts(version.state, file, storage):
+        yield Breach(place=place, detail=sentence)
+    record = read_checksum(file, storage)
+    if record is None:
         return
     try:
-        content = _of_checksum(version, said, file.path)
+        content = _checksum_content(version, record, file.path)
     except (HarnessError, TypeError) as error:
         error = error if isinstance(error, HarnessError) else InvalidTableError("It has no actions", cause="LogCorrupt")
-        yield refused(place, error)
+        yield decoding_breach(place, error)
         return
-    yield from content.differences(_Content.of(version.state, [version.state.files]), place)
-    yield from _histogram(version, said, place)
+    yield from content.differences(_Content.from_actions(version.state, [version.state.files]), place)
+    yield from _histogram(version, record, place)
     commit = version.table.commits.get(version.snapshot.id)
-    recorded = said.get("inCommitTimestampOpt")
+    recorded = record.get("inCommitTimestampOpt")
     actual = None if commit is None or commit.info is None else commit.info.in_commit_timestamp_ms
     if None not in (recorded, actual) and recorded != actual:
-        yield Found(replace(place, field="inCommitTimestampOpt"), str(recorded), f"the commit says {actual}")
+        yield Breach(replace(place, field="inCommitTimestampOpt"), str(recorded), f"the commit says {actual}")
 
 
 _IN_CHECKSUM = {
@@ -292,23 +314,26 @@ _IN_CHECKSUM = {
 }
 
 
-def _of_checksum(version: Version, said: Mapping[str, Any], file: str) -> _Content:
-    """The actions in a checksum file, as far as it has any. Raises as `parse_commit`."""
+def _checksum_content(version: Version, record: Mapping[str, Any], file: str) -> _Content:
+    """Return the actions in a checksum file. Raises as `parse_commit`.
+
+    Actions that the file does not contain are None.
+    """
     lines = []
     for key, action in _IN_CHECKSUM.items():
-        bodies = said.get(key) or ()
+        bodies = record.get(key) or ()
         lines += [json.dumps({action: body}) for body in ([bodies] if isinstance(bodies, dict) else bodies)]
     data = "\n".join(lines).encode()
     commit = parse_commit(data, file=file, version=version.snapshot.id, locator=version.table.table.locator)
-    content = _Content.of(commit, [commit.adds if "allFiles" in said else version.state.files])
-    unsaid = {action: None for key, action in _IN_CHECKSUM.items() if key not in said}
-    return replace(content, actions={name: unsaid.get(name, words) for name, words in content.actions.items()})
+    content = _Content.from_actions(commit, [commit.adds if "allFiles" in record else version.state.files])
+    absent = {action: None for key, action in _IN_CHECKSUM.items() if key not in record}
+    return replace(content, actions={name: absent.get(name, words) for name, words in content.actions.items()})
 
 
-def _histogram(version: Version, said: Mapping[str, object], place: Place) -> Iterator[Found]:
-    """The bins of file sizes that are not those of the live files."""
+def _histogram(version: Version, record: Mapping[str, object], place: Place) -> Iterator[Breach]:
+    """Yield histograms of file sizes that do not match the live files."""
     for key in ("fileSizeHistogram", "histogramOpt"):
-        stated = said.get(key)
+        stated = record.get(key)
         if not isinstance(stated, dict):
             continue
         sizes = to_numpy(version.state.files.column("size"))
@@ -321,4 +346,4 @@ def _histogram(version: Version, said: Mapping[str, object], place: Place) -> It
             actual = ([], [])
         if (counts, totals) != actual:
             recorded = f"files {counts}, bytes {totals}"
-            yield Found(replace(place, field=key), recorded, f"files {actual[0]}, bytes {actual[1]}")
+            yield Breach(replace(place, field=key), recorded, f"files {actual[0]}, bytes {actual[1]}")

@@ -1,4 +1,4 @@
-"""Rules about manifest lists, manifests and the files of a snapshot (iceberg 2.1 to 2.22, 3.4 to 3.9)."""
+"""Rules about manifest lists, manifests, and the files of a snapshot (iceberg 2.1 to 2.22, 3.4 to 3.9)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from harness.check.files import row_id_ranges
-from harness.check.iceberg import Manifest, SnapshotFiles, is_kept
-from harness.check.rules import Found, Place, Reads, Severity, rule
+from harness.check.iceberg import Manifest, SnapshotFiles, is_compatible_type
+from harness.check.rules import Breach, Place, Reads, Severity, rule
 from harness.errors import HarnessError, counted, size_text
 from harness.metadata.iceberg.manifests import Content, FieldSummary, ManifestEntry, Status
 from harness.metadata.iceberg.metadata import NO_SNAPSHOT
@@ -27,8 +27,8 @@ _COUNTED = ((Status.ADDED, "added"), (Status.EXISTING, "existing"), (Status.DELE
 
 
 @rule("ICE-201", Severity.ERROR, Reads.MANIFEST, "iceberg 2.2", "iceberg 3.5")
-def counts(manifest: Manifest) -> Iterator[Found]:
-    """The manifest list counts a manifest's entries and rows as they are.
+def counts(manifest: Manifest) -> Iterator[Breach]:
+    """The manifest list has the correct counts of a manifest's entries and rows.
 
     Hurts: Readers that skip a manifest without added and existing files, and those that count rows by the list.
     Mends: manifest list: the counts of the manifest
@@ -42,26 +42,26 @@ def counts(manifest: Manifest) -> Iterator[Found]:
         for kind, actual in (("files", files[status]), ("rows", rows[status])):
             field = f"{name}_{kind}_count"
             recorded = getattr(line, field)
-            is_missing = recorded is None and line.sequence_number > 0  # optional in v1 alone
+            is_missing = recorded is None and line.sequence_number > 0  # only optional in v1
             if (is_missing or recorded not in (None, actual)) and not (kind == "rows" and status in unknown):
-                yield _listed(manifest, field, "no value" if is_missing else recorded, str(actual))
+                yield _list_breach(manifest, field, "no value" if is_missing else recorded, str(actual))
 
 
 @rule("ICE-202", Severity.WARNING, Reads.MANIFEST, "iceberg 2.3")
-def length(manifest: Manifest) -> Iterator[Found]:
-    """The manifest list records a manifest's length.
+def length(manifest: Manifest) -> Iterator[Breach]:
+    """The manifest list has the correct length of a manifest.
 
-    Hurts: Readers that take so many bytes and no more: they lose entries, or fail.
+    Hurts: Readers that only read that many bytes: they lose entries, or fail.
     Mends: manifest list: manifest_length
     """
     recorded, actual = manifest.line.length, manifest.size
     if recorded is not None and recorded != actual:
-        yield _listed(manifest, "manifest_length", size_text(recorded), f"{actual:,} bytes")
+        yield _list_breach(manifest, "manifest_length", size_text(recorded), f"{actual:,} bytes")
 
 
 @rule("ICE-203", Severity.ERROR, Reads.MANIFEST, "iceberg 3.6", "iceberg 3.9")
-def summaries(manifest: Manifest) -> Iterator[Found]:
-    """Partition summaries hold every partition value of a manifest's live files.
+def summaries(manifest: Manifest) -> Iterator[Breach]:
+    """Partition summaries include every partition value of a manifest's live files.
 
     Hurts: Readers that skip manifests by a filter on the partition: they lose rows without an error.
     Mends: manifest list: partitions of the manifest
@@ -71,7 +71,7 @@ def summaries(manifest: Manifest) -> Iterator[Found]:
         return
     if len(recorded) != len(manifest.spec.fields):
         actual = f"spec {manifest.spec.id} has {len(manifest.spec.fields)} fields"
-        yield _listed(manifest, "partitions", f"{len(recorded)} summaries", actual)
+        yield _list_breach(manifest, "partitions", f"{len(recorded)} summaries", actual)
         return
     live = [entry.file.partition for entry in manifest.entries if entry.status is not Status.DELETED]
     distinct = {id(partition): partition for partition in live}.values()
@@ -83,34 +83,34 @@ def summaries(manifest: Manifest) -> Iterator[Found]:
         ]
         if targets and not isinstance(field.transform, Void | UnknownTransform):
             values = [partition.get(field.field_id) for partition in distinct]
-            for what, actual in _outside(summary, targets[0], values):
-                yield _listed(manifest, f"partitions/{field.name}", what, actual)
+            for what, actual in _summary_faults(summary, targets[0], values):
+                yield _list_breach(manifest, f"partitions/{field.name}", what, actual)
 
 
-def _outside(summary: FieldSummary, target: dt.Field, values: list[Any]) -> Iterator[tuple[str, str]]:
-    """The recorded word and the value against it, at most one of each kind."""
-    held = [value for value in values if value is not None and value == value]
+def _summary_faults(summary: FieldSummary, target: dt.Field, values: list[Any]) -> Iterator[tuple[str, str]]:
+    """Yield contradictions between a summary and the values, at most one of each kind."""
+    present = [value for value in values if value is not None and value == value]
     if not summary.contains_null and None in values:
         yield "contains_null is false", "a file has null"
     if summary.contains_nan is False and any(value is not None and value != value for value in values):
         yield "contains_nan is false", "a file has NaN"
-    if held and summary.lower is None and summary.upper is None:
-        yield "no bounds", f"a file has {held[0]!r}"
+    if present and summary.lower is None and summary.upper is None:
+        yield "no bounds", f"a file has {present[0]!r}"
     lower, upper = (None if b is None else decode_bound(target.type, b) for b in (summary.lower, summary.upper))
     for name, bound, decoded in (("lower_bound", summary.lower, lower), ("upper_bound", summary.upper, upper)):
         if bound is not None and decoded is None:
             yield f"{name} {bound.hex()}", f"not a value of {target.type}"
-    if held and lower is not None and min(held) < lower:
-        yield f"lower_bound {lower!r}", f"a file has {min(held)!r}"
-    if held and upper is not None and max(held) > upper:
-        yield f"upper_bound {upper!r}", f"a file has {max(held)!r}"
+    if present and lower is not None and min(present) < lower:
+        yield f"lower_bound {lower!r}", f"a file has {min(present)!r}"
+    if present and upper is not None and max(present) > upper:
+        yield f"upper_bound {upper!r}", f"a file has {max(present)!r}"
 
 
 @rule("ICE-204", Severity.WARNING, Reads.MANIFEST, "iceberg 2.4", "iceberg 2.22")
-def header(manifest: Manifest) -> Iterator[Found]:
-    """A manifest's header says what its line in the list says.
+def header(manifest: Manifest) -> Iterator[Breach]:
+    """A manifest's header agrees with its line in the manifest list.
 
-    Hurts: Readers that believe the header: they take deletes for data, or another spec's partition values.
+    Hurts: Readers that use the header: they treat deletes as data, or use the partition values of another spec.
     Mends: manifest: its header; manifest list: content, partition_spec_id
     """
     expected = {
@@ -118,9 +118,9 @@ def header(manifest: Manifest) -> Iterator[Found]:
         "partition-spec-id": [str(manifest.spec.id)],
         "format-version": [str(version) for version in range(1, manifest.table.metadata.format_version + 1)],
     }
-    is_v1 = manifest.line.sequence_number == 0  # carried over from before an upgrade
-    needed = ["schema", "partition-spec", "partition-spec-id"] + ([] if is_v1 else ["content", "format-version"])
-    missing = [key for key in needed if key not in manifest.header]
+    is_v1 = manifest.line.sequence_number == 0  # from before an upgrade
+    required = ["schema", "partition-spec", "partition-spec-id"] + ([] if is_v1 else ["content", "format-version"])
+    missing = [key for key in required if key not in manifest.header]
     faults = [(key, "no value", "the header must have it") for key in missing[:1]]
     for key, data in manifest.header.items():
         text, fault = data.decode("utf-8", "replace"), None
@@ -130,28 +130,30 @@ def header(manifest: Manifest) -> Iterator[Found]:
             fault = (_schema_fault if key == "schema" else _spec_fault)(manifest, text)
         faults += [] if fault is None else [(key, f"{text:.60}", fault)]
     for key, recorded, actual in faults:
-        yield Found(manifest.place(field=key), recorded, actual, manifest.writer)
+        yield Breach(manifest.place(field=key), recorded, actual, manifest.writer)
 
 
 def _schema_fault(manifest: Manifest, text: str) -> str | None:
-    """The fault of the schema in a header: it is none of the table's."""
-    schema, known = _header_schema(text), manifest.table.metadata.schemas
+    """Return why the schema in a header is not one of the table's schemas, or None."""
+    schema, schemas = _header_schema(text), manifest.table.metadata.schemas
     if schema is None:
         return "no schema of a table"
-    recorded = known.get(schema.id) if '"schema-id"' in text else None
+    recorded = schemas.get(schema.id) if '"schema-id"' in text else None
     if recorded is not None and recorded.by_id().keys() != schema.by_id().keys():
         return f"schema {schema.id} of the table has other columns: {', '.join(recorded.names())}"
-    columns = [each.by_id() for each in known.values()]
+    columns = [each.by_id() for each in schemas.values()]
     for _, column in schema.walk():
         types = [of[column.id][1].type for of in columns if column.id in of]
-        if types and not any(isinstance(type_, dt.OpaqueType) or is_kept(type_, column.type) for type_ in types):
+        if types and not any(
+            isinstance(type_, dt.OpaqueType) or is_compatible_type(type_, column.type) for type_ in types
+        ):
             return f"id {column.id} is of type {types[0]} in the table"
     return None
 
 
 @lru_cache(maxsize=64)
 def _header_schema(text: str) -> dt.Schema | None:
-    """The schema in a manifest's header; None: it is none. The manifests of a table repeat few texts."""
+    """Parse the schema in a manifest's header, or return None. Cached, because manifests repeat few texts."""
     try:
         return parse_schema(json.loads(text))
     except (ValueError, RecursionError, HarnessError):
@@ -159,63 +161,65 @@ def _header_schema(text: str) -> dt.Schema | None:
 
 
 def _spec_fault(manifest: Manifest, text: str) -> str | None:
-    """The fault of the partition spec in a header: it is another one than the list's."""
+    """Return why the partition spec in a header differs from the spec in the list, or None."""
     try:
-        said = parse_header_spec(text, manifest.spec.id, file=manifest.line.path)
+        header_spec = parse_header_spec(text, manifest.spec.id, file=manifest.line.path)
     except HarnessError:
         return "no partition spec"
-    meanings = [[(each.source_ids, str(each.transform)) for each in spec.fields] for spec in (said, manifest.spec)]
+    meanings = [
+        [(each.source_ids, str(each.transform)) for each in spec.fields] for spec in (header_spec, manifest.spec)
+    ]
     return None if meanings[0] == meanings[1] else f"spec {manifest.spec.id} is another one"
 
 
 @rule("ICE-205", Severity.ERROR, Reads.MANIFEST, "iceberg 2.9", "iceberg 2.10")
-def inherited(manifest: Manifest) -> Iterator[Found]:
-    """An added file has the sequence number of its manifest, and no file a higher one.
+def inherited_sequence_numbers(manifest: Manifest) -> Iterator[Breach]:
+    """An added file has its manifest's sequence number, and no file has a higher one.
 
-    Hurts: Readers of deletes: deletes hit the file that must not, or miss it.
+    Hurts: Readers of deletes: deletes apply to files that they should not delete from, or miss files.
     Mends: manifest: sequence_number and file_sequence_number of the entry; manifest list: min_sequence_number
     """
     number = manifest.line.sequence_number
-    if number == 0:  # of v1, or carried over from it
+    if number == 0:  # of v1, or from before an upgrade
         return
     live = [entry for entry in manifest.entries if entry.status is not Status.DELETED]
     for entry in live:
         recorded = entry.file_sequence_number
         if entry.status is Status.ADDED and recorded != number:
-            yield _wrong(manifest, entry, "file_sequence_number", recorded, f"added by sequence number {number}")
+            yield _entry_breach(manifest, entry, "file_sequence_number", recorded, f"added by sequence number {number}")
         if entry.sequence_number > number:
             actual = f"the manifest's number is {number}"
-            yield _wrong(manifest, entry, "sequence_number", entry.sequence_number, actual)
+            yield _entry_breach(manifest, entry, "sequence_number", entry.sequence_number, actual)
     least = min((entry.sequence_number for entry in live), default=None)
     if least is not None and manifest.line.min_sequence_number > least:
-        yield _listed(manifest, "min_sequence_number", manifest.line.min_sequence_number, f"a file has {least}")
+        yield _list_breach(manifest, "min_sequence_number", manifest.line.min_sequence_number, f"a file has {least}")
 
 
 @rule("ICE-208", Severity.ERROR, Reads.MANIFEST, "iceberg 2.6", "iceberg 2.9")
-def origin(manifest: Manifest) -> Iterator[Found]:
-    """A manifest has the sequence number of the snapshot that added it, and its added and deleted files are of that.
+def sequence_of_snapshot(manifest: Manifest) -> Iterator[Breach]:
+    """A manifest has the sequence number of the snapshot that added it, which also added or deleted its files.
 
-    Hurts: Readers of changes between snapshots, and of deletes: they take files of one snapshot for another's.
+    Hurts: Readers of changes between snapshots, and of deletes: they assign files to the wrong snapshot.
     Mends: manifest list: added_snapshot_id, sequence_number; manifest: snapshot_id of the entry
     """
     line, snapshots = manifest.line, manifest.table.metadata.snapshots
     owner = snapshots.get(line.added_snapshot_id or NO_SNAPSHOT)
     if owner is not None and owner.sequence_number != line.sequence_number:
         actual = f"snapshot {owner.id} has {owner.sequence_number}"
-        yield _listed(manifest, "sequence_number", line.sequence_number, actual)
-    for other in snapshots.values() if owner is None and line.sequence_number else ():  # 0 is of v1
+        yield _list_breach(manifest, "sequence_number", line.sequence_number, actual)
+    for other in snapshots.values() if owner is None and line.sequence_number else ():  # 0 means v1
         if other.sequence_number == line.sequence_number:
             actual = f"sequence number {line.sequence_number} is of snapshot {other.id}"
-            yield _listed(manifest, "added_snapshot_id", line.added_snapshot_id, actual)
-    for entry in manifest.entries if manifest.list_path is not None else ():  # else of v1, which names none
+            yield _list_breach(manifest, "added_snapshot_id", line.added_snapshot_id, actual)
+    for entry in manifest.entries if manifest.list_path is not None else ():  # v1 names no list
         if entry.status is not Status.EXISTING and entry.snapshot_id not in (None, line.added_snapshot_id):
             actual = f"{entry.status.name.lower()} by a manifest of snapshot {line.added_snapshot_id}"
-            yield _wrong(manifest, entry, "snapshot_id", entry.snapshot_id, actual)
+            yield _entry_breach(manifest, entry, "snapshot_id", entry.snapshot_id, actual)
 
 
 @rule("ICE-209", Severity.WARNING, Reads.MANIFEST, "iceberg 1.28")
-def operation(manifest: Manifest) -> Iterator[Found]:
-    """An append adds data files alone, and a delete adds none.
+def operation(manifest: Manifest) -> Iterator[Breach]:
+    """An append only adds data files, and a delete adds none.
 
     Hurts: Readers of appended rows: they read rows of other operations as new ones, or miss that rows are gone.
     Mends: metadata file: operation in the summary of the snapshot
@@ -229,15 +233,15 @@ def operation(manifest: Manifest) -> Iterator[Found]:
         is_against |= status is Status.DELETED and owner.operation == "append"
         if entry.snapshot_id == owner.id and is_against:
             what = f"{status.name.lower()} by snapshot {owner.id}, whose operation is {owner.operation}"
-            yield _wrong(manifest, entry, "status", "a data file" if is_data else "a delete file", what)
+            yield _entry_breach(manifest, entry, "status", "a data file" if is_data else "a delete file", what)
             return
 
 
 @rule("ICE-206", Severity.ERROR, Reads.MANIFEST, "iceberg 3.19")
-def possible_counts(manifest: Manifest) -> Iterator[Found]:
-    """Counts of values, nulls and NaN of a column are possible: none negative, none above the rows or the values.
+def possible_counts(manifest: Manifest) -> Iterator[Breach]:
+    """Counts of values, nulls, and NaN in a column are possible: not negative, and not above the rows or values.
 
-    Hurts: Readers that skip files without null or without values: they lose rows without an error.
+    Hurts: Readers that skip files without nulls or without values: they lose rows without an error.
     Mends: manifest: value_counts, null_value_counts, nan_value_counts of the entry
     """
     nested = manifest.columns.repeated
@@ -247,10 +251,10 @@ def possible_counts(manifest: Manifest) -> Iterator[Found]:
             continue
         values: Mapping[int, int] = file.value_counts or {}
         for key, number in values.items():
-            # Values of lists and maps are counted by element, and those of a null struct not at all in ORC.
+            # Values in lists and maps are counted by element. ORC does not count values inside a null struct.
             path, _ = manifest.columns.fields.get(key, ((), None))
             if number < 0 or (key not in nested and number > rows) or (len(path) == 1 and number != rows):
-                yield _wrong(manifest, entry, "value_counts", number, f"the file has {rows:,} rows", key)
+                yield _entry_breach(manifest, entry, "value_counts", number, f"the file has {rows:,} rows", key)
         for name, numbers in (
             ("null_value_counts", file.null_value_counts),
             ("nan_value_counts", file.nan_value_counts),
@@ -258,12 +262,12 @@ def possible_counts(manifest: Manifest) -> Iterator[Found]:
             for key, number in (numbers or {}).items():
                 most = values.get(key, rows if key not in nested else number)
                 if number < 0 or number > most:
-                    yield _wrong(manifest, entry, name, number, f"there are {most:,} values", key)
+                    yield _entry_breach(manifest, entry, name, number, f"there are {most:,} values", key)
 
 
 @rule("ICE-207", Severity.ERROR, Reads.MANIFEST, "iceberg 3.22", "iceberg 3.25")
-def bounds(manifest: Manifest) -> Iterator[Found]:
-    """Bounds of a column can be decoded, and the lower one is not above the upper one.
+def bounds(manifest: Manifest) -> Iterator[Breach]:
+    """Bounds of a column can be decoded, and the lower bound is not above the upper bound.
 
     Hurts: Readers that skip files by bounds: they lose rows without an error, or fail.
     Mends: manifest: lower_bounds, upper_bounds of the entry
@@ -278,15 +282,15 @@ def bounds(manifest: Manifest) -> Iterator[Found]:
             for name, bound in (("lower_bounds", lower.get(key)), ("upper_bounds", upper.get(key))):
                 pair[name] = None if bound is None else decode_bound(types[key], bound)
                 if bound is not None and pair[name] is None:
-                    yield _wrong(manifest, entry, name, bound.hex(), f"not a value of {types[key]}", key)
+                    yield _entry_breach(manifest, entry, name, bound.hex(), f"not a value of {types[key]}", key)
             low, high = pair["lower_bounds"], pair["upper_bounds"]
             if low is not None and high is not None and low > high:
-                yield _wrong(manifest, entry, "lower_bounds", repr(low), f"the upper bound is {high!r}", key)
+                yield _entry_breach(manifest, entry, "lower_bounds", repr(low), f"the upper bound is {high!r}", key)
 
 
 @rule("ICE-210", Severity.WARNING, Reads.MANIFEST, "iceberg 3.22")
-def short_decimals(manifest: Manifest) -> Iterator[Found]:
-    """Bounds of decimals take the fewest bytes that hold them.
+def short_decimals(manifest: Manifest) -> Iterator[Breach]:
+    """Bounds of decimals have the minimum number of bytes.
 
     Hurts: Strict readers and catalogs, which refuse the manifest.
     Mends: manifest: lower_bounds, upper_bounds of the entry
@@ -299,28 +303,28 @@ def short_decimals(manifest: Manifest) -> Iterator[Found]:
                 value = int.from_bytes(bound, "big", signed=True)
                 fewest = (value if value >= 0 else ~value).bit_length() // 8 + 1
                 if len(bound) > fewest:
-                    yield _wrong(manifest, entry, name, bound.hex(), f"{counted(fewest, 'byte')} would do", key)
+                    yield _entry_breach(manifest, entry, name, bound.hex(), f"{counted(fewest, 'byte')} would do", key)
 
 
 @rule("ICE-221", Severity.ERROR, Reads.SNAPSHOT, "iceberg 2.13")
-def duplicates(files: SnapshotFiles) -> Iterator[Found]:
-    """A data file is live once in a snapshot.
+def duplicates(files: SnapshotFiles) -> Iterator[Breach]:
+    """A snapshot lists each live data file once.
 
-    Hurts: All readers: its rows come twice, or the read is refused.
+    Hurts: All readers: its rows appear twice, or the read is refused.
     Mends: manifests: all entries of the file but one
     """
     seen: dict[str, ManifestEntry] = {}
     for entry in files.live:
         first = seen.setdefault(entry.file.path, entry) if entry.file.content is Content.DATA else entry
         if first is not entry:
-            yield files.found(entry, "file_path", None, f"live in {first.manifest} too")
+            yield files.breach(entry, "file_path", None, f"live in {first.manifest} too")
 
 
 @rule("ICE-222", Severity.ERROR, Reads.SNAPSHOT, "iceberg 2.11")
-def file_row_ids(files: SnapshotFiles) -> Iterator[Found]:
-    """The row ids of data files do not overlap, are those of their snapshot, and stay below next-row-id.
+def file_row_ids(files: SnapshotFiles) -> Iterator[Breach]:
+    """The row ids of data files do not overlap, belong to their snapshot, and stay below next-row-id.
 
-    Hurts: Readers of row lineage: two rows have one id.
+    Hurts: Readers of row lineage: two rows have the same id.
     Mends: manifest list and manifests: first_row_id
     """
     snapshot, last = files.snapshot, files.table.metadata.next_row_id
@@ -329,12 +333,12 @@ def file_row_ids(files: SnapshotFiles) -> Iterator[Found]:
         first, rows = line.first_row_id, (line.added_rows_count or 0) + (line.existing_rows_count or 0)
         if first is None:
             if not line.is_deletes:
-                yield Found(place, "no value", f"the snapshot gives ids from {snapshot.first_row_id}")
+                yield Breach(place, "no value", f"the snapshot gives ids from {snapshot.first_row_id}")
         elif line.added_snapshot_id == snapshot.id and snapshot.added_rows is not None:
             end = (snapshot.first_row_id or 0) + snapshot.added_rows
             if not (snapshot.first_row_id or 0) <= first <= first + rows <= end:
                 actual = f"the snapshot gives ids from {snapshot.first_row_id} to {end - 1}"
-                yield Found(place, f"{first} and {rows} rows", actual)
+                yield Breach(place, f"{first} and {rows} rows", actual)
     with_ids = [e for e in files.live if e.file.first_row_id is not None and e.file.content is Content.DATA]
     with_ids.sort(key=lambda entry: entry.file.first_row_id or 0)
     ranges = ((e.file.first_row_id or 0, e.file.record_count or 0, files.place(e, "first_row_id")) for e in with_ids)
@@ -342,26 +346,26 @@ def file_row_ids(files: SnapshotFiles) -> Iterator[Found]:
 
 
 @rule("ICE-223", Severity.NOTE, Reads.SNAPSHOT, "iceberg 1.28")
-def totals(files: SnapshotFiles) -> Iterator[Found]:
-    """Totals of a snapshot's summary are those of its live files, and its numbers of added ones those of its own.
+def totals(files: SnapshotFiles) -> Iterator[Breach]:
+    """The numbers in a snapshot's summary match its live files and the files that it added.
 
-    Hurts: People, and optimisers that count by the summary.
+    Hurts: People, and optimizers that use counts from the summary.
     Mends: metadata file: summary of the snapshot
     """
-    own = [e for e in files.live if e.status is Status.ADDED and e.snapshot_id == files.snapshot.id]
+    added = [e for e in files.live if e.status is Status.ADDED and e.snapshot_id == files.snapshot.id]
     numbers = {f"total-{key}": number for key, number in _numbers(files.live).items()}
-    numbers |= {f"added-{key}": number for key, number in _numbers(own).items()}
+    numbers |= {f"added-{key}": number for key, number in _numbers(added).items()}
     for key, number in numbers.items():
-        said = files.snapshot.summary.get(key)
-        if said is not None and said != str(number):
-            yield files.table.found(f"summary/{key}", said, str(number), files.snapshot.id)
+        recorded = files.snapshot.summary.get(key)
+        if recorded is not None and recorded != str(number):
+            yield files.table.breach(f"summary/{key}", recorded, str(number), files.snapshot.id)
 
 
 @rule("ICE-225", Severity.ERROR, Reads.SNAPSHOT, "iceberg 1.28", "iceberg 2.6")
-def kept_files(files: SnapshotFiles) -> Iterator[Found]:
-    """An append keeps the data files of the snapshot before it.
+def kept_files(files: SnapshotFiles) -> Iterator[Breach]:
+    """An append keeps the data files of its parent snapshot.
 
-    Hurts: All readers: rows are gone that nobody deleted.
+    Hurts: All readers: rows are missing that were never deleted.
     Mends: a new snapshot that adds the files again; or the operation in the summary of the snapshot
     """
     snapshot, table = files.snapshot, files.table
@@ -370,11 +374,11 @@ def kept_files(files: SnapshotFiles) -> Iterator[Found]:
     if parent is not None and is_older and snapshot.operation == "append":
         for path in sorted(table.data_files(parent) - {entry.file.path for entry in files.live}):
             actual = f"live in snapshot {parent.id}, and not here"
-            yield table.found("manifest-list", "append", actual, snapshot.id, path)
+            yield table.breach("manifest-list", "append", actual, snapshot.id, path)
 
 
 def _numbers(entries: Sequence[ManifestEntry]) -> dict[str, int]:
-    """Files and rows by the words of summaries."""
+    """Count files and rows by the keys used in summaries."""
     rows: Counter[Content] = Counter()
     for entry in entries:
         rows[entry.file.content] += entry.file.record_count or 0
@@ -389,13 +393,13 @@ def _numbers(entries: Sequence[ManifestEntry]) -> dict[str, int]:
     }
 
 
-def _listed(manifest: Manifest, field: str, recorded: object, actual: str) -> Found:
-    return Found(manifest.listed(field), str(recorded), actual, manifest.writer)
+def _list_breach(manifest: Manifest, field: str, recorded: object, actual: str) -> Breach:
+    return Breach(manifest.listed(field), str(recorded), actual, manifest.writer)
 
 
-def _wrong(
+def _entry_breach(
     manifest: Manifest, entry: ManifestEntry, field: str, recorded: object, actual: str, key: int | None = None
-) -> Found:
+) -> Breach:
     column = None if key is None else manifest.columns.name(key)
     place = manifest.place(entry, field=field, column=column)
-    return Found(place, str(recorded), actual, manifest.table.writer(entry.snapshot_id))
+    return Breach(place, str(recorded), actual, manifest.table.writer(entry.snapshot_id))

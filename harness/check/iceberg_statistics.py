@@ -1,4 +1,4 @@
-"""Rules about statistics files of an Iceberg table: Puffin files, and files of numbers per partition (iceberg 1.29)."""
+"""Rules about statistics files of an Iceberg table: Puffin files and partition statistics (iceberg 1.29)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import duckdb
 
 from harness.check.iceberg import CheckedIceberg, SnapshotFiles
-from harness.check.rules import Found, Place, Reads, Severity, refused, rule
+from harness.check.rules import Breach, Place, Reads, Severity, decoding_breach, rule
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.errors import HarnessError, MissingFileError
 from harness.metadata.deletes.puffin import open_puffin
@@ -27,70 +27,70 @@ def _files(table: CheckedIceberg) -> Iterator[tuple[StatisticsFile | PartitionSt
 
 
 @rule("ICE-113", Severity.NOTE, Reads.TABLE, "iceberg 1.29")
-def owners(table: CheckedIceberg) -> Iterator[Found]:
-    """Statistics files belong to snapshots of the table.
+def owners(table: CheckedIceberg) -> Iterator[Breach]:
+    """Statistics files belong to existing snapshots.
 
-    Hurts: Optimisers, which miss the statistics.
+    Hurts: Optimizers, which do not find the statistics.
     Mends: metadata file: statistics, partition-statistics
     """
     for file, place in _files(table):
         if file.snapshot_id not in table.metadata.snapshots:
-            yield Found(place, str(file.snapshot_id), "no such snapshot")
+            yield Breach(place, str(file.snapshot_id), "no such snapshot")
 
 
 @rule("ICE-119", Severity.WARNING, Reads.TABLE, "iceberg 1.29")
-def contents(table: CheckedIceberg) -> Iterator[Found]:
-    """A statistics file is there, and has the size, the footer and the blobs that are recorded.
+def contents(table: CheckedIceberg) -> Iterator[Breach]:
+    """A statistics file exists and has the recorded size, footer, and blobs.
 
-    Hurts: Optimisers: they fail, or plan by statistics of other columns or of another time.
-    Mends: metadata file: statistics, partition-statistics; or compute the statistics anew
+    Hurts: Optimizers: they fail, or use statistics of other columns or of another time.
+    Mends: metadata file: statistics, partition-statistics; or compute the statistics again
     """
     for file, place in _files(table):
         if file.snapshot_id not in table.metadata.snapshots:
-            continue  # ICE-113; an expired snapshot takes its statistics along
+            continue  # ICE-113 reports this; statistics go with their expired snapshot
         try:
             physical = table.physical(file.path)
             size = table.storage.size(physical)
             footer = _footer(table, file, physical) if isinstance(file, StatisticsFile) else ()
         except HarnessError as error:
-            yield refused(place, error)
+            yield decoding_breach(place, error)
             continue
         if file.size is not None and file.size != size:
-            yield Found(place, f"{file.size:,} bytes", f"{size:,} bytes")
+            yield Breach(place, f"{file.size:,} bytes", f"{size:,} bytes")
         for recorded, actual in footer:
-            yield Found(place, recorded, actual)
+            yield Breach(place, recorded, actual)
 
 
 def _footer(table: CheckedIceberg, file: StatisticsFile, physical: PhysicalPath) -> list[tuple[str, str]]:
-    """Recorded words on a Puffin file beside its own, where they differ. Raises as `open_puffin`."""
+    """Return the recorded values about a Puffin file that differ from the file's, as pairs. Raises as `open_puffin`."""
     size, payload = open_puffin(table.storage, physical, file=file.path).footer()
-    found = []
+    faults = []
     if file.footer_size not in (None, size):
-        found.append((f"a footer of {file.footer_size:,} bytes", f"{size:,} bytes"))
+        faults.append((f"a footer of {file.footer_size:,} bytes", f"{size:,} bytes"))
     if payload is None:
-        return found
+        return faults
     try:
         blobs = json.loads(payload)["blobs"]
         stored = Counter((b["type"], tuple(b["fields"]), b["snapshot-id"], b["sequence-number"]) for b in blobs)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return [*found, ("a Puffin footer", "its payload is no list of blobs")]
+        return [*faults, ("a Puffin footer", "its payload is no list of blobs")]
     recorded = Counter((b.type, b.fields, b.snapshot_id, b.sequence_number) for b in file.blobs)
     for kind, fields, snapshot, number in recorded - stored:
-        found.append((f"{kind} of fields {list(fields)}, snapshot {snapshot}, number {number}", "no such blob"))
-    return found
+        faults.append((f"{kind} of fields {list(fields)}, snapshot {snapshot}, number {number}", "no such blob"))
+    return faults
 
 
 @rule("ICE-224", Severity.WARNING, Reads.SNAPSHOT, "iceberg 1.29")
-def partitions(files: SnapshotFiles) -> Iterator[Found]:
-    """Statistics per partition have the partitions, files and rows of their snapshot, none negative.
+def partitions(files: SnapshotFiles) -> Iterator[Breach]:
+    """Partition statistics match the partitions, files, and rows of their snapshot, and no number is negative.
 
-    Hurts: Optimisers and people, who take the numbers for those of the partitions.
-    Mends: metadata file: partition-statistics; or compute the statistics anew, from no older ones
+    Hurts: Optimizers and people, who rely on the numbers.
+    Mends: metadata file: partition-statistics; or compute the statistics again, from no older ones
     """
     table = files.table
     for file in table.metadata.partition_statistics:
         if file.snapshot_id != files.snapshot.id or not file.path.endswith(".parquet"):
-            continue  # of another snapshot, or in a format that is rarely written
+            continue  # of another snapshot, or in a format that is rarely used
         place = Place(file=table.metadata.file, field="/partition-statistics", entry=file.path)
         data = [entry.file for entry in files.live if entry.file.content is Content.DATA]
         parts = {(f.spec_id, tuple(sorted(f.partition.items()))) for f in data}
@@ -100,22 +100,22 @@ def partitions(files: SnapshotFiles) -> Iterator[Found]:
         try:
             access = DuckDBFiles(cursor(), table.storage)
             listed = access.listed([table.physical(file.path)])
-            asked = f"SELECT count(*) FILTER (data_file_count <> 0), {text} FROM read_parquet({listed})"
-            (row,) = access.connection.execute(asked).fetchall()
+            query = f"SELECT count(*) FILTER (data_file_count <> 0), {text} FROM read_parquet({listed})"
+            (row,) = access.connection.execute(query).fetchall()
         except MissingFileError:
             continue  # ICE-119
         except HarnessError as error:
-            yield refused(place, error)
+            yield decoding_breach(place, error)
             continue
         except duckdb.Error as error:
-            yield Found(place, "statistics per partition", str(error).partition("\n")[0])
+            yield Breach(place, "statistics per partition", str(error).partition("\n")[0])
             continue
         if row[0] not in (len(parts), len(values)):
-            yield Found(place, f"{row[0]:,} partitions", f"the snapshot has {len(parts):,}")
+            yield Breach(place, f"{row[0]:,} partitions", f"the snapshot has {len(parts):,}")
         for name, total, least, number in zip(
             names, row[1::2], row[2::2], (len(data), sum(f.record_count or 0 for f in data)), strict=True
         ):
             if (total or 0) != number:
-                yield Found(place, f"{name} {total}", f"the snapshot has {number:,}")
+                yield Breach(place, f"{name} {total}", f"the snapshot has {number:,}")
             if least is not None and least < 0:
-                yield Found(place, f"{name} {least}", "a number below 0")
+                yield Breach(place, f"{name} {least}", "a number below 0")

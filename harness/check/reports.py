@@ -1,4 +1,4 @@
-"""A check's findings as text, JSON, JUnit, annotations of GitHub, SARIF and HTML."""
+"""Reports of a check as text, JSON, JUnit, GitHub annotations, SARIF, and HTML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 import harness
-from harness.check.rules import Finding, Rule, Severity, Spans
+from harness.check.rules import CheckRule, Finding, Severity, Spans
 from harness.check.running import CheckReport
 from harness.errors import counted, html_text, json_text, visible
 
@@ -17,21 +17,21 @@ _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.
 _GITHUB_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
-def by_rule(report: CheckReport) -> Iterator[tuple[Rule, list[Finding]]]:
-    """The findings by rule, heaviest first."""
-    found: dict[str, list[Finding]] = {}
+def by_rule(report: CheckReport) -> Iterator[tuple[CheckRule, list[Finding]]]:
+    """Group the findings by rule, most severe first."""
+    findings_by_rule: dict[str, list[Finding]] = {}
     for finding in report.findings:
-        found.setdefault(finding.rule.id, []).append(finding)
-    return ((findings[0].rule, findings) for findings in found.values())
+        findings_by_rule.setdefault(finding.rule.id, []).append(finding)
+    return ((findings[0].rule, findings) for findings in findings_by_rule.values())
 
 
 def to_text(report: CheckReport, *, most: int = 20) -> str:
-    """The report for people. most: findings of one rule that are shown."""
+    """Format the report for people, with at most `most` findings per rule."""
     lines = []
     for rule, findings in by_rule(report):
         lines += [f"{rule.severity.value:8}{rule.id}  {rule.title}  [{', '.join(rule.breaks)}]"]
         for finding in findings[:most]:
-            lines += [f"        {visible(line)}" for line in said(finding)]
+            lines += [f"        {visible(line)}" for line in finding_lines(finding)]
         more = report.counts[rule.id] - min(len(findings), most)
         lines += [f"        and {counted(more, 'more finding')}"] if more else []
         lines += [f"        hurts: {rule.hurts}", f"        mend:  {rule.mends}", ""]
@@ -41,17 +41,17 @@ def to_text(report: CheckReport, *, most: int = 20) -> str:
     return "\n".join(lines) + "\n"
 
 
-def said(finding: Finding) -> list[str]:
-    """A finding in one or two lines: where, and the recorded value beside the actual one."""
-    found = finding.found
-    values = [] if found.recorded is None else [f"recorded {found.recorded}"]
-    values += [] if found.actual is None else [found.actual]
-    words = "; ".join(filter(None, (found.detail, ", ".join(values))))
-    return [str(found.place), f"  {words}{f' (by {found.writer})' if found.writer else ''}"]
+def finding_lines(finding: Finding) -> list[str]:
+    """Return a finding in two lines: its place, then the recorded and the actual value."""
+    breach = finding.breach
+    values = [] if breach.recorded is None else [f"recorded {breach.recorded}"]
+    values += [] if breach.actual is None else [breach.actual]
+    words = "; ".join(filter(None, (breach.detail, ", ".join(values))))
+    return [str(breach.place), f"  {words}{f' (by {breach.writer})' if breach.writer else ''}"]
 
 
 def plain(report: CheckReport) -> dict[str, object]:
-    """The report as plain values."""
+    """Return the report as JSON values."""
     return {
         "format": 1,
         "kind": "check",
@@ -76,8 +76,8 @@ def plain(report: CheckReport) -> dict[str, object]:
                 "rule": finding.rule.id,
                 "severity": finding.rule.severity.value,
                 "snapshot": finding.snapshot,
-                **asdict(finding.found.place),
-                **{name: getattr(finding.found, name) for name in ("recorded", "actual", "writer", "detail")},
+                **asdict(finding.breach.place),
+                **{name: getattr(finding.breach, name) for name in ("recorded", "actual", "writer", "detail")},
             }
             for finding in report.findings
         ],
@@ -85,22 +85,25 @@ def plain(report: CheckReport) -> dict[str, object]:
 
 
 def to_json(report: CheckReport) -> str:
-    """The report as a JSON document."""
+    """Format the report as a JSON document."""
     return json_text(plain(report), indent=2) + "\n"
 
 
 def to_junit(report: CheckReport) -> str:
-    """The report as JUnit XML: a case for each rule that was asked."""
+    """Format the report as JUnit XML, with a test case for each rule."""
     from harness.diff.reports.documents import document, suite
 
-    found = {rule.id: findings for rule, findings in by_rule(report)}
+    findings_by_rule = {rule.id: findings for rule, findings in by_rule(report)}
     cases = []
     for rule in report.rules:
         case = ElementTree.Element("testcase", {"classname": "harness.check", "name": f"{rule.id} {rule.title}"})
-        if rule.id in found:
-            attributes = {"type": rule.severity.value, "message": visible(said(found[rule.id][0])[1].strip())}
+        if rule.id in findings_by_rule:
+            attributes = {
+                "type": rule.severity.value,
+                "message": visible(finding_lines(findings_by_rule[rule.id][0])[1].strip()),
+            }
             kind = "failure" if rule.severity is Severity.ERROR else "system-out"
-            lines = [visible(line) for finding in found[rule.id] for line in said(finding)]
+            lines = [visible(line) for finding in findings_by_rule[rule.id] for line in finding_lines(finding)]
             ElementTree.SubElement(case, kind, attributes if kind == "failure" else {}).text = "\n".join(lines)
         cases.append(case)
     if report.unchecked:
@@ -113,23 +116,23 @@ def to_junit(report: CheckReport) -> str:
 
 
 def to_github(report: CheckReport) -> str:
-    """The findings as annotations of GitHub's actions, a line each, then the outcome as plain text."""
+    """Format the findings as GitHub Actions annotations, one per line, followed by the outcome as plain text."""
     from harness.diff.reports.documents import annotation, limit_annotations
 
     def line(finding: Finding) -> str:
         title = f"{finding.rule.id} {finding.rule.title}"
-        text = visible(" ".join(line.strip() for line in said(finding)))
+        text = visible(" ".join(line.strip() for line in finding_lines(finding)))
         return annotation(_GITHUB_LEVELS[finding.rule.severity], text, title=title)
 
     lines: list[str] = []
     for severity, level in _GITHUB_LEVELS.items():
-        found = [each for each in report.findings if each.rule.severity is severity]
-        unkept = report.number(severity) - len(found)
+        findings = [each for each in report.findings if each.rule.severity is severity]
+        not_kept = report.number(severity) - len(findings)
 
-        def more(left: int, level: str = level, unkept: int = unkept) -> str:
-            return annotation(level, f"{counted(left + unkept, 'more finding')}; see the log or another report")
+        def more(remaining: int, level: str = level, not_kept: int = not_kept) -> str:
+            return annotation(level, f"{counted(remaining + not_kept, 'more finding')}; see the log or another report")
 
-        lines += limit_annotations(found, line, more)
+        lines += limit_annotations(findings, line, more)
     unchecked = limit_annotations(
         report.unchecked,
         lambda sentence: annotation("error", visible(sentence), title="Not checked"),
@@ -139,7 +142,7 @@ def to_github(report: CheckReport) -> str:
 
 
 _SARIF_SPECIAL = str.maketrans({"\\": r"\\", "[": r"\[", "]": r"\]", "{": "{{", "}": "}}"})
-"""Escapes for characters that make links and placeholders in SARIF messages. Spec: SARIF 2.1.0, 3.11.5 and 3.11.6."""
+"""Escapes for characters that form links and placeholders in SARIF messages. Spec: SARIF 2.1.0, 3.11.5 and 3.11.6."""
 
 
 def _sarif_message(text: str) -> dict[str, str]:
@@ -147,7 +150,7 @@ def _sarif_message(text: str) -> dict[str, str]:
 
 
 def to_sarif(report: CheckReport) -> str:
-    """The findings as SARIF 2.1.0, for viewers of code scanning."""
+    """Format the findings as SARIF 2.1.0 for code scanning viewers."""
     rules = [
         {
             "id": rule.id,
@@ -161,7 +164,7 @@ def to_sarif(report: CheckReport) -> str:
     places = {rule.id: place for place, rule in enumerate(report.rules)}
     results = []
     for finding in report.findings:
-        place = finding.found.place
+        place = finding.breach.place
         location: dict[str, object] = {
             "artifactLocation": {"uri": quote(place.file, safe="/:", errors="backslashreplace")}
         }
@@ -172,7 +175,7 @@ def to_sarif(report: CheckReport) -> str:
                 "ruleId": finding.rule.id,
                 "ruleIndex": places[finding.rule.id],
                 "level": _SARIF_LEVELS[finding.rule.severity],
-                "message": _sarif_message(" ".join(line.strip() for line in said(finding))),
+                "message": _sarif_message(" ".join(line.strip() for line in finding_lines(finding))),
                 "locations": [{"physicalLocation": location}],
             }
         )
@@ -192,7 +195,7 @@ def to_sarif(report: CheckReport) -> str:
 
 
 def to_html(report: CheckReport) -> str:
-    """The report as a page of its own: the numbers, then each rule with its findings and pictures of ranges."""
+    """Format the report as an HTML page: the counts, then each rule with its findings and drawings of value ranges."""
     from harness.diff.reports.html import asset
     from harness.diff.reports.html import document as page
 
@@ -221,21 +224,21 @@ def to_html(report: CheckReport) -> str:
     return page(title, [*body, "</main>"], style=asset("harness.diff.reports", "report.css"))
 
 
-def _section(rule: Rule, findings: list[Finding], number: int) -> Iterator[str]:
-    said_of = f"{rule.severity.value}, {counted(number, 'finding')}; against {', '.join(rule.breaks)}"
+def _section(rule: CheckRule, findings: list[Finding], number: int) -> Iterator[str]:
+    facts = f"{rule.severity.value}, {counted(number, 'finding')}; against {', '.join(rule.breaks)}"
     yield f'<section id="{rule.id}"><h2>{rule.id}: {html_text(rule.title)}</h2>'
-    yield f"<p>{html_text(said_of)}. {html_text(rule.hurts)} Mend: {html_text(rule.mends)}.</p>"
-    drawn = any(each.found.spans is not None for each in findings)
+    yield f"<p>{html_text(facts)}. {html_text(rule.hurts)} Mend: {html_text(rule.mends)}.</p>"
+    drawn = any(each.breach.spans is not None for each in findings)
     head = ["where", "recorded", "actual", *(["recorded above actual"] if drawn else []), "written by"]
     yield '<div class="scroll" tabindex="0"><table><thead><tr>'
     names = "".join(f'<th scope="col">{name}</th>' for name in head)
     yield f"{names}</tr></thead><tbody>"
     for each in findings:
-        found = each.found
-        cells = [str(found.place), found.recorded or "", found.actual or found.detail or ""]
-        picture = [_bars(found.spans)] if drawn else []
+        breach = each.breach
+        cells = [str(breach.place), breach.recorded or "", breach.actual or breach.detail or ""]
+        picture = [_bars(breach.spans)] if drawn else []
         texts = [html_text(visible(cell)) for cell in cells]
-        row = [*texts, *picture, html_text(visible(found.writer or ""))]
+        row = [*texts, *picture, html_text(visible(breach.writer or ""))]
         yield "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>"
     yield "</tbody></table></div>"
     yield f"<p>{counted(number - len(findings), 'more finding')}</p>" if number > len(findings) else ""
@@ -243,7 +246,7 @@ def _section(rule: Rule, findings: list[Finding], number: int) -> Iterator[str]:
 
 
 def _bars(spans: Spans | None) -> str:
-    """The recorded range above the actual one, on one scale, as a picture."""
+    """Draw the recorded range above the actual range, on one scale."""
     if spans is None:
         return ""
     low, high = min(span[0] for span in spans), max(span[1] for span in spans)
@@ -253,10 +256,10 @@ def _bars(spans: Spans | None) -> str:
         start, length = (first - low) * scale, max(2.0, (last - first) * scale)
         at = min(start, _WIDTH - length)
         bars.append(f'<rect x="{at:.1f}" y="{2 + 10 * place}" width="{length:.1f}" height="7" fill="{_FILLS[place]}"/>')
-    told = f"recorded {spans[0][0]:g} to {spans[0][1]:g}, actual {spans[1][0]:g} to {spans[1][1]:g}"
-    return f'<svg width="{_WIDTH}" height="22" role="img" aria-label="{html_text(told)}">{"".join(bars)}</svg>'
+    label = f"recorded {spans[0][0]:g} to {spans[0][1]:g}, actual {spans[1][0]:g} to {spans[1][1]:g}"
+    return f'<svg width="{_WIDTH}" height="22" role="img" aria-label="{html_text(label)}">{"".join(bars)}</svg>'
 
 
 _WIDTH = 160
 _FILLS = ("#8a5300", "#0b57d0")
-"""Of the recorded and the actual range; each stands out against a light page and a dark one."""
+"""Colors of the recorded and the actual range. Both have enough contrast on light and dark pages."""

@@ -1,4 +1,4 @@
-"""Rules about the rows of data files, of both formats: order, row ids, constraints."""
+"""Rules about the rows of data files, for both formats: order, row ids, and constraints."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from duckdb.func import PythonUDFType
 from sqlglot import exp
 
 from harness.check.files import FileRows
-from harness.check.rules import Found, Place, Reads, Severity, rule
-from harness.engines.data_files import FileName, look_at
+from harness.check.rules import Breach, Place, Reads, Severity, rule
+from harness.engines.data_files import FileName, map_files
 from harness.engines.duckdb import relations
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.duckdb.leaves import SINGLE, internal, rows_of, single_columns
-from harness.engines.duckdb.relations import about
+from harness.engines.duckdb.leaves import SINGLE, internal_value, rows_of, single_columns
+from harness.engines.duckdb.relations import naming_table
 from harness.engines.footers import read_footers
 from harness.engines.row_groups import ColumnChunk, column_chunks, damaged_pages, has_checksum
 from harness.errors import EngineError
@@ -37,18 +37,18 @@ from harness.storage.paths import PhysicalPath
 from harness.storage.threads import phase
 
 
-def _asked(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
-    """The answer to a query about a relation of a plan that is called `rows` in the text."""
-    with about(plan):
-        found = relation.query("rows", text)
-        return [] if found is None else found.fetchall()
+def _query_rows(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
+    """Run a query on a relation of a plan and return the rows. The query refers to the relation as `rows`."""
+    with naming_table(plan):
+        result = relation.query("rows", text)
+        return [] if result is None else result.fetchall()
 
 
 @rule("ICE-507", Severity.WARNING, Reads.ROWS, "iceberg 1.18")
-def sorted_rows(rows: FileRows) -> Iterator[Found]:
-    """The rows of a file have the sort order that its entry names, as far as DuckDB can order its keys.
+def sorted_rows(rows: FileRows) -> Iterator[Breach]:
+    """The rows of a file are in the sort order of its entry, as far as DuckDB can order the keys.
 
-    Hurts: Engines that merge sorted files without sorting: they give rows out of order, or miss matches.
+    Hurts: Engines that merge sorted files without sorting: they return rows out of order, or miss matches.
     Mends: manifest: sort_order_id of the entry; or rewrite the file in order
     """
     for order_id, paths in rows.by(lambda entry: entry.sort_order_id).items():
@@ -58,14 +58,19 @@ def sorted_rows(rows: FileRows) -> Iterator[Found]:
         tops = list({top.id: top for top, _ in keys}.values())
         relation = relations.relation(rows_of(rows.plan, paths, ["_file", "_pos"], tops))
         for path, at in unsorted(rows.plan, relation, ", ".join(key for _, key in keys)):
-            yield rows.found(path, "sort_order_id", str(order_id), f"not from row {at} on")
+            yield rows.breach(path, "sort_order_id", str(order_id), f"not from row {at} on")
 
 
 def unsorted(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, keys: str) -> list[tuple[str, int]]:
-    """The files whose rows are not in the order of keys of `create_sort_key`, with the first row that is not.
+    """Return the files whose rows are not sorted, with the position of the first row that is out of order.
 
-    relation: with `_file` and `_pos`. Rows are held against the row before, as they stream by. Files of which DuckDB
-    gave rows out of their place are put in order first.
+    Each row is compared with the row before it as the rows stream by. If DuckDB returned a file's rows out of position,
+    that file is sorted by position first.
+
+    Args:
+        plan: The plan of the files.
+        relation: The rows, with `_file` and `_pos`.
+        keys: Arguments of `create_sort_key`.
     """
 
     def text(source: str, over: str) -> str:
@@ -77,30 +82,32 @@ def unsorted(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, keys: str) ->
             "= count(*) FROM pairs GROUP BY f ORDER BY f"
         )
 
-    found = _asked(plan, relation, text("rows", ""))
-    astray = [path for path, _, is_whole in found if not is_whole]
-    if astray:
-        some = f'(SELECT * FROM rows WHERE "_file" IN ({", ".join(map(sqltext.text, astray))}))'
-        found = [row for row in found if row[2]] + _asked(plan, relation, text(some, "PARTITION BY f ORDER BY p"))
-    return [(path, at) for path, at, _ in found if at is not None]
+    rows_ = _query_rows(plan, relation, text("rows", ""))
+    misplaced = [path for path, _, is_whole in rows_ if not is_whole]
+    if misplaced:
+        misplaced_rows = f'(SELECT * FROM rows WHERE "_file" IN ({", ".join(map(sqltext.text, misplaced))}))'
+        rows_ = [row for row in rows_ if row[2]] + _query_rows(
+            plan, relation, text(misplaced_rows, "PARTITION BY f ORDER BY p")
+        )
+    return [(path, at) for path, at, _ in rows_ if at is not None]
 
 
 def _keys(rows: FileRows, order_id: int) -> Iterator[tuple[dt.Field, str]]:
-    """The leading keys of a sort order that have an order in DuckDB: the column to read, and arguments."""
+    """Yield the leading keys of a sort order that DuckDB can order: the column to read, and arguments."""
     order, columns = rows.statements.orders.get(order_id), single_columns(rows.plan.schema)
     for key in () if order is None else order.fields:
         top, field, value = columns.get(key.source_id or -1, (None, None, ""))
-        # Writers in Java compare the halves of UUIDs as signed numbers.
+        # Java writers compare the halves of UUIDs as signed numbers.
         has_order = field is not None and isinstance(field.type, SINGLE) and not isinstance(field.type, dt.UuidType)
-        sql = _ordered(key.transform, value, field.type) if field is not None and has_order else None
+        sql = _ordered_value(key.transform, value, field.type) if field is not None and has_order else None
         if sql is None or top is None:
             return
         direction = "ASC" if key.direction is Direction.ASCENDING else "DESC"
         yield top, f"{sql}, '{direction} NULLS {key.null_order.value.rpartition('-')[2].upper()}'"
 
 
-def _ordered(transform: Transform, value: str, type_: dt.Type) -> str | None:
-    """An SQL value that is ordered as a transform of `value` is; None: there is none, or it is a bucket."""
+def _ordered_value(transform: Transform, value: str, type_: dt.Type) -> str | None:
+    """Return SQL that has the same order as a transform of `value`, or None for buckets and unknown transforms."""
     if not is_defined(transform, type_) or isinstance(transform, Bucket):
         return None
     match transform, type_:
@@ -112,7 +119,7 @@ def _ordered(transform: Transform, value: str, type_: dt.Type) -> str | None:
             number = f"{value}::HUGEINT"
             return f"{number} - (({number} % {width}) + {width}) % {width}"
         case _, dt.DateType() | dt.TimestampType(unit="us") if str(transform) in ("year", "month", "day", "hour"):
-            # In UTC, whatever the zone of the session.
+            # Always in UTC, independent of the session's time zone.
             moment = value if isinstance(type_, dt.DateType) else f"make_timestamp(epoch_us({value}))"
             return f"date_trunc('{transform}', {moment})"
         case _:
@@ -120,10 +127,10 @@ def _ordered(transform: Transform, value: str, type_: dt.Type) -> str | None:
 
 
 @rule("ICE-510", Severity.ERROR, Reads.ROWS, "iceberg 3.11")
-def buckets(rows: FileRows) -> Iterator[Found]:
-    """The values of a column that buckets divide are in the bucket of their file.
+def buckets(rows: FileRows) -> Iterator[Breach]:
+    """The values of a column belong to the bucket of their file.
 
-    Hurts: Readers that skip files by their partition: they lose the rows of other buckets, without an error.
+    Hurts: Readers that skip files by partition: they lose the rows of other buckets, without an error.
     Mends: manifest: partition of the entry; or rewrite the file into its buckets
     """
     columns = single_columns(rows.plan.schema)
@@ -143,33 +150,33 @@ def _other_buckets(
     top: dt.Field,
     field: dt.Field,
     value: str,
-) -> Iterator[Found]:
-    connection, (hashed, type_) = cursor(), _hashed(value, field.type)
+) -> Iterator[Breach]:
+    connection, (bucket_input, type_) = cursor(), _bucket_input(value, field.type)
     function, run = f"harness_bucket_{next(_numbers)}", buckets_of(bucket, field.type)
 
     def buckets_in(values: pa.ChunkedArray | pa.Array) -> pa.Array:
         return run(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
 
     relations.relation(rows_of(rows.plan, paths, ["_file"], [top]), connection, name="bucketed_rows")
-    text = f'SELECT "_file", {function}({hashed}) AS b, count(*), any_value({value}::VARCHAR) FROM bucketed_rows'
+    text = f'SELECT "_file", {function}({bucket_input}) AS b, count(*), any_value({value}::VARCHAR) FROM bucketed_rows'
     connection.create_function(function, buckets_in, [type_], "INTEGER", type=PythonUDFType.ARROW)
     try:
-        with about(rows.plan):
-            found = connection.execute(f"{text} GROUP BY ALL ORDER BY ALL").fetchall()
+        with naming_table(rows.plan):
+            counts = connection.execute(f"{text} GROUP BY ALL ORDER BY ALL").fetchall()
     finally:
         connection.remove_function(function)
-    for path, actual, number, example in found:
+    for path, actual, number, example in counts:
         recorded = rows.statements.entries[path].partition.get(part.field_id)
         if actual != recorded:
-            said = f"{number:,} rows are in {actual}, such as {example}"
-            yield rows.found(path, f"partition.{part.name}", repr(recorded), said, field.name)
+            actual_text = f"{number:,} rows are in {actual}, such as {example}"
+            yield rows.breach(path, f"partition.{part.name}", repr(recorded), actual_text, field.name)
 
 
 _numbers = itertools.count()
 
 
-def _hashed(value: str, type_: dt.Type) -> tuple[str, str]:
-    """An SQL value as `buckets_of` takes it, and the type of that in DuckDB."""
+def _bucket_input(value: str, type_: dt.Type) -> tuple[str, str]:
+    """Return a value in the form that `buckets_of` takes, as SQL, and its DuckDB type."""
     match type_:
         case dt.UuidType():
             return f"unhex(replace({value}::VARCHAR, '-', ''))", "BLOB"
@@ -180,17 +187,17 @@ def _hashed(value: str, type_: dt.Type) -> tuple[str, str]:
         case dt.DecimalType(precision=precision, scale=scale):
             return value, f"DECIMAL({precision}, {scale})"
         case dt.TimestampType(unit="ns", utc=True):
-            return f"epoch_us({value}) * 1000", "BIGINT"  # DuckDB shows them in micros
+            return f"epoch_us({value}) * 1000", "BIGINT"  # DuckDB reads these as microseconds
         case _:
-            return f"({internal(value, type_)})::BIGINT", "BIGINT"
+            return f"({internal_value(value, type_)})::BIGINT", "BIGINT"
 
 
 @rule("ICE-508", Severity.ERROR, Reads.ROWS, "iceberg 2.11", "iceberg 5.18")
 @rule("DEL-508", Severity.ERROR, Reads.ROWS, "delta W2", "delta W5")
-def unique_ids(rows: FileRows) -> Iterator[Found]:
-    """A row id is that of one live row, and no stored id or number is of a later commit than the file.
+def unique_ids(rows: FileRows) -> Iterator[Breach]:
+    """Row ids are unique among live rows, and no stored id or version is from a later commit than the file.
 
-    Hurts: Readers of row lineage: changes are taken for those of another row.
+    Hurts: Readers of row lineage: they assign changes to the wrong row.
     Mends: the files: rewrite them without the stored ids; or first_row_id and baseRowId of their entries
     """
     plan = rows.plan
@@ -203,9 +210,10 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
     relation = relations.relation(replace(plan, columns=columns))
     text = f"""SELECT "_file", min("_row_id"), max("_row_id"), count("_row_id"), max("{number}") FROM rows GROUP BY ALL
         ORDER BY 2, 3"""
-    ranges = _asked(plan, relation, text)
+    ranges = _query_rows(plan, relation, text)
     files = {row["path"]: row for row in plan.files.to_pylist()}
-    # The number of rows without a stored one: above the snapshot's it is a lie of the entry, not of the file.
+    # Rows without a stored version have the file's own. If that is above the snapshot's version, the entry is wrong,
+    # not the file.
     own_number = "sequence_number" if plan.format == "iceberg" else "commit_version"
     ids = rows.statements.next_row_id
     for path, _, greatest, _, latest in ranges:
@@ -213,9 +221,9 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
         limit = max((each for each in of_file if each is not None), default=None)
         own = (files[path]["first_row_id"] or 0) + (files[path]["record_count"] or 0)  # ids from here on are stored
         if ids is not None and greatest is not None and greatest >= max(ids, own):
-            yield rows.found(path, "_row_id", f"row id {greatest}", f"{ids} is the next one to be given out")
+            yield rows.breach(path, "_row_id", f"row id {greatest}", f"{ids} is the next one to be given out")
         if latest is not None and limit is not None and latest > limit:
-            yield rows.found(path, number, str(latest), f"the file is of {limit}")
+            yield rows.breach(path, number, str(latest), f"the file is of {limit}")
     counts = {path: file["record_count"] or 0 for path, file in files.items()}
     doubtful = sorted(_overlapping(counts, [row[:4] for row in ranges]))
     if not doubtful:
@@ -225,65 +233,68 @@ def unique_ids(rows: FileRows) -> Iterator[Found]:
         f'AND "_file" IN ({", ".join(map(sqltext.text, doubtful))}) '
         'GROUP BY "_row_id" HAVING count(*) > 1 ORDER BY ALL LIMIT 20'
     )
-    for id_, times, first, last in _asked(plan, relation, text):
-        yield rows.found(first, "first_row_id", f"row id {id_}", f"{times} rows have it, one in {last}")
+    for id_, times, first, last in _query_rows(plan, relation, text):
+        yield rows.breach(first, "first_row_id", f"row id {id_}", f"{times} rows have it, one in {last}")
 
 
 def _overlapping(counts: Mapping[str, int], ranges: Sequence[tuple[Any, ...]]) -> set[str]:
-    """The files whose row ids may repeat: ranges that meet another one, or have gaps, or fewer ids than rows.
+    """Return the files whose row ids may not be unique, because counting every id would take the whole table's memory.
 
-    counts: recorded rows by path. ranges: path, least and greatest id, and rows, by ascending ids. To count every id of
-    a table takes its memory.
+    These are files whose ranges overlap another range, have gaps, or have fewer ids than rows.
+
+    Args:
+        counts: Recorded rows by path.
+        ranges: Path, least id, greatest id, and number of rows, by ascending ids.
     """
-    found: set[str] = set()
+    overlapping: set[str] = set()
     end, owner = -1, ""
     for path, least, greatest, rows in ranges:
         if least is None:
             continue
         size = greatest - least + 1
         if rows > size or size > counts[path]:
-            found.add(path)
+            overlapping.add(path)
         if least <= end:
-            found |= {path, owner}
+            overlapping |= {path, owner}
         if greatest > end:
             end, owner = greatest, path
-    return found
+    return overlapping
 
 
 @rule("DEL-507", Severity.ERROR, Reads.ROWS, "delta T3")
-def constraints(rows: FileRows) -> Iterator[Found]:
-    """No live row makes a CHECK constraint, an invariant or the expression of a generated column false.
+def constraints(rows: FileRows) -> Iterator[Breach]:
+    """CHECK constraints, invariants, and expressions of generated columns are not false for any live row.
 
-    Hurts: Queries that are planned by the constraint, and writers that trust it.
+    Hurts: Queries planned with the constraint, and writers that trust it.
     Mends: log: the constraint; or a new version without the rows
     """
     if not rows.paths or not rows.statements.constraints:
         return
     relation = relations.relation(replace(rows.plan, columns=rows.plan.schema.fields))
-    refused: list[str] = []
+    unchecked: list[str] = []
     for name, condition in rows.statements.constraints.items():
         try:
             parsed = sqlglot.parse_one(condition, read="spark")
-            if not _is_alike(parsed, rows.plan.schema, strict=name.startswith("delta.generation")):
+            if not _is_same_in_duckdb(parsed, rows.plan.schema, strict=name.startswith("delta.generation")):
                 raise EngineError("it may be another value in DuckDB than in Spark")
             text = parsed.sql("duckdb")
-            ((number,),) = _asked(rows.plan, relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
+            ((number,),) = _query_rows(rows.plan, relation, f"SELECT count(*) FROM rows WHERE ({text}) IS FALSE")
         except (sqlglot.errors.SqlglotError, EngineError) as error:
-            said = error.message if isinstance(error, EngineError) else error
-            refused.append(f"Cannot ask {name}, {condition!r:.80}: {said}")
+            reason = error.message if isinstance(error, EngineError) else error
+            unchecked.append(f"Cannot ask {name}, {condition!r:.80}: {reason}")
             continue
         if number:
-            yield Found(Place(file=rows.plan.table, field=name), condition, f"{number:,} rows make it false")
-    if refused:
-        raise EngineError("; ".join(refused))
+            yield Breach(Place(file=rows.plan.table, field=name), condition, f"{number:,} rows make it false")
+    if unchecked:
+        raise EngineError("; ".join(unchecked))
 
 
 @rule("DEL-506", Severity.WARNING, Reads.ROWS, "delta V1")
-def partition_columns(rows: FileRows) -> Iterator[Found]:
-    """A partition column that a data file holds has the value that the log records.
+def partition_columns(rows: FileRows) -> Iterator[Breach]:
+    """A partition column inside a data file has the value that the log records.
 
-    Hurts: Readers that take the column from the file, such as those of Iceberg metadata beside the log: other
-    values.
+    Hurts: Readers that take the column from the file, for example through Iceberg metadata beside the log: they
+    return other values.
     Mends: the file: rewrite it; or log: partitionValues of the add
     """
     plan = rows.plan
@@ -301,23 +312,25 @@ def partition_columns(rows: FileRows) -> Iterator[Found]:
             continue
         relation = relations.relation(rows_of(bare, holds, ["_file"], [column]))
         value = sqltext.name(column.name)
-        ends = (internal(f"{function}({value})", column.type) for function in ("min", "max"))
+        ends = (internal_value(f"{function}({value})", column.type) for function in ("min", "max"))
         text = f'SELECT "_file", {", ".join(ends)}, count(*) - count({value}) FROM rows GROUP BY "_file" ORDER BY ALL'
-        for path, least, greatest, nulls in _asked(plan, relation, text):
+        for path, least, greatest, nulls in _query_rows(plan, relation, text):
             recorded = plan.partitions[files[path]["partition"]].constants.get(column.id)
-            found = [each for each in (least, greatest) if each is not None] + [None] * bool(nulls)
-            same = (None, "", b"") if recorded is None else (recorded,)  # the log has null for what is empty (delta V2)
-            wrong = [each for each in found if each not in same and (each == each or recorded == recorded)]
+            values = [each for each in (least, greatest) if each is not None] + [None] * bool(nulls)
+            accepted = (
+                (None, "", b"") if recorded is None else (recorded,)
+            )  # the log has null for empty values (delta V2)
+            wrong = [each for each in values if each not in accepted and (each == each or recorded == recorded)]
             if wrong:
-                said = [value_text(each, column.type) for each in (recorded, wrong[0])]
-                yield rows.found(path, "partitionValues", said[0], f"a row has {said[1]}", column.name)
+                texts = [value_text(each, column.type) for each in (recorded, wrong[0])]
+                yield rows.breach(path, "partitionValues", texts[0], f"a row has {texts[1]}", column.name)
 
 
 @rule("ICE-513", Severity.WARNING, Reads.ROWS, "iceberg 4.12")
-def sorted_deletes(rows: FileRows) -> Iterator[Found]:
-    """The rows of a position delete file of Parquet are sorted by path and position.
+def sorted_deletes(rows: FileRows) -> Iterator[Breach]:
+    """The rows of a Parquet position delete file are sorted by path and position.
 
-    Hurts: Readers that merge deletes with rows as both stream by: deleted rows come back.
+    Hurts: Readers that merge deletes with rows as both stream by: they return deleted rows.
     Mends: the delete file: rewrite it in order
     """
     files = [d for d in rows.deletes if d.format == "parquet"]
@@ -325,30 +338,34 @@ def sorted_deletes(rows: FileRows) -> Iterator[Found]:
     if not paths:
         return
     access = DuckDBFiles(cursor(), rows.plan.storage)
-    named = {access.name(path): recorded for path, recorded in paths.items()}
+    recorded_paths = {access.name(path): recorded for path, recorded in paths.items()}
     text = 'SELECT filename AS "_file", file_row_number AS "_pos", file_path, pos FROM read_parquet'
-    with about(rows.plan):
+    with naming_table(rows.plan):
         relation = access.connection.sql(f"{text}({access.listed(list(paths))}, hive_partitioning=false)")
     for name, at in unsorted(rows.plan, relation, "file_path, 'ASC NULLS LAST', pos, 'ASC NULLS LAST'"):
-        yield Found(Place(file=named[name], field="file_path, pos"), "in order", f"not from row {at} on")
+        yield Breach(Place(file=recorded_paths[name], field="file_path, pos"), "in order", f"not from row {at} on")
 
 
 @rule("ICE-512", Severity.ERROR, Reads.ROWS, "iceberg 7.6")
 @rule("DEL-512", Severity.ERROR, Reads.ROWS, "delta E9")
-def page_checksums(rows: FileRows) -> Iterator[Found]:
-    """The pages of a Parquet file have the checksums that their headers say.
+def page_checksums(rows: FileRows) -> Iterator[Breach]:
+    """The pages of a Parquet file match the checksums in their headers.
 
-    Hurts: All readers: those that check sums fail, the others take damaged bytes for values.
+    Hurts: All readers: they fail if they verify checksums, or else return damaged values.
     Mends: the file: restore it, or rewrite it from another copy
     """
     storage = rows.plan.storage
     files = rows.plan.files.select(["path", "physical", "format"]).to_pylist()
-    wanted = set(rows.paths)
-    parquet = (file for file in files if file["format"] == "parquet" and file["path"] in wanted)
+    selected = set(rows.paths)
+    parquet = (file for file in files if file["format"] == "parquet" and file["path"] in selected)
     physical: dict[PhysicalPath, str] = {file["physical"]: file["path"] for file in parquet}
-    # The first page of a file is behind the magic, and all pages have checksums, or none.
-    tells = look_at(lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical)
-    files_ = column_chunks(rows.plan, [path for path, told in zip(physical, tells, strict=True) if told])
+    # The first page of a file follows the magic bytes. Either all pages have checksums or none.
+    have_checksums = map_files(
+        lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical
+    )
+    files_ = column_chunks(
+        rows.plan, [path for path, has_sums in zip(physical, have_checksums, strict=True) if has_sums]
+    )
     chunks = [(path, chunk) for path, of_file in files_.items() for chunk in of_file]
 
     def damaged(chunk: tuple[PhysicalPath, ColumnChunk]) -> list[int]:
@@ -360,20 +377,20 @@ def page_checksums(rows: FileRows) -> Iterator[Found]:
             place = Place(file=physical[path], entry=physical[path], field="crc", column=chunk.column)
             for at in wrong:
                 where = f"the page at byte {chunk.start + at:,}, in row group {chunk.group}"
-                yield Found(place, actual=f"the bytes of {where}, have another sum")
+                yield Breach(place, actual=f"the bytes of {where}, have another sum")
 
 
-_ALIKE = """
+_SAME_IN_BOTH = """
 Column Identifier Literal Null Boolean Paren And Or Not EQ NEQ GT GTE LT LTE NullSafeEQ Is In Between Add Sub Mul Neg
 DataType Cast TryCast TsOrDsToDate Year Month Day Concat Upper Lower Length
 """
-"""Parts of expressions, as sqlglot calls them, that give the same in Spark and DuckDB."""
+"""Node classes of sqlglot whose results are the same in Spark and DuckDB."""
 
 
-def _is_alike(parsed: exp.Expr, schema: dt.Schema, *, strict: bool) -> bool:
-    """True if an expression says the same in DuckDB, whatever zone the writer's session had.
+def _is_same_in_duckdb(parsed: exp.Expr, schema: dt.Schema, *, strict: bool) -> bool:
+    """Return whether an expression has the same result in DuckDB, independent of the writer's session time zone.
 
-    strict: so that equal values are equal to the last digit.
+    If `strict`, equal values must also be equal in the last digit.
     """
     types = {f.name.lower(): f.type for f in schema.fields}
     used = [types.get(column.name.lower()) for column in parsed.find_all(exp.Column)]
@@ -386,4 +403,4 @@ def _is_alike(parsed: exp.Expr, schema: dt.Schema, *, strict: bool) -> bool:
     to_others = any(not to.is_type("date") for to in parsed.find_all(exp.DataType))
     if strict and (to_others or any(isinstance(type_, inexact) for type_ in used)):
         return False
-    return not strict or set(names) <= set(_ALIKE.split())
+    return not strict or set(names) <= set(_SAME_IN_BOTH.split())

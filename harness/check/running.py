@@ -1,4 +1,4 @@
-"""Checks a table: opens it, and asks each rule about the things that the rule reads."""
+"""Running of checks: opens a table and applies each rule to its subjects."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from harness.check.rules import (
     RULES,
     UNREAD,
+    Breach,
+    CheckRule,
     Finding,
-    Found,
     Level,
     Place,
     Reads,
-    Rule,
     Severity,
-    Thing,
-    chosen,
+    Subject,
+    select_rules,
     unknown_rule,
 )
 from harness.errors import (
@@ -42,7 +42,7 @@ from harness.storage.threads import phase
 
 if TYPE_CHECKING:
     from harness.check.delta import CheckedDelta
-    from harness.check.files import Said
+    from harness.check.files import FileStatement
     from harness.check.iceberg import CheckedIceberg
     from harness.table import Table
 
@@ -55,18 +55,25 @@ _TOPICS = {
     ),
     "delta": ("delta_log", "delta_state", "files", "data", "rows"),
 }
-"""The modules of rules, by format."""
+"""The modules of rules by format."""
 MOST = 1_000
-"""Findings of one rule that are kept; the others are counted."""
+"""The maximum number of findings per rule in a report. Further findings are only counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """The findings in a table, heaviest first.
+    """The findings in a table, most severe first.
 
-    counts: of all findings, by id of the rule, also of those that are not kept. rules: those that were asked.
-    read: things that were read, by name, such as manifests. unchecked: what could not be checked, and why; a sentence
-    each. seconds: that the check took.
+    Attributes:
+        table: The location of the table.
+        format: The format of the table.
+        level: The level of the check.
+        findings: The findings, at most 1,000 per rule.
+        counts: The number of all findings by rule id.
+        rules: The rules that were applied.
+        read: The number of subjects read, by kind, for example manifests.
+        unchecked: Sentences about what could not be checked, and why.
+        seconds: The duration of the check.
     """
 
     table: str
@@ -74,7 +81,7 @@ class CheckReport:
     level: Level
     findings: tuple[Finding, ...]
     counts: Mapping[str, int]
-    rules: tuple[Rule, ...]
+    rules: tuple[CheckRule, ...]
     read: Mapping[str, int]
     unchecked: tuple[str, ...]
     seconds: float
@@ -83,21 +90,21 @@ class CheckReport:
         return f"CheckReport({self.table!r}: {self.sentence})"
 
     def number(self, severity: Severity) -> int:
-        """The number of findings of a severity."""
+        """Return the number of findings of a severity."""
         ids = {rule.id for rule in self.rules if rule.severity is severity}
         return sum(number for id_, number in self.counts.items() if id_ in ids)
 
     def fails(self, at: Severity) -> bool:
-        """True if there is a finding as heavy as `at`."""
+        """Return whether there is a finding at least as severe as `at`."""
         return any(self.number(severity) for severity in Severity if severity.rank <= at.rank)
 
     @property
     def sentence(self) -> str:
-        """The outcome in a sentence, without a full stop."""
+        """The outcome in a sentence, without a period."""
         numbers = [counted(number, each.value) for each in Severity if (number := self.number(each))]
-        found = ", ".join(numbers) or ("nothing found" if self.unchecked else "no findings")
+        findings = ", ".join(numbers) or ("nothing found" if self.unchecked else "no findings")
         unchecked = f"; {counted(len(self.unchecked), 'thing')} not checked" if self.unchecked else ""
-        return f"{found} by {counted(len(self.rules), 'rule')}{unchecked}"
+        return f"{findings} by {counted(len(self.rules), 'rule')}{unchecked}"
 
 
 def check(
@@ -113,13 +120,23 @@ def check(
     sample_files: int | None = None,
     orphans: bool = False,
 ) -> CheckReport:
-    """Checks a table, see `harness.Table.check` for the arguments.
+    """Check a table. For the other arguments see `harness.Table.check`.
 
-    open_table: opens the table; an InvalidTableError of it is a finding.
+    Args:
+        open_table: Opens the table. If it raises InvalidTableError, the error becomes a finding.
+        location: The table's location, for the report.
+        at: The snapshot or version.
+        all_snapshots: True to check all snapshots or versions.
+        level: The level.
+        select: Rules to apply.
+        ignore: Rules to leave out.
+        columns: Columns to check at level `data`.
+        sample_files: The number of data files to check at level `data`, or None for all.
+        orphans: True to look for unreferenced files.
 
     Raises:
-        RequestError: there is no such rule or snapshot. UnsupportedError, StorageError, LimitError, TableNotFoundError:
-        as opening the table raises.
+        RequestError: There is no such rule or snapshot.
+        UnsupportedError, StorageError, LimitError, TableNotFoundError: As raised when the table is opened.
     """
     started = time.perf_counter()
     level = _level(level)
@@ -129,25 +146,25 @@ def check(
     except (InvalidTableError, MissingFileError) as error:
         is_delta = (error.rule or "").startswith(("delta", "frontier")) or "/_delta_log/" in (error.file or "")
         run.format = "delta" if is_delta else "iceberg"
-        run.ask((Reads.ERROR, error, None))
+        run.apply_rules((Reads.ERROR, error, None))
         return run.report(time.perf_counter() - started)
     run.format = table.format
     run.check_selection()
-    seen: set[Said] = set()
+    checked_before: set[FileStatement] = set()
     sample = partial(_sample, number=sample_files) if level is Level.DATA else None
     with warnings.catch_warnings(), phase("checking metadata", unit="things") as advance:
-        warnings.simplefilter("ignore", HarnessWarning)  # each of them is a finding
-        warnings.simplefilter("default", OutsideTableWarning)  # but for this one, which is about the read
-        checked = _checked(table, at, all_snapshots)
-        for thing in checked.things():
-            run.ask(thing)
+        warnings.simplefilter("ignore", HarnessWarning)  # each of these warnings is also a finding
+        warnings.simplefilter("default", OutsideTableWarning)  # except this one, which is about the read
+        checked = _checked_table(table, at, all_snapshots)
+        for subject in checked.subjects():
+            run.apply_rules(subject)
             advance(1)
-            if thing[0] is Reads.SNAPSHOT and level is not Level.METADATA:
-                for other in _of_files(table, thing, sample, columns, seen):
-                    run.ask(other)
+            if subject[0] is Reads.SNAPSHOT and level is not Level.METADATA:
+                for file_subject in _file_subjects(table, subject, sample, columns, checked_before):
+                    run.apply_rules(file_subject)
         if orphans:
-            for other in _orphans(checked):
-                run.ask(other)
+            for subject in _orphan_subjects(checked):
+                run.apply_rules(subject)
     return run.report(time.perf_counter() - started)
 
 
@@ -155,35 +172,35 @@ def _level(level: Level | str) -> Level:
     try:
         return Level(level)
     except ValueError:
-        known = ", ".join(each.value for each in Level)
-        raise RequestError(f"Invalid level: got {level!r:.40}, there are {known}", options=("level",)) from None
+        names = ", ".join(each.value for each in Level)
+        raise RequestError(f"Invalid level: got {level!r:.40}, there are {names}", options=("level",)) from None
 
 
 def _sample(paths: Sequence[str], number: int | None) -> Sequence[str]:
-    """Return so many of the data files, the same ones in every check. number: None: all."""
+    """Return a sample of the data files that is the same in every check, or all files if `number` is None."""
     if number is None or number >= len(paths):
         return paths
     return random.Random(0).sample(sorted(paths), number)
 
 
-def _of_files(
+def _file_subjects(
     table: Table,
-    thing: Thing,
+    subject: Subject,
     sample: Callable[[Sequence[str]], Sequence[str]] | None,
     columns: Sequence[str] | None,
-    seen: set[Said],
-) -> Iterator[Thing]:
-    """The files of a snapshot that were not seen before as it states them, and their values, if `sample` is given."""
+    checked_before: set[FileStatement],
+) -> Iterator[Subject]:
+    """Yield a snapshot's files with statements that were not checked before, and their values if `sample` is given."""
     from harness.check.files import FileRows, checked_files
     from harness.check.values import column_values
 
-    _, checked, id_ = thing
+    _, checked, id_ = subject
     statements = checked.statements()
     try:
         plan = table.snapshot(id_)._planned()
         readable: list[str] = []
         others: set[str] = set()
-        for file in checked_files(plan, statements, seen):
+        for file in checked_files(plan, statements, checked_before):
             if isinstance(file.fault, UNREAD):
                 yield Reads.ERROR, file.fault, id_
                 continue
@@ -199,7 +216,7 @@ def _of_files(
         try:
             for column in column_values(plan, statements, read, columns) if read else ():
                 yield Reads.COLUMN, column, id_
-        except CorruptFileError as error:  # whose pages may have checksums
+        except CorruptFileError as error:  # its pages may have checksums
             yield Reads.ERROR, error, id_
         if read or deletes:
             yield Reads.ROWS, FileRows(plan, statements, read, deletes), id_
@@ -207,18 +224,18 @@ def _of_files(
         yield Reads.ERROR, error, id_
 
 
-def _orphans(checked: Checked) -> Iterator[Thing]:
-    """The files below the table's location that nothing names."""
-    from harness.check.files import unnamed
+def _orphan_subjects(checked: Checked) -> Iterator[Subject]:
+    """Yield the unreferenced files below the table's location."""
+    from harness.check.files import unreferenced_files
 
     try:
-        for orphan in unnamed(checked.table.storage, *checked.named_files()):
+        for orphan in unreferenced_files(checked.table.storage, *checked.referenced_files()):
             yield Reads.ORPHAN, orphan, None
     except HarnessError as error:
         yield Reads.ERROR, error, None
 
 
-def _checked(table: Table, at: When, all_snapshots: bool) -> Checked:
+def _checked_table(table: Table, at: When, all_snapshots: bool) -> Checked:
     source: Any = table._source
     selected = source.select(at).snapshot
     if table.format == "iceberg":
@@ -233,51 +250,56 @@ def _checked(table: Table, at: When, all_snapshots: bool) -> Checked:
 
 
 _SHOWN_AT_ONCE = "iceberg 5.21"
-"""The rule on names that differ by case alone: such tables are sound, and DuckDB cannot show all their columns."""
+"""The rule about names that differ only in case.
+
+Such tables are valid, but DuckDB cannot show all their columns at once.
+"""
 _COUNTED = (Reads.MANIFEST, Reads.SNAPSHOT, Reads.FILE, Reads.COLUMN)
-"""Things whose number says how much was read."""
+"""Kinds of subjects that are counted in the report."""
 _OF_FILES = (Reads.FILE, Reads.DELETES, Reads.COLUMN, Reads.ROWS)
-"""Things that are data files of a plan, or parts of them."""
+"""Kinds of subjects that are data files of a plan, or parts of them."""
 
 
-def every_rule() -> list[Rule]:
-    """All rules, in the order of their ids."""
+def all_rules() -> list[CheckRule]:
+    """Return all rules, ordered by id."""
     for topic in dict.fromkeys(topic for topics in _TOPICS.values() for topic in topics):
         importlib.import_module(f"harness.check.{topic}")
     return [RULES[id_] for id_ in sorted(RULES)]
 
 
-def find_rule(id_: str) -> Rule:
-    """Return the rule of an id in any letter case.
+def find_rule(id_: str) -> CheckRule:
+    """Return the rule with an id, in any letter case.
 
     Raises:
         RequestError: There is no such rule. The message names the nearest ones.
     """
-    every_rule()
+    all_rules()
     if id_.upper() not in RULES:
         raise unknown_rule(id_)
     return RULES[id_.upper()]
 
 
 _LONGEST = 1_100
-"""Characters of a text of a report, as many as a path in an object store has. In a table with a name of a megabyte each
-of 1,000 findings may have the name."""
+"""The maximum length of a text in a report, in characters, long enough for a path in an object store.
+
+A table may have a name of a megabyte, and each of 1,000 findings may contain it.
+"""
 
 
 def _clipped(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
 
 
-def _short(found: Found) -> Found:
-    """Return the breach with its long texts cut."""
+def _shorten(breach: Breach) -> Breach:
+    """Truncate the long texts of a breach."""
 
-    def cut(of: Place | Found, *names: str) -> dict[str, Any]:
-        texts = {name: text for name in names if (text := getattr(of, name)) is not None and len(text) > _LONGEST}
+    def cut(record: Place | Breach, *names: str) -> dict[str, Any]:
+        texts = {name: text for name in names if (text := getattr(record, name)) is not None and len(text) > _LONGEST}
         return {name: _clipped(text) for name, text in texts.items()}
 
-    place = cut(found.place, "file", "field", "entry", "column")
-    own = cut(found, "recorded", "actual", "writer", "detail")
-    return replace(found, place=replace(found.place, **place), **own) if place or own else found
+    place = cut(breach.place, "file", "field", "entry", "column")
+    texts_ = cut(breach, "recorded", "actual", "writer", "detail")
+    return replace(breach, place=replace(breach.place, **place), **texts_) if place or texts_ else breach
 
 
 class _Run:
@@ -285,22 +307,22 @@ class _Run:
 
     def __init__(self, location: str, level: Level, select: Sequence[str], ignore: Sequence[str]) -> None:
         self.format, self._location, self._level = "iceberg", location, level
-        every_rule()
-        self._asked = {format: chosen(format, level, select, ignore) for format in _TOPICS}
-        self._about: dict[tuple[str, Reads], list[Rule]] = {}
-        for rule in (rule for rules in self._asked.values() for rule in rules):
+        all_rules()
+        self._selected = {format: select_rules(format, level, select, ignore) for format in _TOPICS}
+        self._about: dict[tuple[str, Reads], list[CheckRule]] = {}
+        for rule in (rule for rules in self._selected.values() for rule in rules):
             self._about.setdefault((rule.format, rule.reads), []).append(rule)
         self._findings: list[Finding] = []
         self._counts: Counter[str] = Counter()
-        self._known: set[tuple[str, Found]] = set()
+        self._reported: set[tuple[str, Breach]] = set()
         self._read: Counter[str] = Counter()
         self._unchecked: list[str] = []
         self._left_out = 0
         self._writers: dict[str, str | None] = {}
 
     def check_selection(self) -> None:
-        """Raise RequestError if no selected rule can be asked of the table, which would then pass unread."""
-        if self._asked[self.format]:
+        """Raise RequestError if no selected rule applies to the table, which would then pass unread."""
+        if self._selected[self.format]:
             return
         remedy = "" if self._level is Level.DATA else ", or give level='data'"
         raise RequestError(
@@ -310,12 +332,13 @@ class _Run:
             options=("level",),
         )
 
-    def ask(self, thing: Thing) -> None:
-        """Asks the rules about a thing. An error is a breach of the rule that files can be decoded.
+    def apply_rules(self, subject: Subject) -> None:
+        """Apply the rules for a subject. An error breaks the rule that files can be decoded.
 
-        Raises RequestError: the thing is one.
+        Raises:
+            RequestError: The subject is a RequestError.
         """
-        reads, value, snapshot = thing
+        reads, value, snapshot = subject
         if isinstance(value, RequestError):
             raise value
         is_fault = isinstance(value, InvalidTableError | MissingFileError) and value.rule != _SHOWN_AT_ONCE
@@ -326,40 +349,40 @@ class _Run:
             self._read[reads.name.lower()] += 1
         for rule in self._about.get((self.format, reads), ()):
             try:
-                for found in rule._find(value):
-                    self._add(rule, self._signed(found, value) if reads in _OF_FILES else found, snapshot)
+                for breach in rule._find(value):
+                    self._add(rule, self._with_writer(breach, value) if reads in _OF_FILES else breach, snapshot)
             except HarnessError as error:
                 self._leave_out(f"{rule.id} was not asked: {error}")
 
     def _leave_out(self, sentence: str) -> None:
-        """Note what was not checked, and why, at most `MOST` times."""
+        """Record that something was not checked, and why, at most `MOST` times."""
         self._left_out += 1
         if self._left_out <= MOST:
             self._unchecked.append(_clipped(sentence))
 
-    def _signed(self, found: Found, value: Any) -> Found:
-        """The breach with the program that wrote the data file, as its footer says, where nobody else is named."""
+    def _with_writer(self, breach: Breach, value: Any) -> Breach:
+        """Add the program that wrote the data file, from its footer, if the breach names no writer."""
         from harness.engines.row_groups import created_by
 
-        entry = found.place.entry
-        if found.writer is not None or entry is None:
-            return found
+        entry = breach.place.entry
+        if breach.writer is not None or entry is None:
+            return breach
         if entry not in self._writers:
             self._writers[entry] = created_by(value.plan, entry)
-        return replace(found, writer=self._writers[entry])
+        return replace(breach, writer=self._writers[entry])
 
-    def _add(self, rule: Rule, found: Found, snapshot: int | None) -> None:
-        """Keeps a finding, once for all snapshots in which it is met."""
-        found = _short(found)
-        if (rule.id, found) in self._known:
+    def _add(self, rule: CheckRule, breach: Breach, snapshot: int | None) -> None:
+        """Add a finding unless another snapshot already has it."""
+        breach = _shorten(breach)
+        if (rule.id, breach) in self._reported:
             return
         self._counts[rule.id] += 1
         if self._counts[rule.id] <= MOST:
-            self._known.add((rule.id, found))
-            self._findings.append(Finding(rule=rule, found=found, snapshot=snapshot))
+            self._reported.add((rule.id, breach))
+            self._findings.append(Finding(rule=rule, breach=breach, snapshot=snapshot))
 
     def report(self, seconds: float) -> CheckReport:
-        """The report, heaviest findings first."""
+        """Return the report, with the most severe findings first."""
         more = self._left_out - len(self._unchecked)
         unchecked = [*self._unchecked, *([f"{counted(more, 'more thing')}"] if more else ())]
         return CheckReport(
@@ -368,7 +391,7 @@ class _Run:
             level=self._level,
             findings=tuple(sorted(self._findings, key=lambda each: (each.rule.severity.rank, each.rule.id))),
             counts=dict(self._counts),
-            rules=tuple(self._asked[self.format]),
+            rules=tuple(self._selected[self.format]),
             read=dict(self._read),
             unchecked=tuple(unchecked),
             seconds=seconds,

@@ -14,14 +14,14 @@ from harness.cli.parameters import Command
 
 _SECTIONS = {
     "Look at a table": {
-        "info": ("looking:info", "Show format, rows, files, deletes and last commit."),
-        "head": ("looking:head", "Show the first rows of a table."),
-        "count": ("looking:count", "Count the rows of a table, deletes applied."),
-        "schema": ("looking:schema", "Show the columns of a table, a field a line."),
-        "history": ("looking:history", "Show snapshots or versions, the newest first."),
+        "info": ("inspection:info", "Show format, rows, files, deletes and last commit."),
+        "head": ("inspection:head", "Show the first rows of a table."),
+        "count": ("inspection:count", "Count the rows of a table, deletes applied."),
+        "schema": ("inspection:schema", "Show the columns of a table, a field a line."),
+        "history": ("inspection:history", "Show snapshots or versions, the newest first."),
         "list": ("listing:list_", "List the tables of a catalog or namespace, or the catalogs."),
-        "metadata": ("looking:metadata", "Show a metadata table, such as snapshots or files."),
-        "plan": ("looking:plan", "Show the files and deletes of a read, without its rows."),
+        "metadata": ("inspection:metadata", "Show a metadata table, such as snapshots or files."),
+        "plan": ("inspection:plan", "Show the files and deletes of a read, without its rows."),
     },
     "Query and compare": {
         "sql": ("query:sql", "Run a query on tables."),
@@ -121,14 +121,14 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the summaries of the commands and groups, section by section."""
         for title, commands in _SECTIONS.items():
-            own = [name.removeprefix(self._prefix) for name in commands if name.startswith(self._prefix)]
-            names = dict.fromkeys(name.partition(" ")[0] for name in own)
+            subcommands = [name.removeprefix(self._prefix) for name in commands if name.startswith(self._prefix)]
+            names = dict.fromkeys(name.partition(" ")[0] for name in subcommands)
             if names:
                 with formatter.section("Commands" if self._prefix else title):
                     formatter.write_dl([(f"{name:<9}", self.commands[name].help or "") for name in names])
 
 
-def _print_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _print_version(context: click.Context, option: click.Parameter, is_requested: bool) -> None:
+    if is_requested:
         results.print_version()
         context.exit()

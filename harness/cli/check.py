@@ -12,7 +12,7 @@ from harness.cli import DIFFERENT, FAILED, formats, options, results, terminal, 
 from harness.cli.parameters import Option
 
 
-class Report(enum.Enum):
+class CheckReportFormat(enum.Enum):
     """Forms of a report."""
 
     TEXT = "text"
@@ -57,7 +57,7 @@ def check(
         Severity, Option("--fail-on", help="The lightest finding that makes the exit code 1.")
     ] = Severity.ERROR,
     format_: Annotated[
-        Report | None, Option("--format", help="Write the report in this format; as text by default.")
+        CheckReportFormat | None, Option("--format", help="Write the report in this format; as text by default.")
     ] = None,
     output: formats.ReportFiles = None,
     *,
@@ -73,9 +73,9 @@ def check(
 
     Exits with 0 (no finding), 1 (findings) or 2 (not checked, or only in part).
     """
-    placed = formats.placed(format_, output, Report)
-    if untrusted.is_for_worker(opening.context):
-        untrusted.run_with_report(opening.context, [location], opening.roots(), placed)
+    reports_ = formats.report_files(format_, output, CheckReportFormat)
+    if untrusted.needs_worker(opening.context):
+        untrusted.run_with_report(opening.context, [location], opening.roots(), reports_)
         return
     from harness.check import reports
     from harness.check.running import check as run
@@ -92,11 +92,11 @@ def check(
         sample_files=sample_files,
         orphans=orphans,
     )
-    for form, path in placed:
+    for form, path in reports_:
         with results.destination(path) as stream:
             results.write_texts([getattr(reports, f"to_{form.value}")(report)], stream)
-    if all(path is not None for _, path in placed):
-        terminal.message(f"{report.sentence}; see {', '.join(str(path) for _, path in placed)}")
+    if all(path is not None for _, path in reports_):
+        terminal.message(f"{report.sentence}; see {', '.join(str(path) for _, path in reports_)}")
     if report.fails(fail_on):
         raise click.exceptions.Exit(DIFFERENT)
     if report.unchecked:

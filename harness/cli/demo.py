@@ -15,12 +15,12 @@ import click
 
 import harness
 from harness.cli import results, terminal
-from harness.cli.looking import explained
+from harness.cli.inspection import explained
 from harness.cli.parameters import Argument
 from harness.cli.query import run
 from harness.cli.writers import text_lines
 from harness.errors import RequestError
-from harness.storage.outputs import named
+from harness.storage.outputs import write_errors
 
 if TYPE_CHECKING:
     from harness.testing.demo import DemoTable
@@ -56,7 +56,7 @@ def demo(
     The tables stay in ./demo-tables. DuckDB reads them; no Java and no network is needed. Exits with 1 if the rows are
     not those that were written.
     """
-    with named("the directory", directory), terminal.progress("making tables"):
+    with write_errors("the directory", directory), terminal.progress("making tables"):
         tables = _demo_tables(directory)
     results.print_result(_ABOUT)
     are_right = [_show(each) for each in tables]

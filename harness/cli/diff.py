@@ -35,13 +35,13 @@ def diff(*, comparison: DiffOptions, reports: Reports, opening: options.OpeningO
     Exits with 0 (no difference), 1 (a difference) or 2 (nothing compared).
     """
     request = comparison.request()
-    if untrusted.is_for_worker(opening.context):
+    if untrusted.needs_worker(opening.context):
         _compare_in_worker(request, reports, opening)
     else:
-        finish(_compared(request, opening), reports.placed, opening.context)
+        finish(_compare(request, opening), reports.files, opening.context)
 
 
-def _compared(request: DiffRequest, opening: options.OpeningOptions) -> ComparisonResult | Batch:
+def _compare(request: DiffRequest, opening: options.OpeningOptions) -> ComparisonResult | Batch:
     if request.files:
         return compare_files(request, opening)
     namespaces = namespaces_of(request)
@@ -55,7 +55,7 @@ def _compare_in_worker(request: DiffRequest, reports: Reports, opening: options.
     if request.files or any(RowSource.parse(location) is not None for location in request.locations):
         raise click.BadParameter("--untrusted is for tables of both formats: no side may be a query, file or database")
     untrusted.refuse_engines(request.readers, "--engines")
-    untrusted.run_with_report(opening.context, request.locations, opening.roots(), reports.placed)
+    untrusted.run_with_report(opening.context, request.locations, opening.roots(), reports.files)
 
 
 def _compare_sides(request: DiffRequest, opening: options.OpeningOptions) -> ComparisonResult:
@@ -68,17 +68,17 @@ def _compare_sides(request: DiffRequest, opening: options.OpeningOptions) -> Com
         sides = zip(engines, (left, right), strict=True)
         start_engines(engine for engine, side in sides if not isinstance(side, RowSource))
     with terminal.progress("comparing"):
-        how: dict[str, Any] = {**request.rules, "engines": engines}
+        arguments: dict[str, Any] = {**request.rules, "engines": engines}
         if request.queries is None:
-            found = harness.compare(left, right, **how)
+            result = harness.compare(left, right, **arguments)
         else:
             queries = [_query(text, side) for text, side in zip(request.queries, (left, right), strict=True)]
             labels = [f"query on {_name(side)}" for side in (left, right)]
-            found = harness.compare(*queries, names=labels, **how)
-    for side in (found.left, found.right):
+            result = harness.compare(*queries, names=labels, **arguments)
+    for side in (result.left, result.right):
         if side.error is not None:
-            side.error.respelled(options.spelled)
-    return found
+            side.error.with_option_names(options.option_for)
+    return result
 
 
 def _at(side: Table | RowSource, moment: str | None) -> DiffSide:
@@ -94,6 +94,6 @@ def _query(text: str, side: DiffSide) -> harness.Query | RowSource:
 
 
 def _name(side: DiffSide) -> str:
-    from harness.snapshot import called
+    from harness.snapshot import short_table_name
 
-    return side.name if isinstance(side, RowSource) else called(side._source.location, side.name)
+    return side.name if isinstance(side, RowSource) else short_table_name(side._source.location, side.name)

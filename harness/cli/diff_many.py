@@ -21,8 +21,8 @@ from harness.diff.result import Batch, BatchEntry, BatchOutcome, QueryFile, batc
 from harness.diff.sources import RowSource
 from harness.engines.registry import start_engines
 from harness.errors import HarnessError, RequestError
-from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
-from harness.metadata.catalogs.resolving import configured, open_catalog
+from harness.metadata.catalogs.catalog import Catalog, Name, name_text, parse_name, walk
+from harness.metadata.catalogs.resolving import configured_catalogs, open_catalog
 from harness.storage.paths import expanded, is_path, local_path
 from harness.storage.threads import phase
 
@@ -36,7 +36,7 @@ def compare_files(request: DiffRequest, opening: options.OpeningOptions) -> Batc
     paths = [Path(path) for pattern in request.files for path in (sorted(glob.glob(pattern)) or [pattern])]
     queries = [_read(path, request) for path in dict.fromkeys(paths)]
     with terminal.progress("reading metadata"):
-        tables = _bound_tables(request.tables, lambda text: opening.open(text).snapshot())
+        tables = _tables_by_side(request.tables, lambda text: opening.open(text).snapshot())
     engines = dataclasses.replace(request, is_one_table=tables[0] == tables[1]).readers
     start_engines(engines)
     run = QueryRun(engines=engines, tables=tables, dialect=request.dialect.value, max_rows=request.max_rows)
@@ -50,7 +50,7 @@ def compare_files(request: DiffRequest, opening: options.OpeningOptions) -> Batc
     return Batch(title=f"{title} on {engines[0]} and {engines[1]}", sides=engines, entries=tuple(entries))
 
 
-_MARK = "-- harness:"
+_OPTIONS_PREFIX = "-- harness:"
 _LISTS = ("--keys", "--exclude")
 _OPTIONS = (*_LISTS, "--tolerance")
 
@@ -61,11 +61,13 @@ def _read(path: Path, request: DiffRequest) -> QueryFile:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"--sql-file {str(path)!r} cannot be read: {error}") from None
-    own = [line.strip()[len(_MARK) :] for line in text.splitlines() if line.strip().startswith(_MARK)]
+    comments = [
+        line.strip()[len(_OPTIONS_PREFIX) :] for line in text.splitlines() if line.strip().startswith(_OPTIONS_PREFIX)
+    ]
     try:
-        rules = _with_own(shlex.split(" ".join(own)), request)
+        rules = _with_file_options(shlex.split(" ".join(comments)), request)
     except (ValueError, click.BadParameter) as error:
-        raise click.BadParameter(f"{path}: in its comment {_MARK} {error}") from None
+        raise click.BadParameter(f"{path}: in its comment {_OPTIONS_PREFIX} {error}") from None
     return QueryFile(
         name=path.name,
         text=text.rstrip().removesuffix(";"),
@@ -75,41 +77,43 @@ def _read(path: Path, request: DiffRequest) -> QueryFile:
     )
 
 
-def _with_own(words: Sequence[str], request: DiffRequest) -> DiffRequest:
+def _with_file_options(words: Sequence[str], request: DiffRequest) -> DiffRequest:
     """The request with the options that the words of a comment add; `--keys` replaces the request's."""
-    given: dict[str, list[str]] = {name: [] for name in _OPTIONS}
+    values: dict[str, list[str]] = {name: [] for name in _OPTIONS}
     rest = iter(words)
     for word in rest:
-        if word not in given:
+        if word not in values:
             raise ValueError(f"is {word!r}, which is none of {', '.join(_OPTIONS)}")
         value = next(rest, None)
         if value is None:
             raise ValueError(f"{word} lacks its value")
-        given[word].append(value)
-    keys, exclude = ([name for text in given[option] for name in parsed_names(text, option)] for option in _LISTS)
+        values[word].append(value)
+    keys, exclude = ([name for text in values[option] for name in parsed_names(text, option)] for option in _LISTS)
     return dataclasses.replace(
         request,
         keys=tuple(keys) or request.keys,
-        tolerance={**request.tolerance, **parsed_tolerances(given["--tolerance"])},
+        tolerance={**request.tolerance, **parsed_tolerances(values["--tolerance"])},
         exclude=(*request.exclude, *exclude),
     )
 
 
-def _bound_tables(pairs: Sequence[str], open_: Callable[[str], object]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _tables_by_side(pairs: Sequence[str], open_: Callable[[str], object]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The tables of names in queries, on the left and on the right side. A name given twice is one of each."""
-    found: dict[str, list[str]] = {}
+    locations_by_name: dict[str, list[str]] = {}
     for pair in pairs:
         name, location = named_table(pair)
         if not name.isidentifier():
             raise click.BadParameter(f"--table {pair!r}: {name!r} is no identifier; choose one with NAME=TABLE")
-        found.setdefault(name, []).append(location)
-    for name, locations in found.items():
+        locations_by_name.setdefault(name, []).append(location)
+    for name, locations in locations_by_name.items():
         if len(locations) > 2:
             raise click.BadParameter(f"--table {name} is given {len(locations)} times: twice is one for each side")
-    opened = {location: open_(location) for locations in found.values() for location in dict.fromkeys(locations)}
+    opened = {
+        location: open_(location) for locations in locations_by_name.values() for location in dict.fromkeys(locations)
+    }
     return (
-        {name: opened[locations[0]] for name, locations in found.items()},
-        {name: opened[locations[-1]] for name, locations in found.items()},
+        {name: opened[locations[0]] for name, locations in locations_by_name.items()},
+        {name: opened[locations[-1]] for name, locations in locations_by_name.items()},
     )
 
 
@@ -144,12 +148,12 @@ def _namespace(text: str) -> _Namespace | None:
             first, *rest = parse_name(text)
         except RequestError:
             return None
-        if first.lower() not in configured():
+        if first.lower() not in configured_catalogs():
             return None
         catalog, inner = open_catalog(first), tuple(rest)
         if inner and inner in catalog.tables(inner[:-1]):
             return None
-    tables = {written(name[len(inner) :]): name for name in walk(catalog, inner)}
+    tables = {name_text(name[len(inner) :]): name for name in walk(catalog, inner)}
     return _Namespace(text, catalog, tables) if tables else None
 
 
@@ -172,24 +176,24 @@ def compare_namespaces(sides: _Namespaces, request: DiffRequest, opening: option
     """Compare the tables of two namespaces by name. A table of one side only is different."""
     start_engines(request.readers)
     entries = []
-    named = sorted({name for side in sides for name in side.tables})
-    with terminal.progress("comparing", len(named), "tables") as advance:
-        for name in named:
+    names = sorted({name for side in sides for name in side.tables})
+    with terminal.progress("comparing", len(names), "tables") as advance:
+        for name in names:
             with phase(name):
-                entries.append(_of_name(name, sides, request, opening.arguments()))
+                entries.append(_compare_pair(name, sides, request, opening.arguments()))
             advance(1)
     left, right = (side.label for side in sides)
     return Batch(title=f"{left} and {right}", sides=(left, right), entries=tuple(entries))
 
 
-def _of_name(name: str, sides: _Namespaces, request: DiffRequest, arguments: Mapping[str, Any]) -> BatchEntry:
+def _compare_pair(name: str, sides: _Namespaces, request: DiffRequest, arguments: Mapping[str, Any]) -> BatchEntry:
     """The entry of the tables of a name. arguments: of `open_table`."""
     lacking = [side.label for side in sides if name not in side.tables]
     if lacking:
         return BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=f"{lacking[0]} has no such table")
     try:
         tables = [
-            harness.open_table(written(side.tables[name]), catalog=side.catalog, **arguments).snapshot()
+            harness.open_table(name_text(side.tables[name]), catalog=side.catalog, **arguments).snapshot()
             for side in sides
         ]
     except HarnessError as error:
@@ -197,5 +201,5 @@ def _of_name(name: str, sides: _Namespaces, request: DiffRequest, arguments: Map
     try:
         return batch_entry(name, harness.compare(*tables, **request.rules, engines=request.readers))
     except HarnessError as error:  # such as keys that the table lacks
-        error.respelled(options.spelled)
+        error.with_option_names(options.option_for)
         return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))

@@ -23,7 +23,7 @@ from harness.diff.result import Batch, BatchOutcome, ComparisonResult, ReportPro
 from harness.errors import without_secrets
 
 
-class Report(enum.Enum):
+class DiffReportFormat(enum.Enum):
     """Forms of a written comparison."""
 
     TEXT = "text"
@@ -32,7 +32,7 @@ class Report(enum.Enum):
     HTML = "html"
 
 
-PlacedReport: TypeAlias = tuple[Report, Path | None]
+ReportFile: TypeAlias = tuple[DiffReportFormat, Path | None]
 """A report and its file; None: standard output."""
 
 
@@ -42,70 +42,70 @@ class Reports:
 
     output: formats.ReportFiles = None
     format_: Annotated[
-        Report | None, Option("--format", help="Write the report in this format; as text by default.")
+        DiffReportFormat | None, Option("--format", help="Write the report in this format; as text by default.")
     ] = None
 
     def __post_init__(self) -> None:
-        _ = self.placed  # a contradiction is an error before anything is read
+        _ = self.files  # a contradiction is an error before anything is read
 
     @property
-    def placed(self) -> list[PlacedReport]:
+    def files(self) -> list[ReportFile]:
         """Each report and its place. Raises as `formats.placed`."""
-        return formats.placed(self.format_, self.output, Report)
+        return formats.report_files(self.format_, self.output, DiffReportFormat)
 
 
 _PASSWORDS = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s#]+)", re.IGNORECASE)
 """Passwords in the texts that Postgres is attached by."""
 
 
-def _made(context: click.Context) -> ReportProvenance:
+def _provenance(context: click.Context) -> ReportProvenance:
     """The time, or that of the variable SOURCE_DATE_EPOCH for reports that are the same again, and the command line."""
-    given = {
+    explicit = {
         name: [f"{text.partition('=')[0]}=***" for text in value] if name == "storage_option" else value
         for name, value in context.params.items()
         if (source := context.get_parameter_source(name)) is not None and source.name == "COMMANDLINE"
     }
-    line = ["harness", *(_PASSWORDS.sub(r"\1***", without_secrets(word)) for word in words(context, given))]
-    asked = os.environ.get("SOURCE_DATE_EPOCH", "")
-    seconds = int(asked) if re.fullmatch(r"[0-9]{1,11}", asked) else int(time.time())
+    line = ["harness", *(_PASSWORDS.sub(r"\1***", without_secrets(word)) for word in words(context, explicit))]
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    seconds = int(epoch) if re.fullmatch(r"[0-9]{1,11}", epoch) else int(time.time())
     at = datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00") + "Z"
     return ReportProvenance(at=at, version=harness.__version__, command=shlex.join(line))
 
 
-def write_reports(found: ComparisonResult | Batch, reports: Sequence[PlacedReport], context: click.Context) -> None:
+def write_reports(result: ComparisonResult | Batch, reports: Sequence[ReportFile], context: click.Context) -> None:
     """Write all reports of one comparison, with the command that made them."""
     from harness.diff.reports import batch
     from harness.diff.reports.text import to_text
 
-    found = replace(found, made=_made(context))
-    made: object = batch if isinstance(found, Batch) else ComparisonResult
+    result = replace(result, made=_provenance(context))
+    reporter: object = batch if isinstance(result, Batch) else ComparisonResult
     for report, path in reports:
         width = results.width_for(path)
         with terminal.progress(f"making the {report.value} report"):
-            if report is Report.TEXT and width is not None and isinstance(found, ComparisonResult):
-                text = to_text(found, width)
+            if report is DiffReportFormat.TEXT and width is not None and isinstance(result, ComparisonResult):
+                text = to_text(result, width)
             else:
-                text = getattr(made, f"to_{report.value}")(found)
+                text = getattr(reporter, f"to_{report.value}")(result)
         with results.destination(path) as stream:
-            write = results.write_lines if report is Report.TEXT else results.write_texts
+            write = results.write_lines if report is DiffReportFormat.TEXT else results.write_texts
             write([text], stream)
     places = [str(path) for _, path in reports if path is not None]
     if len(places) == len(reports):  # nobody has seen the outcome
-        said = batch.summary(found) if isinstance(found, Batch) else f"{found.outcome.value}: {found.sentence}"
-        terminal.message(f"{said}; see {', '.join(places)}")
+        summary = batch.summary(result) if isinstance(result, Batch) else f"{result.outcome.value}: {result.sentence}"
+        terminal.message(f"{summary}; see {', '.join(places)}")
 
 
-def finish(found: ComparisonResult | Batch, reports: Sequence[PlacedReport], context: click.Context) -> None:
+def finish(result: ComparisonResult | Batch, reports: Sequence[ReportFile], context: click.Context) -> None:
     """Write the reports, and end: 0 without a difference, 1 with one, 2 if something could not be compared."""
-    write_reports(found, reports, context)
-    if isinstance(found, Batch):
-        terminal.finished(f"compared {found.title}")
-        is_different = found.count(BatchOutcome.DIFFERENT) > 0
+    write_reports(result, reports, context)
+    if isinstance(result, Batch):
+        terminal.finished(f"compared {result.title}")
+        is_different = result.count(BatchOutcome.DIFFERENT) > 0
     else:
-        rows = [f"{side.rows:,}" for side in (found.left, found.right) if side.rows is not None]
+        rows = [f"{side.rows:,}" for side in (result.left, result.right) if side.rows is not None]
         terminal.finished(f"compared {' with '.join(dict.fromkeys(rows))} rows" if rows else "compared")
-        is_different = not found.failed
-        if found.failed:
-            terminal.error(f"{found.sentence}: {found.left.error or found.right.error}")
-    if not found.equal:
+        is_different = not result.failed
+        if result.failed:
+            terminal.error(f"{result.sentence}: {result.left.error or result.right.error}")
+    if not result.equal:
         raise click.exceptions.Exit(DIFFERENT if is_different else FAILED)

@@ -178,8 +178,8 @@ class DiffOptions:
 
     def _check(self) -> None:
         if self.sql_file:
-            given = (self.sql, self.columns, self.where, self.at, self.schema_only or None)
-            if any(each is not None for each in given):
+            excluded = (self.sql, self.columns, self.where, self.at, self.schema_only or None)
+            if any(each is not None for each in excluded):
                 raise click.BadParameter("--sql-file excludes --sql, --columns, --where, --at and --schema-only")
         elif self.location is None:
             raise click.BadParameter("Missing argument 'TABLE'.")
@@ -200,18 +200,18 @@ def parsed_names(text: str | None, option: str) -> tuple[str, ...]:
 
 def parsed_tolerances(texts: Iterable[str]) -> dict[str, Tolerance]:
     """Return the tolerances of texts of the form COLUMN=AMOUNT. Raises click.BadParameter: a text is wrong."""
-    found: dict[str, Tolerance] = {}
+    tolerances: dict[str, Tolerance] = {}
     for text in texts:
         column, separator, amount = text.partition("=")
         if not (separator and column and amount):
             raise click.BadParameter(f"--tolerance {text!r}: expected two parts with = between them")
-        if column in found:
+        if column in tolerances:
             raise click.BadParameter(f"--tolerance is given twice for {column!r}")
         try:
-            found[column] = Tolerance.parse(amount)
+            tolerances[column] = Tolerance.parse(amount)
         except RequestError as error:
             raise click.BadParameter(f"--tolerance {text!r}: {error.message}") from None
-    return found
+    return tolerances
 
 
 def _engines(text: str | None) -> tuple[str, str] | None:
@@ -234,7 +234,7 @@ def _pair(values: list[str] | None, option: str) -> tuple[str, str] | None:
             return both, both
         case [left, right]:
             return left, right
-        case more:
+        case others:
             raise click.BadParameter(
-                f"{option} is given {len(more)} times: once holds for both sides, twice for one each"
+                f"{option} is given {len(others)} times: once holds for both sides, twice for one each"
             )

@@ -16,7 +16,7 @@ import click
 
 import harness
 from harness.cli import options, terminal
-from harness.cli.document import Printed
+from harness.cli.document import DocumentOutput
 from harness.engines.registry import find_engine, registered_engines
 from harness.engines.spark.java_runtime import INSTALL_JAVA, usable_java
 from harness.errors import HarnessError, RequestError
@@ -58,7 +58,7 @@ REQUIREMENTS = (
 )
 
 
-def doctor(*, out: Printed) -> None:
+def doctor(*, out: DocumentOutput) -> None:
     """Show versions, and commands that install missing packages.
 
     Examples:
@@ -88,23 +88,25 @@ def _examine() -> dict[str, Any]:
             problem = error.message
         package, version = (point.value, None) if point.dist is None else (point.dist.name, point.dist.version)
         packages.append(
-            _row(package, version, "", f"Engine {name}", problem, f"pip install --force-reinstall {package}")
+            _package_row(package, version, "", f"Engine {name}", problem, f"pip install --force-reinstall {package}")
         )
     kinds = (_DUCKDB, _SPARK, _UNTRUSTED, *(f"Engine {name}" for name in registered_engines()))
-    missing = [_gap(f"{p['package']}: {p['problem']}", p["needed_for"], p["command"]) for p in packages if p["problem"]]
+    missing = [
+        _missing(f"{p['package']}: {p['problem']}", p["needed_for"], p["command"]) for p in packages if p["problem"]
+    ]
     java: dict[str, str | None] = dict.fromkeys(("path", "version", "passed_over"))
     try:
         java = asdict(usable_java())
     except RequestError as error:
-        missing.append(_gap(f"Java: {error.message}", _SPARK, INSTALL_JAVA))
+        missing.append(_missing(f"Java: {error.message}", _SPARK, INSTALL_JAVA))
     if not any(gap["needed_for"] == _DUCKDB for gap in missing) and (problem := try_duckdb()) is not None:
-        missing.append(_gap(problem, _DUCKDB, "pip install lakeharness --force-reinstall"))
-    missing += [_gap(f"{name} owns {owned}", "The name harness", REMEDY) for name, owned in other_owners().items()]
+        missing.append(_missing(problem, _DUCKDB, "pip install lakeharness --force-reinstall"))
+    missing += [_missing(f"{name} owns {owned}", "The name harness", REMEDY) for name, owned in other_owners().items()]
     try:
         run("harness.untrusted.worker:check_limits", None, bounds=Bounds())
     except HarnessError as error:  # limits that the system cannot enforce
-        problem = error.respelled(options.spelled).message
-        missing.append(_gap(problem, _UNTRUSTED, "run harness in a Linux container"))
+        problem = error.with_option_names(options.option_for).message
+        missing.append(_missing(problem, _UNTRUSTED, "run harness in a Linux container"))
     return {
         "harness": harness.__version__,
         "python": platform.python_version(),
@@ -116,16 +118,16 @@ def _examine() -> dict[str, Any]:
     }
 
 
-def _gap(what: str, needed_for: str, command: str) -> dict[str, str]:
+def _missing(what: str, needed_for: str, command: str) -> dict[str, str]:
     return {"what": what, "needed_for": needed_for, "command": command}
 
 
-def _row(
+def _package_row(
     package: str, version: str | None, supported: str, needed_for: str, problem: str | None, command: str
 ) -> dict[str, object]:
     """A row of the report, with the problem, if there is one, and the command against it."""
-    known = {"package": package, "version": version, "supported": supported, "needed_for": needed_for}
-    return {**known, "problem": problem, "command": command if problem else None}
+    row = {"package": package, "version": version, "supported": supported, "needed_for": needed_for}
+    return {**row, "problem": problem, "command": command if problem else None}
 
 
 def check(requirement: Requirement, version: str | None) -> dict[str, Any]:
@@ -141,7 +143,7 @@ def check(requirement: Requirement, version: str | None) -> dict[str, Any]:
     extra = _EXTRAS.get(requirement.needed_for)
     package = f"{requirement.name}{supported}" if extra is None else f"lakeharness[{extra}]"
     command = f"pip install '{package}'"
-    return _row(requirement.name, version, supported, requirement.needed_for, problem, command)
+    return _package_row(requirement.name, version, supported, requirement.needed_for, problem, command)
 
 
 def version_numbers(text: str) -> tuple[int, ...]:

@@ -21,14 +21,14 @@ FORMAT = 1
 """The number of these documents. It changes when a key changes its meaning or goes."""
 
 
-class Form(enum.Enum):
+class DocumentFormat(enum.Enum):
     """Forms of a printed description."""
 
     TEXT = "text"
     JSON = "json"
 
 
-class PicturedForm(enum.Enum):
+class PictureFormat(enum.Enum):
     """Forms of a printed description that has a picture."""
 
     TEXT = "text"
@@ -36,7 +36,7 @@ class PicturedForm(enum.Enum):
     HTML = "html"
 
 
-class _Described(formats.Placed):
+class _Printable(formats.OutputOptions):
     def show(self, kind: str, content: Mapping[str, object], text: Callable[[], Iterable[str]] | None = None) -> None:
         """Prints a description. text: gives it for people; None: `text_document` does."""
         if is_json := self.form.value == "json":
@@ -51,22 +51,22 @@ class _Described(formats.Placed):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Printed(_Described):
+class DocumentOutput(_Printable):
     """Options for a printed description."""
 
-    formats = Form
+    formats = DocumentFormat
     format_: Annotated[
-        Form | None, Option("--format", help="Print text for people, the default, or a JSON document.")
+        DocumentFormat | None, Option("--format", help="Print text for people, the default, or a JSON document.")
     ] = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Pictured(_Described):
+class PictureOutput(_Printable):
     """Options for a printed description that has a picture."""
 
-    formats = PicturedForm
+    formats = PictureFormat
     format_: Annotated[
-        PicturedForm | None,
+        PictureFormat | None,
         Option("--format", help="Print text for people, the default, a JSON document, or an HTML page."),
     ] = None
 

@@ -35,7 +35,7 @@ E = TypeVar("E", bound=enum.Enum)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Placed:
+class OutputOptions:
     """Options for the format and the file of a command's only result. A class for each set of formats."""
 
     formats: ClassVar[type[enum.Enum]]
@@ -56,7 +56,7 @@ class Placed:
     @property
     def form(self) -> enum.Enum:
         """The format. Raises as `placed`, and if the suffix of the file contradicts `--format`."""
-        (form, _), *more = placed(self.format_, [self.output] if self.output else None, self.formats)
+        (form, _), *more = report_files(self.format_, [self.output] if self.output else None, self.formats)
         if more:
             raise click.BadParameter(
                 f"--output {self.output}: the suffix says {form.value}, --format says {more[0][0].value}"
@@ -75,7 +75,7 @@ ReportFiles: TypeAlias = Annotated[
 ]
 
 
-def placed(given: E | None, outputs: Sequence[Path] | None, kind: type[E]) -> list[tuple[E, Path | None]]:
+def report_files(requested: E | None, outputs: Sequence[Path] | None, kind: type[E]) -> list[tuple[E, Path | None]]:
     """Return each format and its file, or None for standard output.
 
     The suffix of a file says its format. A file whose suffix says none has the given format, or is text if it has no
@@ -88,24 +88,24 @@ def placed(given: E | None, outputs: Sequence[Path] | None, kind: type[E]) -> li
     files = list(outputs or ())
     if len(set(files)) < len(files):
         raise click.BadParameter("--output names a file twice")
-    found: list[tuple[E, Path | None]] = [(_of_file(file, given, kind), file) for file in files]
-    if not files or (given is not None and given not in [form for form, _ in found]):
-        found.append((given or kind("text"), None))
-    return found
+    reports: list[tuple[E, Path | None]] = [(_format_of(file, requested, kind), file) for file in files]
+    if not files or (requested is not None and requested not in [form for form, _ in reports]):
+        reports.append((requested or kind("text"), None))
+    return reports
 
 
-def _of_file(file: Path, given: E | None, kind: type[E]) -> E:
+def _format_of(file: Path, requested: E | None, kind: type[E]) -> E:
     name = _SUFFIXES.get(file.suffix.lower())
-    known = [each.value for each in kind]
+    names = [each.value for each in kind]
     if name is None:
-        if given is None and file.suffix:
-            suffixes = ", ".join(suffix for suffix, form in _SUFFIXES.items() if form in known)
+        if requested is None and file.suffix:
+            suffixes = ", ".join(suffix for suffix, form in _SUFFIXES.items() if form in names)
             raise click.BadParameter(f"--output {file}: the suffix says no format; give --format, or {suffixes}")
-        return given or kind("text")
-    if name not in known:
-        raise click.BadParameter(f"--output {file}: the suffix says {name}; there are {', '.join(known)}")
-    if given is not None and (name, given.value) == ("text", "github"):
-        return given
+        return requested or kind("text")
+    if name not in names:
+        raise click.BadParameter(f"--output {file}: the suffix says {name}; there are {', '.join(names)}")
+    if requested is not None and (name, requested.value) == ("text", "github"):
+        return requested
     return kind(name)
 
 
@@ -151,7 +151,7 @@ RowsFormat: TypeAlias = Annotated[
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Written(Placed):
+class RowsOutput(OutputOptions):
     """Options for written rows."""
 
     formats = RowFormat
@@ -160,7 +160,9 @@ class Written(Placed):
     @property
     def form(self) -> RowFormat:
         """The format. Refuses to write a binary one to a terminal."""
-        found = RowFormat(super().form)
-        if found.is_binary() and self.output is None and results.is_terminal_output():
-            raise click.BadParameter(f"--format {found.value} is binary: use --output, or redirect standard output")
-        return found
+        row_format = RowFormat(super().form)
+        if row_format.is_binary() and self.output is None and results.is_terminal_output():
+            raise click.BadParameter(
+                f"--format {row_format.value} is binary: use --output, or redirect standard output"
+            )
+        return row_format

@@ -54,25 +54,25 @@ class Interruption:
 @contextlib.contextmanager
 def listening(replaced: object = signal.default_int_handler) -> Iterator[None]:
     """Raise KeyboardInterrupt on Ctrl-C, also after a block that hides it, unless a caller handles it."""
-    found, hook = Interruption(), sys.unraisablehook
-    own = (signal.default_int_handler, replaced, *(each.raise_once for each in _current))
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) not in own:
+    interruption, hook = Interruption(), sys.unraisablehook
+    replaceable = (signal.default_int_handler, replaced, *(each.raise_once for each in _current))
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) not in replaceable:
         yield
         return
 
     def drop(error: sys.UnraisableHookArgs) -> None:  # Python drops what is raised in `__del__`
         if issubclass(error.exc_type, KeyboardInterrupt):
-            found.raised = False
+            interruption.raised = False
         else:
             hook(error)
 
     signals, wakeup = socket.socketpair()
     wakeup.setblocking(False)
-    thread = threading.Thread(target=found.end_queries, args=(signals, threading.get_ident()), daemon=True)
+    thread = threading.Thread(target=interruption.end_queries, args=(signals, threading.get_ident()), daemon=True)
     thread.start()
-    _current.append(found)
+    _current.append(interruption)
     sys.unraisablehook, descriptor = drop, signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
-    handler = signal.signal(signal.SIGINT, found.raise_once)
+    handler = signal.signal(signal.SIGINT, interruption.raise_once)
     try:
         yield
         check()
@@ -80,8 +80,8 @@ def listening(replaced: object = signal.default_int_handler) -> Iterator[None]:
         check()
         raise
     finally:
-        found.raised = True  # nothing breaks off the following lines
-        _current.remove(found)
+        interruption.raised = True  # nothing breaks off the following lines
+        _current.remove(interruption)
         sys.unraisablehook, _ = hook, signal.set_wakeup_fd(descriptor)
         wakeup.close()
         thread.join(_SECOND_S)  # a call to Spark may stall

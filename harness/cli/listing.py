@@ -9,14 +9,21 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 from harness.cli import options, results, terminal
-from harness.cli.document import Printed, text_document
+from harness.cli.document import DocumentOutput, text_document
 from harness.cli.options import storage_options
 from harness.cli.parameters import Argument, Option
 from harness.errors import RequestError, visible
-from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk_namespaces, written
-from harness.metadata.catalogs.resolving import configured, no_catalogs, open_catalog
+from harness.metadata.catalogs.catalog import (
+    Catalog,
+    Name,
+    missing_namespace_error,
+    name_text,
+    parse_name,
+    walk_namespaces,
+)
+from harness.metadata.catalogs.resolving import configured_catalogs, no_catalogs_hint, open_catalog
 from harness.metadata.catalogs.warehouse import Warehouse
-from harness.storage.paths import is_path, shown
+from harness.storage.paths import is_path, redact
 
 
 def list_(
@@ -31,7 +38,7 @@ def list_(
     storage_option: options.StorageOption = None,
     verbose: options.Verbose = False,
     *,
-    out: Printed,
+    out: DocumentOutput,
 ) -> None:
     """List the tables of a catalog or namespace, or the catalogs.
 
@@ -41,16 +48,16 @@ def list_(
         harness list warehouse --recursive
     """
     if verbose:
-        terminal.say_more()
+        terminal.enable_debug_logs()
     content: dict[str, Any]
     end = "."
     if name is None and catalog is None:
-        known = sorted(configured().items())  # without anything that may be secret
-        content = {"catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in known]}
+        catalogs = sorted(configured_catalogs().items())  # without anything that may be secret
+        content = {"catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in catalogs]}
     else:
         with terminal.progress("asking the catalog"):
-            found, namespace, directory = _meant(name, catalog, storage_options(storage_option))
-            content = _inside(found, namespace, directory, recursive=recursive)
+            opened, namespace, directory = _locate(name, catalog, storage_options(storage_option))
+            content = _contents(opened, namespace, directory, recursive=recursive)
             end = "." if directory is None else "/"
 
     def lines() -> Iterator[str]:  # a table or namespace a line; catalogs as a table
@@ -60,7 +67,7 @@ def list_(
         elif content["catalogs"]:
             yield from text_document(content)
         else:
-            terminal.message(no_catalogs())
+            terminal.message(no_catalogs_hint())
 
     is_on_terminal = out.output is None and results.is_terminal_output()
     out.show("list", content, lines)
@@ -71,7 +78,7 @@ def _for_shell(word: str) -> str:
     return word if re.fullmatch(r"[\w@%+=:,./-]+", word) else shlex.quote(word)
 
 
-def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tuple[Catalog, Name, Warehouse | None]:
+def _locate(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tuple[Catalog, Name, Warehouse | None]:
     """Return the catalog, the namespace in it, and the catalog once more if its place was given instead of a name."""
     if name is not None and not os.path.isdir(name):
         name = name.removesuffix(".")  # a namespace, as it is printed
@@ -82,7 +89,7 @@ def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tu
     assert place is not None
     opened = open_catalog(place, storage_options=storage)
     if isinstance(opened, Warehouse) and opened.format_of(opened.location) is not None:
-        raise RequestError("Cannot list a table: harness info describes it", table=shown(opened.location))
+        raise RequestError("Cannot list a table: harness info describes it", table=redact(opened.location))
     directory = opened if isinstance(opened, Warehouse) and (is_path(place) or os.path.isdir(place)) else None
     namespace = parse_name(name) if catalog is not None and name else ()
     if namespace and namespace[0].casefold() == opened.name.casefold() and namespace[:1] not in opened.namespaces():
@@ -90,20 +97,20 @@ def _meant(name: str | None, catalog: str | None, storage: dict[str, Any]) -> tu
     return opened, namespace, directory
 
 
-def _inside(catalog: Catalog, namespace: Name, directory: Warehouse | None, *, recursive: bool) -> dict[str, Any]:
+def _contents(catalog: Catalog, namespace: Name, directory: Warehouse | None, *, recursive: bool) -> dict[str, Any]:
     """Return what is in a namespace, in words that open it: whole names, or paths in a warehouse directory."""
     around = tuple(walk_namespaces(catalog, namespace)) if recursive else (namespace,)
     if directory is None:
-        inner = [] if recursive else [written((catalog.name, *name)) for name in catalog.namespaces(namespace)]
-        tables = [written((catalog.name, *name)) for each in around for name in catalog.tables(each)]
+        inner = [] if recursive else [name_text((catalog.name, *name)) for name in catalog.namespaces(namespace)]
+        tables = [name_text((catalog.name, *name)) for each in around for name in catalog.tables(each)]
     else:
         inner = [] if recursive else [*directory.paths(namespace, are_tables=False)]
         tables = [path for each in around for path in directory.paths(each, are_tables=True)]
     if not (inner or tables):
         if namespace and namespace in catalog.tables(namespace[:-1]):
-            whole = written((catalog.name, *namespace))
+            whole = name_text((catalog.name, *namespace))
             raise RequestError(f"Cannot list {whole}: it is a table; harness info describes it")
-        missing = absent_namespace(catalog, namespace)
+        missing = missing_namespace_error(catalog, namespace)
         if missing is not None:
             raise missing
     return {

@@ -130,12 +130,12 @@ SETTINGS = (
     *(f"bounds.{name}" for name in Bounds.__slots__),
 )
 """Names for `--set`."""
-_SAME = (
+_SAME_NAMES = (
     "at", "catalog", "columns", "dialect", "engine", "keys", "last", "level", "sample_rows", "untrusted", "verbose",
     "where",
 )  # fmt: skip
 OPTIONS = {
-    **{name: f"--{name.replace('_', '-')}" for name in _SAME},
+    **{name: f"--{name.replace('_', '-')}" for name in _SAME_NAMES},
     **{"storage_options": "--storage-option", "allowed_roots": "--allow-root"},
 }
 """Options of their own, by the name of the argument in Python."""
@@ -150,21 +150,29 @@ class Settings:
     waived: frozenset[str]
 
     @classmethod
-    def of(cls, texts: Sequence[str] | None, *, untrusted: bool) -> Settings:
+    def parse(cls, texts: Sequence[str] | None, *, untrusted: bool) -> Settings:
         """The settings in texts of the form NAME=VALUE. Limits of a worker are refused where there is none."""
-        given: dict[str, list[str]] = {}
+        values_by_name: dict[str, list[str]] = {}
         for text in texts or ():
             name, separator, value = text.partition("=")
             if name not in SETTINGS and not name.startswith(_PATH_MAP):
                 raise click.BadParameter(f"--set {name}: there is no such name; {_hint(name)}")
             if not separator:
                 raise click.BadParameter(f"--set {name}: expected {name}=VALUE")
-            if name in given and name not in _LISTS:
+            if name in values_by_name and name not in _LISTS:
                 raise click.BadParameter(f"--set {name} is given twice")
-            given.setdefault(name, []).append(value)
-        opening = {name: _value(name, values) for name, values in given.items() if "." not in name and name != "waived"}
+            values_by_name.setdefault(name, []).append(value)
+        opening = {
+            name: _value(name, values)
+            for name, values in values_by_name.items()
+            if "." not in name and name != "waived"
+        }
         mapped, limited, bounded = (
-            {name.partition(".")[2]: value for name, (value, *_) in given.items() if name.startswith(f"{group}.")}
+            {
+                name.partition(".")[2]: value
+                for name, (value, *_) in values_by_name.items()
+                if name.startswith(f"{group}.")
+            }
             for group in ("path_map", "limits", "bounds")
         )
         if "" in mapped:
@@ -174,7 +182,7 @@ class Settings:
         if limited:
             opening["limits"] = limits.parse_numbers(limits.Limits, "limit", limited)
         bounds = limits.parse_numbers(Bounds, "bound", bounded) if bounded else None
-        found = cls(opening, bounds, check_waived(given.get("waived", [])))
+        found = cls(opening, bounds, check_waived(values_by_name.get("waived", [])))
         if not untrusted and (found.bounds or found.waived):
             raise click.BadParameter("--set bounds.NAME=VALUE and --set waived=NAME are for --untrusted")
         return found
@@ -240,7 +248,7 @@ class OpeningOptions:
 
     def __post_init__(self) -> None:
         if self.verbose:
-            terminal.say_more()
+            terminal.enable_debug_logs()
         self.arguments()  # what is malformed is said where no table is opened, too
 
     def open(self, location: str) -> Table:
@@ -270,7 +278,7 @@ class OpeningOptions:
             "storage_options": storage_options(self.storage_option) or None,
             "allowed_roots": self.allowed_roots or (),
             "untrusted": self.untrusted,
-            **Settings.of(self.set_, untrusted=self.untrusted).opening,
+            **Settings.parse(self.set_, untrusted=self.untrusted).opening,
         }
 
     def roots(self) -> list[str]:
@@ -289,7 +297,7 @@ AtOption: TypeAlias = Annotated[
 ]
 
 
-def spelled(name: str, value: str | None) -> str:
+def option_for(name: str, value: str | None) -> str:
     """A Python argument, with its value if there is one, as the command's option."""
     value = None if value is None else value.strip("'")
     if name in OPTIONS:
@@ -322,14 +330,14 @@ def named_table(text: str) -> tuple[str, str]:
     Raises:
         click.BadParameter: the text has no name, or no table, or the name of the table itself has a dot.
     """
-    from harness.snapshot import called
+    from harness.snapshot import short_table_name
 
     name, separator, location = text.partition("=")
     if separator and not is_path(name):
         if not (name and location):
             raise click.BadParameter(f"--table {text!r}: expected NAME=TABLE or TABLE")
         return name, location
-    name = parse_name(text)[-1] if may_be_name(text) else called(expanded(text))
+    name = parse_name(text)[-1] if may_be_name(text) else short_table_name(expanded(text))
     if not name or "." in name or '"' in name:
         raise click.BadParameter(f"--table {text!r}: {name!r} is no name for SQL; choose one with NAME={text}")
     return name, text
@@ -337,12 +345,12 @@ def named_table(text: str) -> tuple[str, str]:
 
 def named_tables(values: list[str] | None) -> dict[str, str]:
     """Return the tables of `--table` by name. Raises click.BadParameter as `named_table`, or for a repeated name."""
-    found: dict[str, str] = {}
+    tables: dict[str, str] = {}
     for name, location in map(named_table, values or ()):
-        if name in found:
+        if name in tables:
             raise click.BadParameter(f"--table {name} is given twice; choose names with NAME=TABLE")
-        found[name] = location
-    return found
+        tables[name] = location
+    return tables
 
 
 _NAME = re.compile(r'\s*(?:"((?:[^"]|"")*)"([^,]*)|([^,]*))(,?)(.*)', re.DOTALL)
@@ -353,7 +361,7 @@ def names(text: str | None, option: str) -> list[str] | None:
     """Column names between commas, or in double quotes, with `""` for a quote. Raises click.BadParameter."""
     if text is None:
         return None
-    found: list[str] = []
+    parsed: list[str] = []
     rest, more = text, ","
     while more and (parts := _NAME.fullmatch(before := rest)):
         quoted, junk, bare, more, rest = parts.groups()
@@ -364,8 +372,8 @@ def names(text: str | None, option: str) -> list[str] | None:
         name = bare.strip() if quoted is None else quoted.replace('""', '"')
         if not name:
             raise click.BadParameter(f"{option} {text!r} holds an empty name")
-        found.append(name)
-    return found
+        parsed.append(name)
+    return parsed
 
 
 _OPTION = "--storage-option"
@@ -395,11 +403,11 @@ def storage_options(values: Sequence[str] | None) -> dict[str, object]:
         names = [key] if "://" in key else key.split(".")
         if not separator or not all(names):
             raise click.BadParameter(f"{_OPTION} number {number} is not of the form NAME=VALUE")
-        _put(options, names, typed(value, f"{_OPTION} {key!r}"), key)
+        _put(options, names, parse_value(value, f"{_OPTION} {key!r}"), key)
     return options
 
 
-def typed(text: str, said: str) -> object:
+def parse_value(text: str, option: str) -> object:
     """The value of a text, as `storage_options` tells; `said`: the option that has it. Raises click.BadParameter."""
     is_json = text in ("true", "false", "null") or _NUMBER.fullmatch(text) or text[:1] in ("{", "[", '"')
     if not is_json:
@@ -408,7 +416,7 @@ def typed(text: str, said: str) -> object:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise click.BadParameter(
-            f"{said}: a value that begins with {text[0]} must be JSON; put text that does in double quotes"
+            f"{option}: a value that begins with {text[0]} must be JSON; put text that does in double quotes"
         ) from None
 
 

@@ -93,7 +93,7 @@ class Command(click.Command):
                 contexts.append(name)
             else:
                 annotated, self.declared[name] = get_args(hint)
-                parameters.append(self.declared[name].parameter(name, _without_none(annotated), default))
+                parameters.append(self.declared[name].parameter(name, _non_none(annotated), default))
 
         hints = get_type_hints(function, include_extras=True)
         for each in inspect.signature(function).parameters.values():
@@ -145,9 +145,9 @@ class _File(click.Path):
         return super().convert(value, param, ctx)
 
 
-def _without_none(hint: Any) -> Any:
-    left = [each for each in get_args(hint) if each is not type(None)]
-    return left[0] if type(None) in get_args(hint) else hint
+def _non_none(hint: Any) -> Any:
+    remaining = [each for each in get_args(hint) if each is not type(None)]
+    return remaining[0] if type(None) in get_args(hint) else hint
 
 
 def _settings(hint: Any, least: float | None, default: object) -> dict[str, Any]:

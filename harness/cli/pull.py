@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from harness.cli import options, results, terminal
-from harness.cli.document import Printed, text_document
+from harness.cli.document import DocumentOutput, text_document
 from harness.cli.options import names
 from harness.cli.parameters import Argument, Option
 from harness.errors import RequestError, size_text
@@ -59,7 +59,7 @@ def pull(
         Option("--refresh", help="Bring the slice in DIR to the newest snapshot, under the options of its pull."),
     ] = False,
     *,
-    out: Printed,
+    out: DocumentOutput,
     opening: options.OpeningOptions,
 ) -> None:
     """Copy a slice of a table, with the files that a filter needs.
@@ -90,7 +90,7 @@ def pull(
             anonymise=_key(key_file) if anonymise else None,
             refresh=refresh,
         )
-    words = _in_words(pulled)
+    words = _summary(pulled)
     out.show("pull", asdict(pulled), lambda: text_document(words, results.width_for(out.output)))
     if where is not None and not exact and sample_rows is None:
         with terminal.progress("planning"):
@@ -101,7 +101,7 @@ def pull(
     terminal.finished(f"pulled {pulled.files:,} files, {size_text(pulled.bytes)},")
 
 
-def _in_words(pulled: PullResult) -> dict[str, object]:
+def _summary(pulled: PullResult) -> dict[str, object]:
     """Return what a pull did, for a person: only what happened."""
     content = {name: value for name, value in asdict(pulled).items() if name not in ("reused", "made", "notes")}
     if pulled.reused:

@@ -34,7 +34,7 @@ def sql(
     ] = None,
     at: options.AtOption = None,
     *,
-    out: formats.Written,
+    out: formats.RowsOutput,
     max_rows: formats.MaxRows = str(MAX_ROWS),
     dialect: Annotated[str, Option(metavar="NAME", help="The SQL dialect of the query.")] = "duckdb",
     engine: Annotated[str, Option(metavar="NAME", help="The engine that runs the query: duckdb, spark, …")] = "duckdb",
@@ -53,37 +53,39 @@ def sql(
     from harness.engines.registry import find_engine
     from harness.queries.inputs import locations
 
-    shown = formats.number_of_rows(max_rows)
+    most = formats.number_of_rows(max_rows)
     parse_moment(at)  # an error in it comes before a table is opened
-    given = options.named_tables(table)
+    named_tables = options.named_tables(table)
     text = sys.stdin.read() if query == "-" else query
     params = _params(param, text)
-    named = [place for place in locations(text, dialect) if place not in given]
+    locations_ = [place for place in locations(text, dialect) if place not in named_tables]
     if engine != "duckdb" and opening.catalog is not None:
         raise click.BadParameter("--catalog is for --engine duckdb: say --table NAME=TABLE for each table")
     if opening.untrusted:
         untrusted.refuse_engines([engine], "--engine", ("duckdb",))
-    untrusted.end_apart([*given.values(), *named], opening, out, query=text)
+    untrusted.run_in_worker_if_untrusted([*named_tables.values(), *locations_], opening, out, query=text)
     with terminal.progress("reading metadata"):
-        beside = [] if opening.catalog is not None else named
-        opened = {place: opening.open(place) for place in (*given.values(), *beside)}
-        chosen = {place: table if at is None else table.snapshot(at) for place, table in opened.items()}
-        tables = {name: chosen[place] for name, place in given.items()}
-        at_places = {place: chosen[place] for place in beside}
+        unnamed = [] if opening.catalog is not None else locations_
+        opened = {place: opening.open(place) for place in (*named_tables.values(), *unnamed)}
+        selected = {place: table if at is None else table.snapshot(at) for place, table in opened.items()}
+        tables = {name: selected[place] for name, place in named_tables.items()}
+        tables_by_location = {place: selected[place] for place in unnamed}
     with terminal.progress("planning"):
         by_names = opening.catalog is not None
         if not (by_names or tables) and (engine, dialect) == ("duckdb", "duckdb"):
             from harness.queries.rewrite import parse_statement, references  # plain queries do without sqlglot
 
-            by_names = any(found.name[0] not in at_places for found in references(parse_statement(text)))
+            by_names = any(
+                reference.name[0] not in tables_by_location for reference in references(parse_statement(text))
+            )
         if find_engine(engine).name == "spark":
-            rows = _run_on_spark(text, tables | at_places, dialect, params)
+            rows = _run_on_spark(text, tables | tables_by_location, dialect, params)
         elif by_names:
             rows = _run_by_names(text, opening, tables, at, dialect, params)
         else:
-            rows = run(text, tables | at_places, dialect, engine, params)
+            rows = run(text, tables | tables_by_location, dialect, engine, params)
     with results.destination(out.output) as stream, terminal.progress_until_written("running the query", stream):
-        write_rows(rows, out.form, stream, max_rows=shown)
+        write_rows(rows, out.form, stream, max_rows=most)
     terminal.finished("ran the query")
 
 
@@ -98,28 +100,28 @@ def run(
     from harness.engines.duckdb.instance import cursor
 
     def failure(error: Exception) -> HarnessError:
-        gone = harness.queries.sql.missing_file(error, tables) if str(error).startswith("IO Error") else None
-        return gone or engine_error(error)
+        missing = harness.queries.sql.missing_file(error, tables) if str(error).startswith("IO Error") else None
+        return missing or engine_error(error)
 
     if engine != "duckdb":
-        found = harness.queries.sql.sql(query, tables, params=params, engine=engine, dialect=dialect)
-        return QueryRows.of(pa.table(found))
+        result = harness.queries.sql.sql(query, tables, params=params, engine=engine, dialect=dialect)
+        return QueryRows.from_arrow(pa.table(result))
     result = harness.queries.sql.sql(query, tables, params=params, dialect=dialect, connection=cursor())
     return QueryRows(result, failure)
 
 
 def _params(values: list[str] | None, query: str) -> Params:
     """The values of --param, by name where the query has the name. Raises click.BadParameter."""
-    named, placed = {}, []
+    by_name, by_position = {}, []
     for text in values or ():
         name, separator, value = text.partition("=")
         if separator and re.search(rf"\${re.escape(name)}\b", query):
-            named[name] = options.typed(value, f"--param {name}")
+            by_name[name] = options.parse_value(value, f"--param {name}")
         else:
-            placed.append(options.typed(text, "--param"))
-    if named and placed:
-        raise click.BadParameter(f"--param {placed[0]}: say NAME=VALUE for each, or for none")
-    return named or placed or None
+            by_position.append(options.parse_value(text, "--param"))
+    if by_name and by_position:
+        raise click.BadParameter(f"--param {by_position[0]}: say NAME=VALUE for each, or for none")
+    return by_name or by_position or None
 
 
 def _run_on_spark(query: str, tables: Mapping[str, object], dialect: str, params: Params) -> QueryRows:
@@ -140,13 +142,13 @@ def _run_on_spark(query: str, tables: Mapping[str, object], dialect: str, params
         rows = frame.toArrow()
     except (PySparkException, Py4JError) as error:
         raise spark_error(error) from error
-    return QueryRows.of(conform(rows, schema))
+    return QueryRows.from_arrow(conform(rows, schema))
 
 
 def _run_by_names(
     query: str,
     opening: options.OpeningOptions,
-    given: Mapping[str, object],
+    explicit_tables: Mapping[str, object],
     at: str | None,
     dialect: str,
     params: Params,
@@ -162,7 +164,7 @@ def _run_by_names(
     from harness.connections.connection import Connection
     from harness.connections.tables import NamedTables, TableSource
     from harness.engines.duckdb.instance import cursor
-    from harness.metadata.catalogs.catalog import written
+    from harness.metadata.catalogs.catalog import name_text
     from harness.queries.rewrite import parse_statement, references, refuse_writes
     from harness.table import Table
 
@@ -171,13 +173,17 @@ def _run_by_names(
     # Catalogs are configured where no worker can look.
     source: TableSource = {} if opening.catalog is None and opening.untrusted else opening.catalog
     connection = Connection(NamedTables.from_source(source, opening.arguments()), cursor())
-    for name, table in given.items():
+    for name, table in explicit_tables.items():
         connection.register(name, table)
-    named = {written(reference.name) for reference in references(statement)} - given.keys() if at is not None else ()
-    for name in named:
+    names = (
+        {name_text(reference.name) for reference in references(statement)} - explicit_tables.keys()
+        if at is not None
+        else ()
+    )
+    for name in names:
         with contextlib.suppress(TableNotFoundError):  # names of no table are DuckDB's to judge
-            found = connection.table(name)
-            connection.register(name, found.snapshot(at) if isinstance(found, Table) else found)
+            table_ = connection.table(name)
+            connection.register(name, table_.snapshot(at) if isinstance(table_, Table) else table_)
     relation = connection.sql(query, params)
     assert relation is not None, "a query has a result"
     return QueryRows(relation)

@@ -15,7 +15,7 @@ from typing import BinaryIO, TextIO
 import harness
 from harness.cli import interruption
 from harness.errors import RequestError, visible, visible_lines
-from harness.metadata.model.text_tables import Style, folded, unstyled
+from harness.metadata.model.text_tables import Style, fold, unstyled
 from harness.storage import outputs
 
 
@@ -23,7 +23,7 @@ class ReaderGoneError(Exception):
     """Nobody reads standard output any more: the command ends quietly with 0."""
 
 
-def forget(stream: TextIO) -> None:
+def discard(stream: TextIO) -> None:
     """Drops the rest of a standard stream that takes no more: Python would try again at exit, and end with 120."""
     with contextlib.suppress(OSError, ValueError):  # it may have no descriptor, as in tests
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -54,7 +54,7 @@ class ByteStream:
 
     def _do(self, action: Callable[..., object], *arguments: object) -> None:
         try:
-            with outputs.named(self._name, self.file):
+            with outputs.write_errors(self._name, self.file):
                 action(*arguments)
         except (BrokenPipeError, RequestError):
             self.failed = True  # for good: the rest of its buffer can go nowhere
@@ -77,17 +77,17 @@ def result_stream() -> Iterator[ByteStream]:
         yield stream
         stream.flush()
     except BrokenPipeError:
-        forget(sys.stdout)
+        discard(sys.stdout)
         raise ReaderGoneError from None
     except RequestError:
         if stream.failed:
-            forget(sys.stdout)
+            discard(sys.stdout)
         raise
 
 
 def destination(path: Path | None) -> AbstractContextManager[ByteStream]:
     """Standard output, or a regular file."""
-    return result_stream() if path is None else _replaced(path)
+    return result_stream() if path is None else _file_stream(path)
 
 
 def print_result(*texts: str) -> None:
@@ -106,9 +106,9 @@ def write_texts(texts: Iterable[str], stream: ByteStream) -> None:
 
     A terminal gets what is unprintable escaped too: only there, because CSV must hold values as they are.
     """
-    shown = visible_lines if stream.isatty() else str
+    escape = visible_lines if stream.isatty() else str
     for text in texts:
-        stream.write(shown(text).encode("utf-8", "backslashreplace"))
+        stream.write(escape(text).encode("utf-8", "backslashreplace"))
 
 
 _STYLES = {
@@ -131,7 +131,7 @@ def write_lines(texts: Iterable[str], stream: ByteStream) -> None:
     style, width = style_of(stream), shutil.get_terminal_size().columns
     whole = "".join(texts)
     for line in whole.removesuffix("\n").split("\n") if whole else ():
-        text = folded(visible(line), width)
+        text = fold(visible(line), width)
         name = next((name for name, pattern in _STYLES.items() if pattern.match(line)), None)
         bars = re.sub("▒+|░+|✗ [0-9,]+", lambda run: style(run[0], "dim" if run[0][0] == "░" else "red"), text)
         stream.write((bars if name is None else style(text, name)).encode() + b"\n")
@@ -161,7 +161,7 @@ def is_ascii(output: Path | None) -> bool:
 
 
 @contextlib.contextmanager
-def _replaced(path: Path) -> Iterator[ByteStream]:
+def _file_stream(path: Path) -> Iterator[ByteStream]:
     interruption.check()
     with outputs.new_file(path) as file:
         stream = ByteStream(file, outputs.OUTPUT_FILE, path)

@@ -7,12 +7,12 @@ import re
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urljoin
 
-from harness.cli.document import Printed
+from harness.cli.document import DocumentOutput
 from harness.cli.parameters import Argument
 from harness.rules import Rule, find_rule
 
 if TYPE_CHECKING:
-    from harness.check.rules import Rule as CheckRule
+    from harness.check.rules import CheckRule
 
 _ID_OF_CHECK = re.compile(r"(ice|del)(-\S*|\s*\d+)", re.IGNORECASE)
 
@@ -37,7 +37,7 @@ def rule(
         ),
     ],
     *,
-    out: Printed,
+    out: DocumentOutput,
 ) -> None:
     """Show the text of a rule that an error, a warning or a finding cites.
 
@@ -56,8 +56,8 @@ def rule(
         content = {**_described_check(check), "breaks": list(map(_described, cited))}
         out.show("check_rule", content, lambda: [_check_text(check, cited)])
     else:
-        found = find_rule(name)
-        out.show("rule", _described(found), lambda: [f"{_head(found)}\n\n{found.text}\n"])  # as on its page, plain
+        rule_ = find_rule(name)
+        out.show("rule", _described(rule_), lambda: [f"{_head(rule_)}\n\n{rule_.text}\n"])  # as on its page, plain
 
 
 def _head(rule: Rule) -> str:

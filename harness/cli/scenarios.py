@@ -17,20 +17,20 @@ import click
 
 from harness.cli import DIFFERENT, formats, options, results, terminal, untrusted
 from harness.cli.diff_reports import Reports, finish
-from harness.cli.document import Printed
+from harness.cli.document import DocumentOutput
 from harness.cli.options import Settings, names
 from harness.cli.parameters import Argument, Option
-from harness.cli.untrusted import is_for_worker
+from harness.cli.untrusted import needs_worker
 from harness.errors import RequestError, visible
-from harness.metadata.model.text_tables import aligned
-from harness.storage.outputs import named
+from harness.metadata.model.text_tables import align
+from harness.storage.outputs import write_errors
 from harness.untrusted.seccomp import TABLES_BUILT
 
 if TYPE_CHECKING:
     from harness.suite.cases import Cases
-    from harness.suite.readers import EnginePlaces
+    from harness.suite.readers import ReaderOptions
     from harness.suite.results import Run
-    from harness.suite.runner import UnderTest
+    from harness.suite.runner import EngineUnderTest
     from harness.suite.scenarios.model import Scenario
 
 
@@ -52,7 +52,7 @@ def list_(
     scenario: Scenarios = None,
     keywords: Keywords = None,
     *,
-    out: Printed,
+    out: DocumentOutput,
 ) -> None:
     """List scenarios by name, with their titles.
 
@@ -60,11 +60,11 @@ def list_(
         harness scenarios list 'iceberg/deletes/*'
         harness scenarios list -k 'deletion-vector and not v3' --format json
     """
-    found = select(scenario, keywords)
+    scenarios = select(scenario, keywords)
     documents = [
-        {"name": each.name, "title": each.title, "format": each.format, "features": each.features} for each in found
+        {"name": each.name, "title": each.title, "format": each.format, "features": each.features} for each in scenarios
     ]
-    lines = (f"{line}\n" for line in aligned([(each.name, each.title) for each in found]))
+    lines = (f"{line}\n" for line in align([(each.name, each.title) for each in scenarios]))
     out.show("scenarios", {"scenarios": documents}, lambda: lines)
 
 
@@ -95,7 +95,7 @@ def build(
     directory = Path(target).absolute()
     scenarios = select(patterns)
     with (
-        named("the directory", directory),
+        write_errors("the directory", directory),
         terminal.progress("building", len(scenarios), "scenarios") as advance,
     ):
         cases = write_suite(scenarios, directory, advance)
@@ -122,10 +122,10 @@ def script(
     """
     from harness.suite.script import script as script_of
 
-    found = select([scenario])
-    if len(found) > 1:
-        raise RequestError(f"A script is of one scenario, and {scenario!r} means {len(found):,}: name one")
-    text = script_of(found[0])
+    scenarios = select([scenario])
+    if len(scenarios) > 1:
+        raise RequestError(f"A script is of one scenario, and {scenario!r} means {len(scenarios):,}: name one")
+    text = script_of(scenarios[0])
     with results.destination(output) as stream:
         results.write_texts([text], stream)
 
@@ -138,12 +138,12 @@ def select(globs: Sequence[str] | None = None, keywords: str | None = None) -> l
     """
     from harness.suite.scenarios.loading import find, load
 
-    found = (
+    candidates = (
         scenario
         for glob in globs or ("*",)
         for scenario in ([load(Path(glob))] if glob.endswith(".yaml") else find(glob))
     )
-    by_name = {scenario.name: scenario for scenario in found}
+    by_name = {scenario.name: scenario for scenario in candidates}
     matches = keyword_filter(keywords)
     selected = [by_name[name] for name in sorted(by_name) if matches((name, *by_name[name].features))]
     if not selected:
@@ -195,23 +195,23 @@ def _select_cases(directory: Path, globs: Sequence[str] | None, keywords: str | 
     """
     from harness.suite.cases import load_cases
 
-    found, matches = load_cases(directory), keyword_filter(keywords)
+    cases, matches = load_cases(directory), keyword_filter(keywords)
     selected = tuple(
         case
-        for case in found.cases
+        for case in cases.cases
         if any(fnmatch.fnmatchcase(case.scenario.name, glob) for glob in globs or ("*",))
         and matches((case.scenario.name, *case.scenario.features))
     )
     if not selected and (globs or keywords):
-        raise RequestError(f"No case matches: there are {len(found.cases):,}", file=str(directory))
-    return replace(found, cases=selected)
+        raise RequestError(f"No case matches: there are {len(cases.cases):,}", file=str(directory))
+    return replace(cases, cases=selected)
 
 
 ALL = "all"
 """Stands for every engine that is known and can run."""
 
 
-class Report(enum.Enum):
+class SuiteReportFormat(enum.Enum):
     """Forms of a written run."""
 
     TEXT = "text"
@@ -227,7 +227,7 @@ Xfails: TypeAlias = Annotated[
     Option("--xfails", metavar="FILE", help="Expect the failures in this file, with lines as for --skips."),
 ]
 Format: TypeAlias = Annotated[
-    Report | None, Option("--format", help="Write the report in this format; as text by default.")
+    SuiteReportFormat | None, Option("--format", help="Write the report in this format; as text by default.")
 ]
 WriteXfails: TypeAlias = Annotated[
     Path | None,
@@ -297,18 +297,18 @@ def run(
     engine of --engines, could not run, or if every scenario on an engine is ERROR.
     """
     from harness.suite.cases import Cases
-    from harness.suite.readers import EnginePlaces
+    from harness.suite.readers import ReaderOptions
     from harness.suite.results import read_list
-    from harness.suite.runner import Lists
+    from harness.suite.runner import OutcomeLists
     from harness.suite.runner import run as run_suite
 
-    if opening := Settings.of(set_, untrusted=untrusted).opening:
+    if opening := Settings.parse(set_, untrusted=untrusted).opening:
         raise click.BadParameter(f"--set {next(iter(opening))}: of scenarios, bounds and waived alone are set")
-    reports = formats.placed(format_, output, Report)
-    if is_for_worker(context):
+    reports = formats.report_files(format_, output, SuiteReportFormat)
+    if needs_worker(context):
         _run_untrusted(context, reports)
         return
-    lists = Lists(
+    lists = OutcomeLists(
         skips=tuple(line for path in skips or () for line in read_list(path)),
         xfails=tuple(line for path in xfails or () for line in read_list(path)),
     )
@@ -316,7 +316,7 @@ def run(
         raise RequestError("Cannot run --cases with --keep: their tables are there already")
     scenarios = select(scenario, keywords) if cases is None else _select_cases(cases, scenario, keywords)
     number = len(scenarios.cases if isinstance(scenarios, Cases) else scenarios)
-    places = EnginePlaces(
+    places = ReaderOptions(
         pythons=options.pairs(python, "--python"),
         time_limit_s=time_limit,
         tables=tempfile.gettempdir() if untrusted else None,  # in the worker, where all that it writes is
@@ -325,14 +325,14 @@ def run(
         with terminal.progress("starting engines"):
             ready, missing = _open_readers(names(engines, "--engines"), places, resources)
         with terminal.progress("scenarios"):
-            found = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing)
-    done = f"ran {number:,} scenarios on {', '.join(each.name for each in found.engines)}"
-    write_reports(found, reports, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)
+            outcome = run_suite(scenarios, ready, lists=lists, keep=keep, missing=missing)
+    done = f"ran {number:,} scenarios on {', '.join(each.name for each in outcome.engines)}"
+    write_reports(outcome, reports, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)
 
 
 def write_reports(
-    found: Run,
-    reports: Sequence[tuple[Report, Path | None]],
+    outcome: Run,
+    reports: Sequence[tuple[SuiteReportFormat, Path | None]],
     done: str,
     *,
     write_xfails: Path | None,
@@ -349,30 +349,30 @@ def write_reports(
     from harness.suite.results import format_list
 
     writers = {
-        Report.TEXT: text.to_text,
-        Report.JSON: json_report.to_json,
-        Report.JUNIT: json_report.to_junit,
-        Report.GITHUB: text.to_github,
-        Report.HTML: html.to_html,
-        Report.MARKDOWN: text.to_markdown,
+        SuiteReportFormat.TEXT: text.to_text,
+        SuiteReportFormat.JSON: json_report.to_json,
+        SuiteReportFormat.JUNIT: json_report.to_junit,
+        SuiteReportFormat.GITHUB: text.to_github,
+        SuiteReportFormat.HTML: html.to_html,
+        SuiteReportFormat.MARKDOWN: text.to_markdown,
     }
     for form, path in reports:
         with results.destination(path) as stream:
-            write = results.write_lines if form is Report.TEXT else results.write_texts
-            write([writers[form](found)], stream)
+            write = results.write_lines if form is SuiteReportFormat.TEXT else results.write_texts
+            write([writers[form](outcome)], stream)
     if write_xfails is not None:
         with results.destination(write_xfails) as stream:
-            results.write_texts([format_list(found.cases)], stream)
+            results.write_texts([format_list(outcome.cases)], stream)
     terminal.finished(done)
-    passed = found.passed_strictly() if strict else found.passed()
+    passed = outcome.passed_strictly() if strict else outcome.passed()
     if not (passed or exit_zero):
         raise click.exceptions.Exit(DIFFERENT)
-    for case in found.unread():
+    for case in outcome.engines_without_results():
         message = next((f": {check.message}" for check in case.checks if check.message), "")
         raise RequestError(f"Engine {case.engine.name} read no scenario, each is ERROR; {case.scenario.name}{message}")
 
 
-def _run_untrusted(context: click.Context, reports: Sequence[tuple[Report, Path | None]]) -> None:
+def _run_untrusted(context: click.Context, reports: Sequence[tuple[SuiteReportFormat, Path | None]]) -> None:
     """Run the suite in a worker, whose tables are removed with it."""
     parameters = context.params
     if parameters["cases"] is not None:
@@ -396,8 +396,8 @@ def _run_untrusted(context: click.Context, reports: Sequence[tuple[Report, Path 
 
 
 def _open_readers(
-    names: Sequence[str] | None, places: EnginePlaces, resources: ExitStack
-) -> tuple[list[UnderTest], dict[str, str]]:
+    names: Sequence[str] | None, places: ReaderOptions, resources: ExitStack
+) -> tuple[list[EngineUnderTest], dict[str, str]]:
     """Return the requested engines, or those of harness that can run, and by name why other engines cannot run.
 
     Raises:
@@ -405,13 +405,13 @@ def _open_readers(
     """
     from harness.engines.registry import engine_names
     from harness.suite.readers import check_names, open_engine, reader_names, split_settings
-    from harness.suite.runner import UnderTest
+    from harness.suite.runner import EngineUnderTest
     from harness.suite.workers import NOT_INSTALLED
 
     check_names(dict.fromkeys(name for name in [*(names or ()), *places.pythons] if name != ALL))
     requested = dict.fromkeys(names or ())
     optional = engine_names() if names is None else reader_names() if ALL in requested else ()
-    ready: list[UnderTest] = []
+    ready: list[EngineUnderTest] = []
     missing: dict[str, str] = {}
     for name in dict.fromkeys([*(name for name in requested if name != ALL), *optional]):
         try:
@@ -423,7 +423,7 @@ def _open_readers(
             continue
         base, _ = split_settings(name)
         arguments = ("--python", f"{base}={places.pythons[base]}") if base in places.pythons else ()
-        ready.append(UnderTest(reader=reader, argument=name, options=arguments))
+        ready.append(EngineUnderTest(reader=reader, argument=name, options=arguments))
     if not ready:
         raise RequestError(f"No engine can run: {'; '.join(missing.values())}")
     return ready, missing
@@ -456,14 +456,14 @@ def score(
     from harness.suite.result_files import NOT_RUN, score_results
     from harness.suite.results import read_list
 
-    reports = formats.placed(format_, output, Report)
+    reports = formats.report_files(format_, output, SuiteReportFormat)
     expected = [line for path in xfails or () for line in read_list(path)]
     with terminal.progress("scoring"):
-        found = score_results(suite, folder, patterns=case or (), xfails=expected)
-    checks = [check for each in found.cases for check in each.checks]
+        outcome = score_results(suite, folder, patterns=case or (), xfails=expected)
+    checks = [check for each in outcome.cases for check in each.checks]
     missing = sum(check.message == NOT_RUN for check in checks)
-    done = f"scored {len(checks) - missing:,} reads of {len(found.cases):,} cases; {missing:,} have no result"
-    write_reports(found, reports, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)
+    done = f"scored {len(checks) - missing:,} reads of {len(outcome.cases):,} cases; {missing:,} have no result"
+    write_reports(outcome, reports, done, write_xfails=write_xfails, strict=strict, exit_zero=exit_zero)
 
 
 def reread(
@@ -494,12 +494,12 @@ def reread(
     from harness.engines.registry import start_engines
     from harness.suite.rereads.shapes import reread as reread_snapshot
 
-    if is_for_worker(opening.context):
+    if needs_worker(opening.context):
         untrusted.refuse_engines([engine], "--engine")
-        untrusted.run_with_report(opening.context, [location], opening.roots(), reports.placed)
+        untrusted.run_with_report(opening.context, [location], opening.roots(), reports.files)
         return
     with terminal.progress("reading"):
         snapshot = opening.snapshot(location, at)
         start_engines([engine])
         batch = reread_snapshot(snapshot, engine, max_rows=max_rows, shapes=names(shapes, "--shapes"))
-    finish(batch, reports.placed, opening.context)
+    finish(batch, reports.files, opening.context)

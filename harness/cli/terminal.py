@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from harness.cli import interruption
-from harness.cli.results import ByteStream, forget, style_of
+from harness.cli.results import ByteStream, discard, style_of
 from harness.errors import HarnessError, HarnessWarning, visible, visible_lines
 from harness.metadata.model.text_tables import unstyled
 from harness.storage import threads
@@ -55,15 +55,15 @@ def failure(problem: Exception) -> None:
             from harness.cli.rule import address
 
             problem.rule = f"{problem.rule} ({place})" if (place := address(problem.rule)) else problem.rule
-        error(str(problem.respelled(options.spelled)), problem.excerpt)
+        error(str(problem.with_option_names(options.option_for)), problem.excerpt)
     elif _is_usage_error(problem):
         _print_usage_error(cast("click.ClickException", problem))
     elif isinstance(problem, UnicodeEncodeError) and problem.encoding == sys.getfilesystemencoding():
         remedy = "give paths in UTF-8" if problem.encoding == "utf-8" else "set PYTHONUTF8=1"
         error(f"Cannot use {problem.object[problem.start]!r} in a path, whose encoding is {problem.encoding}: {remedy}")
-    elif _is_want_of_memory(problem):
-        said = " ".join(str(problem).split())
-        error(f"The process ran out of memory ({type(problem).__name__}: {said}); give it more, or ask for fewer rows")
+    elif _is_out_of_memory(problem):
+        text = " ".join(str(problem).split())
+        error(f"The process ran out of memory ({type(problem).__name__}: {text}); give it more, or ask for fewer rows")
     else:
         write_lines("".join(traceback.format_exception(problem)))
         error(f"internal error, please report it: {type(problem).__name__}: {problem}")
@@ -86,12 +86,12 @@ def _is_usage_error(problem: Exception) -> bool:
 _MEMORY_SIGNS = ("failed to map segment", "cannot allocate", "can't start new thread")
 
 
-def _is_want_of_memory(problem: Exception) -> bool:
+def _is_out_of_memory(problem: Exception) -> bool:
     """Tells whether memory ran out. Each library, even while imported, says so in its own way."""
-    said = str(problem).lower()
+    text = str(problem).lower()
     if isinstance(problem, OSError):
         return problem.errno == errno.ENOMEM
-    if isinstance(problem, ImportError | RuntimeError) and any(sign in said for sign in _MEMORY_SIGNS):
+    if isinstance(problem, ImportError | RuntimeError) and any(sign in text for sign in _MEMORY_SIGNS):
         return True
     # DuckDB's is not imported to be known.
     return isinstance(problem, MemoryError) or type(problem).__name__ == "OutOfMemoryException"
@@ -135,21 +135,21 @@ def _to_stderr() -> Iterator[None]:
     try:
         yield
     except OSError:  # nobody is left to be told that it takes no more
-        forget(sys.stderr)
+        discard(sys.stderr)
 
 
 @contextlib.contextmanager
 def warnings_as_lines() -> Iterator[None]:
     """Prints each HarnessWarning of the block once, as a line `warning: …`; others are as Python has them."""
-    seen = set[str]()
+    printed = set[str]()
 
     def show(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object, **__: object
     ) -> None:
         if not issubclass(category, HarnessWarning):
             write_lines(warnings.formatwarning(message, category, filename, lineno))
-        elif (sentence := _one_line(str(message))) not in seen:
-            seen.add(sentence)
+        elif (sentence := _one_line(str(message))) not in printed:
+            printed.add(sentence)
             _print(sentence, label=("warning:", "yellow"))
 
     with warnings.catch_warnings():
@@ -160,18 +160,18 @@ def warnings_as_lines() -> Iterator[None]:
 @contextlib.contextmanager
 def logs_as_lines() -> Iterator[None]:
     """Print warnings of libraries, and logs that `say_more` lets through, as lines, unless a caller has a handler."""
-    own = logging.getLogger("harness")
-    level, lines = own.level, _LogLines()
+    logger = logging.getLogger("harness")
+    level, lines = logger.level, _LogLines()
     if not logging.root.handlers:
         logging.root.addHandler(lines)
     try:
         yield
     finally:
-        own.setLevel(level)
+        logger.setLevel(level)
         logging.root.removeHandler(lines)
 
 
-def say_more() -> None:
+def enable_debug_logs() -> None:
     """Let through all that harness logs, until the end of `logs_as_lines`."""
     logging.getLogger("harness").setLevel(logging.DEBUG)
 
@@ -228,8 +228,8 @@ def progress(text: str, total: int | None = None, unit: str = "rows") -> Iterato
     threads.WATCHED.set()
     _command.live = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        shown = Live(_Line(), console=_command.live, refresh_per_second=_MOVES_A_SECOND, transient=True)
-        with threads.phase(text, total, unit) as advance, shown:
+        live = Live(_Line(), console=_command.live, refresh_per_second=_MOVES_A_SECOND, transient=True)
+        with threads.phase(text, total, unit) as advance, live:
             yield advance
     finally:
         _command.live = None
@@ -238,10 +238,10 @@ def progress(text: str, total: int | None = None, unit: str = "rows") -> Iterato
 @contextlib.contextmanager
 def progress_until_written(text: str, stream: ByteStream) -> Iterator[None]:
     """Shows progress as `progress` does; of standard output, until something is written to it."""
-    with contextlib.ExitStack() as shown:
-        shown.enter_context(progress(text))
+    with contextlib.ExitStack() as display:
+        display.enter_context(progress(text))
         if stream.file is None:
-            stream.before = shown.close
+            stream.before = display.close
         yield
 
 
@@ -273,26 +273,29 @@ class _Line:
         from rich.segment import ControlType
         from rich.text import Text
 
-        *longer, shortest = _said(threads.phases(), threads.clock(), threads.percent())
-        said = next((text for text in longer if cell_len(text) <= options.max_width - 2), shortest)
+        *longer, shortest = _status_texts(threads.phases(), threads.clock(), threads.percent())
+        line = next((text for text in longer if cell_len(text) <= options.max_width - 2), shortest)
         frames = _ASCII if options.ascii_only else _DOTS
         frame = frames[int(threads.clock() * _MOVES_A_SECOND) % len(frames)]
-        yield Text.assemble((frame, "green"), " ", said, no_wrap=True, overflow="ellipsis", end="")
+        yield Text.assemble((frame, "green"), " ", line, no_wrap=True, overflow="ellipsis", end="")
         yield Control(ControlType.CARRIAGE_RETURN)  # what Spark's JVM prints by itself takes the place of the line
 
 
-def _said(phases: Sequence[Phase], now: float, measured: float | None) -> list[str]:
+def _status_texts(phases: Sequence[Phase], now: float, measured: float | None) -> list[str]:
     """The state of the work in ever fewer words. measured: the percentage of DuckDB's queries, of the last phase."""
     shares = [_share(each, measured if each is phases[-1] else None) for each in phases]
-    *above, last = [_described(each, share) for each, share in zip(phases, shares, strict=True)]
+    *above, last = [_phase_text(each, share) for each, share in zip(phases, shares, strict=True)]
     counted = [text for each, text in zip(phases, above, strict=False) if each.done is not None]
-    brief = _described(phases[-1], shares[-1], brief=True)
-    seconds, left, traffic = now - _command.began, _left(phases, shares, now), TRAFFIC.summary()
-    times = [*([_duration(seconds)] if seconds >= 1 else []), *([] if left is None else [f"{_duration(left)} left"])]
+    brief = _phase_text(phases[-1], shares[-1], brief=True)
+    seconds, remaining, traffic = now - _command.began, _seconds_left(phases, shares, now), TRAFFIC.summary()
+    times = [
+        *([_duration(seconds)] if seconds >= 1 else []),
+        *([] if remaining is None else [f"{_duration(remaining)} left"]),
+    ]
     notes = [*times, *([] if traffic == _command.traffic else [traffic])]
     texts = ([*above, last], [*above, last], [*counted, last], [*counted, brief], counted[:1] or [brief])
-    noted = [f" ({', '.join(some)})" if some else "" for some in (notes, times)]
-    return [": ".join(text) + noted[min(place, 1)] for place, text in enumerate(texts)]
+    suffixes = [f" ({', '.join(parts)})" if parts else "" for parts in (notes, times)]
+    return [": ".join(text) + suffixes[min(place, 1)] for place, text in enumerate(texts)]
 
 
 def _share(phase: Phase, measured: float | None) -> float | None:
@@ -302,25 +305,25 @@ def _share(phase: Phase, measured: float | None) -> float | None:
     return None if measured is None or measured < 1 else measured / 100
 
 
-def _described(phase: Phase, share: float | None, *, brief: bool = False) -> str:
+def _phase_text(phase: Phase, share: float | None, *, brief: bool = False) -> str:
     """A phase, and how far it is, such as `reading footers, 500 of 2,000 files, 25 %`. brief: without the numbers."""
-    is_bytes, known = phase.unit == "bytes", [each for each in (phase.done, phase.total) if each is not None]
-    numbers = " of ".join(f"{each / (1 << 20):,.1f}" if is_bytes else f"{each:,}" for each in known)
-    is_alone = brief or not known or phase.total in (0, 1)  # "1 of 1 manifests" says nothing
+    is_bytes, counts = phase.unit == "bytes", [each for each in (phase.done, phase.total) if each is not None]
+    numbers = " of ".join(f"{each / (1 << 20):,.1f}" if is_bytes else f"{each:,}" for each in counts)
+    is_alone = brief or not counts or phase.total in (0, 1)  # "1 of 1 manifests" says nothing
     amount = [] if is_alone else [f"{numbers} {'MiB' if is_bytes else phase.unit}"]
     return ", ".join([visible(phase.name), *amount, *([] if share is None else [f"{100 * share:.0f} %"])])
 
 
-_SOON_S, _LITTLE = 2.0, 0.01
+_MIN_SECONDS, _MIN_SHARE = 2.0, 0.01
 """The seconds and the part of a phase from which on the rest can be told."""
 
 
-def _left(phases: Sequence[Phase], shares: Sequence[float | None], now: float) -> float | None:
+def _seconds_left(phases: Sequence[Phase], shares: Sequence[float | None], now: float) -> float | None:
     """The seconds that the outermost phase of which a part is done still takes; None: unknown."""
     for phase, share in zip(phases, shares, strict=True):
-        took = now - phase.began
-        if share is not None and _LITTLE <= share < 1 and took >= _SOON_S:
-            return max(took * (1 - share) / share, 1.0)
+        elapsed = now - phase.began
+        if share is not None and _MIN_SHARE <= share < 1 and elapsed >= _MIN_SECONDS:
+            return max(elapsed * (1 - share) / share, 1.0)
     return None
 
 

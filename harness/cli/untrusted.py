@@ -27,14 +27,16 @@ ENGINES = ("duckdb", "oracle")
 _PART = 1 << 20
 
 
-def is_for_worker(context: click.Context) -> bool:
+def needs_worker(context: click.Context) -> bool:
     """Tells whether the command must run in a worker, and this process is none."""
     return context.params["untrusted"] and not is_confined()
 
 
-def end_apart(locations: Iterable[str], opening: OpeningOptions, out: formats.Placed, **instead: object) -> None:
+def run_in_worker_if_untrusted(
+    locations: Iterable[str], opening: OpeningOptions, out: formats.OutputOptions, **instead: object
+) -> None:
     """Runs the command in a worker, as `run`, and ends it, if it must run there."""
-    if is_for_worker(opening.context):
+    if needs_worker(opening.context):
         binary = getattr(out.form, "is_binary", bool)()
         instead = {"format_": out.form, "output": None, **instead}
         run(opening.context, locations, opening.roots(), output=out.output, binary=binary, instead=instead)
@@ -77,7 +79,7 @@ def run(
         raise RequestError(
             "Cannot take --storage-option with --untrusted: no store is asked, and what may be a secret stays here"
         )
-    settings = Settings.of(context.params["set_"], untrusted=True)
+    settings = Settings.parse(context.params["set_"], untrusted=True)
     params = dict(context.params)
     if "location" in params:
         params["location"] = expanded(params["location"])  # the worker has another home directory
@@ -128,8 +130,8 @@ def run_with_report(
     if len(reports) > 1:
         raise RequestError("Cannot write more than one report: --untrusted takes one report; give one --output")
     ((form, output),) = reports
-    own = {**(instead or {}), "output": None, "format_": form}
-    run(context, locations, roots, output=output, instead=own, calls=calls)
+    overrides = {**(instead or {}), "output": None, "format_": form}
+    run(context, locations, roots, output=output, instead=overrides, calls=calls)
 
 
 def serve(request: Any, output: BinaryIO) -> int:
@@ -139,7 +141,7 @@ def serve(request: Any, output: BinaryIO) -> int:
 
 def words(context: click.Context, values: Mapping[str, object]) -> list[str]:
     """The words of the command line for these values of the parameters."""
-    given: list[str] = []
+    options_: list[str] = []
     arguments: list[str] = []
     for parameter in context.command.params:
         value = values.get(parameter.name or "")
@@ -151,12 +153,12 @@ def words(context: click.Context, values: Mapping[str, object]) -> list[str]:
             continue
         name = max(parameter.opts, key=len)
         if value is True:
-            given.append(name)
+            options_.append(name)
         elif name.startswith("--"):
-            given += [f"{name}={text}" for text in texts]
+            options_ += [f"{name}={text}" for text in texts]
         else:
-            given += [word for text in texts for word in (name, text)]
-    return [*context.command_path.split()[1:], *given, "--", *arguments]
+            options_ += [word for text in texts for word in (name, text)]
+    return [*context.command_path.split()[1:], *options_, "--", *arguments]
 
 
 def _text(value: object) -> str:

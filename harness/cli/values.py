@@ -63,7 +63,7 @@ def is_nested(type_: Any) -> bool:
 def cell(value: str, type_: Any) -> str:
     """A value as one text, NULL for null: strings bare, nested values as compact JSON. value: SQL, may be repeated."""
     if type_.id == "union":
-        return _of_member(value, type_, cell)
+        return _union_member(value, type_, cell)
     if type_.id in _NESTED:
         return _unless_null(value, json_value(value, type_))
     return _leaf(value, type_).text
@@ -84,11 +84,11 @@ def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) 
     """
     comma, item = ", " if spaced else ",", f"x{depth}"
 
-    def part(text: str, of: object) -> str:
-        return json_value(text, of, spaced=spaced, depth=depth)
+    def part(text: str, child_type: object) -> str:
+        return json_value(text, child_type, spaced=spaced, depth=depth)
 
-    def in_lambda(text: str, of: object) -> str:
-        return json_value(text, of, spaced=spaced, depth=depth + 1)
+    def in_lambda(text: str, child_type: object) -> str:
+        return json_value(text, child_type, spaced=spaced, depth=depth + 1)
 
     match type_.id:
         case "list":
@@ -97,23 +97,23 @@ def json_value(value: str, type_: Any, *, spaced: bool = False, depth: int = 0) 
             child = dict(type_.children)["child"]
             text = _joined(f"CAST({value} AS {child}[])", item, in_lambda(item, child), comma)
         case "map":
-            pair = [in_lambda(f"struct_extract({item}, '{name}')", of) for name, of in type_.children]
+            pair = [in_lambda(f"struct_extract({item}, '{name}')", child_type) for name, child_type in type_.children]
             text = _joined(f"map_entries({value})", item, f"concat('[', {pair[0]}, '{comma}', {pair[1]}, ']')", comma)
         case "struct" | "tuple":
             places = enumerate(type_.children, 1)
             if len(type_.children) > _MOST_REPEATED:
                 # A field of many is taken out once: each struct_extract_at costs the number of fields (DuckDB 2.0.1).
                 parts = (
-                    f"list_transform([struct_extract_at({value}, {n})], lambda {item}: {in_lambda(item, of)})[1]"
-                    for n, (_, of) in places
+                    f"list_transform([struct_extract_at({value}, {n})], lambda {item}: {in_lambda(item, child)})[1]"
+                    for n, (_, child) in places
                 )
             else:
-                parts = (part(f"struct_extract_at({value}, {n})", of) for n, (_, of) in places)
+                parts = (part(f"struct_extract_at({value}, {n})", child_type) for n, (_, child_type) in places)
             # Fields of a tuple have no names; Arrow has these.
             names = [name or f"element{n}" for n, (name, _) in enumerate(type_.children, 1)]
             text = json_object(names, parts, spaced=spaced)
         case "union":
-            return f"coalesce({_of_member(value, type_, part)}, 'null')"
+            return f"coalesce({_union_member(value, type_, part)}, 'null')"
         case _:
             return f"coalesce({_json_leaf(_leaf(value, type_))}, 'null')"
     return f"coalesce({_unless_null(value, text)}, 'null')"
@@ -138,10 +138,10 @@ def _unless_null(value: str, text: str) -> str:
     return f"CASE WHEN {value} IS NOT NULL THEN {text} END"
 
 
-def _of_member(value: str, type_: Any, convert: Callable[[str, Any], str]) -> str:
+def _union_member(value: str, type_: Any, convert: Callable[[str, Any], str]) -> str:
     cases = (
-        f"WHEN {sqltext.text(name)} THEN {convert(f'union_extract({value}, {sqltext.text(name)})', of)}"
-        for name, of in type_.children[1:]  # the first is the tag
+        f"WHEN {sqltext.text(name)} THEN {convert(f'union_extract({value}, {sqltext.text(name)})', member_type)}"
+        for name, member_type in type_.children[1:]  # the first is the tag
     )
     return f"CASE CAST(union_tag({value}) AS VARCHAR) {' '.join(cases)} END"
 

@@ -57,7 +57,7 @@ class QueryRows:
     failure: Callable[[Exception], HarnessError] = engine_error
 
     @classmethod
-    def of(cls, table: pa.Table) -> QueryRows:
+    def from_arrow(cls, table: pa.Table) -> QueryRows:
         """The rows of a table."""
         from harness.engines.duckdb.instance import cursor
         from harness.metadata.filters import sqltext
@@ -75,7 +75,7 @@ class QueryRows:
 
     def schema(self) -> pa.Schema:
         """The schema of the batches; reads no rows."""
-        with self._told():
+        with self._translating_errors():
             return _file_schema(self.relation.limit(0).to_arrow_table().schema)
 
     def selected(self, *columns: str) -> QueryRows:
@@ -84,28 +84,28 @@ class QueryRows:
 
     def as_arrow(self) -> QueryRows:
         """The rows in types that Arrow has itself."""
-        from harness.engines.duckdb.relations import given_out
+        from harness.engines.duckdb.relations import output_list
 
-        columns = given_out(self.relation.columns, self.relation.types, as_arrow=True)
+        columns = output_list(self.relation.columns, self.relation.types, as_arrow=True)
         return self if columns is None else self.selected(columns)
 
     def batches(self, size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows, while DuckDB goes on, at most `size` a batch. A failure on a first row comes before any batch."""
-        from harness.engines.duckdb.engine import Streamed
+        from harness.engines.duckdb.engine import RelationStream
 
-        with self._told():
-            stream = Streamed(self.relation, size)
+        with self._translating_errors():
+            stream = RelationStream(self.relation, size)
         schema = _file_schema(stream.schema)
         with contextlib.closing(stream):
             while True:
-                with self._told():
+                with self._translating_errors():
                     batch = stream.read()
                 if batch is None:
                     return
                 yield batch.cast(schema)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translating_errors(self) -> Iterator[None]:
         import duckdb
 
         try:
@@ -159,12 +159,12 @@ def text_lines(
     rows, total = rows.as_arrow(), 0
     cells: Iterable[list[tuple[str | None, ...]]] = _cells(rows)
     if max_rows is not None:
-        shown = []
+        first_batches = []
         for batch in rows.batches():
             if total < max_rows:
-                shown.append(batch[: max_rows - total])
+                first_batches.append(batch[: max_rows - total])
             total += batch.num_rows
-        texts = _cells(QueryRows.of(pa.Table.from_batches(shown))) if shown else ()
+        texts = _cells(QueryRows.from_arrow(pa.Table.from_batches(first_batches))) if first_batches else ()
         cells = [list(chain.from_iterable(texts))]
     yield from (f"{line}\n" for line in table_lines(columns, cells, width=width, style=style))
     if max_rows is not None and total > max_rows:
@@ -223,9 +223,10 @@ def _write_json_document(rows: QueryRows, stream: ByteStream) -> None:
 
 def _write_jsonl(rows: QueryRows, stream: ByteStream) -> None:
     names = [name for name, _ in rows.columns]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    if repeated_names := sorted({name for name in names if names.count(name) > 1}):
         raise RequestError(
-            f"Cannot write rows as jsonl: more than one column is named {twice[0]!r}; rename it with AS", field=twice[0]
+            f"Cannot write rows as jsonl: more than one column is named {repeated_names[0]!r}; rename it with AS",
+            field=repeated_names[0],
         )
     for text, _ in _texts(rows.selected(f"concat({json_object(names, _json_values(rows), spaced=True)}, chr(10))")):
         _write_json(text, stream)
@@ -259,7 +260,7 @@ _ROW_GROUP = 122_880
 """The size of a row group of DuckDB's own writer."""
 _DICTIONARY_BYTES = 128 * 1024
 """The limit of a dictionary. With Arrow's own megabyte, mostly different values take twice the time and room."""
-_EXPLAINED = ["explain_key", "explain_value"]
+_EXPLAIN_COLUMNS = ["explain_key", "explain_value"]
 
 
 def write_rows(
@@ -272,7 +273,7 @@ def write_rows(
 ) -> None:
     """Writes all rows while they are read; as text at most `max_rows`, which `option` sets, if that is not None."""
     match row_format:
-        case RowFormat.TEXT if [name for name, _ in rows.columns] == _EXPLAINED:
+        case RowFormat.TEXT if [name for name, _ in rows.columns] == _EXPLAIN_COLUMNS:
             for batch in rows.batches():  # which has lines of its own
                 write_texts((visible_lines(text).rstrip("\n") + "\n" for text in batch[1].to_pylist()), stream)
         case RowFormat.TEXT:
@@ -289,7 +290,7 @@ def write_rows(
         case RowFormat.PARQUET:
             _write_parquet(rows, stream)
         case RowFormat.ARROW | RowFormat.ARROWS:
-            schema, batches = _begun(rows)
+            schema, batches = _started(rows)
             begin = pa.ipc.new_file if row_format is RowFormat.ARROW else pa.ipc.new_stream
             with begin(_Sink(stream), schema) as writer:
                 for batch in batches:
@@ -299,7 +300,7 @@ def write_rows(
 def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:
     import pyarrow.parquet as pq
 
-    schema, batches = _begun(rows)
+    schema, batches = _started(rows)
     try:
         with pq.ParquetWriter(
             _Sink(stream), schema, compression="zstd", dictionary_pagesize_limit=_DICTIONARY_BYTES
@@ -319,7 +320,7 @@ def _write_parquet(rows: QueryRows, stream: ByteStream) -> None:
         raise RequestError(f"Cannot write rows as parquet: {error}; cast the column in the query") from error
 
 
-def _begun(rows: QueryRows) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _started(rows: QueryRows) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The schema, and the batches with the first one read: early failures come before a byte is written."""
     rows = rows.as_arrow()
     schema, batches = rows.schema(), rows.batches(_ROW_GROUP)

@@ -24,19 +24,19 @@ from harness.connections.tables import NamedTables, TableSource
 from harness.engines.duckdb.engine import attach as attach_plans
 from harness.engines.duckdb.engine import release
 from harness.engines.duckdb.instance import connect as new_instance
-from harness.engines.duckdb.instance import said
+from harness.engines.duckdb.instance import error_text
 from harness.errors import AmbiguousTableError, EngineError, HarnessError, RequestError
-from harness.metadata.catalogs.catalog import Name, parse_name, written
-from harness.metadata.catalogs.resolving import is_table
-from harness.metadata.model.arguments import check, checked
+from harness.metadata.catalogs.catalog import Name, name_text, parse_name
+from harness.metadata.catalogs.resolving import is_foreign_table
+from harness.metadata.model.arguments import check_arguments, validate_call
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.metadata.planned_scan import PlannedScan
-from harness.queries.hints import told
-from harness.queries.parameters import unbound
-from harness.queries.sql import given_up, missing_file
+from harness.queries.hints import explain_error
+from harness.queries.parameters import binding_error
+from harness.queries.sql import instance_error, missing_file
 from harness.snapshot import Snapshot
 from harness.storage.paths import is_path
-from harness.storage.threads import tracked
+from harness.storage.threads import track
 from harness.table import OpenOptions, Table
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class StatementRows:
 _Result = TypeVar("_Result")
 
 
-@checked
+@validate_call
 def connect(source: TableSource = None, /, **options: Unpack[OpenOptions]) -> Connection:
     """Return a connection whose SQL finds tables by their names.
 
@@ -132,10 +132,10 @@ class Connection:
         self.arraysize = 1
 
     def __repr__(self) -> str:
-        within = f", within={written(self.within)!r}" if self.within else ""
+        within = f", within={name_text(self.within)!r}" if self.within else ""
         return f"Connection({self._tables.description()}{within})"
 
-    @checked
+    @validate_call
     def sql(self, query: str, parameters: object = None) -> duckdb.DuckDBPyRelation | None:
         """Return the result of a query as a lazy DuckDB relation, or None for statements without a result.
 
@@ -157,7 +157,7 @@ class Connection:
         self._tables = prepared.chosen or self._tables
         return relation
 
-    @checked
+    @validate_call
     def execute(self, query: str, parameters: object = None) -> Connection:
         """Run statements. The rows of the last one can then be fetched.
 
@@ -174,7 +174,7 @@ class Connection:
         self._run(self._run_all_but_last(query), parameters)
         return self
 
-    @checked
+    @validate_call
     def executemany(self, query: str, parameters: Iterable[object]) -> Connection:
         """Run statements once for each set of parameters. Each run reads the tables as they are then.
 
@@ -251,7 +251,7 @@ class Connection:
         Raises:
             RequestError: DuckDB cannot read a value of this type.
         """
-        if isinstance(value, Table | Snapshot | str) or is_table(value):
+        if isinstance(value, Table | Snapshot | str) or is_foreign_table(value):
             self._tables.register(name, value)
             return self
         try:
@@ -277,7 +277,7 @@ class Connection:
 
     def cursor(self) -> Connection:
         """Return another connection to the same instance and names, with its own temporary tables and transaction."""
-        return Connection(self._tables, tracked(self._connection.cursor()))
+        return Connection(self._tables, track(self._connection.cursor()))
 
     @property
     def description(self) -> list[tuple[Any, ...]] | None:
@@ -396,7 +396,7 @@ class Connection:
             try:  # before rows are given up, DuckDB 2.0 refuses other work, and 1.5 silently drops them
                 self._connection.execute("SELECT 1 WHERE false").fetchall()
             except duckdb.FatalException as error:
-                message = f"DuckDB invalidated the instance of this connection: open a new one: {said(error)}"
+                message = f"DuckDB invalidated the instance of this connection: open a new one: {error_text(error)}"
                 raise EngineError(message) from error
         return prepare(statement, self._tables, self._connection)
 
@@ -440,13 +440,15 @@ class Connection:
             if isinstance(error, duckdb.IOException):
                 found = missing_file(error, tables)
             elif isinstance(error, duckdb.InternalException | duckdb.FatalException):
-                found = given_up(error, tables)
+                found = instance_error(error, tables)
             if prepared is None:
                 raise found or error from error
             if found is None and isinstance(error, duckdb.CatalogException | duckdb.BinderException):
                 found = missing_name_error(error, prepared, self._tables)
             known = {name: snapshot.schema for name, snapshot in tables.items()}
-            raise found or unbound(error) or told(error, prepared.text, known) from error.with_traceback(None)
+            raise found or binding_error(error) or explain_error(error, prepared.text, known) from error.with_traceback(
+                None
+            )
 
 
 def _split_statements(query: str) -> list[str]:
@@ -493,13 +495,13 @@ def attach(
         RequestError: The connection has something else by that name, or cannot be written.
         HarnessError: As for `harness.connect`, or a table cannot be read.
     """
-    check({"connection": connection, "names": tables}, ("names",))
+    check_arguments({"connection": connection, "names": tables}, ("names",))
     plans = plan_views(source, tables, options)
     attach_plans(plans, connection)
-    return tuple(written((schema or "main", name)) for schema, name in plans)
+    return tuple(name_text((schema or "main", name)) for schema, name in plans)
 
 
-@checked
+@validate_call
 def detach(connection: duckdb.DuckDBPyConnection) -> None:
     """Remove everything that harness has put on your DuckDB connection: views of `attach`, and data that reads need.
 
@@ -537,7 +539,7 @@ def plan_views(
         folded = (view[0] and view[0].casefold(), view[1].casefold())
         if taken.setdefault(folded, name) != name:
             raise AmbiguousTableError(
-                f"Cannot make views of both {written(taken[folded])} and {written(name)}: they are one name to "
+                f"Cannot make views of both {name_text(taken[folded])} and {name_text(name)}: they are one name to "
                 "DuckDB; attach one of them with tables=[…]",
                 cause="AmbiguousName",
                 options=("tables",),

@@ -20,14 +20,14 @@ from sqlglot import exp
 from harness.connections.tables import NamedTables
 from harness.engines.duckdb import relations
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, written
-from harness.metadata.catalogs.resolving import Together
+from harness.metadata.catalogs.catalog import Catalog, Name, name_text, parse_name
+from harness.metadata.catalogs.resolving import AllCatalogs
 from harness.metadata.filters.sqltext import quoted, refuse_half_characters
 from harness.metadata.filters.sqltext import text as literal
 from harness.metadata.planned_scan import PlannedScan
 from harness.metadata.tables.reading import NAMES, is_metadata_table
 from harness.queries import rewrite
-from harness.queries.inputs import MetadataTables, planned
+from harness.queries.inputs import MetadataTables, plan_reference
 from harness.queries.plain import TableReference, may_name_moments
 from harness.queries.time_travel import Pinned, pin
 from harness.snapshot import Snapshot
@@ -118,12 +118,12 @@ def _show_query(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConne
     name = None if found["name"] is None else parse_name(found["name"])
     if found["what"] is None:
         own = "SELECT database_name FROM duckdb_databases() WHERE NOT internal"
-        catalogs = sorted(tables.catalog.configured) if isinstance(tables.catalog, Together) else [tables.catalog.name]
+        catalogs = sorted(tables.catalog.catalogs) if isinstance(tables.catalog, AllCatalogs) else [tables.catalog.name]
         return _listing_query(own, ((each,) for each in catalogs), "database_name")
     inside = None if name is None else _choose_namespace(name, tables, connection)
     if found["what"].upper() == "TABLES":
         if name is None:
-            names = (written(each) for each in tables.names(everywhere=False))
+            names = (name_text(each) for each in tables.names(everywhere=False))
             return _listing_query("SELECT name FROM (SHOW TABLES)", ((each,) for each in names), "name")
         if inside is None:
             return text
@@ -153,7 +153,7 @@ def _choose_namespace(name: Name, tables: NamedTables, connection: duckdb.DuckDB
         raise
     if is_own:
         raise AmbiguousTableError(
-            f"Namespace {written(name)} is both {tables.qualified(chosen.within)} and a schema of this connection: "
+            f"Namespace {name_text(name)} is both {tables.qualified(chosen.within)} and a schema of this connection: "
             "write the catalog or the database before it",
             cause="AmbiguousName",
         )
@@ -163,11 +163,11 @@ def _choose_namespace(name: Name, tables: NamedTables, connection: duckdb.DuckDB
 def _namespaces(catalog: Catalog, tables: NamedTables, inside: NamedTables | None) -> Iterable[tuple[str, str]]:
     """Yield catalogs and namespaces: those directly in the selected namespace, or else directly in the catalogs."""
     outer = [()] if inside is None else [inside.within]
-    if inside is None and isinstance(catalog, Together):
+    if inside is None and isinstance(catalog, AllCatalogs):
         outer = [tables.within[:1]] if tables.within else list(catalog.namespaces())
     for each in (inner for namespace in outer for inner in catalog.namespaces(namespace)):
         whole = (catalog.name, *each) if catalog.name else each
-        yield whole[0], written(whole[1:])
+        yield whole[0], name_text(whole[1:])
 
 
 def _listing_query(own_query: str | None, rows: Iterable[tuple[str, ...]], columns: str) -> str:
@@ -220,7 +220,7 @@ class Prepared:
             return relations.query_text(
                 self.text, plans, connection, aliased=aliased, originals=originals, parameters=parameters
             )
-        return relations.filled(self.text, plans, connection, aliased=aliased)
+        return relations.with_sources(self.text, plans, connection, aliased=aliased)
 
 
 def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnection) -> Prepared:
@@ -269,7 +269,7 @@ def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnectio
         wholes,
         schemas,
         prefix=f"_harness_{_token}_{next(_calls)}",
-        now=partial(relations.moment, connection),
+        now=partial(relations.transaction_start, connection),
         metadata={
             name: rewrite.MetadataReference(whole, name[-1], columns)
             for name, (whole, _) in about.items()
@@ -279,7 +279,7 @@ def prepare(text: str, tables: NamedTables, connection: duckdb.DuckDBPyConnectio
     reads = tuple(
         (
             reference,
-            planned(reference, snapshots[reference.table], connection)
+            plan_reference(reference, snapshots[reference.table], connection)
             if reference.metadata is None
             else metadata.read(reference),
         )
@@ -325,7 +325,7 @@ def _statement_kind(text: str, connection: duckdb.DuckDBPyConnection) -> str:
             except RequestError:
                 return "CREATE"
             return "EXPLAIN" if parsed.explain else "SELECT"
-        raise (relations.misparsed(text) or RequestError(f"Cannot parse the statement: {error}")) from error
+        raise (relations.parse_error(text) or RequestError(f"Cannot parse the statement: {error}")) from error
     return parts[-1].type.name if parts else "NONE"
 
 
@@ -384,8 +384,8 @@ def _find_table(
     whole, table = opened
     if is_own:
         raise AmbiguousTableError(
-            f"Table {written(name)} is both one of this connection and {whole}: drop the former, or write the table's "
-            "full name",
+            f"Table {name_text(name)} is both one of this connection and {whole}: drop the former, or write the full "
+            "name of the latter",
             cause="AmbiguousName",
         )
     return whole, table.snapshot() if isinstance(table, Table) else table

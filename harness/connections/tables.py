@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 
 from harness.engines.duckdb.instance import cursor
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, walk, written
-from harness.metadata.catalogs.resolving import Together, is_table, no_catalogs, open_catalog
-from harness.metadata.catalogs.warehouse import table_here
+from harness.metadata.catalogs.catalog import Catalog, Name, name_text, nearest_names, parse_name, walk
+from harness.metadata.catalogs.resolving import AllCatalogs, is_foreign_table, no_catalogs_hint, open_catalog
+from harness.metadata.catalogs.warehouse import local_table_hint
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.model.arguments import check_options
 from harness.metadata.tables.reading import NAMES
-from harness.queries.hints import no_table
+from harness.queries.hints import table_not_found
 from harness.queries.inputs import is_location
 from harness.snapshot import Snapshot
 from harness.storage.paths import is_path
@@ -54,7 +54,7 @@ class NamedTables:
         """Return the tables of a catalog or a mapping. Arguments and errors are those of `harness.connect`."""
         check_options(open_table, options)
         if source is None:
-            return cls(catalog=Together(), options=options)
+            return cls(catalog=AllCatalogs(), options=options)
         if isinstance(source, Mapping):
             tables = cls(options=options)
             for name, value in source.items():
@@ -68,7 +68,7 @@ class NamedTables:
         tables = f"{given} table{'' if given == 1 else 's'} by name"
         if self.catalog is None:
             return tables
-        source = "all configured catalogs" if isinstance(self.catalog, Together) else repr(self.catalog.name)
+        source = "all configured catalogs" if isinstance(self.catalog, AllCatalogs) else repr(self.catalog.name)
         return f"{source}, {tables}" if given else source
 
     def register(self, name: str, value: object) -> None:
@@ -78,7 +78,7 @@ class NamedTables:
             RequestError: The name or the value is invalid.
             HarnessError: As for `harness.open_table`, for a table of another library.
         """
-        if is_table(value):
+        if is_foreign_table(value):
             value = open_table(value, **self.options)
         elif isinstance(value, os.PathLike):
             value = os.fspath(value)
@@ -101,7 +101,7 @@ class NamedTables:
         key = _single_match(name, [each for each in self.registered if _fold(each) == _fold(name)])
         if key is not None:
             value = self.registered[key]
-            return written(key), open_table(value, **self.options) if isinstance(value, str) else value
+            return name_text(key), open_table(value, **self.options) if isinstance(value, str) else value
         if len(name) == 1 and is_location(name[0]):
             return name[0], open_table(name[0], **self.options)
         if self.catalog is None:
@@ -113,7 +113,7 @@ class NamedTables:
             except (StorageError, RequestError) as error:
                 is_of_catalog = isinstance(error, StorageError) or error.cause in _CANNOT_ASK
                 if is_of_catalog and len(whole) > len(name) > 1:  # the user did not name this catalog
-                    error.message = f"Cannot tell whether catalog {whole[0]} has {written(name)}: {error.message}"
+                    error.message = f"Cannot tell whether catalog {whole[0]} has {name_text(name)}: {error.message}"
                 raise
             if found is not None:
                 opened.setdefault(*found)
@@ -157,41 +157,43 @@ class NamedTables:
             yield from (name[-1:] for name in self.catalog.tables(self.within))
             for inner in self.catalog.namespaces(self.within):
                 yield from walk(self.catalog, inner)
-        elif isinstance(self.catalog, Together):
-            yield from self.catalog.reachable()
+        elif isinstance(self.catalog, AllCatalogs):
+            yield from self.catalog.all_tables()
         else:
             yield from walk(self.catalog)
 
     def qualified(self, name: Name) -> str:
         """Return a name in the catalog as text, with the catalog's own name before it."""
         own = (self.catalog.name,) if self.catalog is not None and self.catalog.name else ()
-        return written((*own, *name))
+        return name_text((*own, *name))
 
     def missing_table_error(self, name: Name) -> TableNotFoundError:
         """Return the error for a name without a table, with similar names."""
         if len(name) == 1 and is_path(name[0]):
-            return no_table(name[0], ())
+            return table_not_found(name[0], ())
         with contextlib.suppress(HarnessError):
             found = self.open(name[:-1]) if len(name) > 1 else None
             if found is not None:
                 whole, table = found
                 names = ", ".join(NAMES[(table if isinstance(table, Table) else table._source).format])
                 return TableNotFoundError(
-                    f"There is no table {written(name)}; the metadata tables of {whole} are {names}",
+                    f"There is no table {name_text(name)}; the metadata tables of {whole} are {names}",
                     cause="NoSuchTable",
                 )
         known: list[Name] = []
-        if isinstance(self.catalog, Together) and len(name) > 1 and name[0].lower() in self.catalog.configured:
+        if isinstance(self.catalog, AllCatalogs) and len(name) > 1 and name[0].lower() in self.catalog.catalogs:
             with contextlib.suppress(StorageError):  # some users may read tables but not list them
                 known += walk(self.catalog, (name[0].lower(),))
         else:
             known += self.names()
-        near = nearest(name, known) or nearest(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
+        near = (
+            nearest_names(name, known) or nearest_names(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
+        )
         ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
         shown = [each for each in known if each[-1:] in ends] or list(near)
         near_names = f"the nearest are {', '.join(map(in_sql, shown[:3]))}" if shown else self._empty_hint("tables")
-        hint = table_here(name) or near_names
-        return TableNotFoundError(f"There is no table {written(name)}; {hint}", cause="NoSuchTable")
+        hint = local_table_hint(name) or near_names
+        return TableNotFoundError(f"There is no table {name_text(name)}; {hint}", cause="NoSuchTable")
 
     def _open_in_catalog(self, catalog: Catalog, name: Name) -> tuple[str, Table] | None:
         """Open the table of exactly that name, or else the only table whose name differs only in case."""
@@ -206,7 +208,7 @@ class NamedTables:
         return None if alike is None else self._open_exact(catalog, alike)
 
     def _open_exact(self, catalog: Catalog, name: Name) -> tuple[str, Table]:
-        return self.qualified(name), open_table(written(name), catalog=catalog, **self.options)
+        return self.qualified(name), open_table(name_text(name), catalog=catalog, **self.options)
 
     def _possible_names(self, name: Name, *, is_taken: bool = False, is_namespace: bool = False) -> list[Name]:
         """Return the names that a name may mean in the catalog. With several catalogs, the catalog may be left out."""
@@ -215,15 +217,17 @@ class NamedTables:
             return [(*self.within, *name)]
         inner = [name[1:]] if name[0].casefold() == self.catalog.name.casefold() else []
         fronts: tuple[str, ...] = ()
-        if isinstance(self.catalog, Together) and self.within:
+        if isinstance(self.catalog, AllCatalogs) and self.within:
             fronts = self.within[:1]
-        elif isinstance(self.catalog, Together) and not is_taken and name[0].lower() not in self.catalog.configured:
-            fronts = self.catalog.unsaid()
+        elif isinstance(self.catalog, AllCatalogs) and not is_taken and name[0].lower() not in self.catalog.catalogs:
+            fronts = self.catalog.default_catalogs()
         return [name, *inner, *((front, *name) for front in fronts)]
 
     def _empty_hint(self, what: str) -> str:
-        is_configured = not isinstance(self.catalog, Together) or self.catalog.configured
-        return f"there are no {what} at all" if is_configured else f"write a table's path in quotes; {no_catalogs()}"
+        is_configured = not isinstance(self.catalog, AllCatalogs) or self.catalog.catalogs
+        return (
+            f"there are no {what} at all" if is_configured else f"write a table's path in quotes; {no_catalogs_hint()}"
+        )
 
     def _missing_namespace_error(self, name: Name) -> TableNotFoundError:
         known: list[Name] = []
@@ -231,9 +235,9 @@ class NamedTables:
             known += self.catalog.namespaces()
             with contextlib.suppress(HarnessError):  # a different catalog may be unreachable
                 known += [inner for each in tuple(known) for inner in self.catalog.namespaces(each)]
-        near = nearest(name, known) or nearest(name[-1:], known) or known[:3]
+        near = nearest_names(name, known) or nearest_names(name[-1:], known) or known[:3]
         hint = f"the nearest are {', '.join(map(in_sql, near))}" if near else self._empty_hint("namespaces")
-        return TableNotFoundError(f"There is no namespace {written(name)}; {hint}", cause="NoSuchNamespace")
+        return TableNotFoundError(f"There is no namespace {name_text(name)}; {hint}", cause="NoSuchNamespace")
 
 
 def _single_match(name: Name, found: Iterable[Name]) -> Name | None:
@@ -242,7 +246,7 @@ def _single_match(name: Name, found: Iterable[Name]) -> Name | None:
     if name in alike:
         return name
     if len(alike) > 1:
-        raise _ambiguous_error(name, [written(each) for each in alike])
+        raise _ambiguous_error(name, [name_text(each) for each in alike])
     return alike[0] if alike else None
 
 
@@ -250,7 +254,7 @@ def _ambiguous_error(name: Name, found: list[str], what: str = "Table") -> Ambig
     is_case = len({each.casefold() for each in found}) == 1
     way = "use the exact spelling" if is_case else "write its full name"
     return AmbiguousTableError(
-        f"{what} {written(name)} may be any of {', '.join(sorted(found))}: {way}", cause="AmbiguousName"
+        f"{what} {name_text(name)} may be any of {', '.join(sorted(found))}: {way}", cause="AmbiguousName"
     )
 
 

@@ -40,7 +40,7 @@ from harness.diff.sides import (
 )
 from harness.diff.spread import GroupCounts, Load
 from harness.errors import EngineError, HarnessError, RequestError
-from harness.storage.threads import phase, tracked
+from harness.storage.threads import phase, track
 
 LABELS = ("left", "right")
 HashedSides: TypeAlias = tuple[HashedSide, HashedSide]
@@ -304,7 +304,7 @@ class HashTally:
         """
         with ExitStack() as resources:
             folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="harness-compare-"))
-            connection = tracked(duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}))
+            connection = track(duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}))
             resources.callback(connection.close)
             connection.execute("SET preserve_insertion_order = false")
             connection.register("l", left)

@@ -34,7 +34,7 @@ from harness.diff.paths import ColumnPath
 from harness.diff.schemas import display_type, is_ticks, nanos, normal_type
 from harness.diff.tolerances import Measure, Tolerance
 from harness.errors import RequestError
-from harness.storage.threads import tracked
+from harness.storage.threads import track
 
 _MOST_DIGITS = 37
 """The most digits of two numbers whose difference always fits 38 digits."""
@@ -230,7 +230,7 @@ def close_pairs(
         [*sides[0].columns, *sides[1].columns, pa.array(range(len(pairs)), pa.int64())],
         names=[*(f"l{i}" for i in range(len(names))), *(f"r{i}" for i in range(len(names))), "place"],
     )
-    with closing(tracked(duckdb.connect())) as connection:
+    with closing(track(duckdb.connect())) as connection:
         connection.register("pairs", both)
         stored, texts = connection.table("pairs").types, []
         for i, name in enumerate(names):
@@ -314,7 +314,7 @@ def _with_pairing_column(rows: pa.Table, exact: Sequence[str], close: Collection
     texts = {name: f"c{i}" for i, name in enumerate(rows.column_names)}
     partition = f"PARTITION BY {', '.join(texts[name] for name in exact)} " if exact else ""
     order = ", ".join(texts[name] for name in rows.column_names if name in close)
-    with closing(tracked(duckdb.connect())) as connection:
+    with closing(track(duckdb.connect())) as connection:
         held = to_duckdb_types(rows).append_column("row_number", pa.array(range(rows.num_rows), pa.int64()))
         connection.register("rows", held)
         numbered = f"row_number() OVER ({partition}ORDER BY {order})"

@@ -41,7 +41,7 @@ from harness.diff.sources import default_engines
 from harness.diff.spread import count_by_columns, partition_columns, spread_by_key
 from harness.diff.tolerances import Tolerance, parse_tolerances
 from harness.errors import RequestError, UnknownColumnError, UnsupportedError
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.metadata.model.times import When
 from harness.snapshot import Changes, Snapshot
 from harness.storage.threads import phase
@@ -57,7 +57,7 @@ _NO_SIDE = object()
 """Stands for a right side that is not given."""
 
 
-@checked
+@validate_call
 def compare(
     left: object,
     right: object = _NO_SIDE,

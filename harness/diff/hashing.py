@@ -20,7 +20,7 @@ from harness.diff.canonical import decode_array
 from harness.diff.schemas import display_type, is_binary, is_hugeint, is_text, is_ticks, map_type, nanos, normal_type
 from harness.engines.duckdb.instance import cursor
 from harness.errors import UnsupportedError
-from harness.metadata.model.arrow_values import children_of, is_rebuilt, with_children
+from harness.metadata.model.arrow_values import can_rebuild, children_of, with_children
 
 
 class Simple(Enum):
@@ -211,7 +211,7 @@ def _to_duckdb_array(array: pa.Array) -> pa.Array:
         return array
     if isinstance(array.type, pa.BaseExtensionType):
         return _to_duckdb_array(array.storage)
-    if is_rebuilt(wanted):
+    if can_rebuild(wanted):
         return with_children(array, [_to_duckdb_array(child) for child in children_of(array)], wanted)
     return array.cast(wanted)
 

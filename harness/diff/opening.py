@@ -27,17 +27,17 @@ from harness.diff.source_reading import check_exists, open_rows
 from harness.diff.sources import RowSource
 from harness.diff.tolerances import Measure, Tolerance
 from harness.engines.duckdb.instance import cursor
-from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.engines.duckdb.lowering import QueryUse, lower, with_numbered_columns
 from harness.engines.duckdb.relations import registrar
 from harness.engines.registry import engine_names, find_engine
 from harness.errors import HarnessError, RequestError, UnknownColumnError, UnsupportedError
-from harness.metadata.catalogs.resolving import is_table
-from harness.metadata.model.arguments import check
+from harness.metadata.catalogs.resolving import is_foreign_table
+from harness.metadata.model.arguments import check_arguments
 from harness.metadata.model.schema import METADATA, arrow_field
 from harness.metadata.model.times import When
 from harness.metadata.planned_scan import PlannedScan
-from harness.snapshot import Changes, Snapshot, called
-from harness.storage.paths import shown
+from harness.snapshot import Changes, Snapshot, short_table_name
+from harness.storage.paths import redact
 from harness.table import Table, open_table
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Query:
     dialect: str = "duckdb"
 
     def __post_init__(self) -> None:
-        check({"text": self.text, "tables": self.tables, "dialect": self.dialect})
+        check_arguments({"text": self.text, "tables": self.tables, "dialect": self.dialect})
 
     @property
     def name(self) -> str:
@@ -187,8 +187,8 @@ class SideOpening:
         else:
             name, engine = self._describe_unplanned() or ("", "")
             return SideInfo(name=self.name or name, engine=engine)
-        name, engine = self.name or called(table, own), engine_version(self.engine)
-        return SideInfo(name=name, engine=engine, table=shown(table), snapshot=snapshot, format=format_)
+        name, engine = self.name or short_table_name(table, own), engine_version(self.engine)
+        return SideInfo(name=name, engine=engine, table=redact(table), snapshot=snapshot, format=format_)
 
     def _describe_unplanned(self) -> tuple[str, str] | None:
         """Return the name and engine of an object that is not a planned table, or None if it cannot be a side."""
@@ -240,7 +240,7 @@ class SideOpening:
             try:
                 if self.engine == "duckdb":
                     connection = cursor()
-                    query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
+                    query = with_numbered_columns(lower(plan, connection, registrar(connection), QueryUse.ONCE), plan)
                     with failing_duckdb(info, plan):
                         relation = connection.sql(query)
                     schema = pa.schema([arrow_field(f) for f in plan.columns])
@@ -342,7 +342,7 @@ def resolve_side(data: object, at: When = None) -> object:
     """
     if isinstance(data, str | os.PathLike):
         data = RowSource.parse(str(data)) or open_table(data)
-    elif is_table(data):
+    elif is_foreign_table(data):
         data = open_table(data)
     if at is None:
         return data

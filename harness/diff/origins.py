@@ -25,7 +25,7 @@ from harness.diff.spread import sample_evenly, spread_by_file
 from harness.engines.column_values import conform
 from harness.engines.duckdb.failures import engine_error
 from harness.engines.duckdb.instance import cursor
-from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.engines.duckdb.lowering import QueryUse, lower, with_numbered_columns
 from harness.engines.duckdb.relations import registrar
 from harness.errors import HarnessWarning
 from harness.metadata.model.schema import (
@@ -273,7 +273,7 @@ def _read_matching(plan: PlannedScan, wanted: pa.Table, columns: Sequence[str]) 
     """Read the rows of a plan that may equal one of `wanted` in `columns`. Some rows may match only in part."""
     connection = cursor()
     add = registrar(connection)
-    query = numbered(lower(plan, connection, add, Use.VIEW), plan)
+    query = with_numbered_columns(lower(plan, connection, add, QueryUse.VIEW), plan)
     safe = _searchable_columns(plan, wanted, columns)
     if safe:
         keys = add(pa.table({f"w{i}": wanted.column(name).cast(arrow_field(f).type) for i, (name, f) in safe.items()}))

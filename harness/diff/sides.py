@@ -37,7 +37,7 @@ from harness.engines.duckdb.failures import engine_error
 from harness.errors import EngineError
 from harness.metadata.filters import sqltext
 from harness.metadata.planned_scan import PlannedScan
-from harness.storage.threads import cached_property, phase, tracked
+from harness.storage.threads import cached_property, phase, track
 
 if TYPE_CHECKING:
     from harness.diff.spark_side import SparkSide
@@ -406,7 +406,7 @@ class ArrowSide:
     def in_duckdb(self) -> DuckDBSide:
         """Return the same rows as a DuckDB side."""
         with translate_duckdb_errors(self.info):
-            connection = tracked(duckdb.connect())
+            connection = track(duckdb.connect())
             self.resources.callback(connection.close)
             connection.register("rows", to_duckdb_types(self.whole))
         return _duckdb_side(self.info, self.schema, connection)
@@ -474,7 +474,7 @@ def _spill_to_disk(
             advance(batch.num_rows)
 
     with translate_duckdb_errors(info), phase("putting rows aside") as advance:
-        connection = tracked(duckdb.connect(str(folder / "rows.duckdb"), config={"memory_limit": _MEMORY}))
+        connection = track(duckdb.connect(str(folder / "rows.duckdb"), config={"memory_limit": _MEMORY}))
         resources.callback(connection.close)
         connection.execute("SET preserve_insertion_order = false")
         stream = pa.RecordBatchReader.from_batches(types, stored())

@@ -14,7 +14,7 @@ from harness.diff.sources import RowSource, SourceKind
 from harness.errors import EngineError, MissingFileError, RequestError
 from harness.metadata.catalogs.catalog import parse_name
 from harness.metadata.filters import sqltext
-from harness.storage.threads import tracked
+from harness.storage.threads import track
 
 _INTEGER = r"\s*[-+]?\d+(\.0*)?\s*"
 _FRACTION = r"\.\d{6}\d*[1-9]"
@@ -105,7 +105,7 @@ def open_rows(source: RowSource, like: Mapping[str, pa.DataType] | None, resourc
 
 def _connection(resources: ExitStack) -> duckdb.DuckDBPyConnection:
     """Open a DuckDB instance that downloads no extensions and reads times without a zone as UTC."""
-    connection = tracked(duckdb.connect(config={"autoinstall_known_extensions": False}))
+    connection = track(duckdb.connect(config={"autoinstall_known_extensions": False}))
     resources.callback(connection.close)
     connection.execute("SET TimeZone = 'UTC'")
     return connection

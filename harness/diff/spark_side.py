@@ -201,7 +201,7 @@ class SparkSide:
             if not has_gateway(session):
                 return _sums_by_bucket(hashed.withColumn("b", functions.expr(hashing.bucket)))
             by = hashing.names.index(hashing.grouped_by[0])
-            found = Gateway.of(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=BITS)
+            found = Gateway.for_session(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=BITS)
         words = np.frombuffer(found, ">u8").astype(object).reshape(-1, 5)
         return {
             bucket: Sums(rows, low1 + (high1 << 64), low2 + (high2 << 64))
@@ -256,7 +256,7 @@ class SparkSide:
         session = self.frame.sparkSession
         if not has_gateway(session) or not has_expected_hashes():
             return hash_with_duckdb(self.frame, self.stored or self.schema, hashing, keep=keep)
-        gateway = Gateway.of(session)
+        gateway = Gateway.for_session(session)
 
         def chain(hashes: Sequence[Column], lane: Lane) -> Column:
             return reduce(lambda linked, value: _call(gateway, "link", linked, value), hashes, _constant(SEEDS[lane]))

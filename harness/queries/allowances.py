@@ -1,18 +1,18 @@
-"""The distances that columns of a query's result may have between engines, versions of one, and plans of a query.
+"""Allowed differences in the last bits of a query's result between engines, engine versions, and query plans.
 
     allowances("SELECT k, avg(price) FROM orders GROUP BY k", {"orders": schema})    {1: Allowance(ulps=16, ...)}
 
-Last bits depend on the engine in four places:
+The last bits depend on the engine in four cases:
 
-- the average of integers and decimals: an exact sum is divided as doubles, as long doubles, or twice, by engine,
-  version and plan (three rows of 0.05 give 0.05 or 0.049999999999999996);
-- sums, averages and statistics of floating-point numbers depend on the order of rows;
-- powers, logarithms and functions of angles are rounded by the library of each engine;
-- a difference of such numbers keeps their absolute error, however small the difference is.
+- The average of integers or decimals. The exact sum is divided as doubles, as long doubles, or in two steps, depending
+  on the engine, its version, and the plan. Three rows of 0.05 give 0.05 or 0.049999999999999996.
+- Sums, averages, and statistics of floating-point numbers, which depend on the order of rows.
+- Powers, logarithms, and trigonometric functions, which each engine's library rounds in its own way.
+- Differences of such numbers, which keep the absolute error even if the difference is small.
 
-Such a number reaches a column through arithmetic, CASE, greatest and the like, aggregates, derived tables, CTEs,
-subqueries and set operations. Numbers that are compared, rounded or cast to text or decimal have no allowance: a last
-bit may decide about a row or a digit. Queries that are not understood have none either.
+Such a number reaches a result column through arithmetic, CASE, functions like greatest, aggregates, derived tables,
+CTEs, subqueries, and set operations. Numbers that are compared, rounded, or cast to text or decimal get no allowance,
+because a last bit may decide about a row or a digit. Queries that cannot be analyzed get none either.
 """
 
 from __future__ import annotations
@@ -31,7 +31,12 @@ from harness.metadata.model.schema import FloatType, Schema
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The distance that two values may have, in units in the last place of the greater one, and the reason."""
+    """An allowed difference between two values.
+
+    Attributes:
+        ulps: The maximum, in units in the last place of the greater value.
+        reason: Why engines differ.
+    """
 
     ulps: int
     reason: str
@@ -45,7 +50,12 @@ CANCELLED = Allowance(1 << 22, "a difference of numbers whose last bits differ")
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """The result of an expression. is_float: maybe a float; allowance: None if all engines agree on it."""
+    """Properties of an expression.
+
+    Attributes:
+        is_float: True if it may be a float.
+        allowance: The allowed difference, or None if all engines agree on the value.
+    """
 
     is_float: bool = False
     allowance: Allowance | None = None
@@ -57,25 +67,29 @@ _STATISTICS = (
     *("favg", "fsum", "fmean", "kahan_sum", "sumkahan", "product", "geomean", "geometric_mean"),
     *("median", "percentilecont", "quantile_cont"),
 )
-_OF_LIBRARIES = {
+_LIBRARY_FUNCTIONS = {
     *("pow", "power", "exp", "ln", "log", "log2", "log10", "cbrt"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
 }
-_DECIDED = (
+_EXACT_KINDS = (
     *(exp.Predicate, exp.Connector, exp.Not, exp.Is, exp.In, exp.Between, exp.Exists, exp.Count),
     *(exp.Round, exp.Floor, exp.Ceil, exp.Trunc),
 )
-"""Conditions, counts and rounded numbers."""
+"""Expressions that are conditions, counts, or rounded numbers."""
 _DOUBLES = {exp.DType.DOUBLE, exp.DType.FLOAT}
 
 
 def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb") -> dict[int, Allowance]:
-    """The columns of a query's result that may differ in their last bits, by place from 0 on.
+    """Return the result columns whose values may differ in their last bits, by position from 0.
 
-    tables: schemas by name; other tables are taken for exact. dialect: sqlglot's name. Holds for columns of FLOAT and
-    DOUBLE alone: their types are the caller's to know.
+    An allowance applies only to columns of type FLOAT and DOUBLE. The caller must check the types.
+
+    Args:
+        query: The query.
+        tables: Schemas by table name. Other tables count as exact.
+        dialect: The query's dialect, by sqlglot's name.
     """
-    known: dict[str, object] = {name: dict.fromkeys(schema.names(), "INT") for name, schema in tables.items()}
+    columns: dict[str, object] = {name: dict.fromkeys(schema.names(), "INT") for name, schema in tables.items()}
     floats = {
         (name.casefold(), f.name.casefold())
         for name, schema in tables.items()
@@ -85,7 +99,7 @@ def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb"
     try:
         tree = qualify(
             parse_one(query, dialect=dialect),
-            schema=known,
+            schema=columns,
             dialect=dialect,
             validate_qualify_columns=False,
             quote_identifiers=False,
@@ -93,34 +107,36 @@ def allowances(query: str, tables: Mapping[str, Schema], dialect: str = "duckdb"
         )
         scope = build_scope(tree)
         numbers = [] if scope is None else _ColumnReading(floats).outputs(scope)
-    except (SqlglotError, RecursionError, AssertionError):  # the last for queries that sqlglot cannot qualify
+    # AssertionError comes from queries that sqlglot cannot qualify
+    except (SqlglotError, RecursionError, AssertionError):
         return {}
     return {i: n.allowance for i, n in enumerate(numbers) if n.allowance is not None}
 
 
 @dataclass(slots=True)
 class _ColumnReading:
-    """Follows columns through the queries inside a query, and keeps the outputs of each query.
+    """Follows columns through nested queries and caches the output columns of each query.
 
-    floats: columns of tables, by both names in lower case.
+    Attributes:
+        floats: Floating-point columns as pairs of table and column name, in lower case.
     """
 
     floats: AbstractSet[tuple[str, str]]
-    _known: dict[int, list[_Result]] = field(default_factory=dict)
+    _results: dict[int, list[_Result]] = field(default_factory=dict)
 
     def outputs(self, scope: Scope) -> list[_Result]:
-        """The columns of a query, by place."""
+        """Return the output columns of a query, in order."""
         key = id(scope.expression)
-        if key not in self._known:
-            self._known[key] = []  # for a recursive CTE in itself
-            # sqlglot before 30.30 calls them `union_scopes`.
+        if key not in self._results:
+            self._results[key] = []  # stops the recursion if a recursive CTE reads itself
+            # The attribute was named `union_scopes` before sqlglot 30.30.
             branches = getattr(scope, "set_operation_scopes", None) or getattr(scope, "union_scopes", ())
             if branches:
                 sides = [self.outputs(side) for side in branches]
-                self._known[key] = [_together(pair) for pair in zip(*sides, strict=False)]
+                self._results[key] = [_combined(pair) for pair in zip(*sides, strict=False)]
             elif isinstance(scope.expression, exp.Query):
-                self._known[key] = [self._number(e, scope) for e in scope.expression.selects]
-        return self._known[key]
+                self._results[key] = [self._number(e, scope) for e in scope.expression.selects]
+        return self._results[key]
 
     def _column(self, column: exp.Column, scope: Scope | None) -> _Result:
         while scope is not None:
@@ -131,7 +147,7 @@ class _ColumnReading:
             if isinstance(source, Scope):
                 names = source.expression.named_selects if isinstance(source.expression, exp.Query) else []
                 outputs = zip(names, self.outputs(source), strict=False)
-                return next((own for name, own in outputs if name.casefold() == column.name.casefold()), _EXACT)
+                return next((output for name, output in outputs if name.casefold() == column.name.casefold()), _EXACT)
             scope = scope.parent
         return _EXACT
 
@@ -144,24 +160,24 @@ class _ColumnReading:
                 return _Result(True, inner.allowance) if node.to.this in _DOUBLES else _EXACT
             case exp.Subquery() | exp.Query():
                 inner_scopes = (s for s in scope.subquery_scopes if s.expression is node.unnest())
-                return next((own for s in inner_scopes for own in self.outputs(s)), _EXACT)
+                return next((output for s in inner_scopes for output in self.outputs(s)), _EXACT)
             case exp.Window() | exp.Filter() | exp.WithinGroup() | exp.Alias() | exp.Paren():
                 return self._number(node.this, scope)
             case exp.Case() | exp.If():
                 branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
                 results = [branch.args["true"] for branch in branches]
                 results += filter(None, [node.args.get("default") or node.args.get("false")])
-                return _together([self._number(n, scope) for n in results])
+                return _combined([self._number(n, scope) for n in results])
             case exp.Literal():
                 return _FLOAT if not node.is_string and "e" in node.name.lower() else _EXACT
-            case _ if isinstance(node, _DECIDED):
+            case _ if isinstance(node, _EXACT_KINDS):
                 return _EXACT
             case _:
-                return _computed(node, _together([self._number(part, scope) for part in node.iter_expressions()]))
+                return _computed(node, _combined([self._number(part, scope) for part in node.iter_expressions()]))
 
 
 def _computed(node: exp.Expr, inner: _Result) -> _Result:
-    """The result of a function or an operator, by that of its parts together."""
+    """Return the properties of a function or operator from the combined properties of its arguments."""
     name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
     is_average = isinstance(node, exp.Avg) or (isinstance(node, exp.Anonymous) and name == "mean")
     if isinstance(node, exp.Func) and name.startswith(_STATISTICS):
@@ -174,12 +190,12 @@ def _computed(node: exp.Expr, inner: _Result) -> _Result:
         return _Result(True, CANCELLED)
     if isinstance(node, exp.Div):
         return _Result(True, inner.allowance)
-    if name in _OF_LIBRARIES:
+    if name in _LIBRARY_FUNCTIONS:
         return _Result(True, _greater(LIBRARY, inner.allowance))
     return inner
 
 
-def _together(parts: Sequence[_Result]) -> _Result:
+def _combined(parts: Sequence[_Result]) -> _Result:
     return _Result(any(p.is_float for p in parts), _greater(*(p.allowance for p in parts)))
 
 

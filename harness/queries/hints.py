@@ -1,4 +1,4 @@
-"""Names that neither tables nor columns have: errors whose hints are the user's own, and paths into structs."""
+"""Errors about unknown table and column names, with suggestions from the user's own names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import duckdb
 
-from harness.engines.duckdb.instance import said
+from harness.engines.duckdb.instance import error_text
 from harness.errors import EngineError, HarnessError, TableNotFoundError
-from harness.metadata.catalogs.catalog import nearest, written
+from harness.metadata.catalogs.catalog import name_text, nearest_names
 from harness.metadata.model.schema import Field, Schema, StructType
 from harness.storage.paths import is_path
 
@@ -21,70 +21,76 @@ _COLUMN = re.compile(
 )
 _HINT = re.compile(r"\s*Candidate (?:bindings|tables):[ :]*(.*)", re.DOTALL)
 _EXCERPT = re.compile(r"\s*LINE \d+:.*", re.DOTALL)
-"""The place in the rewritten query, which nobody wrote."""
+"""DuckDB's excerpt of the query. It shows the rewritten text, which the user did not write."""
 
 
-def told(error: duckdb.Error, query: str, tables: Mapping[str, Schema], own: Collection[str] = ()) -> HarnessError:
-    """The error about a query that DuckDB refuses; about an unknown name, with hints of the user's own.
+def explain_error(
+    error: duckdb.Error, query: str, tables: Mapping[str, Schema], connection_tables: Collection[str] = ()
+) -> HarnessError:
+    """Return the error for a query that DuckDB rejects. For an unknown name, it suggests the user's own names.
 
-    tables: those that the query could name, with the schemas of those that were read. own: tables of the connection.
+    Args:
+        error: DuckDB's error.
+        query: The query as the user wrote it.
+        tables: The tables that the query could name. Tables that were read have their schema.
+        connection_tables: Tables of the user's connection.
     """
-    text = _EXCERPT.sub("", said(error))
-    absent = _TABLE.search(text)
-    if isinstance(error, duckdb.CatalogException) and absent is not None:
-        return no_table(absent[1], [*tables, *own])
-    found = _COLUMN.search(text)
-    if not isinstance(error, duckdb.BinderException) or found is None:
-        return _refused(text)
-    paths = [".".join(path) for schema in tables.values() for path in _paths(schema.fields)]
-    if found["owner"] is not None:
-        # Of `addr.city` DuckDB says `addr`.
-        after = re.search(rf'(?<![\w.]){re.escape(found["owner"])}"?\s*\.\s*"?(\w+)', query, re.IGNORECASE)
-        wanted = found["owner"] if after is None else f"{found['owner']}.{after[1]}"
+    text = _EXCERPT.sub("", error_text(error))
+    missing_table = _TABLE.search(text)
+    if isinstance(error, duckdb.CatalogException) and missing_table is not None:
+        return table_not_found(missing_table[1], [*tables, *connection_tables])
+    match = _COLUMN.search(text)
+    if not isinstance(error, duckdb.BinderException) or match is None:
+        return _query_error(text)
+    paths = [".".join(path) for schema in tables.values() for path in _column_paths(schema.fields)]
+    if match["owner"] is not None:
+        # DuckDB reports only `addr` for `addr.city`.
+        after = re.search(rf'(?<![\w.]){re.escape(match["owner"])}"?\s*\.\s*"?(\w+)', query, re.IGNORECASE)
+        column = match["owner"] if after is None else f"{match['owner']}.{after[1]}"
         paths = [path for path in paths if "." in path]
     else:
-        wanted = found["column"] or found["of_table"]
-    folded = {path.casefold(): path for path in paths if path.casefold() != wanted.casefold()}
-    exact = [path for fold, path in folded.items() if fold.endswith(f".{wanted.casefold()}")]
-    close = [folded[fold] for fold in difflib.get_close_matches(wanted.casefold(), folded, n=3)]
+        column = match["column"] or match["of_table"]
+    folded = {path.casefold(): path for path in paths if path.casefold() != column.casefold()}
+    exact = [path for fold, path in folded.items() if fold.endswith(f".{column.casefold()}")]
+    close = [folded[fold] for fold in difflib.get_close_matches(column.casefold(), folded, n=3)]
     near = list(dict.fromkeys([*exact, *close]))[:3]
-    of_duckdb = _HINT.search(text)
-    names = [] if of_duckdb is None else [each.strip() for each in of_duckdb[1].split(",")]
-    said_already = {wanted.casefold(), *map(str.casefold, near)}
-    others = [each for each in names if each.strip('"').casefold() not in said_already]
+    duckdb_hint = _HINT.search(text)
+    names = [] if duckdb_hint is None else [each.strip() for each in duckdb_hint[1].split(",")]
+    suggested = {column.casefold(), *map(str.casefold, near)}
+    others = [each for each in names if each.strip('"').casefold() not in suggested]
     hints = [f"Did you mean {' or '.join(near)}?"] if near else []
-    if wanted in paths:
-        hints = [f"Did you mean the field {wanted}, without quotes around the whole?"]
+    if column in paths:
+        hints = [f"Did you mean the field {column}, without quotes around the whole?"]
     if others:
-        kind = "tables" if found["owner"] is not None else "bindings"
+        kind = "tables" if match["owner"] is not None else "bindings"
         hints.append(f"Candidate {kind}: {', '.join(others)}")
-    return _refused(" ".join([_HINT.sub("", text), *hints]))
+    return _query_error(" ".join([_HINT.sub("", text), *hints]))
 
 
-def _refused(reason: str) -> EngineError:
+def _query_error(reason: str) -> EngineError:
     return EngineError(f"DuckDB cannot run the query: {reason}")
 
 
-def no_table(name: str, known: Collection[str]) -> TableNotFoundError:
-    """The error about a table that is neither among `known` nor at a location of that name."""
-    from harness.metadata.catalogs.warehouse import nearby, table_here
+def table_not_found(name: str, candidates: Collection[str]) -> TableNotFoundError:
+    """Return the error for a name that is neither among `candidates` nor the location of a table."""
+    from harness.metadata.catalogs.warehouse import local_table_hint, nearby_tables_hint
 
     if is_path(name):
-        hint = nearby(name.rstrip("/")) or "check the path"
+        hint = nearby_tables_hint(name.rstrip("/")) or "check the path"
         return TableNotFoundError(
             f"There is no table at {name!r}: it is no directory of an Iceberg or Delta table; {hint}",
             cause="NoSuchTable",
         )
-    near = [each for (each,) in nearest((name,), [(each,) for each in known])] or sorted(known)[:3]
+    near = [each for (each,) in nearest_names((name,), [(each,) for each in candidates])] or sorted(candidates)[:3]
     hint = f"the nearest are {', '.join(near)}" if near else "no tables are given; name them, or write their locations"
-    hint = table_here((name,)) or hint
-    return TableNotFoundError(f"There is no table {written((name,))}; {hint}", cause="NoSuchTable")
+    hint = local_table_hint((name,)) or hint
+    return TableNotFoundError(f"There is no table {name_text((name,))}; {hint}", cause="NoSuchTable")
 
 
-def _paths(fields: Iterable[Field], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The columns and the fields of structs in them."""
+def _column_paths(fields: Iterable[Field], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of columns and of struct fields in them."""
     for field in fields:
         path = (*prefix, field.name)
         yield path
         if isinstance(field.type, StructType):
-            yield from _paths(field.type.fields, path)
+            yield from _column_paths(field.type.fields, path)

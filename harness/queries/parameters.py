@@ -1,4 +1,4 @@
-"""Values of a query's parameters: `?`, `$1` and `$name`, which engines bind and planning reads."""
+"""Values for the parameters of a query: `?`, `$1`, and `$name`. Engines bind them, and planning uses them."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harness.errors import RequestError
 
-if TYPE_CHECKING:  # sqlglot is imported by the queries that need it
+if TYPE_CHECKING:  # only queries that need sqlglot import it
     from sqlglot import exp
 
 Params: TypeAlias = "Sequence[Any] | Mapping[str, Any] | None"
-"""Values by place, or by name."""
+"""Values by position or by name."""
 
 
-_OF_PARAMETERS = re.compile(r"(following|excess|prepared)\b.*parameter|Parameter argument")
+_PARAMETER_MESSAGE = re.compile(r"(following|excess|prepared)\b.*parameter|Parameter argument")
 
 
 def numbered(query: str, dialect: str) -> str:
-    """The query with `$1`, `$2`, … in place of `?`, so that a parameter keeps its value wherever its text goes."""
+    """Replace each `?` by `$1`, `$2`, …, so that a parameter keeps its value if its text is moved."""
     if dialect != "duckdb":
         return query
-    from harness.metadata.filters.literals import language
+    from harness.metadata.filters.literals import sqlglot_dialect
 
-    tokens = language(dialect).tokenize(query)
+    tokens = sqlglot_dialect(dialect).tokenize(query)
     marks = [token for token in tokens if token.text == "?" and token.token_type.name == "PLACEHOLDER"]
     for number, token in reversed(list(enumerate(marks, 1))):
         query = f"{query[: token.start]}${number}{query[token.end + 1 :]}"
@@ -33,7 +33,7 @@ def numbered(query: str, dialect: str) -> str:
 
 
 def by_name(params: Params) -> dict[str, object]:
-    """The values by the names of their parameters, `1` for the first. Raises RequestError: they are no such values."""
+    """Return the values by parameter name, `1` for the first. Raise RequestError if `params` has the wrong type."""
     match params:
         case None:
             return {}
@@ -49,18 +49,18 @@ def by_name(params: Params) -> dict[str, object]:
             )
 
 
-def unbound(error: Exception) -> RequestError | None:
-    """The error about parameters and values that do not go together; None: DuckDB's is about other things."""
-    said = str(error).removeprefix("Invalid Input Error: ").removeprefix("Binder Error: ")
-    if _OF_PARAMETERS.search(said) is None:
+def binding_error(error: Exception) -> RequestError | None:
+    """Return the error for parameters and values that do not match, or None if DuckDB's error has another reason."""
+    reason = str(error).removeprefix("Invalid Input Error: ").removeprefix("Binder Error: ")
+    if _PARAMETER_MESSAGE.search(reason) is None:
         return None
     return RequestError(
-        f"Cannot bind the query's values: {said}; give one for each ?, $1 or $name", options=("params",)
+        f"Cannot bind the query's values: {reason}; give one for each ?, $1 or $name", options=("params",)
     )
 
 
-def put(tree: exp.Expr, values: Mapping[str, object]) -> None:
-    """Puts literals in place of parameters in a tree that is planned by, and never written."""
+def substitute_literals(tree: exp.Expr, values: Mapping[str, object]) -> None:
+    """Replace parameters by literals in a tree that is only used for planning."""
     from sqlglot import exp
 
     for node in list(tree.find_all(exp.Placeholder)):
@@ -70,7 +70,7 @@ def put(tree: exp.Expr, values: Mapping[str, object]) -> None:
 
 
 def _literal(value: object) -> exp.Expr | None:
-    """A literal of which DuckDB makes what it makes of the value; None: it may be another."""
+    """Return a literal that DuckDB reads as exactly this value, or None if there is none."""
     from sqlglot import exp
 
     match value:

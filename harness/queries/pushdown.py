@@ -1,20 +1,23 @@
-"""Conditions of a query that concern one of its tables alone, by which planning may skip files.
+"""Conditions of a query that concern one table, so that planning can skip files of that table.
 
-A condition is taken only from a place where rows that fail it cannot matter, even to a query that keeps the condition:
+A condition is used only if rows that fail it cannot change the result. The query itself keeps all its conditions. The
+sources are:
 
-- WHERE, for a table that no outer join of that SELECT fills with nulls. A join whose nulls a condition drops is none;
-- ON of an inner or semi join, for both sides; of a left join, for the right table; of a right join, for the left ones;
-  of an anti join, for the right table;
-- HAVING, about keys of the GROUP BY alone;
-- the query around a derived table, a CTE that is read once, or an operand of a set operation, for the columns that
-  it passes on (`harness.queries.outputs`).
+- WHERE, for a table that no outer join of that SELECT fills with nulls. An outer join does not count if a condition
+  drops the rows that it fills.
+- ON of an inner or semi join, for both sides. ON of a left join or an anti join, for the right table. ON of a right
+  join, for the tables on the left.
+- HAVING, if it only uses keys of GROUP BY.
+- The query around a derived table, around a CTE that is read once, or around an operand of a set operation, for passed
+  columns (`harness.queries.outputs`).
 
-So each SELECT gives the same rows as before, and with it everything around it, NOT EXISTS and outer joins included.
+Therefore each SELECT returns the same rows as before, and so does everything around it, including NOT EXISTS and outer
+joins.
 
-A condition over several tables, such as `(a.x = 1 AND …) OR (a.x = 2 AND …)`, implies one for each. A condition on a
-column holds for columns that equal it by `a.x = b.x`, USING or a chain of these. A computed column stands for its
-expression. QUALIFY, conditions with subqueries or functions, and SELECTs whose choice of rows depends on the rows that
-are there are left alone: samples, positional joins, ASOF joins and joins by NEAREST.
+A condition over several tables, for example `(a.x = 1 AND …) OR (a.x = 2 AND …)`, implies one condition per table. A
+condition on a column also applies to columns that equal it by `a.x = b.x`, by USING, or by a chain of these. A computed
+column is replaced by its expression. QUALIFY and conditions with subqueries or functions are not used. SELECTs whose
+rows depend on which other rows exist are not touched: samples, positional joins, ASOF joins, and joins by NEAREST.
 """
 
 from __future__ import annotations
@@ -28,34 +31,35 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from harness.errors import UnknownColumnError
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.filters.operands import WRITTEN_PERIODS
-from harness.metadata.filters.parse import filter_of, unmoved
-from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_of
+from harness.metadata.filters.parse import filter_of, unshifted
+from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_filters
 from harness.metadata.filters.sqltext import DAY_NS, whole_number
 from harness.metadata.model.schema import Schema
 from harness.queries import outputs
 
-# The moment of a query, as in `day >= current_date - 30`. A result is lazy, and its moment is a later one each time
-# that it runs. So planning takes only that a column is not before the moment, never that it is before.
+# The current time of a query, as in `day >= current_date - 30`. A result is lazy and may run several times, each time
+# at a later moment. Planning may therefore assume that a column is at or after the moment, but never that it is before
+# it.
 
 
 _MARGIN = datetime.timedelta(days=2)
-"""Covers a zone up to a day away, and a clock that is set back."""
-_MOMENTS = {"now", "get_current_timestamp", "transaction_timestamp"}
+"""Covers a time zone of up to a day, and a clock that is set back."""
+_NOW_FUNCTIONS = {"now", "get_current_timestamp", "transaction_timestamp"}
 
 
-def names_now(tree: exp.Expr) -> bool:
-    """Tells whether a query names its moment."""
-    return any(_is_moment(node) for node in tree.walk())
+def references_now(tree: exp.Expr) -> bool:
+    """Return whether a query uses the current time."""
+    return any(_is_now(node) for node in tree.walk())
 
 
-def since(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
-    """The condition that a column is at a moment or after it, where that holds for each moment from now on."""
+def lower_bound(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
+    """Return the condition that a column is at or after an instant, if it follows for every moment from `now` on."""
     kind = type(condition)
-    if kind in (exp.GT, exp.GTE, exp.EQ) and names_now(condition.expression):
+    if kind in (exp.GT, exp.GTE, exp.EQ) and references_now(condition.expression):
         column, moment = condition.this, condition.expression
-    elif kind in (exp.LT, exp.LTE, exp.EQ) and names_now(condition.this):
+    elif kind in (exp.LT, exp.LTE, exp.EQ) and references_now(condition.this):
         column, moment = condition.expression, condition.this
     elif kind is exp.Between and not condition.args.get("symmetric"):
         column, moment = condition.this, condition.args["low"]
@@ -66,18 +70,21 @@ def since(condition: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
 
 
 def _earliest(moment: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
-    """The earliest value of an expression of the moment. All that `literal_of` knows of moments grows with them."""
+    """Return the earliest value of an expression that contains the current time, or None if it is too complex.
+
+    All expressions that `literal_of` understands grow with the time.
+    """
     holder = exp.Paren(this=moment.copy())
-    found = [node for node in holder.walk() if _is_moment(node)]
-    if len(found) != 1:
+    nodes = [node for node in holder.walk() if _is_now(node)]
+    if len(nodes) != 1:
         return None
     earliest = now - _MARGIN
-    type_ = exp.DType.DATE if type(found[0]) is exp.CurrentDate else exp.DType.TIMESTAMPNTZ
-    found[0].replace(_literal(earliest, type_))
+    type_ = exp.DType.DATE if type(nodes[0]) is exp.CurrentDate else exp.DType.TIMESTAMPNTZ
+    nodes[0].replace(_literal(earliest, type_))
     literal = literal_of(holder)
-    if literal is None or literal.kind not in (Kind.DATE, Kind.TIMESTAMP):
+    if literal is None or literal.kind not in (LiteralKind.DATE, LiteralKind.TIMESTAMP):
         return None
-    nanoseconds = literal.value * DAY_NS if literal.kind is Kind.DATE else literal.value
+    nanoseconds = literal.value * DAY_NS if literal.kind is LiteralKind.DATE else literal.value
     moved = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=nanoseconds // 1000)
     return _literal(moved, exp.DType.TIMESTAMPNTZ)
 
@@ -87,22 +94,25 @@ def _literal(moment: datetime.datetime, type_: exp.DType) -> exp.Expr:
     return exp.Cast(this=exp.Literal.string(text), to=exp.DataType(this=type_, nested=False))
 
 
-def _is_moment(node: exp.Expr) -> bool:
+def _is_now(node: exp.Expr) -> bool:
     match node:
         case exp.CurrentDate() | exp.CurrentTimestamp() | exp.Localtimestamp():
             return node.this is None
         case exp.Anonymous():
-            return node.name.lower() in _MOMENTS and not node.expressions
+            return node.name.lower() in _NOW_FUNCTIONS and not node.expressions
         case _:
             return False
 
 
 Renaming: TypeAlias = Callable[[exp.Column], "exp.Expr | None"]
-"""The expression in a column's place; None: it is not known."""
+"""Returns the expression that replaces a column, or None if there is none."""
 
 
 def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | None) -> exp.Expr | None:
-    """The part of a condition over columns that `renamed` knows, true where the condition is. now: as for `since`."""
+    """Return the part of a condition that only uses columns known to `renamed`, or None if there is no such part.
+
+    It is true whenever the condition is. `now` is as for `lower_bound`, or None.
+    """
     whole = _whole(condition, renamed)
     if whole is not None:
         return whole
@@ -113,22 +123,22 @@ def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | Non
             parts = condition.flatten()
         case exp.Or():
             alternatives = [implied(part, renamed, now) for part in condition.flatten()]
-            some = [part for part in alternatives if part is not None]
-            return exp.or_(*some, copy=False) if len(some) == len(alternatives) else None
+            kept_parts = [part for part in alternatives if part is not None]
+            return exp.or_(*kept_parts, copy=False) if len(kept_parts) == len(alternatives) else None
         case exp.In(this=exp.Tuple()):
             parts = _by_column(condition.this, condition.expressions)
         case exp.EQ(this=exp.Tuple(), expression=exp.Tuple()):
             parts = _by_column(condition.this, [condition.expression])
         case _:
-            weaker = since(condition, now) if now is not None else None
-            weaker = unmoved(condition) if weaker is None else weaker
+            weaker = lower_bound(condition, now) if now is not None else None
+            weaker = unshifted(condition) if weaker is None else weaker
             return None if weaker is None else _whole(weaker, renamed)
-    known = [p for part in parts if (p := implied(part, renamed, now)) is not None]
-    return exp.and_(*known, copy=False) if known else None
+    implied_parts = [p for part in parts if (p := implied(part, renamed, now)) is not None]
+    return exp.and_(*implied_parts, copy=False) if implied_parts else None
 
 
 def _by_column(row: exp.Tuple, rows: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
-    """The conditions of `(a, b) IN ((1, 2), (3, 4))` on each column. Null equals null in a row."""
+    """Yield the conditions on each column in `(a, b) IN ((1, 2), (3, 4))`. In a row, null equals null."""
     columns = row.expressions
     if not rows or any(type(other) is not exp.Tuple or len(other.expressions) != len(columns) for other in rows):
         return
@@ -137,9 +147,9 @@ def _by_column(row: exp.Tuple, rows: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
         kinds = [None if literal is None else literal.kind for literal in map(literal_of, values)]
         if None in kinds:  # may be null
             continue
-        listed = [value.copy() for value, kind in zip(values, kinds, strict=True) if kind is not Kind.NULL]
+        listed = [value.copy() for value, kind in zip(values, kinds, strict=True) if kind is not LiteralKind.NULL]
         parts: list[exp.Expr] = [exp.In(this=column.copy(), expressions=listed)] if listed else []
-        if Kind.NULL in kinds:
+        if LiteralKind.NULL in kinds:
             parts.append(exp.Is(this=column.copy(), expression=exp.Null()))
         yield exp.or_(*parts, copy=False)
 
@@ -160,7 +170,7 @@ def _whole(condition: exp.Expr, renamed: Renaming) -> exp.Expr | None:
 
 
 def is_plain(expression: exp.Expr) -> bool:
-    """Tells whether it means the same however often, and wherever, it is evaluated, and is generated as it was read."""
+    """Return whether an expression has the same value wherever it is evaluated, and is generated as it was parsed."""
     return all(_is_plain_node(node) for node in expression.walk(prune=_is_literal))
 
 
@@ -173,7 +183,10 @@ def _is_plain_node(node: exp.Expr) -> bool:
 
 
 def _is_compared_sum(node: exp.Expr) -> bool:
-    """Tells whether it is a column and a number, compared with a number. DuckDB moves the number, so none overflows."""
+    """Return whether a node adds a number to a column and is compared with a number.
+
+    DuckDB subtracts the number on both sides of the comparison, so the sum cannot overflow.
+    """
     condition = node.parent
     if type(node) not in (exp.Add, exp.Sub):
         return False
@@ -183,11 +196,11 @@ def _is_compared_sum(node: exp.Expr) -> bool:
         return False
     compared = condition.expression if node.arg_key == "this" else condition.this
     numbers = [literal for side in (node.this, node.expression, compared) if (literal := literal_of(side)) is not None]
-    return len(numbers) == 2 and all(number.kind is Kind.INTEGER for number in numbers)
+    return len(numbers) == 2 and all(number.kind is LiteralKind.INTEGER for number in numbers)
 
 
 def _is_literal(node: exp.Expr) -> bool:
-    """Tells whether it is made of literals and cannot fail, such as a day and an interval."""
+    """Return whether a node consists of literals and cannot fail, for example a date plus an interval."""
     return isinstance(node, exp.Binary | exp.DateFromParts) and literal_of(node) is not None
 
 
@@ -199,13 +212,16 @@ _PLAIN = {
     *(exp.TryCast, exp.Year, exp.TimestampTrunc, exp.Var),
 }
 _PLAIN_FUNCTIONS = {"date_part", "datepart", "prefix"}
-"""Functions without a node of sqlglot."""
+"""Functions without a node class in sqlglot."""
 
 
 def is_key(select: exp.Select, expression: exp.Expr, is_column: Callable[[str], bool]) -> bool:
-    """Tells whether all rows of a group have one value of an expression; true where nothing is grouped.
+    """Return whether all rows of a group have the same value of an expression. True without GROUP BY.
 
-    is_column: tells whether a source of the SELECT may have a column of a name, which hides an alias.
+    Args:
+        select: The SELECT.
+        expression: The expression.
+        is_column: Returns whether a source of the SELECT may have a column of a name, which hides an alias.
     """
     group = select.args.get("group")
     if group is None or group.args.get("all"):
@@ -225,12 +241,12 @@ def is_key(select: exp.Select, expression: exp.Expr, is_column: Callable[[str], 
 
 
 def _is_plain(group: exp.Group) -> bool:
-    """ROLLUP and its like put nulls in place of keys."""
+    """Return whether a GROUP BY has no ROLLUP or similar clause, which would replace keys by nulls."""
     return not any(value for key, value in group.args.items() if key not in ("expressions", "all"))
 
 
 def aliased(select: exp.Select, name: str) -> list[exp.Expr]:
-    """The expressions of the result's columns of this name."""
+    """Return the expressions of the result columns with this alias."""
     return [e.this for e in select.expressions if isinstance(e, exp.Alias) and e.alias.casefold() == name.casefold()]
 
 
@@ -241,12 +257,18 @@ def _is_made_of(expression: exp.Expr, keys: list[exp.Expr]) -> bool:
 
 
 class Pushdown:
-    """Finds, per reference to a bound table, the conditions that its rows must satisfy to matter at all."""
+    """Finds, for each reference to a bound table, the conditions that rows must satisfy to matter."""
 
     def __init__(
         self, statement: exp.Expr, schemas: Mapping[int, Schema], now: datetime.datetime | None = None
     ) -> None:
-        """schemas: by the `id` of each reference to a bound table. now: the moment; None: it is not known."""
+        """Index a statement.
+
+        Args:
+            statement: The statement.
+            schemas: Schemas of bound tables by the `id` of each reference.
+            now: The current time in UTC without a zone, or None if unknown.
+        """
         self._schemas = schemas
         self._now = now
         self._outputs = outputs.OutputColumns(statement, schemas)
@@ -256,7 +278,7 @@ class Pushdown:
         self._scopes: dict[int, outputs.SourceColumns | None] = {}
 
     def where(self, table: exp.Table) -> Filter | None:
-        """The conditions on `table`, as a filter; None if there are none."""
+        """Return the conditions on `table` as a filter, or None if there are none."""
         if table.args.get("sample") or table.args.get("pivots") or table.alias_column_names:
             return None
         schema = self._schemas[id(table)]
@@ -264,12 +286,15 @@ class Pushdown:
         for condition in self._on(table, _quoted):
             with contextlib.suppress(UnknownColumnError, RecursionError):
                 filter_ = filter_of(condition, schema)
-                if _says_something(filter_.predicate):
+                if _can_skip(filter_.predicate):
                     filters.append(filter_)
-        return all_of(filters, schema) if filters else None
+        return all_filters(filters, schema) if filters else None
 
     def _on(self, node: exp.Expr, written: Callable[[Sequence[str]], exp.Expr | None]) -> Iterator[exp.Expr]:
-        """The conditions that rows of a source must meet to matter. written: writes a path; None: it cannot."""
+        """Yield the conditions that rows of a source must satisfy to matter.
+
+        `written` turns a path of names into an expression, or returns None if it cannot.
+        """
         select = outputs.select_of(node)
         scope = None if select is None else self._scope(select)
         if select is None or scope is None:
@@ -277,58 +302,64 @@ class Pushdown:
         position = next((i for i, source in enumerate(scope.sources) if source.node is node), None)
         if position is None or [s.alias for s in scope.sources].count(scope.sources[position].alias) > 1:
             return
-        found = list(outputs.conditions(select, scope.sources, position))
+        collected = list(outputs.conditions(select, scope.sources, position))
         keys: list[exp.Expr] = []
         if outputs.is_preserved(scope.sources, position, len(scope.sources)):
-            found = [*found, *self._outside(select)]
+            collected = [*collected, *self._outside(select)]
             keys = list(outputs.conditions_of(select, "having"))
-        elif among := outputs.partners(scope.sources, position):
+        elif among := outputs.filtering_sources(scope.sources, position):
             for condition in (*outputs.conditions_of(select, "where"), *self._outside(select)):
                 columns = list(condition.find_all(exp.Column))
                 if columns and all(scope.index_of(column) in among for column in columns):
-                    found.append(condition)
-        equal = outputs.EqualColumns(scope, position, found)
+                    collected.append(condition)
+        equal = outputs.EqualColumns(scope, position, collected)
 
         def renamed(column: exp.Column) -> exp.Expr | None:
             path = scope.path([part.name for part in column.parts], position)
             if path is not None:
                 return written(path)
-            own = equal.of_own(column)
-            found = None if own is None else written([own[0]])
-            return found if found is None or own is None or own[1] is None else exp.cast(found, own[1])
+            equal_column = equal.own_column(column)
+            collected = None if equal_column is None else written([equal_column[0]])
+            return (
+                collected
+                if collected is None or equal_column is None or equal_column[1] is None
+                else exp.cast(collected, equal_column[1])
+            )
 
         def aliased_too(column: exp.Column) -> exp.Expr | None:
-            found = renamed(column)
-            made = _alias(column, scope) if found is None else None
-            return found if made is None else implied(made, renamed, None)
+            collected = renamed(column)
+            aliased_expression = _alias(column, scope) if collected is None else None
+            return collected if aliased_expression is None else implied(aliased_expression, renamed, None)
 
-        def of_key(column: exp.Column) -> exp.Expr | None:
-            made = _alias(column, scope)
-            node: exp.Expr | None = column if made is None else made.unnest()
+        def key_expression(column: exp.Column) -> exp.Expr | None:
+            aliased_expression = _alias(column, scope)
+            node: exp.Expr | None = column if aliased_expression is None else aliased_expression.unnest()
             while node is not None and not is_key(select, node, scope.is_column):
-                parent = node.parent if made is None else None
+                parent = node.parent if aliased_expression is None else None
                 node = None if isinstance(parent, exp.Predicate | exp.Connector | exp.Having) else parent
             return None if node is None else aliased_too(column)
 
         in_where = {id(condition) for condition in outputs.conditions_of(select, "where")}
-        # That two columns are equal tells planning nothing by itself.
-        told = [c for c in found if not outputs.is_equality(c)]
-        named = [(c, aliased_too if id(c) in in_where else renamed) for c in told] + [(c, of_key) for c in keys]
-        yield from (whole for c, name in named if (whole := implied(c, name, self._now)) is not None)
+        # The equality of two columns does not help planning.
+        useful = [c for c in collected if not outputs.is_equality(c)]
+        renamings = [(c, aliased_too if id(c) in in_where else renamed) for c in useful] + [
+            (c, key_expression) for c in keys
+        ]
+        yield from (whole for c, name in renamings if (whole := implied(c, name, self._now)) is not None)
 
     def _scope(self, select: exp.Select) -> outputs.SourceColumns | None:
-        """The sources of a SELECT; None where conditions cannot be moved."""
+        """Return the sources of a SELECT, or None if conditions cannot be moved."""
         if id(select) not in self._scopes:
             scope, sources = None, outputs.sources_of(select)
             if sources is not None:
                 columns = [self._outputs.types(source.node) for source in sources]
                 scope = outputs.SourceColumns(select, sources, columns, self._aliases)
-                scope = replace(scope, sources=outputs.without_dropped(select, sources, scope.index_of))
+                scope = replace(scope, sources=outputs.simplify_joins(select, sources, scope.index_of))
             self._scopes[id(select)] = scope
         return self._scopes[id(select)]
 
     def _outside(self, query: exp.Query) -> Iterator[exp.Expr]:
-        """The conditions around a query on its result, over the columns in its FROM."""
+        """Yield the conditions on a query's result from the query around it, in terms of the columns in its FROM."""
         use = self._outputs.use_of(query)
         if use is None or not outputs.keeps_rows(query):
             return
@@ -337,7 +368,7 @@ class Pushdown:
             around: Iterator[exp.Expr] = self._outside(use)
         else:
             names = self._outputs.names(use)
-            # Fields of a struct are not followed any further.
+            # Fields of a struct are not followed further.
             around = self._on(use, lambda path: _quoted(path) if len(path) == 1 else None)
         for condition in around:
             inner = implied(condition, lambda column: self._inside(query, names, column), None)
@@ -345,35 +376,43 @@ class Pushdown:
                 yield from outputs.conjuncts(inner)
 
     def _inside(self, query: exp.Query, names: Sequence[str] | None, column: exp.Column) -> exp.Expr | None:
-        """The expression of a result's column inside the query or an operand. names: of all columns, outside."""
+        """Return the expression inside a query for a column of its result, or None.
+
+        `names` are all columns of the result.
+        """
         position = outputs.position_of(names, column)
         if position is None:
             return None
         if isinstance(query, exp.Select) and not outputs.is_bare_star(query):
-            # An expression over FROM that is plain, and a key where there are groups, stands for its column.
-            found = query.expressions[position].unalias() if position < len(query.expressions) else None
+            # The expression replaces its column if it is plain and, in a grouped query, a key.
+            expression = query.expressions[position].unalias() if position < len(query.expressions) else None
             scope = self._scope(query)
-            if found is None or scope is None or found.is_star or not is_key(query, found, scope.is_column):
+            if (
+                expression is None
+                or scope is None
+                or expression.is_star
+                or not is_key(query, expression, scope.is_column)
+            ):
                 return None
-            return _computed(found)
-        own = self._outputs.names(query)
-        # A literal takes the type of the column beside it, so operands of one type only.
+            return _computed(expression)
+        own_names = self._outputs.names(query)
+        # A literal takes the type of the compared column, so all operands must have that type.
         is_cast = isinstance(query, exp.SetOperation) and self._outputs.type_of(query, position) is None
-        return None if own is None or is_cast else exp.column(own[position], quoted=True)
+        return None if own_names is None or is_cast else exp.column(own_names[position], quoted=True)
 
 
 def _alias(column: exp.Column, scope: outputs.SourceColumns) -> exp.Expr | None:
-    """The expression of a column of the result, where nothing but its alias has the name."""
+    """Return the expression of a result column if the name can only mean its alias, or None."""
     if len(column.parts) > 1 or scope.is_column(column.name) or column.name.casefold() in scope.hiding:
         return None
-    found = aliased(scope.select, column.name)
-    made = _computed(found[0]) if len(found) == 1 else None
-    is_closed = made is not None and all(scope.is_column(inner.name) for inner in made.find_all(exp.Column))
-    return made if is_closed else None
+    candidates = aliased(scope.select, column.name)
+    computed = _computed(candidates[0]) if len(candidates) == 1 else None
+    is_closed = computed is not None and all(scope.is_column(inner.name) for inner in computed.find_all(exp.Column))
+    return computed if is_closed else None
 
 
 def _computed(expression: exp.Expr) -> exp.Expr | None:
-    """An expression in place of the column that it makes; None unless it can be evaluated again."""
+    """Return an expression to use in place of its column, or None if it cannot be evaluated a second time."""
     if not is_plain(expression) or expression.find(exp.Column) is None:
         return None
     return expression.copy() if type(expression) is exp.Column else exp.Paren(this=expression.copy())
@@ -384,13 +423,13 @@ def _quoted(names: Sequence[str]) -> exp.Expr:
     return exp.Column(**dict(zip(("this", "table", "db", "catalog"), reversed(identifiers), strict=False)))
 
 
-def _says_something(predicate: Predicate) -> bool:
-    """Tells whether planning could ever skip a file for it."""
+def _can_skip(predicate: Predicate) -> bool:
+    """Return whether planning could ever skip a file because of a predicate."""
     match predicate:
         case And(parts=parts):
-            return any(_says_something(p) for p in parts)
+            return any(_can_skip(p) for p in parts)
         case Or(parts=parts):
-            return all(_says_something(p) for p in parts)
+            return all(_can_skip(p) for p in parts)
         case Constant(value=value):
             return value is not True
         case Undecided():

@@ -1,6 +1,6 @@
-"""Queries over bound tables, rewritten: each mention becomes a view, with the conditions that skip its files.
+"""Rewriting of queries over bound tables: each mention of a table becomes a view with a filter that skips files.
 
-The query keeps all its conditions and its text: only names of tables are replaced, also before columns.
+The query keeps its conditions and its text. Only table names are replaced, including those that qualify columns.
 """
 
 from __future__ import annotations
@@ -18,20 +18,18 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
-from harness.metadata.filters.literals import language
+from harness.metadata.filters.literals import sqlglot_dialect
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.sqltext import quoted, refuse_half_characters, whole_number
 from harness.metadata.model.schema import METADATA, Schema
 from harness.queries import parameters
 from harness.queries.outputs import select_of
 from harness.queries.plain import Rewritten, TableReference
-from harness.queries.pushdown import Pushdown, names_now
+from harness.queries.pushdown import Pushdown, references_now
 from harness.storage.records import dataclass
 
 if TYPE_CHECKING:
     from harness.metadata.catalogs.catalog import Name
-
-# A statement as sqlglot reads it, and the tables that it names.
 
 
 _EXPLAIN = re.compile(r"\s*EXPLAIN(\s+ANALYZE)?(\s*\(\s*(FORMAT|ANALYZE)\b[^()]*\))?\s+", re.IGNORECASE)
@@ -39,10 +37,13 @@ _EXPLAIN = re.compile(r"\s*EXPLAIN(\s+ANALYZE)?(\s*\(\s*(FORMAT|ANALYZE)\b[^()]*
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlStatement:
-    """A statement.
+    """A parsed statement.
 
-    explain: `EXPLAIN` before it, with its options and the space behind, or nothing.
-    text: the rest, in which the tree's nodes have their places, without semicolons and comments at the end.
+    Attributes:
+        explain: A leading `EXPLAIN` with its options and the space after it, or an empty text.
+        text: The rest, without semicolons and comments at the end. Positions of tree nodes refer to it.
+        tree: The syntax tree.
+        dialect: The dialect, by sqlglot's name.
     """
 
     explain: str
@@ -59,7 +60,7 @@ class Reference:
 
     @property
     def name(self) -> tuple[str, ...]:
-        """The parts of the name as they are written, without quotes."""
+        """The parts of the name as written, without quotes."""
         return tuple(part.name for part in self.node.parts)
 
     @property
@@ -69,12 +70,16 @@ class Reference:
 
     @property
     def end(self) -> int:
-        """The end of the name: the place behind it."""
+        """The position after the end of the name."""
         return int(self.node.parts[-1].meta["end"]) + 1
 
 
 def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
-    """The one statement of a text. Raises RequestError: it cannot be parsed, or there is not one statement."""
+    """Parse a text that contains one statement.
+
+    Raises:
+        RequestError: The text cannot be parsed, or does not contain exactly one statement.
+    """
     match = _EXPLAIN.match(query)
     explain = "" if match is None else match[0]
     try:
@@ -90,49 +95,52 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
 
 
 def _misparsed(text: str) -> RequestError | None:
-    """Return the error about a text that DuckDB cannot parse, in DuckDB's words, or None if DuckDB can parse it."""
-    from harness.engines.duckdb.relations import misparsed
+    """Return DuckDB's error for a text that it cannot parse, or None if it can."""
+    from harness.engines.duckdb.relations import parse_error
 
-    return misparsed(text)
+    return parse_error(text)
 
 
 def has_older_parser() -> bool:
-    """Return whether the installed sqlglot reads less SQL than 30.30, such as no NEAREST and `TABLE t`."""
+    """Return whether the installed sqlglot is older than 30.30.
+
+    Older versions cannot parse some SQL, for example NEAREST and `TABLE t`.
+    """
     return tuple(map(int, metadata.version("sqlglot").split(".")[:2])) < (30, 30)
 
 
 def quote_of(dialect: str) -> Callable[[str], str]:
-    """Quotes names as Spark does, or else as DuckDB."""
+    """Return a function that quotes names for Spark, or for DuckDB in any other dialect."""
     return quoted if dialect != "spark" else lambda name: "`" + name.replace("`", "``") + "`"
 
 
-def spliced(text: str, edits: Iterable[Edit]) -> str:
-    """The text with other words at some places."""
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """Return the text with the edits applied."""
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
 
 
 def references(statement: SqlStatement) -> list[Reference]:
-    """The tables that a statement names, in the order of its text; a table once for each place."""
-    named = [
+    """Return the tables that a statement names, in the order of its text, one entry per place."""
+    tables = [
         Reference(node)
         for node in statement.tree.find_all(exp.Table)
         if all(isinstance(part, exp.Identifier) for part in node.parts) and (len(node.parts) > 1 or not _is_cte(node))
     ]
-    return sorted(named, key=lambda found: found.start)
+    return sorted(tables, key=lambda reference: reference.start)
 
 
 def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
-    """The statement, and its text without semicolons and comments at the end."""
+    """Return the statement, and its text without semicolons and comments at the end."""
     refuse_half_characters(text, "query")
-    read = language(dialect)
+    read = sqlglot_dialect(dialect)
     tokens = read.tokenize(text)
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
     text = text[: tokens[-1].end + 1] if tokens else ""
     try:
-        with _unsaid():
+        with _parser_messages_suppressed():
             parsed = read.parser().parse(tokens, text)
     except RecursionError:
         raise RequestError("The query is nested too deeply. Split it with WITH, or use IN for long lists.") from None
@@ -143,10 +151,10 @@ def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
 
 
 @contextlib.contextmanager
-def _unsaid() -> Iterator[None]:
-    """Keeps sqlglot from logging that it leaves a statement unparsed."""
+def _parser_messages_suppressed() -> Iterator[None]:
+    """Keep sqlglot from logging that it could not fully parse a statement."""
 
-    def is_of_use(record: logging.LogRecord) -> bool:  # one of its own for each thread
+    def is_of_use(record: logging.LogRecord) -> bool:  # a filter of this thread's own
         return "Falling back to parsing as a 'Command'" not in record.getMessage()
 
     log = logging.getLogger("sqlglot")
@@ -158,7 +166,7 @@ def _unsaid() -> Iterator[None]:
 
 
 def _is_cte(table: exp.Table) -> bool:
-    """Tells whether a WITH clause in reach defines the name: all its CTEs for its query, earlier ones for a CTE."""
+    """Return whether a WITH clause in scope defines the name. Within a WITH clause, only earlier CTEs are in scope."""
     name = table.name.casefold()
     child: exp.Expr = table
     parent = table.parent
@@ -178,22 +186,31 @@ def _is_cte(table: exp.Table) -> bool:
     return False
 
 
-# Names with a schema in front, `sales.orders`, and columns behind them, `sales.orders.id`. The subquery in the table's
-# place has an alias without a schema: the last part of the name, or the whole name in quotes where two tables of one
-# FROM share the last part. Their columns go by the alias too.
+# A name may have a schema, `sales.orders`, and may qualify columns, `sales.orders.id`. The subquery that replaces the
+# table has an alias without a schema: the last part of the name, or the whole name in quotes if two tables in the same
+# FROM share the last part. Columns are then qualified by the alias.
 
 
 Edit = tuple[int, int, str]
-"""Other words for a place in a text: its start, its end, and the words."""
+"""A replacement in a text: start, end, and the new text."""
 
 
-def shorten(statement: SqlStatement, found: Sequence[Reference], quote: Callable[[str], str]) -> list[Edit]:
-    """Lets tables with a schema, and their columns, go by an alias; changes the tree accordingly.
+def shorten(statement: SqlStatement, views: Sequence[Reference], quote: Callable[[str], str]) -> list[Edit]:
+    """Give tables with a schema an alias, and qualify their columns by it. Changes the tree.
 
-    found: the references of views. Gives the edits of columns. Raises RequestError: a column may be of two tables.
+    Args:
+        statement: The statement.
+        views: The references that become views.
+        quote: Quotes a name.
+
+    Returns:
+        The edits for the columns.
+
+    Raises:
+        RequestError: A column may belong to either of two tables.
     """
     tree = statement.tree
-    short = [reference for reference in found if len(reference.name) > 1 and not reference.node.alias]
+    short = [reference for reference in views if len(reference.name) > 1 and not reference.node.alias]
     clashing = [r for r in short if any(select_of(o) is select_of(r.node) for o in _others(r.node, tree))]
     for reference, column in itertools.product(clashing, tree.find_all(exp.Column) if clashing else ()):
         last = reference.name[-1]
@@ -210,10 +227,10 @@ def shorten(statement: SqlStatement, found: Sequence[Reference], quote: Callable
 
 
 def _others(table: exp.Table, tree: exp.Expr) -> list[exp.Expr]:
-    """The other tables and subqueries of the table's name."""
-    alike = (exp.Table, exp.Subquery)
+    """Return further tables and subqueries with the table's name or alias."""
+    kinds = (exp.Table, exp.Subquery)
     name = table.alias_or_name.casefold()
-    return [other for other in tree.find_all(*alike) if other is not table and other.alias_or_name.casefold() == name]
+    return [other for other in tree.find_all(*kinds) if other is not table and other.alias_or_name.casefold() == name]
 
 
 def _shortened(column: exp.Column, tables: Collection[Reference], quote: Callable[[str], str]) -> Edit | None:
@@ -224,22 +241,22 @@ def _shortened(column: exp.Column, tables: Collection[Reference], quote: Callabl
             continue
         start, end = int(parts[0].meta["start"]), int(parts[length - 1].meta["end"]) + 1
         alias = reference.node.alias_or_name
-        left = [exp.to_identifier(alias, quoted=True), *parts[length:]]
-        for key, part in zip(("this", "table", "db", "catalog"), [*reversed(left), *[None] * 3], strict=False):
+        remaining = [exp.to_identifier(alias, quoted=True), *parts[length:]]
+        for key, part in zip(("this", "table", "db", "catalog"), [*reversed(remaining), *[None] * 3], strict=False):
             column.set(key, part)
         return start, end, quote(alias)
     return None
 
 
 def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[Reference]) -> Reference | None:
-    """The table of the innermost SELECT around the column that the qualifier may name."""
+    """Return the table that a qualifier may mean, from the innermost SELECT around the column, or None."""
     between: list[exp.Select] = []
     select = column.find_ancestor(exp.Select)
     while select is not None:
         for reference in tables:
             if select_of(reference.node) is not select or not _names(qualifier, reference.name):
                 continue
-            # The alias would mean another table, of the same last name in a subquery.
+            # In a subquery, another table with the same last name would take the alias.
             if any(select_of(other) in between for other in _others(reference.node, column.root())):
                 raise RequestError(
                     f"Column {'.'.join(part.name for part in column.parts)} may be of two tables named "
@@ -252,7 +269,7 @@ def _nearest(column: exp.Column, qualifier: tuple[str, ...], tables: Collection[
 
 
 def _names(qualifier: tuple[str, ...], name: tuple[str, ...]) -> bool:
-    """Tells whether one is the end of the other: `sales.orders` names `prod.sales.orders`, and the other way round."""
+    """Return whether the shorter name ends the longer one, for example `sales.orders` and `prod.sales.orders`."""
     folded = tuple(part.casefold() for part in name)
     shared = min(len(qualifier), len(folded))
     return qualifier[-shared:] == folded[-shared:]
@@ -263,15 +280,18 @@ _ROW_BY_ROW = (
     *(exp.Add, exp.Alias, exp.Boolean, exp.Cast, exp.Column, exp.DataType, exp.Div, exp.Dot, exp.Identifier),
     *(exp.Literal, exp.Mod, exp.Mul, exp.Neg, exp.Null, exp.Paren, exp.Star, exp.Sub),
 )
-"""Nodes that give one row for each row. A function may gather rows, or spread them, and the user may have made it."""
+"""Nodes that produce one row per row.
+
+Functions are excluded, because a user-defined function may aggregate or unnest.
+"""
 
 
 def rows_needed(tree: exp.Expr, table: exp.Table) -> int | None:
-    """The number of rows of `table`, whichever they are, that make the result of `tree`; None: all may be needed."""
-    if not isinstance(tree, exp.Select) or not _said(tree) <= _CLAUSES:
+    """Return the number of rows of `table` that suffice for the result of `tree`, or None if all may be needed."""
+    if not isinstance(tree, exp.Select) or not _present_args(tree) <= _CLAUSES:
         return None
     source = tree.args.get("from_")
-    if source is None or source.this is not table or not _said(table) <= {"this", "alias"}:
+    if source is None or source.this is not table or not _present_args(table) <= {"this", "alias"}:
         return None
     if not all(isinstance(node, _ROW_BY_ROW) for item in tree.expressions for node in item.walk()):
         return None
@@ -279,22 +299,28 @@ def rows_needed(tree: exp.Expr, table: exp.Table) -> int | None:
     return None if limit is None or offset is None else limit + offset
 
 
-def _said(node: exp.Expr) -> set[str]:
+def _present_args(node: exp.Expr) -> set[str]:
     return {name for name, value in node.args.items() if value}
 
 
 def _number(clause: exp.Expr | None, none: int | None = None) -> int | None:
     if clause is None:
         return none
-    said = clause.args.get("expression")
-    if not isinstance(clause, exp.Limit | exp.Offset) or _said(clause) != {"expression"}:
+    value = clause.args.get("expression")
+    if not isinstance(clause, exp.Limit | exp.Offset) or _present_args(clause) != {"expression"}:
         return None
-    return whole_number(said.this) if isinstance(said, exp.Literal) and not said.is_string else None
+    return whole_number(value.this) if isinstance(value, exp.Literal) and not value.is_string else None
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataReference:
-    """A metadata table of a bound table. schema: of its columns, for their names."""
+    """A metadata table of a bound table.
+
+    Attributes:
+        table: The bound table.
+        name: The name of the metadata table.
+        schema: Its columns. Only their names are used.
+    """
 
     table: str
     name: str
@@ -312,33 +338,41 @@ def rewrite(
     now: Callable[[], datetime.datetime] | None = None,
     values: Mapping[str, object] | None = None,
 ) -> Rewritten:
-    """The query with a view of its own in every place where it reads one of `tables`.
+    """Return the query with a separate view for every mention of one of `tables`.
 
-    Names of tables match without regard to case, and only without a schema in front; a CTE hides a table of its name.
-    Names of other tables stay, they may be the user's own.
+    Table names match without regard to case, and only without a schema. A CTE hides a table of the same name. Other
+    table names stay, because they may be the user's own tables.
 
-    tables: the schemas of bound tables by name. dialect: sqlglot's name of that of `query`. prefix: of views' names.
-    into: the dialect of the result; in that of `query` the text keeps all but names of tables.
-    metadata: the columns of a table's metadata table, by both their names; None: there is none of that name.
-    now: the moment of the query, if it names that; None: conditions on the moment are the engine's alone.
-    values: of parameters by name, for planning; the text keeps the parameters.
+    Args:
+        query: The query.
+        tables: Schemas of the bound tables by name.
+        dialect: The dialect of `query`, by sqlglot's name.
+        into: The dialect of the result. If it equals `dialect`, only table names in the text change.
+        prefix: The prefix of the views' names.
+        metadata: Returns the columns of a metadata table by the names of the table and the metadata table, or None if
+            it does not exist.
+        now: Returns the current time for planning. None leaves conditions on the current time to the engine.
+        values: Values of parameters by name, for planning. The text keeps the parameters.
 
-    Raises RequestError: no single statement that only reads (SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE,
-    PIVOT, or EXPLAIN of such), or a time-travel clause on a bound table.
+    Raises:
+        RequestError: The text is not a single statement that only reads (SELECT, WITH, FROM, VALUES, DESCRIBE,
+            SUMMARIZE, PIVOT, or EXPLAIN of these), or it has a time travel clause on a bound table.
     """
     statement = parse_statement(query, dialect)
     refuse_writes(statement)
-    names: set[Name] = {found.name for found in references(statement)}
+    names: set[Name] = {reference.name for reference in references(statement)}
     bound: dict[Name, str] = {}
-    about: dict[Name, MetadataReference] = {}
+    metadata_tables: dict[Name, MetadataReference] = {}
     for name in names:
         may_be_ours = len(name) == 1 or (len(name) == 2 and metadata is not None)
         table = bound_name(name[0], tables) if may_be_ours else None
         if table is not None and len(name) == 1:
             bound[name] = table
         elif table is not None and metadata is not None and (schema := metadata(table, name[1])) is not None:
-            about[name] = MetadataReference(table, name[1], schema)
-    return rewrite_statement(statement, bound, tables, into=into, prefix=prefix, metadata=about, now=now, values=values)
+            metadata_tables[name] = MetadataReference(table, name[1], schema)
+    return rewrite_statement(
+        statement, bound, tables, into=into, prefix=prefix, metadata=metadata_tables, now=now, values=values
+    )
 
 
 def rewrite_statement(
@@ -352,40 +386,52 @@ def rewrite_statement(
     now: Callable[[], datetime.datetime] | None = None,
     values: Mapping[str, object] | None = None,
 ) -> Rewritten:
-    """A statement with views in place of tables, as `rewrite` says; its tree is changed.
+    """Return a statement with views in place of tables, as described for `rewrite`. Changes the statement's tree.
 
-    bound: the table of `tables` for a name's parts; none for a table that the statement writes. metadata: by name.
-    Raises RequestError: a time-travel clause on a bound table.
+    Args:
+        statement: The statement.
+        bound: The key in `tables` by the parts of a name. Tables that the statement writes are left out.
+        tables: Schemas of the bound tables.
+        into: As for `rewrite`.
+        prefix: As for `rewrite`.
+        metadata: Metadata tables by the parts of their names.
+        now: As for `rewrite`.
+        values: As for `rewrite`.
+
+    Raises:
+        RequestError: There is a time travel clause on a bound table.
     """
     tree, text = statement.tree, statement.text
-    about = metadata or {}
-    found = [reference for reference in references(statement) if reference.name in bound or reference.name in about]
-    keys = [bound.get(r.name) or f"{about[r.name].table}.{about[r.name].name}" for r in found]
-    for reference, key in zip(found, keys, strict=True):
+    metadata_tables = metadata or {}
+    mentioned = [
+        reference for reference in references(statement) if reference.name in bound or reference.name in metadata_tables
+    ]
+    keys = [bound.get(r.name) or f"{metadata_tables[r.name].table}.{metadata_tables[r.name].name}" for r in mentioned]
+    for reference, key in zip(mentioned, keys, strict=True):
         if reference.node.args.get("when") is not None or reference.node.args.get("version") is not None:
             raise RequestError(
                 f"Table {key} is bound to one snapshot, the query asks for another. Choose it on binding the table."
             )
-    renamed = [bool(reference.node.alias) for reference in found]
+    renamed = [bool(reference.node.alias) for reference in mentioned]
     quote = quote_of(into)
-    edits = shorten(statement, found, quote)
-    taken, numbers = {i.name.casefold() for i in tree.find_all(exp.Identifier)}, itertools.count(1)
+    edits = shorten(statement, mentioned, quote)
+    used_names, numbers = {i.name.casefold() for i in tree.find_all(exp.Identifier)}, itertools.count(1)
     views = []
     for key in keys:
         free = (f"{prefix}_{number}_{re.sub(r'[^A-Za-z0-9_]', '_', key)}" for number in numbers)
-        views.append(next(name for name in free if name.casefold() not in taken))
-    if values and statement.dialect == into:  # else the tree is written
-        parameters.put(tree, values)
-    # Of metadata tables nothing is skipped; conditions on others must not be taken for theirs, nor the other way round.
-    moment = now() if now is not None and names_now(tree) else None
-    pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in found if r.name in bound}, moment)
+        views.append(next(name for name in free if name.casefold() not in used_names))
+    if values and statement.dialect == into:  # for another dialect the tree itself is written
+        parameters.substitute_literals(tree, values)
+    # Metadata tables are read whole. Their conditions must not apply to other tables, nor the reverse.
+    moment = now() if now is not None and references_now(tree) else None
+    pushdown = Pushdown(tree, {id(r.node): tables[bound[r.name]] for r in mentioned if r.name in bound}, moment)
     mentions = _Mentions(tree, text)
-    made = []
-    for reference, view, is_renamed in zip(found, views, renamed, strict=True):
-        other = about.get(reference.name)
+    views_made = []
+    for reference, view, is_renamed in zip(mentioned, views, renamed, strict=True):
+        other = metadata_tables.get(reference.name)
         schema = tables[bound[reference.name]] if other is None else other.schema
         alias = "" if is_renamed or _is_bare(reference, text) else f" AS {_alias(reference, text, quote)}"
-        made.append(
+        views_made.append(
             TableReference(
                 view=view,
                 table=bound[reference.name] if other is None else other.table,
@@ -399,11 +445,11 @@ def rewrite_statement(
             )
         )
     if statement.dialect == into:
-        edits += [(r.start, r.end, reference.put) for r, reference in zip(found, made, strict=True)]
-        sql = spliced(text, edits)
+        edits += [(r.start, r.end, reference.put) for r, reference in zip(mentioned, views_made, strict=True)]
+        sql = apply_edits(text, edits)
     else:
-        sql = _generated(tree, [reference.node for reference in found], views, into)
-    return Rewritten(sql=statement.explain + sql, references=tuple(made))
+        sql = _generated(tree, [reference.node for reference in mentioned], views, into)
+    return Rewritten(sql=statement.explain + sql, references=tuple(views_made))
 
 
 _READS = (exp.Query, exp.Values, exp.Describe, exp.Summarize, exp.Pivot)
@@ -412,31 +458,31 @@ _WRITES = (*_CHANGES, exp.Into, exp.Command)
 
 
 def refuse_writes(statement: SqlStatement) -> None:
-    """Raises RequestError: a statement does more than read."""
+    """Raise RequestError if a statement does more than read."""
     writes = next(iter(statement.tree.find_all(*_WRITES)), None)
     if writes is None and isinstance(statement.tree, _READS):
         return
-    told = _misparsed(statement.text) if statement.dialect == "duckdb" else None
-    if told is not None and (writes is None or isinstance(writes, exp.Command)):
-        raise told
-    found = writes or statement.tree
-    # sqlglot leaves some statements as they are, and knows their first word alone.
-    kind = (found.name if isinstance(found, exp.Command) else found.key).upper()
+    misparse = _misparsed(statement.text) if statement.dialect == "duckdb" else None
+    if misparse is not None and (writes is None or isinstance(writes, exp.Command)):
+        raise misparse
+    statement_node = writes or statement.tree
+    # sqlglot keeps some statements as unparsed text and only knows the first word.
+    kind = (statement_node.name if isinstance(statement_node, exp.Command) else statement_node.key).upper()
     raise RequestError(f"A query only reads, got {kind}. Use SELECT, and write its result with the API or the shell.")
 
 
 def bound_name(name: str, tables: Collection[str]) -> str | None:
-    """The bound table of a name, without regard to case; None: no table. Raises RequestError: it may be several."""
+    """Return the bound table for a name without regard to case, or None. Raise RequestError if several match."""
     if name in tables:
         return name
-    alike = [table for table in tables if table.casefold() == name.casefold()]
-    if len(alike) > 1:
-        raise RequestError(f"Table {name} may be any of {', '.join(alike)}. Use the exact spelling.")
-    return alike[0] if alike else None
+    matches = [table for table in tables if table.casefold() == name.casefold()]
+    if len(matches) > 1:
+        raise RequestError(f"Table {name} may be any of {', '.join(matches)}. Use the exact spelling.")
+    return matches[0] if matches else None
 
 
 class _Mentions:
-    """The names in a statement, gathered once for all of its tables."""
+    """The names in a statement, collected once for all of its tables."""
 
     def __init__(self, tree: exp.Expr, text: str) -> None:
         nodes = list(tree.walk())
@@ -450,17 +496,17 @@ class _Mentions:
         )
 
     def columns(self, table: exp.Table, schema: Schema, more: Iterable[str]) -> tuple[str, ...] | None:
-        """Columns of a table whose name occurs, unless something may mean columns without naming them."""
+        """Return a table's columns whose names occur, or None if the statement may mean columns without naming them."""
         if self._unnamed or table.find_ancestor(exp.Select) is None or table.alias_column_names:
             return None
-        if table.alias_or_name.casefold() in self._bare:  # the row as a struct
+        if table.alias_or_name.casefold() in self._bare:  # the table's name means a row as a struct
             return None
         known = dict.fromkeys((*schema.names(), *more))
         return tuple(name for name in known if name.casefold() in self._names)
 
 
 def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
-    """The alias of a table without one: the last part of its name, as it is written, or of its location."""
+    """Return the alias for a table without one: the last part of its name as written, or of its location."""
     if reference.node.alias:
         return quote(reference.node.alias)
     last = reference.node.parts[-1]
@@ -470,7 +516,7 @@ def _alias(reference: Reference, text: str, quote: Callable[[str], str]) -> str:
 
 
 def _is_bare(reference: Reference, text: str) -> bool:
-    """Tells whether no alias can follow: `TABLE t`, `DESCRIBE t` and `SUMMARIZE t`, where nothing can refer to one."""
+    """Return whether no alias may follow, as in `TABLE t`, `DESCRIBE t`, and `SUMMARIZE t`."""
     is_table = re.search(r"(?<![\w\"'.])TABLE\s*\Z", text[: reference.start], re.IGNORECASE) is not None
     return is_table or isinstance(reference.node.parent, exp.Describe | exp.Summarize)
 

@@ -1,7 +1,7 @@
-"""Moments of tables that a query names: `FROM orders AT (VERSION => 3)`, `FROM orders TIMESTAMP AS OF '2024-06-01'`.
+"""Time travel clauses: `FROM orders AT (VERSION => 3)`, `FROM orders TIMESTAMP AS OF '2024-06-01'`.
 
-A table at a moment becomes a table of a name of its own, so that one query may read a table at several moments. The
-words are those of DuckDB and of Spark, in queries of either dialect:
+A table with a time travel clause becomes a table with a new name, so one query may read several versions of a table.
+The clauses of DuckDB and of Spark work in both dialects:
 
     AT (VERSION => 3)                       AT (TIMESTAMP => TIMESTAMP '2024-06-01 12:00:00')
     [FOR] VERSION AS OF 3, or 'audit'       [FOR] TIMESTAMP AS OF '2024-06-01'
@@ -20,19 +20,20 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 
 from harness.errors import RequestError
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.filters.sqltext import whole_number
-from harness.queries.rewrite import Reference, SqlStatement, parse_statement, quote_of, references, shorten, spliced
+from harness.queries.rewrite import Reference, SqlStatement, apply_edits, parse_statement, quote_of, references, shorten
 
 _DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The version or time that a clause names.
+    """The version or time in a clause.
 
-    kind: `version`, of a snapshot id, a version, a branch or a tag; or `timestamp`.
-    value: of a timestamp, text, or milliseconds since 1970-01-01 UTC.
+    Attributes:
+        kind: `version` for a snapshot id, a version, a branch, or a tag. Else `timestamp`.
+        value: The value. A timestamp is text, or milliseconds since 1970-01-01 UTC.
     """
 
     kind: Literal["version", "timestamp"]
@@ -40,7 +41,7 @@ class Moment:
 
     @property
     def at(self) -> int | str:
-        """The argument of `Table.snapshot`. A version in digits is a snapshot id, or a version of a Delta table."""
+        """The argument for `Table.snapshot`. A numeric version is a snapshot id, or a version of a Delta table."""
         if self.kind == "timestamp":
             return f"timestamp={self.value}"
         number = self.value if isinstance(self.value, int) else whole_number(self.value)
@@ -52,42 +53,51 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A query with a name of its own for each table at a moment. moments: by that name, the table and its moment."""
+    """A query with a new name for each table at a moment.
+
+    Attributes:
+        query: The query.
+        moments: The table and its moment by the new name.
+    """
 
     query: str
     moments: Mapping[str, tuple[tuple[str, ...], Moment]]
 
 
 def pin(statement: SqlStatement, is_bound: Callable[[tuple[str, ...]], bool]) -> Pinned | None:
-    """A query with tables at moments under names of their own; None: no table of harness's has one.
+    """Give tables with time travel clauses new names. Return None if there are none.
 
-    is_bound: tells whether a name's parts are those of a table of harness's.
-    Raises RequestError: a moment is no literal, or is none of any table, such as BEFORE.
+    Args:
+        statement: The statement.
+        is_bound: Returns whether the parts of a name mean a bound table.
+
+    Raises:
+        RequestError: A moment is not a literal, or the clause is not supported, for example BEFORE.
     """
-    found = [r for r in references(statement) if _is_moved(r.node) and is_bound(r.name)]
-    if not found:
+    moved = [r for r in references(statement) if _is_moved(r.node) and is_bound(r.name)]
+    if not moved:
         return None
     dialect = statement.dialect
     tokens = Dialect.get_or_raise(dialect).tokenize(statement.text)
-    taken = {identifier.name.casefold() for identifier in statement.tree.find_all(exp.Identifier)}
+    used_names = {identifier.name.casefold() for identifier in statement.tree.find_all(exp.Identifier)}
     quote = quote_of(dialect)
     moments: dict[str, tuple[tuple[str, ...], Moment]] = {}
     names: dict[tuple[tuple[str, ...], Moment], str] = {}
-    own = {id(reference.node) for reference in found if reference.node.alias}
-    edits = shorten(statement, found, quote)
-    for reference in found:
+    aliased = {id(reference.node) for reference in moved if reference.node.alias}
+    edits = shorten(statement, moved, quote)
+    for reference in moved:
         key = (reference.name, _moment(reference.node))
         if key not in names:
             base = f"{'.'.join(key[0])} at {key[1]}"
             free = (base if number == 1 else f"{base} {number}" for number in itertools.count(1))
-            names[key] = next(name for name in free if name.casefold() not in taken)
-            taken.add(names[key].casefold())
+            names[key] = next(name for name in free if name.casefold() not in used_names)
+            used_names.add(names[key].casefold())
         name = names[key]
         moments[name] = key
-        alias = "" if id(reference.node) in own else f" AS {quote(reference.node.alias or reference.name[-1])}"
+        alias = "" if id(reference.node) in aliased else f" AS {quote(reference.node.alias or reference.name[-1])}"
         edits.append((reference.start, reference.end, quote(name) + alias))
         edits.append((*_clause(statement, reference, tokens, key[1]), ""))
-    return Pinned(statement.explain + spliced(statement.text, edits), moments)
+    return Pinned(statement.explain + apply_edits(statement.text, edits), moments)
 
 
 def _is_moved(table: exp.Table) -> bool:
@@ -114,30 +124,27 @@ def _value(node: exp.Expr, kind: str) -> int | str | None:
     if literal is None:
         return None
     match literal.kind, kind:
-        case Kind.STRING, _:
+        case LiteralKind.STRING, _:
             return str(literal.value)
-        case Kind.INTEGER, "version":
+        case LiteralKind.INTEGER, "version":
             return int(literal.value)
-        case ((Kind.TIMESTAMP | Kind.INSTANT), "timestamp"):
+        case ((LiteralKind.TIMESTAMP | LiteralKind.INSTANT), "timestamp"):
             return int(literal.value) // 1_000_000
-        case Kind.DATE, "timestamp":
+        case LiteralKind.DATE, "timestamp":
             return int(literal.value) * _DAY_MS
         case _:
             return None
 
 
-# The place of a clause in the text, which the parser does not keep.
-
-
 def _clause(statement: SqlStatement, reference: Reference, tokens: Sequence[Token], moment: Moment) -> tuple[int, int]:
-    """The places of the clause behind a name, and behind the alias that may follow the name."""
+    """Return the start and end of the clause after a table's name or alias. The parser does not keep this position."""
     first = next(i for i, token in enumerate(tokens) if token.start >= reference.end)
     for start in range(first, min(first + 4, len(tokens))):
         end = _end(tokens, start)
         if end is None:
             continue
         begin, stop = tokens[start].start, tokens[end - 1].end + 1
-        # Words that alone mean the moment are the whole clause.
+        # The clause is complete if it has the same meaning alone.
         with contextlib.suppress(RequestError):
             alone = parse_statement(f"SELECT * FROM t {statement.text[begin:stop]}", statement.dialect).tree
             table = alone.find(exp.Table)
@@ -150,7 +157,7 @@ def _clause(statement: SqlStatement, reference: Reference, tokens: Sequence[Toke
 
 
 def _end(tokens: Sequence[Token], start: int) -> int | None:
-    """The index behind a clause that begins with a token; None if none does."""
+    """Return the index after a clause that begins at a token, or None if none begins there."""
     words = [token.text.upper() for token in tokens[start : start + 4]]
     if words[:2] == ["AT", "("]:
         return _closing(tokens, start + 1)

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError, StorageError
-from harness.storage.paths import PhysicalPath, is_local, local_path, shown
+from harness.storage.paths import PhysicalPath, is_local, local_path, redact
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
-from harness.writing.places import inside
+from harness.writing.local_files import check_inside
 
 NOTE = "_harness_slice.json"
 """The note that records a slice's origin. Neither format's cleanup removes files with this prefix."""
@@ -57,7 +57,7 @@ class SliceDirectory:
         Raises:
             RequestError: A symbolic link leads out of the directory.
         """
-        return inside(self.directory, self.directory / relative)
+        return check_inside(self.directory, self.directory / relative)
 
     def begin(self, request: dict[str, Any], *, refresh: bool = False) -> None:
         """Reserve the directory for this pull, or continue the same pull.
@@ -70,7 +70,7 @@ class SliceDirectory:
             RequestError: The directory holds something else.
         """
         for path in (self._marker, self.journal):
-            inside(self.directory, path)
+            check_inside(self.directory, path)
         if not refresh:
             self.check()
         content = json.dumps(request, indent=1, sort_keys=True)
@@ -313,7 +313,7 @@ def fetch(
     present, missing = {}, []
     for file in files:
         found = known.get(file.target)
-        if found is not None and found.source == shown(file.physical) and _is_intact(place.file(file.target), found):
+        if found is not None and found.source == redact(file.physical) and _is_intact(place.file(file.target), found):
             present[file.target] = found
         else:
             missing.append(file)
@@ -369,7 +369,7 @@ class _FetchState:
             target.parent.mkdir(parents=True, exist_ok=True)
             digest = self._link(file, part) or self._copy(file, part, size)
             os.replace(part, target)
-        fetched = FetchedFile(source=shown(file.physical), target=file.target, size=size, sha256=digest)
+        fetched = FetchedFile(source=redact(file.physical), target=file.target, size=size, sha256=digest)
         journal = self._place.journal
         with self._lock, translate_write_errors(journal), journal.open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(fetched)) + "\n")
@@ -435,11 +435,11 @@ def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed
     known = read_journal(journal)
     with translate_write_errors(directory):
         for target in known.keys() - fetched.keys():
-            inside(directory, directory / target).unlink(missing_ok=True)
+            check_inside(directory, directory / target).unlink(missing_ok=True)
         for target in known if refreshed == 1 else ():
             # Files made from originals by the first pull; later ones are in a folder per refresh.
             if target.startswith(f"{_ORIGINALS}/"):
-                inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
+                check_inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
         shutil.rmtree(directory / f"refresh-{refreshed - 1}", ignore_errors=True)
         lines = "".join(json.dumps(asdict(file)) + "\n" for file in fetched.values())
         journal.unlink(missing_ok=True)

@@ -19,8 +19,8 @@ from harness.errors import HarnessError, RequestError, warn
 from harness.metadata.delta.table import DeltaTable
 from harness.slices.directory import NOTE, Slice, SliceDirectory, discard_stale, fetch
 from harness.slices.request import SliceRequest
-from harness.snapshot import Snapshot, reading
-from harness.storage.paths import shown
+from harness.snapshot import Snapshot, read_context
+from harness.storage.paths import redact
 from harness.storage.threads import phase
 from harness.table import open_table
 
@@ -85,7 +85,7 @@ def make_slice(snapshot: Snapshot, directory: Path, request: SliceRequest, *, re
     )
     origin = {
         "format": snapshot._source.format,
-        "location": shown(snapshot._source.location),
+        "location": redact(snapshot._source.location),
         "identity": identity_of(snapshot),
         "snapshots": list(planned.points),
         "request": request.as_dict(),
@@ -95,9 +95,9 @@ def make_slice(snapshot: Snapshot, directory: Path, request: SliceRequest, *, re
     fetched, reused = fetch(files, storage, place, link=request.link)
     with phase("writing the slice"):
         notes = planned.write(place, fetched)
-    sentence = None if storage.roots is None else storage.roots.told()
+    sentence = None if storage.roots is None else storage.roots.outside_notice()
     if sentence is not None:
-        warn(f"Table {shown(snapshot._source.location)}: {sentence}")
+        warn(f"Table {redact(snapshot._source.location)}: {sentence}")
     is_anonymised = request.anonymise is not None
     if is_anonymised:
         origin |= {"location": None, "identity": None}
@@ -134,7 +134,7 @@ def refresh(snapshot: Snapshot, place: Path) -> PullResult:
     """
     note = _read_note(place)
     before = note["snapshots"]
-    with reading(snapshot._source, snapshot._selection.snapshot):
+    with read_context(snapshot._source, snapshot._selection.snapshot):
         table = snapshot._source
         if "anonymised" in note["request"]:
             _fail_refresh(place, "it is anonymised, so its note does not record its source and filter")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from harness.engines.registry import BATCH_ROWS
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.sqltext import bind_columns
-from harness.metadata.model.arguments import check
+from harness.metadata.model.arguments import check_arguments
 from harness.metadata.model.arrow_values import scalar_of, to_numpy
 from harness.metadata.model.schema import METADATA, Field, Schema
 from harness.metadata.plan.scan_plan import without_deletes
@@ -52,7 +52,7 @@ class SliceRequest:
     link: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
-        check(
+        check_arguments(
             {"where": self.where, "columns": self.columns, "anonymise": self.anonymise},
             ("where", "columns", "anonymise"),
         )

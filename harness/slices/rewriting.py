@@ -26,7 +26,7 @@ from harness.metadata.files.parquet import open_parquet
 from harness.metadata.files.roaring import from_positions
 from harness.metadata.model.arrow_values import from_numpy, plain_type, scalar_of
 from harness.metadata.model.schema import Field, TimestampType
-from harness.metadata.plan.projection import ColumnLookup, Stored, find_named, find_stored, is_positional, resolve
+from harness.metadata.plan.projection import ColumnLookup, FileColumn, find_named, find_stored, is_positional, resolve
 from harness.metadata.plan.scan_plan import without_deletes
 from harness.metadata.planned_scan import PlannedScan
 from harness.slices.anonymising.pseudonyms import OLD_INT96, Pseudonyms, check_calendar, check_stored
@@ -311,7 +311,7 @@ class Rewriter:
             table=plan.table,
             lookup=plan.lookup,
         )
-        stored = {f: source.place for f, source in zip(wanted, sources, strict=True) if isinstance(source, Stored)}
+        stored = {f: source.place for f, source in zip(wanted, sources, strict=True) if isinstance(source, FileColumn)}
         version = _column_index(self.row_versions, footer)
         places = None if self.columns is None else sorted({*stored.values(), *([] if version is None else [version])})
         ids, own = None, _column_index(self.row_ids, footer)

@@ -1,7 +1,7 @@
-"""Clients of stores: their interface, the client over a file system of fsspec, logs and repetitions of requests.
+"""Clients of remote stores: the interface, an fsspec client, and logging and retries of requests.
 
-Every method takes a whole physical path and may raise whatever its library does; `harness.storage.stores` turns that
-into an error that names the file. FileNotFoundError and PermissionError mean what they say.
+All methods take a whole physical path and may raise any error of their library. `harness.storage.stores` turns such
+errors into errors that name the file. FileNotFoundError and PermissionError keep their usual meaning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.errors import StorageError, size_text
-from harness.storage.paths import SCHEME, shown
+from harness.storage.paths import SCHEME, redact
 from harness.storage.records import dataclass
 from harness.storage.stores import Entry, FileStatus, FileVersion, milliseconds
 from harness.storage.threads import Lock
@@ -27,61 +27,73 @@ if TYPE_CHECKING:
     import fsspec
 
 
-# File systems of fsspec that several threads may ask at once, beside its asynchronous ones. It promises this of no
-# other: one of them may read all its files through one handle, such as that of an archive.
+# fsspec file systems that are safe to use from several threads, in addition to asynchronous ones. fsspec guarantees
+# this for no others: an archive, for example, may read all its files through one handle.
 _FOR_THREADS = {"LocalFileSystem", "ArrowFSWrapper", "MemoryFileSystem"}
 
 
 OBJECT_STORES = frozenset({"s3", "s3a", "s3n", "abfs", "abfss", "az", "azure", "adl", "wasb", "wasbs", "gs", "gcs"})
-"""Schemes that `harness.storage.object_client` serves; all others are fsspec's."""
+"""Schemes that `harness.storage.object_client` serves. fsspec serves all others."""
 
 
 class Client(Protocol):
-    """Reads the files of one store; threads may ask it at once."""
+    """A reader of one store's files. Several threads may use it at once."""
 
     @property
     def identity(self) -> Hashable:
-        """Equal for clients that see the same files."""
+        """A value that is equal for clients that see the same files."""
 
     @property
     def reads_ends(self) -> bool:
-        """True if the ends of many files are to be read at once by `end`, which tells their status too."""
+        """True if `end` should be called for many files at once. It also returns their status."""
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
-        """Bytes of a file, fewer at its end, in one request; and what it was then, if that is told with them."""
+        """Read bytes of a file in one request, fewer if the file ends earlier.
+
+        Returns:
+            The bytes, and the file's status if the response contains it, or None.
+        """
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
-        """The last bytes of a file, all of a shorter one; and what it was then."""
+        """Read the last bytes of a file, or the whole file if it is shorter, with its status."""
 
     def status(self, path: str) -> FileStatus:
-        """The status of a file now; raises IsADirectoryError of a directory."""
+        """Return the current status of a file. Raise IsADirectoryError for a directory."""
 
     def version(self, path: str) -> FileVersion | None:
-        """The version of a file now; None: the store does not tell."""
+        """Return the current version of a file, or None if the store has no versions."""
 
     def is_file(self, path: str) -> bool:
-        """True if a file is there."""
+        """Return whether the path is a file."""
 
     def is_directory(self, path: str) -> bool:
-        """True if some file is below the path."""
+        """Return whether any file is below the path."""
 
     def entries(self, directory: str) -> list[Entry]:
-        """The files directly in a directory, listed afresh; raises FileNotFoundError where there is none."""
+        """List the files directly in a directory, without a cache. Raise FileNotFoundError if it does not exist."""
 
     def directories(self, directory: str) -> set[str]:
-        """Names of the directories directly in a directory. Raises as `entries`."""
+        """List the names of the directories directly in a directory. Raises as `entries`."""
 
 
 def check_scheme(scheme: str) -> None:
-    """Raises ValueError or ImportError if nothing installed serves a scheme, as far as shows without options."""
+    """Raise ValueError or ImportError if no installed library serves a scheme, as far as its name shows."""
     if scheme.lower() not in OBJECT_STORES:
         import fsspec
 
         fsspec.get_filesystem_class(scheme.lower())
 
 
-def opened(base: str, options: Mapping[str, object]) -> Client:
-    """The client of a store, by its scheme and bucket or host. Raises the errors of its library."""
+def open_client(base: str, options: Mapping[str, object]) -> Client:
+    """Open the client of a store.
+
+    Args:
+        base: Scheme with bucket or host, for example `s3://lake`.
+        options: Options of the store, under any of their names.
+
+    Raises:
+        Exception: Any error of the store's library.
+    """
     scheme = base.partition("://")[0].lower()
     if scheme in OBJECT_STORES:
         from harness.storage import object_client
@@ -92,8 +104,8 @@ def opened(base: str, options: Mapping[str, object]) -> Client:
     return _LoggedClient(_FsspecClient(fsspec.filesystem(scheme, **options), scheme))
 
 
-def of_local_files() -> Client:
-    """The client of local files, through fsspec."""
+def local_client() -> Client:
+    """Return a client for local files that uses fsspec."""
     import fsspec
 
     return _FsspecClient(fsspec.filesystem("file"), "file")
@@ -101,7 +113,12 @@ def of_local_files() -> Client:
 
 @dataclass(frozen=True, slots=True)
 class _FsspecClient:
-    """A file system of fsspec. protocol: by which it knows its paths, in place of a scheme that is its alias."""
+    """A client over an fsspec file system.
+
+    Attributes:
+        file_system: The file system.
+        protocol: The protocol under which the file system knows its paths. It replaces a scheme that is an alias.
+    """
 
     file_system: fsspec.AbstractFileSystem
     protocol: str
@@ -111,12 +128,12 @@ class _FsspecClient:
     def identity(self) -> Hashable:
         from fsspec.utils import tokenize
 
-        made = self.file_system  # its own equality says the same, and that one thread made both
-        return type(made), tokenize(*made.storage_args, **made.storage_options)
+        file_system = self.file_system  # Equality of file systems would also require that the same thread created both.
+        return type(file_system), tokenize(*file_system.storage_args, **file_system.storage_options)
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
         end = None if length is None else offset + length
-        with _turn(self.file_system):
+        with _call_guard(self.file_system):
             return bytes(self.file_system.cat_file(self._name(path), start=offset, end=end)), None
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
@@ -141,51 +158,52 @@ class _FsspecClient:
 
     def is_file(self, path: str) -> bool:
         try:
-            return bool(self._told(self._name(path))["type"] == "file")
+            return bool(self._read_info(self._name(path))["type"] == "file")
         except (FileNotFoundError, NotADirectoryError, PermissionError):
-            return False  # S3 denies what is not there to who may not list
+            return False  # S3 returns "denied" for missing files if the user may not list the bucket.
 
     def is_directory(self, path: str) -> bool:
-        with _turn(self.file_system):
+        with _call_guard(self.file_system):
             return bool(self.file_system.isdir(self._name(path)))
 
     def entries(self, directory: str) -> list[Entry]:
         return [
             Entry(info["name"].rsplit("/", 1)[-1], int(info.get("size") or 0), _modified_ms(info, "created"))
-            for info in self._listed(directory)
+            for info in self._list(directory)
             if info["type"] == "file"
         ]
 
     def directories(self, directory: str) -> set[str]:
-        listed = self._listed(directory)
-        return {info["name"].rstrip("/").rpartition("/")[2] for info in listed if info["type"] == "directory"}
+        entries = self._list(directory)
+        return {info["name"].rstrip("/").rpartition("/")[2] for info in entries if info["type"] == "directory"}
 
     def _info(self, path: str) -> dict[str, Any]:
         name = self._name(path)
-        with _turn(self.file_system):
+        with _call_guard(self.file_system):
             self.file_system.invalidate_cache(name)
-            return self._told(name)
+            return self._read_info(name)
 
-    def _told(self, name: str) -> dict[str, object]:
+    def _read_info(self, name: str) -> dict[str, object]:
         try:
-            with _turn(self.file_system):
+            with _call_guard(self.file_system):
                 info: dict[str, Any] = self.file_system.info(name)
         except FileNotFoundError as error:
-            # That of HTTP says so of any failure (fsspec 2026.9): a file that is there would be taken for absent.
+            # fsspec's HTTP file system raises FileNotFoundError for any failure (fsspec 2026.9). Without this check, an
+            # existing file would count as missing.
             failure = error.__cause__
             answers = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
             is_unanswered = isinstance(failure, OSError) and not isinstance(failure, answers)
-            if failure is not None and (passing_reason(failure) or is_unanswered):
+            if failure is not None and (transient_reason(failure) or is_unanswered):
                 raise failure from None
             raise
         return info
 
-    def _listed(self, directory: str) -> list[dict[str, Any]]:
+    def _list(self, directory: str) -> list[dict[str, Any]]:
         name = self._name(directory)
-        with _turn(self.file_system):
+        with _call_guard(self.file_system):
             self.file_system.invalidate_cache(name)
-            listed: list[dict[str, Any]] = self.file_system.ls(name, detail=True)
-            return listed
+            entries: list[dict[str, Any]] = self.file_system.ls(name, detail=True)
+            return entries
 
     def _name(self, path: str) -> str:
         match = SCHEME.match(path)
@@ -193,14 +211,14 @@ class _FsspecClient:
 
 
 _TAGS = ("ETag", "etag", "e_tag", "VersionId", "version_id", "generation", "md5Hash", "content_md5")
-"""Names of properties that change with each version of an object."""
+"""Keys of an fsspec `info` whose values change with each version of an object."""
 _MODIFIED = ("mtime", "LastModified", "last_modified", "modified", "updated")
-"""Names of the last modification, which is a number of seconds, an ISO text or a datetime."""
+"""Keys of an fsspec `info` for the last modification: seconds, ISO text, or a datetime."""
 
 
-def _modified_ms(info: Mapping[str, object], *more: str) -> int | None:
-    """The first time that fsspec gives of a file under one of these names, milliseconds since 1970-01-01 UTC."""
-    value = next((info[key] for key in (*_MODIFIED, *more) if info.get(key) is not None), None)
+def _modified_ms(info: Mapping[str, object], *other_names: str) -> int | None:
+    """Return the first modification time in fsspec's `info`, in milliseconds since 1970-01-01 UTC, or None."""
+    value = next((info[key] for key in (*_MODIFIED, *other_names) if info.get(key) is not None), None)
     if isinstance(value, int | float):
         return round(value * 1_000_000) // 1000
     if isinstance(value, str):
@@ -211,17 +229,14 @@ def _modified_ms(info: Mapping[str, object], *more: str) -> int | None:
     return milliseconds(value) if isinstance(value, datetime) else None
 
 
-def _turn(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:
-    """A context for each call of a file system, for one thread at a time unless it is made for several."""
+def _call_guard(file_system: fsspec.AbstractFileSystem) -> AbstractContextManager[object]:
+    """Return a context for calls of a file system: one thread at a time unless the class is thread-safe."""
     names = {kind.__name__ for kind in type(file_system).__mro__}
     if getattr(file_system, "async_impl", False) or not names.isdisjoint(_FOR_THREADS):
         return nullcontext()
-    # Kept on the file system, so that whatever has it has the lock; what pickles a file system leaves it behind.
+    # The lock is an attribute of the file system, so every user of the file system shares it. Pickling drops it.
     lock: Lock = vars(file_system).setdefault("_harness_lock", Lock(reentrant=True))
     return lock
-
-
-# The traffic of this process with stores: for whoever shows progress, and in the log on long reads.
 
 
 LOG = logging.getLogger("harness.storage")
@@ -230,50 +245,52 @@ _EVERY_S = 5.0
 
 @dataclass(slots=True)
 class Traffic:
-    """Requests that were answered, the bytes of files that came, and how often a request that failed was repeated.
-    While they come, the log says so at INFO.
+    """Counts of this process's requests to stores. They are logged at INFO every 5 seconds.
 
-    clock: the time in seconds; the log is told when five have passed since it was.
+    Attributes:
+        clock: Returns the time in seconds.
+        requests: Answered requests.
+        size: Bytes of files received.
+        retries: Failed requests that were sent again.
     """
 
     clock: Callable[[], float] = time.monotonic
     requests: int = 0
     size: int = 0
-    repeated: int = 0
-    _told: float | None = None
+    retries: int = 0
+    _logged_at: float | None = None
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def add(self, size: int) -> None:
-        """Counts an answer, with so many bytes of a file."""
+        """Count an answered request that returned `size` bytes of a file."""
         with self._lock:
             now = self.clock()
             self.requests, self.size = self.requests + 1, self.size + size
-            if self._told is None:
-                self._told = now
-            if now - self._told < _EVERY_S:
+            if self._logged_at is None:
+                self._logged_at = now
+            if now - self._logged_at < _EVERY_S:
                 return
-            self._told = now
+            self._logged_at = now
         LOG.info("%s so far", self.summary())
 
-    def repeat(self) -> None:
-        """A request failed, and is asked again."""
+    def count_retry(self) -> None:
+        """Count a failed request that is sent again."""
         with self._lock:
-            self.repeated += 1
+            self.retries += 1
 
     def summary(self) -> str:
-        """The traffic in words, such as `63.8 MiB of stores in 83 requests, 2 asked again`."""
+        """Return the counts as text, for example `63.8 MiB of stores in 83 requests, 2 asked again`."""
         plural = "" if self.requests == 1 else "s"
-        repeated = f", {self.repeated} asked again" if self.repeated else ""
-        return f"{size_text(self.size)} of stores in {self.requests} request{plural}{repeated}"
+        retries = f", {self.retries} asked again" if self.retries else ""
+        return f"{size_text(self.size)} of stores in {self.requests} request{plural}{retries}"
 
 
 TRAFFIC = Traffic()
 """The traffic of this process."""
 
 
-# Requests to stores as log records of `harness.storage`: at DEBUG each request, at INFO each repetition.
-#
-# Requests to file systems of fsspec are repeated here; obstore repeats its own, unseen.
+# Each request is logged at DEBUG and each retry at INFO, as `harness.storage`. fsspec's requests are retried here.
+# obstore retries its requests itself, and those retries are not visible.
 
 
 _Result = TypeVar("_Result")
@@ -281,7 +298,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class _LoggedClient:
-    """A client whose requests are logged, and repeated where that may help."""
+    """A client that logs requests, and retries those that failed for a transient reason."""
 
     client: Client
 
@@ -295,49 +312,47 @@ class _LoggedClient:
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus | None]:
         what = "all" if length is None and offset == 0 else f"from byte {offset}"
-        return _repeated(f"read {what} of", _bytes, self.client.read, path, offset, length)
+        return _with_retries(f"read {what} of", _byte_count, self.client.read, path, offset, length)
 
     def end(self, path: str, length: int) -> tuple[bytes, FileStatus]:
-        return _repeated("read the end of", _bytes, self.client.end, path, length)
+        return _with_retries("read the end of", _byte_count, self.client.end, path, length)
 
     def status(self, path: str) -> FileStatus:
-        return _repeated("ask the status of", lambda found: f"{found.size} bytes", self.client.status, path)
+        return _with_retries("ask the status of", lambda status: f"{status.size} bytes", self.client.status, path)
 
     def version(self, path: str) -> FileVersion | None:
-        return _repeated("ask the version of", lambda _: "done", self.client.version, path)
+        return _with_retries("ask the version of", lambda _: "done", self.client.version, path)
 
     def is_file(self, path: str) -> bool:
-        return _repeated("look for file", _yes_or_no, self.client.is_file, path)
+        return _with_retries("look for file", _existence, self.client.is_file, path)
 
     def is_directory(self, path: str) -> bool:
-        return _repeated("look for directory", _yes_or_no, self.client.is_directory, path)
+        return _with_retries("look for directory", _existence, self.client.is_directory, path)
 
     def entries(self, directory: str) -> list[Entry]:
-        return _repeated("list files of", lambda found: f"{len(found)} files", self.client.entries, directory)
+        return _with_retries("list files of", lambda entries: f"{len(entries)} files", self.client.entries, directory)
 
     def directories(self, directory: str) -> set[str]:
-        return _repeated(
-            "list directories of", lambda found: f"{len(found)} of them", self.client.directories, directory
+        return _with_retries(
+            "list directories of", lambda names: f"{len(names)} of them", self.client.directories, directory
         )
 
 
-def _bytes(found: tuple[bytes, FileStatus | None]) -> str:
-    return f"{len(found[0])} bytes"
+def _byte_count(result: tuple[bytes, FileStatus | None]) -> str:
+    return f"{len(result[0])} bytes"
 
 
-def _yes_or_no(found: bool) -> str:
-    return "there" if found else "not there"
-
-
-# Requests to file systems of fsspec that failed in a way that passes: asked again after a while, each time longer.
+def _existence(exists: bool) -> str:
+    return "there" if exists else "not there"
 
 
 MOST_RETRIES = 5
 _MOST_SECONDS = 60.0
-_PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
-_LOST = (TimeoutError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
-# Errors of aiohttp, requests, urllib3, http.client and botocore, none of which need be installed.
-_LOST_NAMES = frozenset(
+_TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+_CONNECTION_ERRORS = (TimeoutError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
+# Errors of aiohttp, requests, urllib3, http.client, and botocore. They are matched by name because none of these
+# packages needs to be installed.
+_CONNECTION_ERROR_NAMES = frozenset(
     {
         *("ServerDisconnectedError", "ServerTimeoutError", "ClientPayloadError", "ClientOSError"),
         *("ReadTimeout", "ConnectTimeout", "ReadTimeoutError", "ConnectTimeoutError", "ChunkedEncodingError"),
@@ -346,52 +361,60 @@ _LOST_NAMES = frozenset(
 )
 
 
-def _repeated(
-    what: str, came: Callable[[_Result], str], ask: Callable[..., _Result], path: str, *more: object
+def _with_retries(
+    what: str, describe: Callable[[_Result], str], request: Callable[..., _Result], path: str, *arguments: object
 ) -> _Result:
-    """The result of a request, or the error of its last repetition. what, came: request and result, for the log."""
+    """Send a request, retrying transient failures with growing delays, and return the result.
+
+    `what` names the request in the log, and `describe` formats its result. The last attempt's error is raised.
+    """
     end = time.monotonic() + _MOST_SECONDS
-    number = 0
+    attempt = 0
     while True:
-        number, start = number + 1, time.monotonic()
+        attempt, start = attempt + 1, time.monotonic()
         try:
-            found = ask(path, *more)
+            result = request(path, *arguments)
         except Exception as error:
-            LOG.debug("%s %s: %s, %.0f ms", what, shown(path), type(error).__name__, (time.monotonic() - start) * 1000)
-            reason = passing_reason(error)
-            wait_s = max(0.1 * 2 ** (number - 1) * random.uniform(0.5, 1), _retry_after(error))
-            if number > MOST_RETRIES or reason is None or time.monotonic() + wait_s > end:
+            LOG.debug("%s %s: %s, %.0f ms", what, redact(path), type(error).__name__, (time.monotonic() - start) * 1000)
+            reason = transient_reason(error)
+            wait_s = max(0.1 * 2 ** (attempt - 1) * random.uniform(0.5, 1), _retry_after(error))
+            if attempt > MOST_RETRIES or reason is None or time.monotonic() + wait_s > end:
                 raise
         else:
-            TRAFFIC.add(len(found[0]) if isinstance(found, tuple) and isinstance(found[0], bytes) else 0)
-            LOG.debug("%s %s: %s, %.0f ms", what, shown(path), came(found), (time.monotonic() - start) * 1000)
-            return found
-        TRAFFIC.repeat()
-        LOG.info("%s %s: %s, asked again in %.1f s, %d of %d", what, shown(path), reason, wait_s, number, MOST_RETRIES)
+            TRAFFIC.add(len(result[0]) if isinstance(result, tuple) and isinstance(result[0], bytes) else 0)
+            LOG.debug("%s %s: %s, %.0f ms", what, redact(path), describe(result), (time.monotonic() - start) * 1000)
+            return result
+        TRAFFIC.count_retry()
+        LOG.info(
+            "%s %s: %s, asked again in %.1f s, %d of %d", what, redact(path), reason, wait_s, attempt, MOST_RETRIES
+        )
         time.sleep(wait_s)
 
 
-def passing_reason(error: BaseException) -> str | None:
-    """Why the same request may be answered later, in a few words, nothing secret; None: it would fail again."""
+def transient_reason(error: BaseException) -> str | None:
+    """Return in a few words why a request may succeed if it is sent again, or None if it would fail again.
+
+    The text contains no secrets.
+    """
     status = _http_status(error)
     if status is not None:
-        return f"HTTP {status}" if status in _PASSING_STATUSES else None
+        return f"HTTP {status}" if status in _TRANSIENT_STATUSES else None
     name = type(error).__name__
-    return name if isinstance(error, _LOST) or name in _LOST_NAMES else None
+    return name if isinstance(error, _CONNECTION_ERRORS) or name in _CONNECTION_ERROR_NAMES else None
 
 
 def _http_status(error: BaseException) -> int | None:
-    """The status of HTTP in an error of aiohttp, requests, urllib, botocore or a client of Google's."""
+    """Return the HTTP status in an error of aiohttp, requests, urllib, botocore, or a Google client, or None."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):
         response = response.get("ResponseMetadata", {})
         return response.get("HTTPStatusCode") if isinstance(response, dict) else None
-    found = (getattr(error, "status", None), getattr(error, "code", None), getattr(response, "status_code", None))
-    return next((status for status in found if isinstance(status, int)), None)
+    candidates = (getattr(error, "status", None), getattr(error, "code", None), getattr(response, "status_code", None))
+    return next((status for status in candidates if isinstance(status, int)), None)
 
 
 def _retry_after(error: BaseException) -> float:
-    """Seconds that the store asks to wait; 0 where it does not, or names a date."""
+    """Return the seconds that the store asks the client to wait, or 0 if it names none or names a date."""
     headers = getattr(error, "headers", None) or getattr(getattr(error, "response", None), "headers", None) or {}
     text = str(headers.get("Retry-After", "")) if hasattr(headers, "get") else ""
     return float(text) if text.isascii() and text.isdecimal() else 0.0

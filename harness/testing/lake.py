@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 from harness.errors import RequestError
 from harness.suite.scenarios.building import build
-from harness.suite.scenarios.evidence import evidence_of
+from harness.suite.scenarios.evidence import collect_evidence
 from harness.suite.scenarios.features import missing_features
 from harness.suite.scenarios.loading import from_mapping, parse_yaml, read_document
-from harness.suite.scenarios.model import Built, Scenario
+from harness.suite.scenarios.model import BuiltScenario, Scenario
 from harness.suite.scenarios.verifying import read_with, verify
 from harness.table import Table, open_table
 
@@ -34,7 +34,7 @@ class LakeTable:
     """
 
     name: str
-    _built: Built = field(repr=False)
+    _built: BuiltScenario = field(repr=False)
     engines: tuple[str, ...] = ("duckdb",)
     prepare: Callable[[str], object] | None = field(default=None, repr=False)
 
@@ -133,7 +133,7 @@ def make_table(
         raise RequestError(f"Cannot make the table {name}: a table of that name exists; pass another name=")
     built = build(scenario_of(source, name), place)
     if built.scenario.features:
-        missing = missing_features(evidence_of(built))
+        missing = missing_features(collect_evidence(built))
         if missing:
             raise RequestError(f"Cannot use the table {name}: it does not show the features {', '.join(missing)}")
     return LakeTable(name=name, _built=built, engines=engines, prepare=prepare)

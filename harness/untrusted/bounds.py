@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from harness.errors import RequestError
-from harness.storage.gate import metadata_root, refuse_no_name
-from harness.storage.paths import is_local, local_path, may_be_name, shown
+from harness.storage.gate import check_name, metadata_root
+from harness.storage.paths import is_local, local_path, may_be_name, redact
 
 Unenforced: TypeAlias = dict[str, str]
 """Reasons why limits cannot be enforced here, by the limit's name."""
@@ -88,12 +88,12 @@ def readable_directories(locations: Iterable[str], roots: Iterable[str] = ()) ->
                 "ask a catalog; pass the table's path",
                 table=location,
             )
-        refuse_no_name(location)
+        check_name(location)
         path = _local_path(location)
         for spelled in (path, os.path.realpath(path)):
             found[metadata_root(spelled) if os.path.isfile(spelled) else spelled] = None
     for root in roots:
-        refuse_no_name(root)
+        check_name(root)
         found |= dict.fromkeys((_local_path(root), os.path.realpath(_local_path(root))))
     return tuple(found)
 
@@ -104,6 +104,6 @@ def _local_path(location: str) -> str:
         raise RequestError(
             "Cannot read an untrusted table that is not on a local disk: the process that reads it has no network; "
             "copy it to a directory first",
-            table=shown(location),
+            table=redact(location),
         )
     return os.path.abspath(path)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import harness.errors
 from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, visible, warn
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.metadata.model.times import When, parse_moment
 from harness.metadata.plan.read_options import TableOptions, catalog_answer
 from harness.storage.limits import DEFAULT, Limits
@@ -29,7 +29,7 @@ _TEXT_LENGTH, _CONTEXT_LENGTH = 1 << 16, 1 << 12
 _CONTEXT = ("table", "snapshot", "file", "field", "rule")
 
 
-@checked
+@validate_call
 def read_untrusted(
     location: str,
     *,

@@ -88,12 +88,12 @@ def test_a_selection_that_asks_nothing_is_an_error(lying, capsys, words, sentenc
 def test_a_finding_says_where_and_what(lying):
     report = harness.open_table(str(lying)).check(level="data", select=["DEL-503"])
     (finding,) = report.findings
-    place = finding.found.place
+    place = finding.breach.place
     assert (place.field, place.column) == ("maxValues", "x")
     assert place.file.endswith("_delta_log/00000000000000000002.json")
-    assert (finding.found.recorded, finding.found.actual) == ("103", "the greatest is 133")
-    assert finding.found.writer.startswith("parquet-cpp-arrow version ")
-    assert finding.found.spans == ((70.0, 103.0), (70.0, 133.0))
+    assert (finding.breach.recorded, finding.breach.actual) == ("103", "the greatest is 133")
+    assert finding.breach.writer.startswith("parquet-cpp-arrow version ")
+    assert finding.breach.spans == ((70.0, 103.0), (70.0, 133.0))
 
 
 def test_a_finding_on_a_commit_names_its_writer(tmp_path):
@@ -101,7 +101,7 @@ def test_a_finding_on_a_commit_names_its_writer(tmp_path):
     table.append(file := table.write_data([{"id": 1}]))
     table.remove(file)
     (finding,) = harness.open_table(str(tmp_path / "t")).check(level="metadata", select=["DEL-111"]).findings
-    assert (finding.found.actual, finding.found.writer) == ("delta.appendOnly is true", "harness")
+    assert (finding.breach.actual, finding.breach.writer) == ("delta.appendOnly is true", "harness")
 
 
 def test_lighter_findings_fail_where_they_are_asked_for(tmp_path, capsys):

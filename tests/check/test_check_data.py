@@ -8,7 +8,7 @@ import pytest
 
 import harness
 from harness.check.rules import Severity
-from harness.check.running import check, every_rule
+from harness.check.running import all_rules, check
 from harness.engines.duckdb import leaves
 from harness.engines.row_groups import RowGroups
 from harness.errors import TableNotFoundError, UnsupportedError
@@ -59,7 +59,7 @@ def test_false_statistics_of_a_footer(tmp_path, format, old, new, places, rule, 
     report = harness.open_table(str(tmp_path / "t")).check(level="data")
     assert [each.rule.id for each in report.findings] == ([] if rule is None else [f"{format}-{rule}"])
     if group is not None:
-        assert report.findings[0].found.detail == group
+        assert report.findings[0].breach.detail == group
 
 
 @pytest.mark.skipif(duckdb.__version__.startswith("1."), reason="DuckDB 1 does not tell where a page index is")
@@ -89,7 +89,7 @@ def test_false_statistics_of_pages(tmp_path, type_, old, new, field):
     assert old in index
     path.write_bytes(data[:start] + index.replace(old, new) + data[start + length :])
     report = harness.open_table(str(tmp_path / "t")).check(level="data")
-    assert [each.found.place.field for each in report.findings] == ([] if field is None else [field])
+    assert [each.breach.place.field for each in report.findings] == ([] if field is None else [field])
 
 
 @pytest.mark.parametrize("rows", [[5], [3, 3, 2], [3, 1, 4], [1, 2, 3, 4], [2, 2, 3]], ids=str)
@@ -170,13 +170,13 @@ WRITTEN = sorted(Path(__file__).parents[2].glob("fixtures/interop/*/*/table"))
 @pytest.mark.parametrize("place", WRITTEN, ids=lambda place: "/".join(place.parts[-3:-1]))
 def test_tables_of_the_reference_implementations_have_no_findings(place):
     report = harness.open_table(str(place)).check(level="data", all_snapshots=True)
-    assert [(each.rule.id, str(each.found.place)) for each in report.findings if each.rule.severity is not NOTE] == []
+    assert [(each.rule.id, str(each.breach.place)) for each in report.findings if each.rule.severity is not NOTE] == []
     assert report.unchecked == ()
 
 
 def test_every_rule_has_a_scenario():
     """Orphans and pages of files are none of a scenario: tests of their own have them."""
     found = {id_ for scenario in SCENARIOS for id_ in scenario.findings}
-    known = {rule.id for rule in every_rule()}
+    known = {rule.id for rule in all_rules()}
     assert found <= known
     assert known - found <= {"DEL-408", "DEL-511", "ICE-408", "ICE-511"}

@@ -136,8 +136,9 @@ def test_an_error_and_a_warning_about_files_outside(tmp_path, capfd):
     out, err = capfd.readouterr()
     assert out == ""
     assert (
-        "error: Cannot read a file beyond the table's roots: --set outside=refuse is set. They are "
-        f"{location}; add one with --allow-root, or say with --set path_map.OLD=NEW where the file is [OutsideTable;"
+        "error: Cannot read a file beyond the table's roots: --set outside=refuse is set. The roots are "
+        f"{location}; add a root with --allow-root, or map the path to the file's location "
+        "with --set path_map.OLD=NEW [OutsideTable;"
     ) in err
     assert main(["sql", "SELECT id FROM t", "--table", f"t={location}", "--format", "csv"]) == 0
     out, err = capfd.readouterr()
@@ -225,7 +226,7 @@ ODD = MissingFileError(f"Cannot read [red]file[/red]:\n {'y' * 300}", table="t",
         (KeyboardInterrupt(), 130, "", "interrupted\n"),
     ],
 )
-def test_what_ends_a_command_is_told(capfd, monkeypatch, raised, code, start, end):
+def test_error_that_ends_a_command_is_printed(capfd, monkeypatch, raised, code, start, end):
     def open_table(location, **options):
         raise raised
 
@@ -345,7 +346,7 @@ def test_sql_on_spark_writes_the_same_values(tmp_path, capfd, spark):
 
 
 def test_columns_of_one_name_stay_so():
-    assert QueryRows.of(pa.table([[1], [2]], names=["a", "A"])).relation.columns == ["a", "A"]
+    assert QueryRows.from_arrow(pa.table([[1], [2]], names=["a", "A"])).relation.columns == ["a", "A"]
 
 
 @pytest.fixture(scope="module")
@@ -356,19 +357,22 @@ def eu(tmp_path_factory) -> IcebergTable:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["sql", "SELECT 1 AS x", "--engine", "oracle"], "Cannot run a query on oracle"),
         (["sql", "SELECT region + 1 FROM 'TABLE'"], " and 50 more [Engine]"),
         (["head", "TABLE", "--where", "region + 1 = 3"], " and 50 more [Engine; table "),
-        (["head", "TABLE", "--where", "region = de"], "the table has id, region; a text has single quotes, 'de' ["),
+        (
+            ["head", "TABLE", "--where", "region = de"],
+            "the table has id, region; write a text in single quotes, 'de' [",
+        ),
         (["head", "TABLE", "--columns", "other"], 'Unknown column "other": the table has id, region ['),
     ],
 )
-def test_an_error_says_what_to_write_and_is_short(eu, capfd, words, said):
+def test_an_error_says_what_to_write_and_is_short(eu, capfd, words, message):
     assert main([word.replace("TABLE", str(eu.location)) for word in words]) == 2
     err = capfd.readouterr().err
-    assert said in err
+    assert message in err
     assert len(err) < 500
 
 
@@ -387,12 +391,12 @@ def test_a_file_that_may_not_be_read_is_not_called_missing(eu, capfd, monkeypatc
     assert "Cannot read a data file: permission denied; let this user read it [" in capfd.readouterr().err
 
 
-def run_with_locale(words: list[str], encoding: str, given: bytes = b"") -> tuple[str, str]:
+def run_with_locale(words: list[str], encoding: str, stdin: bytes = b"") -> tuple[str, str]:
     settings = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONIOENCODING": encoding}
     done = subprocess.run(
         [sys.executable, "-m", "harness", *words],
         check=False,
-        input=given,
+        input=stdin,
         env={**os.environ, **settings},
         capture_output=True,
     )
@@ -409,4 +413,7 @@ def test_bytes_that_are_no_text_end_no_shell(tmp_path):
         ["shell", str(tmp_path), "--format", "csv"], "utf-8:strict", b"SELECT 1 a;\n\xff;\nSELECT 2 a;\n"
     )
     assert out == "a\n1\na\n2\n"
-    assert err == "error: Cannot parse the query: character 1 is half of one, '\\udcff'; write it in UTF-8 [Request]\n"
+    assert (
+        err
+        == "error: Cannot parse the query: character 1 is half of a character, '\\udcff'; write it in UTF-8 [Request]\n"
+    )

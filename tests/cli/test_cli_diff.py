@@ -34,14 +34,14 @@ class Calls:
     """What was asked of the API, which is replaced; `compare` gives `found`."""
 
     def __init__(self) -> None:
-        self.found, self.compared, self.sessions = EQUAL, [], 0
+        self.result, self.compared, self.sessions = EQUAL, [], 0
 
-    def open_table(self, location, **given):
+    def open_table(self, location, **arguments):
         return SimpleNamespace(location=location, snapshot=lambda *_, **__: location)
 
-    def compare(self, left, right, **given):
-        self.compared.append((left, right, given))
-        return self.found
+    def compare(self, left_side, right_side, **arguments):
+        self.compared.append((left_side, right_side, arguments))
+        return self.result
 
     def find_engine(self, name):
         return SimpleNamespace(start=self.start if name == "spark" else None)
@@ -52,11 +52,11 @@ class Calls:
 
 @pytest.fixture
 def calls(monkeypatch) -> Calls:
-    made = Calls()
+    calls_ = Calls()
     for name in ("open_table", "compare"):
-        monkeypatch.setitem(vars(harness), name, getattr(made, name))
-    monkeypatch.setattr("harness.engines.registry.find_engine", made.find_engine)
-    return made
+        monkeypatch.setitem(vars(harness), name, getattr(calls_, name))
+    monkeypatch.setattr("harness.engines.registry.find_engine", calls_.find_engine)
+    return calls_
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_the_command_has_22_options_in_the_common_spelling():
 
 @pytest.mark.parametrize("report", ["text", "json", "junit", "html"])
 @pytest.mark.parametrize(
-    ("found", "code", "error"),
+    ("result", "code", "error"),
     [
         pytest.param(EQUAL, 0, "", id="equal"),
         pytest.param(DIFFERENT, 1, "", id="different"),
@@ -122,8 +122,8 @@ def test_the_command_has_22_options_in_the_common_spelling():
         pytest.param(DECLINED, 2, "error: the right side refused to read: no equality deletes", id="declined"),
     ],
 )
-def test_exit_codes(calls, capfd, found, code, error, report):
-    calls.found = found
+def test_exit_codes(calls, capfd, result, code, error, report):
+    calls.result = result
     assert main(["diff", "t", "--format", report]) == code
     out, err = capfd.readouterr()
     assert out.endswith("\n")
@@ -133,7 +133,7 @@ def test_exit_codes(calls, capfd, found, code, error, report):
 
 def test_reports_of_one_comparison_go_to_their_files(calls, capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    calls.found = DIFFERENT
+    calls.result = DIFFERENT
     files = ["--output", "r.xml", "--output", "r.htm", "--output", "r.json"]
     assert main(["diff", "t", *files, "--format", "text"]) == 1
     assert len(calls.compared) == 1

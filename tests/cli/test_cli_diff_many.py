@@ -26,7 +26,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def asked(texts: dict[str, str], *more: str) -> list[str]:
+def write_queries(texts: dict[str, str], *more: str) -> list[str]:
     for name, text in texts.items():
         Path(name).write_text(text)
     return ["diff", "--sql-file", *texts, "--table", "t=left/a", "--table", "t=right/a", "--engines", "duckdb", *more]
@@ -43,12 +43,12 @@ QUERIES = {
 
 @pytest.mark.usefixtures("here")
 def test_the_other_reports_say_the_same(capfd) -> None:
-    assert main(asked(QUERIES)) == 1
+    assert main(write_queries(QUERIES)) == 1
     lines = capfd.readouterr().out.splitlines()
     assert lines[0].endswith("1 equal, 1 allowed difference, 1 different, 1 refused, 1 failed")
     assert lines[2].startswith("≠ 3-different.sql  different: 1 row only on the left")
     assert [line[0] for line in lines[2:7]] == ["≠", "!", "?", "≈", "="]
-    assert main([*asked(QUERIES), "--output", "r.xml", "--output", "r.html"]) == 1
+    assert main([*write_queries(QUERIES), "--output", "r.xml", "--output", "r.html"]) == 1
     suite = ElementTree.parse("r.xml").find("testsuite")
     assert suite is not None
     assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
@@ -82,7 +82,7 @@ FIRSTS = "SELECT k, list(v)[1] AS v FROM t GROUP BY k"  # 0.1 and 0.3 for k = 1
     ],
 )
 def test_a_comment_says_how_a_query_is_compared(comment: str, query: str, code: int) -> None:
-    assert main(asked({"q.sql": f"{comment}\n{query}"})) == code
+    assert main(write_queries({"q.sql": f"{comment}\n{query}"})) == code
 
 
 @pytest.mark.usefixtures("here")
@@ -101,14 +101,14 @@ def test_a_comment_says_how_a_query_is_compared(comment: str, query: str, code: 
     ],
 )
 def test_what_cannot_be_asked_of_queries_is_one_line(capfd, texts, more, sentence) -> None:
-    assert main(asked(texts, *more)) == 2
+    assert main(write_queries(texts, *more)) == 2
     assert sentence in " ".join(capfd.readouterr().err.split())
 
 
 @pytest.mark.usefixtures("here")
 def test_sparks_texts_run_on_duckdb_where_that_is_certain(capfd) -> None:
     texts = {"1.sql": "SELECT `k`, count(*) FROM t GROUP BY k", "2.sql": "SELECT avg(k) FROM t"}
-    assert main(asked(texts, "--dialect", "spark")) == 2
+    assert main(write_queries(texts, "--dialect", "spark")) == 2
     out = capfd.readouterr().out
     assert "= 1.sql  no difference in 2 rows" in out
     assert "? 2.sql  refused: Cannot be sure that AVG(k) means the same on DuckDB" in out

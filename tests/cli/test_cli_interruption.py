@@ -211,7 +211,7 @@ def test_a_running_query_of_spark(tmp_path):
     assert [path for path in command.leaves() if "harness" in path] == []
 
 
-def test_a_query_of_duckdb_in_this_process_is_ended_and_no_error_is_told(capfd, monkeypatch):
+def test_a_query_of_duckdb_in_this_process_is_ended_without_an_error(capfd, monkeypatch):
     """The signal comes in the moment before the query starts, and DuckDB's own exception is all that is raised."""
 
     def sql(query, tables, *, params, dialect, connection):

@@ -74,7 +74,7 @@ def completion(line: str) -> dict[str, str]:
         ([], completion("harness "), {"click"}),
         ([], completion("harness sch"), {"click"}),
         ([], completion("harness scenarios r"), {"click"}),
-        ([], completion("harness count --"), {"click", "harness.cli.looking"}),
+        ([], completion("harness count --"), {"click", "harness.cli.inspection"}),
         ([], completion("harness sql --"), {"click", "harness.cli.query"}),
         ([], completion("harness diff --"), {"click", "harness.cli.diff"}),
         ([], completion("harness pull --"), {"click", "harness.cli.pull"}),
@@ -164,7 +164,7 @@ NO_JSON = "must be JSON; put text that does in double quotes"
         (["a=[NaN]"], f"--storage-option 'a': a value that begins with [ {NO_JSON}"),
     ],
 )
-def test_what_is_wrong_is_told_without_the_value(texts, message) -> None:
+def test_errors_about_options_do_not_show_the_value(texts, message) -> None:
     with pytest.raises(click.BadParameter) as caught:
         storage_options(texts)
     assert caught.value.message == message

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import harness.testing.demo
-from harness.check.running import every_rule
+from harness.check.running import all_rules
 from harness.cli import DONE, FAILED, doctor, main
 from harness.cli.doctor import Requirement, check
 from harness.errors import RequestError
@@ -53,7 +53,7 @@ def test_a_rule_of_check_is_printed_with_what_it_breaks(capfd, words):
     assert [each["rule"] for each in document["breaks"]] == ["iceberg 2.2", "iceberg 3.5"]
 
 
-@pytest.mark.parametrize("rule", every_rule(), ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
 def test_every_rule_of_check_can_be_looked_up_as_a_report_names_it(capfd, rule):
     for name in (rule.id.lower(), *rule.breaks):
         assert main(["rule", name]) == 0
@@ -183,10 +183,10 @@ _ONE = "iceberg/deletes/null-keys"
 def test_build_refuses_what_is_there(tmp_path, capsys):
     (tmp_path / _ONE).mkdir(parents=True)
     assert main(["scenarios", "build", _ONE, str(tmp_path)]) == FAILED
-    assert f"{_ONE} is there already" in capsys.readouterr().err
+    assert f"{_ONE} already exists" in capsys.readouterr().err
     (tmp_path / "suite.json").touch()
     assert main(["scenarios", "build", _ONE, str(tmp_path)]) == FAILED
-    assert "A suite is there already" in capsys.readouterr().err
+    assert "A suite already exists" in capsys.readouterr().err
 
 
 def test_build_wants_scenarios_or_all(tmp_path, capsys):

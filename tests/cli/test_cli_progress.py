@@ -65,15 +65,15 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def fake_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """A terminal on which the line is drawn as each phase begins and ends; its clock stands still."""
-    made = Terminal()
+    terminal_ = Terminal()
     for name, value in {"TERM": "xterm", "COLUMNS": "200"}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(threads, "clock", lambda: made.now)
+    monkeypatch.setattr(threads, "clock", lambda: terminal_.now)
     monkeypatch.setattr(threads, "percent", lambda: None)  # of queries, which take their own time
     monkeypatch.setattr(threads, "_phases", Drawn())
-    return made
+    return terminal_
 
 
 class Drawn(list[Phase]):
@@ -98,15 +98,15 @@ def redraw() -> None:
         terminal._command.live.print(Control())
 
 
-def run(shown: Terminal, monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+def run(fake_terminal: Terminal, monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
     with monkeypatch.context() as patch:
-        patch.setattr(sys, "stderr", shown)
+        patch.setattr(sys, "stderr", fake_terminal)
         return main([str(word) for word in words])
 
 
-def is_in_order(wanted: list[str], found: list[str]) -> bool:
-    rest = iter(found)
-    return all(line in rest for line in wanted)
+def is_in_order(expected: list[str], lines: list[str]) -> bool:
+    rest = iter(lines)
+    return all(line in rest for line in expected)
 
 
 def table_of(directory: Path, ids: list[range]) -> Path:
@@ -118,7 +118,7 @@ def table_of(directory: Path, ids: list[range]) -> Path:
 
 
 @pytest.mark.filterwarnings("always::harness.errors.HarnessWarning")
-def test_a_comparison_tells_its_phases_and_keeps_warnings_above(tmp_path, shown, monkeypatch, capsys):
+def test_a_comparison_tells_its_phases_and_keeps_warnings_above(tmp_path, fake_terminal, monkeypatch, capsys):
     left = table_of(tmp_path / "left", [range(40_000), range(40_000, ROWS)])
     right = table_of(tmp_path / "right", [range(ROWS - 1)])
 
@@ -126,10 +126,10 @@ def test_a_comparison_tells_its_phases_and_keeps_warnings_above(tmp_path, shown,
         if phase.name.startswith("hashing the left"):
             warn("the left side is odd")
         if phase.name == "making the text report":
-            shown.now = 12.34
+            fake_terminal.now = 12.34
 
     monkeypatch.setattr(threads, "_phases", Drawn(began))
-    assert run(shown, monkeypatch, "diff", left, right, "--keys", "id") == 1
+    assert run(fake_terminal, monkeypatch, "diff", left, right, "--keys", "id") == 1
     wanted = [
         "reading metadata",
         "reading metadata: reading commits, 3 of 3 commits, 100 %",  # the first makes the table
@@ -145,36 +145,40 @@ def test_a_comparison_tells_its_phases_and_keeps_warnings_above(tmp_path, shown,
         "comparing: finding the files of differing rows",
         "making the text report (12 s)",
     ]
-    assert is_in_order(wanted, shown.lines()), shown.lines()
-    assert [line for line in shown.screen() if line] == [
+    assert is_in_order(wanted, fake_terminal.lines()), fake_terminal.lines()
+    assert [line for line in fake_terminal.screen() if line] == [
         "warning: the left side is odd",
         "compared 60,000 with 59,999 rows in 12.3 s",
     ]
-    assert shown.getvalue().count("\x1b[?25l") == shown.getvalue().count("\x1b[?25h")  # the cursor is there again
+    assert fake_terminal.getvalue().count("\x1b[?25l") == fake_terminal.getvalue().count(
+        "\x1b[?25h"
+    )  # the cursor is there again
     assert "1 row only on the left" in capsys.readouterr().out
 
 
-def test_scenarios_are_counted(shown, monkeypatch):
+def test_scenarios_are_counted(fake_terminal, monkeypatch):
     names = ["delta/deletion-vectors/inline", "iceberg/deletes/branch-deletes"]
-    assert run(shown, monkeypatch, "scenarios", "run", *names, "--engines", "oracle") == 0
+    assert run(fake_terminal, monkeypatch, "scenarios", "run", *names, "--engines", "oracle") == 0
     second = "scenarios: running, 1 of 2 scenarios, 50 %: iceberg/deletes/branch-deletes"
-    assert is_in_order([second, "scenarios: running, 2 of 2 scenarios, 100 %"], shown.lines()), shown.lines()
+    assert is_in_order([second, "scenarios: running, 2 of 2 scenarios, 100 %"], fake_terminal.lines()), (
+        fake_terminal.lines()
+    )
 
 
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, None])
-def test_nothing_moves_for_a_pipe_and_where_nothing_may(variables, tmp_path, shown, monkeypatch):
+def test_nothing_moves_for_a_pipe_and_where_nothing_may(variables, tmp_path, fake_terminal, monkeypatch):
     for name, value in (variables or {}).items():
         monkeypatch.setenv(name, value)
     piped = io.StringIO()
     table = table_of(tmp_path / "t", [range(3)])
-    shown.now = -5.0
+    fake_terminal.now = -5.0
     clock = itertools.chain([0.0], itertools.repeat(5.0))
     monkeypatch.setattr(threads, "clock", lambda: next(clock))
     with monkeypatch.context() as patch:
-        patch.setattr(sys, "stderr", shown if variables else piped)
+        patch.setattr(sys, "stderr", fake_terminal if variables else piped)
         assert main(["count", str(table)]) == 0
     assert not threads.WATCHED.is_set()
-    assert shown.getvalue() == ("counted 3 rows in 5.0 s\n" if variables else "")
+    assert fake_terminal.getvalue() == ("counted 3 rows in 5.0 s\n" if variables else "")
     assert piped.getvalue() == ""
 
 
@@ -204,9 +208,9 @@ NESTED, COMPARING, LEFT = [TABLES, HASHING], "comparing, 1 of 10 tables, 10 %", 
         ([HASHING], [], 40.0, 30, "hashing the left side, 40 %…"),
     ],
 )
-def test_a_line_says_as_much_as_fits(shown, monkeypatch, phases, done, measured, width, words):
+def test_a_line_says_as_much_as_fits(fake_terminal, monkeypatch, phases, done, measured, width, words):
     monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(sys, "stderr", fake_terminal)
     monkeypatch.setattr(threads, "percent", lambda: measured)
     terminal.begin()
     with contextlib.ExitStack() as running:
@@ -214,13 +218,13 @@ def test_a_line_says_as_much_as_fits(shown, monkeypatch, phases, done, measured,
         advances += [running.enter_context(threads.phase(*each)) for each in phases[1:]]
         for advance, number in zip(advances, done, strict=False):
             advance(number)
-        shown.now = 10.0
+        fake_terminal.now = 10.0
         redraw()
-        assert shown.lines()[-1] == words
+        assert fake_terminal.lines()[-1] == words
 
 
-def test_an_interrupted_command_leaves_no_line(shown, monkeypatch):
-    monkeypatch.setattr(sys, "stderr", shown)
+def test_an_interrupted_command_leaves_no_line(fake_terminal, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", fake_terminal)
     written: list[tuple[int, bytes]] = []
     monkeypatch.setattr(os, "write", lambda number, data: written.append((number, data)))
     terminal.restore()
@@ -229,8 +233,8 @@ def test_an_interrupted_command_leaves_no_line(shown, monkeypatch):
         raise KeyboardInterrupt
     terminal.restore()
     assert written == [(2, b"\r\x1b[2K\x1b[?25h")]  # while there was one
-    assert not any(shown.screen())
-    assert shown.getvalue().rindex("\x1b[?25h") > shown.getvalue().rindex("\x1b[?25l")
+    assert not any(fake_terminal.screen())
+    assert fake_terminal.getvalue().rindex("\x1b[?25h") > fake_terminal.getvalue().rindex("\x1b[?25l")
     assert threads.phases() == ()
 
 

@@ -56,7 +56,7 @@ def test_a_file_is_replaced_under_its_permissions(tmp_path, mode):
 
 @no_windows
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "reason"),
     [
         ("link", "it is a link"),
         ("dangling", "it is a link"),
@@ -69,7 +69,7 @@ def test_a_file_is_replaced_under_its_permissions(tmp_path, mode):
     ],
 )
 @pytest.mark.parametrize("command", ["sql", "diff", "run"])
-def test_only_regular_files_are_replaced(tmp_path, capfd, monkeypatch, table, command, kind, said):
+def test_only_regular_files_are_replaced(tmp_path, capfd, monkeypatch, table, command, kind, reason):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "target").write_text("old")
     (tmp_path / "link").symlink_to("target")
@@ -82,7 +82,7 @@ def test_only_regular_files_are_replaced(tmp_path, capfd, monkeypatch, table, co
         "diff": ["diff", table, "--engines", "oracle", "--output", kind],
         "run": ["scenarios", "run", "delta/paths/odd-root", "--engines", "oracle", "--output", kind],
     }
-    assert said in refused(capfd, arguments[command])
+    assert reason in refused(capfd, arguments[command])
     assert (tmp_path / "target").read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == before
 

@@ -158,7 +158,7 @@ def of_type(type_: str, values: dict[str, object]) -> tuple[str, list]:
 
 def packed(rows: str | pa.Table, row_format: RowFormat) -> bytes:
     stream = io.BytesIO()
-    write_rows(run(rows, {}) if isinstance(rows, str) else QueryRows.of(rows), row_format, stream)
+    write_rows(run(rows, {}) if isinstance(rows, str) else QueryRows.from_arrow(rows), row_format, stream)
     return stream.getvalue()
 
 
@@ -252,7 +252,7 @@ def test_rows_as_parquet_and_arrow():
 
 
 @pytest.mark.parametrize(
-    ("max_rows", "shown", "last"),
+    ("max_rows", "visible_rows", "last"),
     [
         (None, 100, ""),
         (100, 100, ""),
@@ -260,10 +260,10 @@ def test_rows_as_parquet_and_arrow():
         (1, 1, "(1 of 100 rows; --max-rows all shows all)\n"),
     ],
 )
-def test_text_says_how_many_rows_it_does_not_show(max_rows, shown, last):
+def test_text_says_how_many_rows_it_does_not_show(max_rows, visible_rows, last):
     stream = io.BytesIO()
-    write_rows(QueryRows.of(pa.table({"n": range(100)})), RowFormat.TEXT, stream, max_rows=max_rows)
-    rows = "".join(f"{n:6}\n" for n in range(shown))
+    write_rows(QueryRows.from_arrow(pa.table({"n": range(100)})), RowFormat.TEXT, stream, max_rows=max_rows)
+    rows = "".join(f"{n:6}\n" for n in range(visible_rows))
     assert stream.getvalue().decode() == "     n\nbigint\n------\n" + rows + last
 
 
@@ -290,15 +290,15 @@ FITTING = """\
 
 
 def test_text_fits_a_terminal():
-    assert "".join(text_lines(QueryRows.of(WIDE), width=80)) == FITTING  # b has three quarters of it, 60
-    narrow = "".join(text_lines(QueryRows.of(WIDE), width=5)).split()
+    assert "".join(text_lines(QueryRows.from_arrow(WIDE), width=80)) == FITTING  # b has three quarters of it, 60
+    narrow = "".join(text_lines(QueryRows.from_arrow(WIDE), width=5)).split()
     assert narrow[:5] == ["id", "bigint", "----------", "1234567890", "5"]  # a number is whole
     assert narrow[5:] == ["(5", "more", "columns:", "kind", "=", "kkkkkkkkkkkkkkkk,", "a,", "b,", "day,", "c)"]
 
 
 def test_texts_that_are_too_wide_for_any_line_are_cut():
     table = pa.table({"id": [1], "comment": ["日本" * 30], "path": ["s3://lake/orders/" + "x" * 60 + ".parquet"]})
-    lines = "".join(text_lines(QueryRows.of(table), width=60)).splitlines()
+    lines = "".join(text_lines(QueryRows.from_arrow(table), width=60)).splitlines()
     assert lines == [
         "    id  comment",
         "bigint  varchar",
@@ -306,7 +306,7 @@ def test_texts_that_are_too_wide_for_any_line_are_cut():
         f"     1  {'日本' * 12}日…",
         "(1 more column: path)",
     ]
-    lines = "".join(text_lines(QueryRows.of(table.select(["path", "id"])), width=60)).splitlines()
+    lines = "".join(text_lines(QueryRows.from_arrow(table.select(["path", "id"])), width=60)).splitlines()
     assert lines[3:] == [f"…{'x' * 43}.parquet       1", "(path: below s3://lake/orders)"]
 
 

@@ -150,7 +150,7 @@ def test_an_interruption_of_an_inner_block_does_not_end_the_outer_one():
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("variables", "expected"),
     [
         ({"_HARNESS_COMPLETE": "bash_complete", "COMP_WORDS": "harness sh", "COMP_CWORD": "1"}, "plain,shell\n"),
         (
@@ -163,8 +163,8 @@ def test_an_interruption_of_an_inner_block_does_not_end_the_outer_one():
         ),
     ],
 )
-def test_shells_of_the_system_are_told_how_a_command_may_go_on(asked, expected, monkeypatch, capsys):
-    for name, value in asked.items():
+def test_completions_for_the_shells_of_the_system(variables, expected, monkeypatch, capsys):
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit):
         main([])
@@ -199,7 +199,7 @@ def test_commands_of_the_command_line_run_and_end(shell, lake):
     assert shell("", lake, "-c", ".quit", "-c", "SELECT 1 AS never")[:2] == (0, "")
 
 
-def test_the_timer_is_told_beside_the_rows(shell):
+def test_the_timer_does_not_mix_with_the_rows(shell):
     code, out, err = shell(".timer on\n.mode csv\nSELECT 1 AS a;\n.timer off\nSELECT 2 AS b;\n.timer\n")
     assert (code, out) == (2, "a\n1\nb\n2\n")
     assert re.fullmatch(

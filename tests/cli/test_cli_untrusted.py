@@ -123,7 +123,7 @@ def test_bounds(worker):
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         ("info s3://b/t --untrusted", "error: Cannot read an untrusted table that is not on a local disk"),
         ("info {t} --untrusted --storage-option key=secret", "error: Cannot take --storage-option with --untrusted"),
@@ -142,10 +142,10 @@ def test_bounds(worker):
         ("info {t} --untrusted --set waived=speed", "error: Cannot waive 'speed'"),
     ],
 )
-def test_what_is_refused_starts_no_worker(table, worker, capfd, command, said):
+def test_what_is_refused_starts_no_worker(table, worker, capfd, command, message):
     assert main(command.format(t=table).split()) == 2
     assert worker.started == []
-    assert re.search(said, capfd.readouterr().err)
+    assert re.search(message, capfd.readouterr().err)
 
 
 def test_options_are_named_as_the_command_has_them(worker, monkeypatch, capfd):

@@ -162,7 +162,7 @@ def test_a_password_is_not_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         if text.startswith("ATTACH"):
             raise duckdb.IOException('Unable to connect to Postgres at "host=a password=secret": refused')
 
-    monkeypatch.setattr(source_reading, "tracked", lambda connection: SimpleNamespace(execute=refuse, close=int))
+    monkeypatch.setattr(source_reading, "track", lambda connection: SimpleNamespace(execute=refuse, close=int))
     with pytest.raises(RequestError, match=r'Unable to connect to Postgres at "\.\.\.": refused'):
         compare("postgres:host=a password=secret#public.orders", ROWS)
 

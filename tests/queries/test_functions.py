@@ -52,17 +52,17 @@ def test_both_engines_give_the_same_over_rows(edges, spark, kind):
     rows, key = ("GROUP BY ROLLUP (b1)", "b1") if kind is FunctionKind.AGGREGATES else ("", ORDER)
     shown = [key, *(with_columns(draw) for function, draw in calls() if function.kind is kind)]
     query = f"SELECT {{}} FROM e {rows} ORDER BY c0, c1"
-    allowed = allowances(query.format(named(shown)), {"e": edges["e"].snapshot().schema})
+    allowed = allowances(query.format(with_names(shown)), {"e": edges["e"].snapshot().schema})
     assert_same(shown, query, edges, spark, [allowed[i].ulps if i in allowed else 0 for i in range(len(shown))])
 
 
-def named(expressions: list[str]) -> str:
+def with_names(expressions: list[str]) -> str:
     return ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(expressions))
 
 
 def assert_same(expressions: list[str], query: str, tables: Any, spark: Any, ulps: list[int]) -> None:
     """Fails where the engines give other values for an expression, or of another type. query: `{}` for all of them."""
-    results = both(query.format(named(expressions)), tables, spark)
+    results = both(query.format(with_names(expressions)), tables, spark)
     different = [
         f"{sql}: {pair}"
         for sql, allowed, a, b in zip(expressions, ulps, *(result.columns for result in results), strict=True)
@@ -82,15 +82,20 @@ def first_difference(a: pa.ChunkedArray, b: pa.ChunkedArray, ulps: int) -> tuple
     return None
 
 
-def near(left: Any, right: Any, ulps: int) -> bool:
-    if not isinstance(left, float) or not isinstance(right, float) or math.isnan(left) or math.isnan(right):
+def near(first_value: Any, second_value: Any, ulps: int) -> bool:
+    if (
+        not isinstance(first_value, float)
+        or not isinstance(second_value, float)
+        or math.isnan(first_value)
+        or math.isnan(second_value)
+    ):
         return False
-    first, last = (struct.unpack("<q", struct.pack("<d", value))[0] for value in (left, right))
+    first, last = (struct.unpack("<q", struct.pack("<d", value))[0] for value in (first_value, second_value))
     return (first < 0) == (last < 0) and abs(first - last) <= ulps
 
 
 def test_every_supported_function_has_a_call_that_is_drawn():
-    without = [function.names[0] for function in SUPPORTED if not function.refused and not function.draws]
+    without = [function.names[0] for function in SUPPORTED if not function.alternative and not function.draws]
     assert not without
     kinds = {kind for _, draw in calls() for kind in re.findall(r"{([a-z]+)}", draw)}
     assert kinds <= set(EDGES)

@@ -211,18 +211,18 @@ def test_values_that_do_not_fit_are_refused(query: str, params: Any, message: st
 
 
 def test_values_of_the_command(bound: str, capfd: pytest.CaptureFixture[str]) -> None:
-    def said(query: str, *values: str) -> str:
+    def printed(query: str, *values: str) -> str:
         arguments = [word for value in values for word in ("--param", value)]
         main(["sql", query, "--table", f"t={bound}", "--format", "csv", *arguments])
-        found = capfd.readouterr()
-        return found.out + found.err
+        captured = capfd.readouterr()
+        return captured.out + captured.err
 
-    assert said("SELECT s FROM t WHERE id = ? AND s > ?", "1", "a") == "s\nb\n"
-    assert said("SELECT $x || s AS v FROM t WHERE id = $k", "x=a=b", "k=0") == "v\na=ba\n"
-    assert said("SELECT $1 AS v", "x=1") == "v\nx=1\n"
-    assert said("SELECT typeof($1) AS v", '"12"') == "v\nVARCHAR\n"
-    assert "--param 7: say NAME=VALUE for each, or for none" in said("SELECT $x", "x=1", "7")
-    assert said(f"SELECT max(id) AS v FROM '{bound}' WHERE s <= $s", "s=b") == "v\n1\n"
+    assert printed("SELECT s FROM t WHERE id = ? AND s > ?", "1", "a") == "s\nb\n"
+    assert printed("SELECT $x || s AS v FROM t WHERE id = $k", "x=a=b", "k=0") == "v\na=ba\n"
+    assert printed("SELECT $1 AS v", "x=1") == "v\nx=1\n"
+    assert printed("SELECT typeof($1) AS v", '"12"') == "v\nVARCHAR\n"
+    assert "--param 7: say NAME=VALUE for each, or for none" in printed("SELECT $x", "x=1", "7")
+    assert printed(f"SELECT max(id) AS v FROM '{bound}' WHERE s <= $s", "s=b") == "v\n1\n"
 
 
 @pytest.mark.parametrize("name", inspect.signature(harness.sql).parameters)

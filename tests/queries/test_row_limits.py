@@ -9,7 +9,7 @@ import pytest
 import harness
 from harness.errors import MissingFileError
 from harness.metadata.model.schema import Field, IntegerType, ListType, Schema, StringType
-from harness.queries.inputs import planned
+from harness.queries.inputs import plan_reference
 from harness.queries.rewrite import rewrite
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -115,7 +115,7 @@ def test_files_are_opened_until_there_are_enough(kind: str, limit: int, opened: 
             harness.sql("SELECT * FROM t LIMIT 10", {"t": snapshot}).fetchall()
 
 
-def test_recorded_counts_are_not_believed(tmp_path: Path) -> None:
+def test_recorded_counts_are_not_trusted(tmp_path: Path) -> None:
     """iceberg 7.2: the first file says that it has a thousand rows, and has three."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     file = table.write_data([{"id": i} for i in range(3)])
@@ -167,7 +167,7 @@ def test_so_many_files_are_planned(snapshots: dict[str, harness.Snapshot], query
         {name: snapshot.schema for name, snapshot in snapshots.items()},
         now=lambda: datetime.datetime.now(datetime.UTC).replace(tzinfo=None),
     )
-    plans = [planned(reference, snapshots[reference.table]) for reference in rewritten.references]
+    plans = [plan_reference(reference, snapshots[reference.table]) for reference in rewritten.references]
     assert ", ".join(str(len(plan.files)) for plan in plans) == files
 
 

@@ -297,7 +297,7 @@ def test_conditions_of_the_query_reach_planning(tables, spark):
     assert sorted(row.s for row in frame.collect()) == ["a", "b_c"]
 
 
-def test_types_that_spark_lacks_are_told(tables, spark):
+def test_errors_name_types_that_spark_lacks(tables, spark):
     frame = harness.sql("SELECT max(tm) AS latest, u FROM t GROUP BY u", tables, engine="spark", spark=spark)
     told = [
         pa.ipc.read_schema(pa.py_buffer(base64.b64decode(f.metadata["harness.arrow"]))).field(0) for f in frame.schema

@@ -220,7 +220,7 @@ WIDE = (
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[duckdb.DuckDBPyConnection]:
+def connection_with_tables() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE t AS FROM (VALUES {VALUES}) v(id, x, k)")
         connection.execute(f"CREATE TABLE u AS SELECT id, y, k FROM (VALUES {VALUES}) v(y, id, k)")
@@ -320,17 +320,17 @@ PART = re.compile(r"<([a-z ]+)>|\[(.*?)\]")
 
 
 @given(query=queries())
-def test_filtered_views_give_the_same_rows(judge: duckdb.DuckDBPyConnection, query: str) -> None:
+def test_filtered_views_give_the_same_rows(connection_with_tables: duckdb.DuckDBPyConnection, query: str) -> None:
     try:
-        expected = judge.execute(query).fetchall()
+        expected = connection_with_tables.execute(query).fetchall()
     except duckdb.Error:
         return
     rewritten = rewrite(query, TABLES)
     for reference in rewritten.references:
         condition = "" if reference.where is None else f" WHERE {where(reference)}"
         columns = "*" if reference.columns is None else ", ".join(reference.columns) or "1"
-        judge.execute(
+        connection_with_tables.execute(
             f'CREATE OR REPLACE TEMP VIEW "{reference.view}" AS SELECT {columns} FROM {reference.table}{condition}'
         )
-    actual = judge.execute(rewritten.sql).fetchall()
+    actual = connection_with_tables.execute(rewritten.sql).fetchall()
     assert Counter(map(repr, actual)) == Counter(map(repr, expected)), rewritten

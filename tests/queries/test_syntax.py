@@ -8,13 +8,13 @@ import pytest
 from parsers import reads_all
 
 import harness
-from harness.engines.duckdb.relations import columns_of, syntax_trees
+from harness.engines.duckdb.relations import query_columns, syntax_trees
 from harness.engines.spark.transpile import agreement, queries
 from harness.engines.spark.transpile.parser import parse
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType
-from harness.queries.inputs import planned
+from harness.queries.inputs import plan_reference
 from harness.queries.plain import Rewritten, rewrite_plain
 from harness.queries.rewrite import parse_statement, rewrite, rewrite_statement
 from harness.writing.iceberg.builder import IcebergTable
@@ -50,21 +50,21 @@ DIFFERENT = [
 ]
 
 
-def misreading(one: str, other: str) -> agreement.Misreading | None:
-    return agreement.misreading(*syntax_trees(one, other))
+def misreading(query: str, other: str) -> agreement.Misreading | None:
+    return agreement.misreading(*syntax_trees(query, other))
 
 
-@pytest.mark.parametrize(("one", "other"), ALIKE)
-def test_what_means_the_same_is_alike(one, other):
-    assert misreading(one, other) is None
-    assert misreading(other, one) is None
+@pytest.mark.parametrize(("query", "other"), ALIKE)
+def test_what_means_the_same_is_alike(query, other):
+    assert misreading(query, other) is None
+    assert misreading(other, query) is None
 
 
-@pytest.mark.parametrize(("one", "other", "part"), DIFFERENT)
-def test_what_does_not_is_shown(one, other, part):
-    found = misreading(one, other)
+@pytest.mark.parametrize(("query", "other", "part"), DIFFERENT)
+def test_what_does_not_is_shown(query, other, part):
+    found = misreading(query, other)
     assert found is not None
-    assert part in found.part(one)
+    assert part in found.part(query)
 
 
 def test_names_that_are_one_are_so_in_duckdbs_catalog():
@@ -112,7 +112,7 @@ def test_a_part_that_nothing_looks_at_is_refused_on_spark(tables, query, constru
 
 
 @pytest.mark.parametrize(
-    "shown",
+    "items",
     [
         "(SELECT max(i) FROM t)",
         "EXISTS (FROM t AS x WHERE x.i = t.i)",
@@ -123,8 +123,8 @@ def test_a_part_that_nothing_looks_at_is_refused_on_spark(tables, query, constru
         "* ~ 'i.*'",
     ],
 )
-def test_columns_without_a_name_are_called_as_duckdb_calls_them(tables, shown):
-    query = f"SELECT * FROM (SELECT {shown} FROM t)"
+def test_columns_without_a_name_are_called_as_duckdb_calls_them(tables, items):
+    query = f"SELECT * FROM (SELECT {items} FROM t)"
     own = duckdb.connect()
     own.execute("CREATE TABLE t AS FROM (VALUES (1, 'a'), (2, 'b')) AS t(i, s)")
     names = own.sql(query).columns
@@ -132,8 +132,8 @@ def test_columns_without_a_name_are_called_as_duckdb_calls_them(tables, shown):
     with harness.connect(tables) as connection:
         assert [name for name, *_ in connection.execute(query).description] == names
     rewritten = rewrite(query, {name: table.snapshot().schema for name, table in tables.items()})
-    plans = {reference.view: planned(reference, tables["t"].snapshot()) for reference in rewritten.references}
-    told = columns_of(rewritten.sql, plans, rewritten.originals)  # what Spark's columns are called
+    plans = {reference.view: plan_reference(reference, tables["t"].snapshot()) for reference in rewritten.references}
+    told = query_columns(rewritten.sql, plans, rewritten.originals)  # what Spark's columns are called
     assert [name for name, _ in told] == names
 
 

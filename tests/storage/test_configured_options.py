@@ -18,22 +18,22 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path / "project/tests")
 
-    def write(own: str = "", project: str = "") -> None:
-        (tmp_path / "harness/config.toml").write_text(own)
+    def write(user_file: str = "", project: str = "") -> None:
+        (tmp_path / "harness/config.toml").write_text(user_file)
         (tmp_path / "project/pyproject.toml").write_text(project)
 
     return write
 
 
-def lake(**given: Any) -> dict[str, str]:
-    return with_configured(StoreKind.S3, "s3://lake", given)
+def lake(**options: Any) -> dict[str, str]:
+    return with_configured(StoreKind.S3, "s3://lake", options)
 
 
 LAKE = '[tool.harness.stores."s3a://lake/"]\n'
 
 
 @pytest.mark.parametrize(
-    ("own", "project", "given", "found"),
+    ("user_file", "project_file", "options", "expected"),
     [
         ("", "", {}, {}),
         ("", LAKE + 'region = "a"', {}, {"region": "a"}),
@@ -52,9 +52,9 @@ LAKE = '[tool.harness.stores."s3a://lake/"]\n'
         ("", LAKE + 'endpoint = "http://h"\nanon = true', {"profile": "p"}, {"profile": "p"}),
     ],
 )
-def test_what_holds_for_a_bucket(say, own, project, given, found):
-    say(own, project)
-    assert lake(**given) == found
+def test_what_holds_for_a_bucket(say, user_file, project_file, options, expected):
+    say(user_file, project_file)
+    assert lake(**options) == expected
 
 
 @pytest.mark.parametrize(

@@ -47,25 +47,25 @@ class FailingFileSystem(fsspec.AbstractFileSystem):
         return "/" + path.removeprefix("failing://").strip("/")
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        name = self._asked(path)
+        name = self._count_request(path)
         status = os.stat(name)
         size = status.st_size // 2 if name in STORE.cut else status.st_size
         return {"name": name, "type": "directory" if os.path.isdir(name) else "file", "size": size, "mtime": 1.0}
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
-        name = self._asked(path)
+        name = self._count_request(path)
         return [
             {"name": entry.path, "type": "directory" if entry.is_dir() else "file", "size": entry.stat().st_size}
             for entry in os.scandir(name)
         ]
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
-        name = self._asked(path)
+        name = self._count_request(path)
         data = Path(name).read_bytes()
         data = data[: len(data) // 2] if name in STORE.cut else data
         return data[start or 0 : end]
 
-    def _asked(self, path: str) -> str:
+    def _count_request(self, path: str) -> str:
         name = self._strip_protocol(path)
         STORE.calls += 1
         if STORE.calls == STORE.at:
@@ -186,7 +186,7 @@ def test_a_file_that_went_since_the_plan_says_that_the_table_moved_on(tmp_path: 
     table.append(table.write_data([{"id": 9, "region": "a"}]))
     newest = harness.open_table(location).snapshot().id
     vacuumed(snapshot)
-    with pytest.raises(harness.MissingFileError, match="moved on") as caught:
+    with pytest.raises(harness.MissingFileError, match="table has changed") as caught:
         snapshot.to_arrow()
     assert f"{snapshot.id} was read, the newest is {newest}" in caught.value.message
     with pytest.raises(duckdb.Error):  # what is fetched later is DuckDB's own; docs/reference/errors.md says so

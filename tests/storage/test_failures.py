@@ -13,7 +13,7 @@ import pytest
 import harness
 from harness.engines.data_files import FileName, check_file
 from harness.errors import HarnessError, StorageError
-from harness.storage.object_client import told
+from harness.storage.object_client import translate_error
 from harness.storage.option_names import StoreKind
 from harness.storage.stores import Storage
 from harness.writing.delta.builder import DeltaTable
@@ -103,7 +103,7 @@ def test_the_first_get_tells_whether_a_file_is_there(store: type[Failing]) -> No
     assert store.asked == ["GET"]
 
 
-def test_a_metadata_file_in_a_store_is_told_by_its_name(store: type[Failing]) -> None:
+def test_errors_name_the_metadata_file_in_a_store(store: type[Failing]) -> None:
     with pytest.raises(HarnessError):
         harness.open_table("failing://b/t/metadata/v1.metadata.json")
     assert store.asked == ["HEAD", "GET"]
@@ -209,7 +209,7 @@ def answer(status: int, code: str = "") -> str:
     ],
 )
 def test_answers(text: str, listing: bool, cause: str, message: str) -> None:
-    error = told(Exception(text), "s3://lake/t/f", StoreKind.S3, listing=listing)
+    error = translate_error(Exception(text), "s3://lake/t/f", StoreKind.S3, listing=listing)
     assert isinstance(error, StorageError)
     assert error.cause == cause
     assert error.message.startswith("Cannot read from the store: ")
@@ -220,4 +220,4 @@ def test_answers(text: str, listing: bool, cause: str, message: str) -> None:
 
 @pytest.mark.parametrize("text", [answer(404, "NoSuchKey"), answer(404), answer(404, "BlobNotFound")])
 def test_what_is_not_there(text: str) -> None:
-    assert isinstance(told(Exception(text), "s3://lake/t/f", StoreKind.S3), FileNotFoundError)
+    assert isinstance(translate_error(Exception(text), "s3://lake/t/f", StoreKind.S3), FileNotFoundError)

@@ -15,10 +15,10 @@ class Bucket:
     """Objects by name, and what was asked of them."""
 
     def __init__(self, **content: bytes) -> None:
-        self.content, self.etag, self.asked = content, '"old"', []
+        self.content, self.etag, self.requests = content, '"old"', []
 
     def read(self, path: str, offset: int, length: int | None) -> tuple[bytes, FileStatus]:
-        self.asked.append((offset, length))
+        self.requests.append((offset, length))
         data = self.content[path]
         return data[offset : None if length is None else offset + length], FileStatus(len(data), 0, self.etag)
 
@@ -33,25 +33,25 @@ def bucket() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("offset", "length", "asked"),
+    ("offset", "length", "requests"),
     [(6, 4, []), (7, 2, []), (5, 4, [(5, 4)]), (0, 3, [(0, 3)]), (8, 5, [(8, 5)]), (6, None, [(6, None)])],
 )
-def test_bytes_of_an_end_are_at_hand(bucket: Any, offset: int, length: int | None, asked: list[Any]) -> None:
+def test_bytes_of_an_end_are_at_hand(bucket: Any, offset: int, length: int | None, requests: list[Any]) -> None:
     ends = FileEnds()
-    assert ends.look(bucket, "f", 4) == b"6789"
+    assert ends.fetch(bucket, "f", 4) == b"6789"
     expected = b"0123456789"[offset : None if length is None else offset + length]
     assert ends.read(bucket, "f", offset, length, OLD) == expected
-    assert bucket.asked == asked
+    assert bucket.requests == requests
 
 
 @pytest.mark.parametrize(("content", "etag"), [(b"0123456789", '"new"'), (b"0123456789a", '"old"')])
 def test_a_file_that_was_replaced_is_not_read_on(bucket: Any, content: bytes, etag: str) -> None:
     ends = FileEnds()
-    ends.look(bucket, "f", 4)
+    ends.fetch(bucket, "f", 4)
     bucket.content["f"], bucket.etag = content, etag
     with pytest.raises(StorageError, match="it was replaced while it was read; read the table again"):
         ends.read(bucket, "f", 0, 3, OLD)
-    ends.look(bucket, "f", 4)  # another read of the table began
+    ends.fetch(bucket, "f", 4)  # another read of the table began
     with pytest.raises(StorageError, match="replaced"):
         ends.read(bucket, "f", 8, 2, OLD)
 
@@ -59,14 +59,14 @@ def test_a_file_that_was_replaced_is_not_read_on(bucket: Any, content: bytes, et
 def test_of_too_many_ends_the_oldest_are_asked_for_again(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "MOST_END_BYTES", 7)
     ends = FileEnds()
-    ends.look(bucket, "f", 4)
-    ends.look(bucket, "g", 4)
+    ends.fetch(bucket, "f", 4)
+    ends.fetch(bucket, "g", 4)
     assert ends.status("f") == OLD
     assert [ends.read(bucket, name, 8, 2, OLD) for name in ("f", "g")] == [b"89", b"ij"]
-    assert bucket.asked[0] == (8, 2)
+    assert bucket.requests[0] == (8, 2)
 
 
 def test_a_store_that_gives_fewer_bytes_than_it_has(bucket: Any) -> None:
     bucket.end = lambda path, length: (b"89", OLD)
     with pytest.raises(StorageError, match="gives 2 bytes for the last 4"):
-        FileEnds().look(bucket, "f", 4)
+        FileEnds().fetch(bucket, "f", 4)

@@ -15,7 +15,7 @@ from leaving_tables import KINDS, iceberg
 import harness
 from harness.errors import HarnessError, MissingFileError, OutsideTableError
 from harness.storage import gate
-from harness.storage.gate import Outside, Roots, Verdict
+from harness.storage.gate import Containment, Outside, Roots
 from harness.storage.paths import PhysicalPath
 from harness.storage.stores import Storage
 from harness.suite import oracle_engine as oracle
@@ -201,7 +201,7 @@ def read_by_both(location: Path) -> Iterator[Any]:
     """What harness and the oracle say."""
     for read in (
         lambda: harness.open_table(str(location)).snapshot().to_arrow(),
-        lambda: oracle.read_apart(str(location)),
+        lambda: oracle.read_with_oracle(str(location)),
     ):
         try:
             with warnings.catch_warnings(action="ignore", category=harness.HarnessWarning):  # a device is elsewhere
@@ -261,10 +261,10 @@ def test_a_link_at_any_depth_leads_out_of_the_table(tmp_path: Path, depth: int) 
     Path(plain, *names[depth:]).mkdir(parents=True)
     Path(tmp_path, "elsewhere", *names[depth:]).mkdir(parents=True)
     linked.symlink_to(tmp_path / "elsewhere")
-    roots = Roots.of(str(tmp_path / "t"))
+    roots = Roots.for_table(str(tmp_path / "t"))
     for _ in range(2):  # a directory beside it is known then
-        assert roots.verdict(str(Path(linked, *names[depth:]))) is Verdict.OUTSIDE
-        assert roots.verdict(str(Path(plain, *names[depth:]))) is Verdict.INSIDE
+        assert roots.containment(str(Path(linked, *names[depth:]))) is Containment.OUTSIDE
+        assert roots.containment(str(Path(plain, *names[depth:]))) is Containment.INSIDE
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def test_a_link_at_any_depth_leads_out_of_the_table(tmp_path: Path, depth: int) 
     ],
 )
 def test_a_store_that_decodes_paths_gives_no_file_of_another_directory(path: str, may_be_read: bool) -> None:
-    roots = Roots.of(path[: path.index("/lake/t") + len("/lake/t")], outside=Outside.REFUSE)
+    roots = Roots.for_table(path[: path.index("/lake/t") + len("/lake/t")], outside=Outside.REFUSE)
     refused = contextlib.nullcontext() if may_be_read else pytest.raises(OutsideTableError)
     with refused:
         roots.check(PhysicalPath(path))

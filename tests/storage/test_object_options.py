@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness import RequestError
-from harness.storage.object_options import ProfileCredentials, StoreOptions, canonical, made_for
+from harness.storage.object_options import ProfileCredentials, StoreOptions, build_options, canonical
 from harness.storage.option_names import StoreKind
 
 S3 = {"access_key_id": "k", "secret_access_key": "s", "region": "eu-west-1", "endpoint": "http://h:9000"}
@@ -24,7 +24,7 @@ def no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def translated(kind: StoreKind, authority: str, options: dict[str, Any]) -> StoreOptions:
-    return made_for(kind, authority, canonical(kind, options))
+    return build_options(kind, authority, canonical(kind, options))
 
 
 def s3(**options: Any) -> StoreOptions:
@@ -131,7 +131,7 @@ def test_connections() -> None:
         (
             StoreKind.S3,
             {"key": "one", "s3.access-key-id": "secret-value"},
-            "key and s3.access-key-id are one option, and",
+            "key and s3.access-key-id mean the same option and",
         ),
         (StoreKind.S3, {"anon": "secret-value"}, "anon must be true or false"),
         (StoreKind.S3, {"key": ["secret-value"]}, "key is no text, number or Boolean"),
@@ -237,7 +237,7 @@ def test_nothing_that_a_catalog_names_makes_another_host(kind, authority, option
 
 
 @pytest.mark.parametrize(
-    ("kind", "options", "given"),
+    ("kind", "options", "credentials"),
     [
         (StoreKind.S3, {"key": "k", "secret": "s"}, {"access_key_id": "k", "secret_access_key": "s", "token": None}),
         (StoreKind.AZURE, {"sas_token": "t"}, {"sas_token": "t"}),
@@ -246,16 +246,16 @@ def test_nothing_that_a_catalog_names_makes_another_host(kind, authority, option
         (StoreKind.AZURE, {"connection_string": "SharedAccessSignature=a=b"}, {"sas_token": "a=b"}),
     ],
 )
-def test_credentials_that_are_said_are_all_that_a_store_gets(kind, options, given):
+def test_explicit_credentials_are_the_only_ones_a_store_gets(kind, options, credentials):
     """obstore mixes them with those of the environment: a session's token, a token of Azure."""
     first, second = (translated(kind, AZURE_HOST if kind is StoreKind.AZURE else "lake", options) for _ in range(2))
     assert first.provider is not None
-    assert first.provider() == {**given, "expires_at": None}
+    assert first.provider() == {**credentials, "expires_at": None}
     assert hash(first) == hash(second)
     assert first == second
 
 
-def test_a_clients_secret_is_no_use_beside_a_key_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_secret_is_refused_if_the_environment_has_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"client_id": "i", "client_secret": "s", "tenant_id": "t"}
     assert translated(StoreKind.AZURE, AZURE_HOST, options).provider is None
     monkeypatch.setenv("AZURE_STORAGE_TOKEN", "x")

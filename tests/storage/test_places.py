@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pytest
 
-from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of
+from harness.metadata.delta.paths import TableRoot, canonical_paths, path_keys
 from harness.metadata.iceberg.metadata import default_prefixes, parse_metadata
-from harness.storage.paths import PathMap, Place, climbs, place, places
+from harness.storage.paths import CanonicalPath, PathMap, canonical_path, climbs, possible_targets
 from harness.storage.stores import Storage
 
 
@@ -42,7 +42,7 @@ from harness.storage.stores import Storage
     ],
 )
 def test_one_place_has_one_form(path, store, within):
-    assert place(path, windows=False) == Place(store, within)
+    assert canonical_path(path, windows=False) == CanonicalPath(store, within)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_one_place_has_one_form(path, store, within):
     ],
 )
 def test_paths_of_windows(path, store, within):
-    assert place(path, windows=True) == Place(store, within)
+    assert canonical_path(path, windows=True) == CanonicalPath(store, within)
 
 
 @pytest.mark.parametrize(
@@ -81,19 +81,19 @@ def test_paths_of_windows(path, store, within):
     ],
 )
 def test_containment(path, root, inside):
-    assert place(path, windows=False).is_within(place(root, windows=False)) is inside
+    assert canonical_path(path, windows=False).is_within(canonical_path(root, windows=False)) is inside
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "expected"),
     [
         ("https://h/t/%2e%2e/%252e%252e/x", ["/t/%2e%2e/%252e%252e/x", "/x"]),
         ("https://h/t/..%2fx", ["/t/..%2fx", "/x"]),
         ("s3://b/t/p=a%2F..%2F..%2Fb/x", ["/t/p=a%2F..%2F..%2Fb/x"]),  # the object is called so
     ],
 )
-def test_stores_that_decode_make_two_places_of_one_path(path, found):
-    assert [form.path for form in places(path)] == found
+def test_a_path_has_two_targets_in_stores_that_decode(path, expected):
+    assert [form.path for form in possible_targets(path)] == expected
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def windows() -> Iterator[None]:
 def test_the_log_of_a_delta_table_names_files_of_the_drive(location: str, recorded: str) -> None:
     paths = pa.array([recorded])
     with windows():
-        root = TableRoot.of(location)
-        keys = keys_of(paths, root)
-        found = canonical_of(keys, root)
+        root = TableRoot.at(location)
+        keys = path_keys(paths, root)
+        found = canonical_paths(keys, root)
     assert root.path == "C:/lake/t"
     assert keys.to_pylist() == ["part-0.parquet"]
     assert found.to_pylist() == ["C:/lake/t/part-0.parquet"]

@@ -74,7 +74,7 @@ class ClientError(Exception):
     ],
 )
 def test_what_passes(error: Exception, reason: str | None) -> None:
-    assert clients.passing_reason(error) == reason
+    assert clients.transient_reason(error) == reason
 
 
 def failing(*errors: Exception) -> Iterator[Any]:
@@ -82,14 +82,14 @@ def failing(*errors: Exception) -> Iterator[Any]:
     yield "found"
 
 
-def asked(answers: Iterator[Any]) -> Any:
-    def ask(_: str) -> Any:
+def with_retries(answers: Iterator[Any]) -> Any:
+    def request(_: str) -> Any:
         answer = next(answers)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    return clients._repeated("read", str, ask, "x://f")
+    return clients._with_retries("read", str, request, "x://f")
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,15 @@ def asked(answers: Iterator[Any]) -> Any:
 )
 def test_it_ends(time: Time, errors: list[Exception], slept: list[float]) -> None:
     with pytest.raises(Answered) as caught:
-        asked(failing(*errors))
+        with_retries(failing(*errors))
     assert caught.value is errors[-1]
     assert time.slept == slept
 
 
 def test_a_store_says_how_long(time: Time) -> None:
-    assert asked(failing(Answered(429, Retry_After="7"), Answered(429, Retry_After="Mon, 23 Nov 2026"))) == "found"
+    assert (
+        with_retries(failing(Answered(429, Retry_After="7"), Answered(429, Retry_After="Mon, 23 Nov 2026"))) == "found"
+    )
     assert time.slept == [7.0, 0.2]
 
 

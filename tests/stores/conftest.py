@@ -79,19 +79,19 @@ def options(s3: str) -> dict[str, Any]:
     return {"endpoint_url": s3, "key": "k", "secret": "s"}
 
 
-def _found(program: str, variable: str) -> str:
+def _program_path(program: str, variable: str) -> str:
     """A program by the variable that names it, or on the PATH."""
-    found = os.environ.get(variable) or shutil.which(program)
-    if found is None:
+    path = os.environ.get(variable) or shutil.which(program)
+    if path is None:
         pytest.skip(f"{program} is not installed, and {variable} does not name it")
-    return found
+    return path
 
 
 @pytest.fixture(scope="session")
 def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The endpoint of an Azure server with an empty container."""
     pytest.importorskip("obstore", reason="obstore is not installed")
-    program, directory = _found("azurite-blob", "HARNESS_AZURITE"), tmp_path_factory.mktemp("azurite")
+    program, directory = _program_path("azurite-blob", "HARNESS_AZURITE"), tmp_path_factory.mktemp("azurite")
 
     def command(port: int) -> list[str]:
         return [program, "--blobPort", str(port), "--location", str(directory), "--skipApiVersionCheck"]
@@ -126,7 +126,7 @@ def _create_container(endpoint: str) -> None:
 def gcs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The endpoint of a Google Cloud Storage server with an empty bucket."""
     pytest.importorskip("obstore", reason="obstore is not installed")
-    program, directory = _found("fake-gcs-server", "HARNESS_FAKE_GCS"), tmp_path_factory.mktemp("gcs")
+    program, directory = _program_path("fake-gcs-server", "HARNESS_FAKE_GCS"), tmp_path_factory.mktemp("gcs")
     (directory / "data" / BUCKET).mkdir(parents=True)
 
     def command(port: int) -> list[str]:

@@ -28,8 +28,8 @@ def page(*files: int, token: str | None) -> tuple[int, bytes]:
     return 200, text.encode()
 
 
-def options(asked: answering_server.Asked) -> dict[str, Any]:
-    return {"endpoint": asked.endpoint, "access_key_id": "a", "secret_access_key": "b", "max_retries": 0}
+def options(server: answering_server.Asked) -> dict[str, Any]:
+    return {"endpoint": server.endpoint, "access_key_id": "a", "secret_access_key": "b", "max_retries": 0}
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def soon(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("files", "seconds", "said"),
+    ("files", "seconds", "message"),
     [
         pytest.param(lambda number: [0], 60, "lists the same files again and again", id="the same page"),
         pytest.param(lambda number: [number % 5], 60, "lists the same files again and again", id="five pages"),
@@ -48,12 +48,12 @@ def soon(monkeypatch):
         pytest.param(lambda number: [], 0.2, "its listing goes on after", id="empty pages"),
     ],
 )
-def test_a_listing_without_an_end_is_an_error(soon, monkeypatch, files, seconds, said):
+def test_a_listing_without_an_end_is_an_error(soon, monkeypatch, files, seconds, message):
     monkeypatch.setattr(object_client, "LONGEST_LISTING_S", seconds)
     with answering_server.server(lambda number, path: page(*files(number), token="again")) as asked:
-        with pytest.raises(harness.StorageError, match=said):
+        with pytest.raises(harness.StorageError, match=message):
             Storage(options(asked)).entries("s3://lake/t/_delta_log")
-        with pytest.raises(harness.StorageError, match=said):
+        with pytest.raises(harness.StorageError, match=message):
             Storage(options(asked)).directories("s3://lake/t/_delta_log")
 
 

@@ -121,7 +121,7 @@ def test_a_copy_is_made_as_it_is_called(two_files, shape, expected):
     """The newest file is listed first, but in the reverse order; bounds skip one of both files, where there are any."""
     snapshot = harness.open_table(two_files).snapshot()
     with Copies(snapshot) as copies:
-        copy = copies.of(shape)
+        copy = copies.get(shape)
         assert copy.to_arrow().num_rows == 6
         skipped, first = len(copy.plan(where="id = 4").skipped), copy.plan().files["record_count"][0].as_py()
         assert (skipped, first) == expected
@@ -207,7 +207,7 @@ def test_the_command_says_what_disagrees(table, capsys):
     assert "against itself, 17 checks of 4 rows" in document["title"]
     assert {tuple(entry["asked"]) for entry in document["entries"]} == {()}
     assert main(["scenarios", "reread", table, "--shapes", "mooved"]) == 2
-    assert "Unknown shape 'mooved': there are counts, again" in capsys.readouterr().err
+    assert "Unknown shape 'mooved': the shapes are counts, again" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -228,5 +228,5 @@ def test_a_column_that_comes_twice_is_an_error_of_the_reader(tmp_path):
 
     engine = SimpleNamespace(name="twice", options=frozenset, read=read, to_arrow=read, count=len, version=str)
     built = build(find("delta/log/bare-removals")[0], tmp_path)
-    with pytest.raises(EngineError, match=r"twice gives column a\.b twice"):
+    with pytest.raises(EngineError, match=r"twice returns column a\.b twice"):
         reads.SnapshotReads(harness.open_table(built.address).snapshot(), engine).rows(ReadRequest())

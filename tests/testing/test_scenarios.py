@@ -14,10 +14,10 @@ from scenario_text import dump
 
 from harness.engines import union_arms
 from harness.engines.registry import find_engine
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 from harness.suite.results import first_match, read_list
 from harness.suite.scenarios.building import build
-from harness.suite.scenarios.evidence import evidence_of
+from harness.suite.scenarios.evidence import collect_evidence
 from harness.suite.scenarios.features import missing_features
 from harness.suite.scenarios.loading import find, parse
 from harness.suite.scenarios.model import ExpectedError
@@ -34,7 +34,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def scenario_table(request, tmp_path_factory):
     """The table of a scenario and the plans of its reads, in which what the scenario declares has to occur."""
-    evidence = evidence_of(build(request.param, tmp_path_factory.mktemp("scenario")))
+    evidence = collect_evidence(build(request.param, tmp_path_factory.mktemp("scenario")))
     assert missing_features(evidence) == (), "declared, but not in the table or its plans"
     return evidence
 
@@ -79,7 +79,7 @@ def read(scenario_table, engine, expectation):
     if engine != "oracle":
         return find_engine(engine).to_arrow(scenario_table.plan_of(expectation.number))
     shown = {"columns": expectation.columns, "where": expectation.where}
-    return read_apart(scenario_table.built.address, **asdict(expectation.at), **shown, **expectation.opening)
+    return read_with_oracle(scenario_table.built.address, **asdict(expectation.at), **shown, **expectation.opening)
 
 
 def test_dumped_scenarios_read_back_equal():

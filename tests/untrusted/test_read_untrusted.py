@@ -108,7 +108,7 @@ def test_a_table_that_a_catalog_manages(tmp_path, here):
     )
     for number in range(1, 5):
         table.append(table.write_data([{"id": number}]))
-    name, content = table.log.stage(3), table.log.hold(4)
+    name, content = table.log.stage(3), table.log.remove_commit_file(4)
 
     def ids(**how):
         return sorted(harness.read_untrusted(str(table.directory), **how)["id"].to_pylist())
@@ -122,7 +122,7 @@ def test_a_table_that_a_catalog_manages(tmp_path, here):
 def test_the_table_is_opened_as_untrusted(tmp_path, here):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     (tmp_path / "t" / "_delta_log" / f"{0:020d}.crc").write_text('{"numFiles": 3}')
-    with pytest.raises(InvalidTableError, match="says numFiles 3, the log says 0; of an untrusted table that is an"):
+    with pytest.raises(InvalidTableError, match="records numFiles 3, the log has 0; of an untrusted table that is an"):
         harness.read_untrusted(str(table.directory))
 
 

@@ -35,7 +35,7 @@ def converse(session: Session) -> None:
                         lines.remember(text)
                         session.run(text)
             except KeyboardInterrupt:
-                inputs.give_up()
+                inputs.take()
                 terminal.message("interrupted")
 
 
@@ -50,7 +50,7 @@ where window with
 """
 WORDS = tuple(_SQL.split())
 """Words of SQL that people type."""
-_NAMED = re.compile(r'(?:"(?:[^"]|"")*"|[\w$]+)(?:\.(?:"(?:[^"]|"")*"|[\w$]+))*')
+_QUALIFIED_NAME = re.compile(r'(?:"(?:[^"]|"")*"|[\w$]+)(?:\.(?:"(?:[^"]|"")*"|[\w$]+))*')
 
 
 def completions(
@@ -68,8 +68,10 @@ def completions(
     tables = [in_sql(name) for name in names()]
     if command in (".schema", ".tables"):
         return _starting(word, tables)
-    mentioned = [table for table in tables if table.casefold() in {found.casefold() for found in _NAMED.findall(text)}]
-    own = [in_sql((column,)) for table in mentioned for column in columns(table)]
+    mentioned = [
+        table for table in tables if table.casefold() in {name.casefold() for name in _QUALIFIED_NAME.findall(text)}
+    ]
+    columns_ = [in_sql((column,)) for table in mentioned for column in columns(table)]
     front, dot, _ = word.rpartition(".")
     qualified = [
         f"{front}.{in_sql((column,))}"
@@ -78,12 +80,12 @@ def completions(
         for column in columns(table)
     ]
     as_typed = str.upper if word.isupper() else str.lower
-    return _starting(word, [*own, *tables, *qualified]) or _starting(word, map(as_typed, WORDS if word else ()))
+    return _starting(word, [*columns_, *tables, *qualified]) or _starting(word, map(as_typed, WORDS if word else ()))
 
 
 def _starting(word: str, choices: Iterable[str]) -> list[str]:
-    found = (each for each in choices if each.casefold().startswith(word.casefold()))
-    return list(dict.fromkeys(found))
+    matches = (each for each in choices if each.casefold().startswith(word.casefold()))
+    return list(dict.fromkeys(matches))
 
 
 # A person's lines are read by Python's own `readline`, and not by a library such as prompt_toolkit: it has
@@ -107,9 +109,9 @@ class TerminalLines:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._before = ""
-        self._found: list[str] = []
-        self._names = cache(self._asked_names)
-        self._columns = cache(self._asked_columns)
+        self._completions: list[str] = []
+        self._names = cache(self._load_names)
+        self._columns = cache(self._load_columns)
 
     def __enter__(self) -> TerminalLines:
         if _editor is not None:
@@ -156,15 +158,15 @@ class TerminalLines:
         """The completion of that number, as `readline` asks for them, from 0 on; None: there are no more."""
         if number == 0 and _editor is not None:
             typed = _editor.get_line_buffer()[: _editor.get_begidx()]
-            self._found = completions(word, self._before + typed, self._all_names, self._columns)
-        return self._found[number] if number < len(self._found) else None
+            self._completions = completions(word, self._before + typed, self._all_names, self._columns)
+        return self._completions[number] if number < len(self._completions) else None
 
     def _all_names(self) -> Sequence[Name]:
         """The names of tables, first of the chosen namespace. A catalog is asked once for each."""
-        chosen = self._names(self._connection.within)
-        return (*chosen, *self._names(())) if self._connection.within else chosen
+        current = self._names(self._connection.within)
+        return (*current, *self._names(())) if self._connection.within else current
 
-    def _asked_names(self, within: Name) -> Sequence[Name]:
+    def _load_names(self, within: Name) -> Sequence[Name]:
         try:
             with warnings.catch_warnings():  # a key that was pressed is no place to say so
                 warnings.simplefilter("ignore", HarnessWarning)
@@ -172,7 +174,7 @@ class TerminalLines:
         except HarnessError:
             return ()
 
-    def _asked_columns(self, table: str) -> Sequence[str]:
+    def _load_columns(self, table: str) -> Sequence[str]:
         try:
             return tuple(self._connection.table(table).schema.names())
         except HarnessError:

@@ -11,14 +11,14 @@ import duckdb
 
 from harness.cli import interruption, results, terminal
 from harness.cli.formats import RowFormat, number_of_rows
-from harness.cli.looking import explained
+from harness.cli.inspection import explained
 from harness.cli.writers import QueryRows, engine_error, write_rows
 from harness.connections.connection import Connection
 from harness.connections.statements import is_finished, statements
 from harness.connections.tables import in_sql
 from harness.errors import RequestError, visible
-from harness.metadata.catalogs.catalog import nearest
-from harness.metadata.model.text_tables import aligned
+from harness.metadata.catalogs.catalog import nearest_names
+from harness.metadata.model.text_tables import align
 
 _BARE_WORDS = ("help", "quit", "exit")
 """Commands that need no dot: no statement of SQL consists of such a word."""
@@ -42,9 +42,9 @@ class InputLines:
                 self.unfinished = ""
                 return f".{word}" if is_word else line.strip()
         self.unfinished += line.rstrip("\n") + "\n"
-        return self.give_up() if is_finished(self.unfinished) else None
+        return self.take() if is_finished(self.unfinished) else None
 
-    def give_up(self) -> str:
+    def take(self) -> str:
         """The unfinished lines, which are forgotten."""
         text, self.unfinished = self.unfinished, ""
         return text
@@ -75,7 +75,7 @@ class Session:
                 self.run(text)
             if self.is_over:
                 return
-        self.run(inputs.give_up())
+        self.run(inputs.take())
 
     def run(self, text: str) -> None:
         """Run a command, or statements. A failure is a line on stderr."""
@@ -93,7 +93,7 @@ class Session:
     def _run_command(self, line: str) -> None:
         name, _, argument = line.strip().rstrip(";").partition(" ")
         if name not in COMMANDS:
-            near = nearest((name[1:],), [(each[1:],) for each in COMMANDS]) or (("help",),)
+            near = nearest_names((name[1:],), [(each[1:],) for each in COMMANDS]) or (("help",),)
             raise RequestError(f"There is no command {name}; the nearest is .{near[0][0]}")
         COMMANDS[name][0](self, argument.strip())
 
@@ -129,7 +129,7 @@ class Session:
         if not argument:
             raise RequestError("Cannot show a schema: say whose, .schema sales.orders")
         fields = self.connection.table(argument.strip("'")).schema.fields
-        results.print_result(*(f"{line}\n" for line in aligned([(field.name, str(field.type)) for field in fields])))
+        results.print_result(*(f"{line}\n" for line in align([(field.name, str(field.type)) for field in fields])))
 
     def _plan(self, argument: str) -> None:
         query = argument or self.last_statement
@@ -139,9 +139,9 @@ class Session:
         results.print_result("\n".join(parts) or "The query reads no table of the catalog.\n")
 
     def _mode(self, argument: str) -> None:
-        known = [each.value for each in RowFormat if not each.is_binary()]
-        if argument not in known:
-            raise RequestError(f"Cannot write rows as {argument or 'nothing'}: say one of {', '.join(known)}")
+        formats = [each.value for each in RowFormat if not each.is_binary()]
+        if argument not in formats:
+            raise RequestError(f"Cannot write rows as {argument or 'nothing'}: say one of {', '.join(formats)}")
         self.row_format = RowFormat(argument)
 
     def _max_rows(self, argument: str) -> None:
@@ -155,15 +155,15 @@ class Session:
     def _read(self, argument: str) -> None:
         file = Path(argument).expanduser()
         try:
-            lines, own = file.read_text("utf-8").splitlines(keepends=True), file.resolve()
+            lines, path = file.read_text("utf-8").splitlines(keepends=True), file.resolve()
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise RequestError(f"Cannot read statements from {argument or 'nothing'}: {reason}; say a file") from error
-        if own in self.files:
+        if path in self.files:
             raise RequestError(f"Cannot read statements from {argument}: it is being read, and would be without end")
-        self.files.append(own)
+        self.files.append(path)
         self.run_all(lines)
-        self.files.remove(own)
+        self.files.remove(path)
 
     def _quit(self, argument: str) -> None:
         self.is_over = True

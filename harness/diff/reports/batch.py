@@ -15,8 +15,8 @@ from harness.diff.reports.html import document as page
 from harness.diff.result import Batch, BatchEntry, BatchOutcome
 from harness.errors import html_text as escaped
 from harness.errors import json_text, visible
-from harness.metadata.model.frames import preformatted
-from harness.metadata.model.text_tables import aligned
+from harness.metadata.model.frames import html_preformatted
+from harness.metadata.model.text_tables import align
 
 FORMAT = 1
 _STYLES = {
@@ -44,7 +44,7 @@ def to_text(batch: Batch) -> str:
         text = f"{entry.message}{f'  ({times})' if times else ''}"
         outcome = "" if entry.outcome is BatchOutcome.EQUAL else f"{entry.outcome.value}: "
         cells.append((f"{_STYLES[entry.outcome][0]} {entry.name}", f"{outcome}{text}"))
-    lines += aligned(cells)
+    lines += align(cells)
     for entry in batch.entries:
         if entry.outcome is BatchOutcome.DIFFERENT and entry.report is not None:
             lines += ["", f"── {visible(entry.name)}", "", entry.report.rstrip("\n")]
@@ -146,7 +146,7 @@ def _details(entries: Sequence[BatchEntry]) -> Iterator[str]:
         if _has_details(entry):
             yield f"<details{is_open}>"  # browsers open it for a link to its content
             yield f"<summary><code>{escaped(entry.name)}</code> {escaped(entry.message)}</summary>"
-            yield f'<div id="entry-{number}">{preformatted(entry.report or "")}</div></details>'
+            yield f'<div id="entry-{number}">{html_preformatted(entry.report or "")}</div></details>'
             is_open = ""
 
 

@@ -26,7 +26,7 @@ from harness.diff.reports.where import where_html
 from harness.diff.result import ComparisonOutcome, ComparisonResult, ReportProvenance, RowKind
 from harness.errors import counted
 from harness.errors import html_text as escaped
-from harness.metadata.model.frames import preformatted
+from harness.metadata.model.frames import html_preformatted
 
 
 def document(title: str, body: Iterable[str], *, style: str, script: str | None = None) -> str:
@@ -93,7 +93,7 @@ def notebook_frame(page: str, text: str) -> str:
     # a page has more double quotes and tags than single quotes and ampersands
     quoted = page.replace("&", "&amp;").replace("'", "&#x27;")
     frame = f"<iframe sandbox=\"allow-scripts\" srcdoc='{quoted}' {size}></iframe>"
-    return f"<div>{frame}<details><summary>as text</summary>{preformatted(text, in_notebook=True)}</details></div>"
+    return f"<div>{frame}<details><summary>as text</summary>{html_preformatted(text, in_notebook=True)}</details></div>"
 
 
 _STYLES = {

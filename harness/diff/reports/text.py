@@ -29,7 +29,7 @@ from harness.diff.result import (
     RowKind,
 )
 from harness.errors import counted, visible
-from harness.metadata.model.text_tables import Column, aligned, cell_width, shortened, table_lines
+from harness.metadata.model.text_tables import Column, align, cell_width, shorten, table_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +209,7 @@ def _sides(comparison: ComparisonResult) -> Iterator[str]:
         place += [] if side.point is None else [side.point]
         size = rows if side.error is None else "failed"
         cells.append((word, side.name, ", ".join([side.engine, *place]), size))
-    yield from aligned(cells, (False, False, False, True))
+    yield from align(cells, (False, False, False, True))
     if comparison.columns:
         names = ", ".join(map(visible, comparison.columns[:_MOST_COLUMNS]))
         more = len(comparison.columns) - _MOST_COLUMNS
@@ -227,7 +227,7 @@ def _schema(comparison: ComparisonResult) -> Iterator[str]:
         mark, remark = ("!", "") if difference.counts else (" ", " (does not count)")
         left, right = difference.left or "-", difference.right or "-"
         lines.append((mark, difference.column, left, right, difference.words + remark))
-    yield from ("  " + line for line in aligned(lines))
+    yield from ("  " + line for line in align(lines))
 
 
 def _totals(table: ReportTable | None, width: int) -> Iterator[str]:
@@ -235,7 +235,7 @@ def _totals(table: ReportTable | None, width: int) -> Iterator[str]:
         yield visible(table.title)
         columns = [Column(name, to_right=i in table.numbers) for i, name in enumerate(table.names)]
         widest = max(_NARROWEST, width - _WIDEST_LINE + _WIDEST_CELL)
-        short = [[shortened(visible(cell), widest) for cell in line] for line in table.lines]
+        short = [[shorten(visible(cell), widest) for cell in line] for line in table.lines]
         yield from (f"   {line}" for line in table_lines(columns, [short], width=max(width, _WIDEST_CELL) - 3))
 
 
@@ -272,7 +272,7 @@ def _grid(rows: Sequence[RowPairing], header: list[str], lines: list[list[list[s
         if any(row.marked) and row.kind is not RowKind.CHANGED:
             carets = ["^" * max(map(cell_width, pair)) for pair in zip(*own, strict=True)][1:]
             own.append(["", *(c if m else "" for c, m in zip(carets, row.marked, strict=True))])
-    grid = aligned([header, *itertools.chain(*lines)])
+    grid = align([header, *itertools.chain(*lines)])
     yield "  " + next(grid)
     indent = " " * (max(len(line[0]) for own in lines for line in own) + 4)
     for row, own in zip(rows, lines, strict=True):
@@ -298,7 +298,7 @@ def _record(number: int, row: RowPairing, comparison: ComparisonResult, widest: 
     lines = [line for column in columns for line in parts.get(column[1], [column])]
     there = (True, True, row.left is not None, row.right is not None)
     shown = [tuple(itertools.compress(line, there)) for line in (("", "column", "- left", "+ right"), *lines)]
-    yield from ("     " + line for line in aligned(shown))
+    yield from ("     " + line for line in align(shown))
     if row.has_more_parts:
         yield f"     {MORE_PARTS}"
     if len(columns) < len(comparison.columns):

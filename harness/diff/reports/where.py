@@ -10,11 +10,11 @@ from itertools import takewhile
 
 from harness.diff.result import ComparisonResult, GroupDifference
 from harness.errors import counted, html_text
-from harness.metadata.model.drawing import Bar, Drawing, Kind, as_svg, section
-from harness.metadata.model.frames import preformatted
+from harness.metadata.model.drawing import Bar, BarKind, Drawing, as_svg, text_section
+from harness.metadata.model.frames import html_preformatted
 
 _MOST_BARS, _FEW_RANGES = 20, 8
-_FIELDS = {Kind.CHANGED: "changed", Kind.ONLY_LEFT: "only_left", Kind.ONLY_RIGHT: "only_right"}
+_FIELDS = {BarKind.CHANGED: "changed", BarKind.ONLY_LEFT: "only_left", BarKind.ONLY_RIGHT: "only_right"}
 
 
 def where_lines(comparison: ComparisonResult, *, most: int = _MOST_BARS, width: int = 80) -> Iterator[str]:
@@ -27,7 +27,7 @@ def where_lines(comparison: ComparisonResult, *, most: int = _MOST_BARS, width: 
     """
     for number, drawing in enumerate(_drawings(comparison, most)):
         yield from [""] * (number > 0)
-        yield from section(drawing, max(width, 60))
+        yield from text_section(drawing, max(width, 60))
 
 
 def where_html(comparison: ComparisonResult) -> Iterator[str]:
@@ -41,7 +41,7 @@ def where_html(comparison: ComparisonResult) -> Iterator[str]:
         yield f"<figure><figcaption>{title} <small>{html_text(drawing.note)}</small></figcaption>"
         yield f"{as_svg(drawing)}</figure>"
     yield "</div><details><summary>The charts as text</summary>"
-    yield preformatted("\n".join(where_lines(comparison)))
+    yield html_preformatted("\n".join(where_lines(comparison)))
     yield "</details></section>"
 
 
@@ -60,7 +60,7 @@ def _columns(comparison: ComparisonResult, most: int) -> Drawing | None:
     if not found or not pairs:
         return None
     bars = tuple(
-        Bar(label=each.column, parts=((Kind.CHANGED, each.rows),), value=share, remark=counted(each.rows, "row"))
+        Bar(label=each.column, parts=((BarKind.CHANGED, each.rows),), value=share, remark=counted(each.rows, "row"))
         for each, share in ((each, f"{100 * each.rows / pairs:.3g} %") for each in found[:most])
     )
     rows = counted(pairs, "changed row") if comparison.keys else f"{counted(pairs, 'pair')} of alike rows"

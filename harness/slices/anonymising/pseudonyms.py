@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from harness.errors import UnsupportedError
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import children_of, from_numpy, is_rebuilt, to_numpy, with_children
+from harness.metadata.model.arrow_values import can_rebuild, children_of, from_numpy, to_numpy, with_children
 
 _ENDS = (0, 1 << 7, 1 << 15, 1 << 31, 1 << 63)
 """A pseudonym stays within the smallest integer type that holds the number, regardless of its column's type."""
@@ -211,7 +211,7 @@ class Pseudonyms:
     def _array(self, array: pa.Array) -> pa.Array:
         if isinstance(array, pa.ExtensionArray):
             return pa.ExtensionArray.from_storage(array.type, self._array(array.storage))
-        if is_rebuilt(array.type):
+        if can_rebuild(array.type):
             return with_children(array, [self._array(child) for child in children_of(array)], array.type)
         type_ = _stored_type(array.type)
         if isinstance(type_, dt.BooleanType | dt.UnknownType) or array.null_count == len(array):
@@ -281,7 +281,7 @@ def check_stored(field: dt.Field, stored: pa.Field, *, file: str) -> None:
         case dt.UnknownType():
             pass
         case own:
-            if not _has_same_pseudonyms(own, None if is_rebuilt(type_) else _stored_type(type_)):
+            if not _has_same_pseudonyms(own, None if can_rebuild(type_) else _stored_type(type_)):
                 raise UnsupportedError(
                     f"Cannot anonymise column {field.name}: it is a {own}, stored as {stored.type}; leave the column "
                     "out",

@@ -38,7 +38,7 @@ from harness.writing.delta.files import write_vectors
 from harness.writing.delta.log import LogState
 from harness.writing.delta.types import JsonObject
 from harness.writing.delta.values import encoded_path, json_text
-from harness.writing.places import set_time
+from harness.writing.local_files import set_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class DeltaContents:
     def vectors(self) -> Iterator[tuple[str, DeletionVectorDescriptor]]:
         """Yield the deletion vectors of kept files, with the file's physical path."""
         for row in self.adds():
-            vector = DeletionVectorDescriptor.of(row)
+            vector = DeletionVectorDescriptor.from_row(row)
             if vector is not None:
                 yield row["physical"], vector
 
@@ -93,7 +93,7 @@ class DeltaContents:
         with_vector = files.filter(pc.is_valid(files.column("dv_storage_type")))
         physical = self.table.locator.physical(with_vector.column("key")).to_pylist()
         rows = with_vector.select([f.name for f in DELETION_VECTOR]).to_pylist()
-        for path, vector in zip(physical, map(DeletionVectorDescriptor.of, rows), strict=True):
+        for path, vector in zip(physical, map(DeletionVectorDescriptor.from_row, rows), strict=True):
             assert vector is not None, "files without a vector were left out"
             yield path, vector.unique_id
 
@@ -406,7 +406,7 @@ class _DeltaSlice:
 
     def _vector(self, row: Mapping[str, Any]) -> JsonObject | None:
         """Return the descriptor of a file's deletion vector in the slice, or None if no row of the file is deleted."""
-        vector = DeletionVectorDescriptor.of(row)
+        vector = DeletionVectorDescriptor.from_row(row)
         if vector is None:
             return None
         if self.vectors is not None:

@@ -17,7 +17,7 @@ from harness.errors import RequestError
 from harness.metadata.iceberg.columns.reading import read_entries
 from harness.metadata.iceberg.manifests import Content, ManifestEntry, ManifestFile, open_manifest
 from harness.metadata.iceberg.metadata import decompress
-from harness.metadata.iceberg.model import PartitionSpec, Snapshot
+from harness.metadata.iceberg.model import IcebergSnapshot, PartitionSpec
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.time_travel import IcebergSelection
@@ -49,7 +49,7 @@ class IcebergContents:
 
     source: IcebergTable = field(repr=False)
     selection: IcebergSelection
-    snapshots: tuple[Snapshot, ...]
+    snapshots: tuple[IcebergSnapshot, ...]
     lists: Mapping[int, tuple[ManifestFile, ...]]
     entries: Mapping[RecordedPath, tuple[ManifestEntry, ...]]
     plans: Mapping[int, PlannedScan]
@@ -89,7 +89,7 @@ def choose_contents(table: IcebergTable, selection: IcebergSelection, where: str
     Raises:
         HarnessError: As for planning a read of each snapshot.
     """
-    newest: list[Snapshot] = []
+    newest: list[IcebergSnapshot] = []
     snapshot = selection.snapshot
     # fewer, if older snapshots have expired
     while snapshot is not None and len(newest) < last and snapshot not in newest:
@@ -129,7 +129,7 @@ def _read_kept_entries(
     metadata, storage = source.metadata, source.storage
     schemas = [selection.schema, *metadata.schemas.values()]
     found = {}
-    with source.reading(list(manifests.values())) as read:
+    with source.reading_manifests(list(manifests.values())) as read:
         for manifest in manifests.values():
             with contained(file=manifest.path):
                 reader = open_manifest(
@@ -390,7 +390,7 @@ def slice_document(
     *,
     location: str,
     schema: dt.Schema,
-    snapshots: tuple[Snapshot, ...],
+    snapshots: tuple[IcebergSnapshot, ...],
     lists: Mapping[int, str],
     specs: Mapping[int, PartitionSpec],
     whole: bool,
@@ -456,7 +456,9 @@ def _slice_snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool
     return found
 
 
-def _snapshot_log(log: list[dict[str, Any]], ids: set[int], snapshots: tuple[Snapshot, ...]) -> list[dict[str, object]]:
+def _snapshot_log(
+    log: list[dict[str, Any]], ids: set[int], snapshots: tuple[IcebergSnapshot, ...]
+) -> list[dict[str, object]]:
     """Return the history of `main` since it was last at a snapshot that the slice lacks.
 
     Reads by time then never return a wrong snapshot.

@@ -189,7 +189,7 @@ class _IcebergSlice:
         target = self.names.written_path(entry.file.path, ending=".parquet")
         file = place.file(target)
         with translate_write_errors(file):
-            facts = writer.write_file(file, writer.position_columns(None), rows, writer.FileOptions())
+            facts = writer.write_file(file, writer.position_columns(None), rows, writer.IcebergFileOptions())
         named = entry.file.referenced_data_file
         return {
             file_key(entry): {

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from pyspark.sql.types import StructType
 
-from harness.engines.spark.types import shown, storage_type
+from harness.engines.spark.types import output_column, storage_type
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
@@ -233,7 +233,7 @@ def planned_rows(name: str, table: Table, snapshot: Snapshot, zone: str, partiti
         return chosen.to_spark(spark, columns=columns)
 
     fields = snapshot.schema.fields
-    schema = StructType([shown(field) for field in fields])
+    schema = StructType([output_column(field) for field in fields])
     for column, field in zip(schema, fields, strict=True):  # Spark refuses to write nulls into required columns
         column.nullable = not field.required
     key = f"{table.location}@{snapshot.id}/{[field.id for field in fields]}"

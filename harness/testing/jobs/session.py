@@ -14,13 +14,13 @@ from harness.engines.registry import find_engine
 from harness.engines.spark import session as engine
 from harness.errors import RequestError
 from harness.metadata.catalogs.catalog import Catalog
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@checked
+@validate_call
 def spark_session(
     app_name: str = "harness",
     *,

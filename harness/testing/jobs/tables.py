@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from harness.errors import RequestError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, written
+from harness.metadata.catalogs.catalog import Catalog, Name, name_text, nearest_names, parse_name
 from harness.metadata.files.parquet import open_parquet
-from harness.metadata.model.arguments import check
+from harness.metadata.model.arguments import check_arguments
 from harness.snapshot import Changes, Snapshot
 from harness.storage.paths import is_local, local_path
 from harness.table import Table, open_table
@@ -209,7 +209,7 @@ class JobTables:
 
     def add(self, sources: Mapping[str, object]) -> None:
         """Add further names, or replace the tables of existing names."""
-        check({"tables": sources})
+        check_arguments({"tables": sources})
         self.sources |= {_parse_table_name(name): source for name, source in sources.items()}
 
     def catalog_names(self) -> tuple[str, ...]:
@@ -231,7 +231,7 @@ class JobTables:
             point[_TIMESTAMP] = str(timestamp_us // 1000)
         if key[0] in PATH_CATALOGS and len(key) in (2, 3) and _is_path(key[1]):
             return self._load_location("#".join(key[1:]), point)
-        return self._find_table(written(key), key, point)
+        return self._find_table(name_text(key), key, point)
 
     def target_key(self, key: Name) -> Name:
         """Return the key of a written table, which is the same if a source is written to by name and by path."""
@@ -273,8 +273,8 @@ class JobTables:
             return self._load_location(values[0], options)
         found = self._find_table(values[0], _parse_table_name(values[0].replace("`", '"')), options)
         if found is None:
-            near = nearest(parse_name(values[0]), self.sources)
-            hint = f"the nearest are {', '.join(map(written, near))}" if near else "the test names none"
+            near = nearest_names(parse_name(values[0]), self.sources)
+            hint = f"the nearest are {', '.join(map(name_text, near))}" if near else "the test names none"
             raise TableNotFoundError(f"Cannot find a table: {values[0]}; {hint}")
         return found
 
@@ -301,7 +301,7 @@ class JobTables:
         """Return all writes to a table, in order, by its name or the path to which it was saved."""
         target = self.targets.get(path_key(name) if _is_path(name) else self.target_key(_parse_table_name(name)))
         if target is None:
-            known = ", ".join(written(key) for key in self.targets) or "nothing"
+            known = ", ".join(name_text(key) for key in self.targets) or "nothing"
             raise RequestError(f"The job wrote nothing to {name}; it wrote to {known}")
         return tuple(target.writes)
 
@@ -342,7 +342,7 @@ class JobTables:
             return None
         inner = key[1:] if key[0] == self.catalog.name.casefold() and len(key) > 2 else key
         try:
-            return open_table(written(inner), catalog=self.catalog)
+            return open_table(name_text(inner), catalog=self.catalog)
         except TableNotFoundError as error:
             if error.cause in _MISSING:
                 return None

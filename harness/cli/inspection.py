@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import click
 
 from harness.cli import results, terminal, untrusted
-from harness.cli.document import Pictured, PicturedForm, Printed, plain, text_document
-from harness.cli.formats import MAX_ROWS, MaxRows, RowFormat, Written, number_of_rows
+from harness.cli.document import DocumentOutput, PictureFormat, PictureOutput, plain, text_document
+from harness.cli.formats import MAX_ROWS, MaxRows, RowFormat, RowsOutput, number_of_rows
 from harness.cli.options import AtOption, ColumnsOption, Location, OpeningOptions, Where, names
 from harness.cli.parameters import Argument, Option
 from harness.errors import HarnessError, html_text, size_text, visible_lines
-from harness.metadata.model.drawing import Drawing, Kind, as_html, legend_text, section, strip
+from harness.metadata.model.drawing import BarKind, Drawing, as_html, bar_text, legend_text, text_section
 from harness.metadata.model.text_tables import record_lines
 from harness.metadata.model.times import show_ms
-from harness.storage.paths import shown
+from harness.storage.paths import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +30,7 @@ def info(
     location: Location,
     full: Annotated[bool, Option("--full", help="Print all that the metadata says, as --format json does.")] = False,
     *,
-    out: Pictured,
+    out: PictureOutput,
     opening: OpeningOptions,
 ) -> None:
     """Show format, rows, files, deletes and last commit.
@@ -39,31 +39,31 @@ def info(
         harness info warehouse/orders
         harness info prod.sales.orders --full
     """
-    untrusted.end_apart([location], opening, out)
+    untrusted.run_in_worker_if_untrusted([location], opening, out)
     with terminal.progress("reading metadata"):
         table = opening.open(location)
-        is_whole = full or out.form is PicturedForm.JSON
+        is_whole = full or out.form is PictureFormat.JSON
         content, plan = (table.describe(), None) if is_whole else _brief(table)
     from harness.metadata.plan.layout import layout
 
     picture, width = None if plan is None else layout(plan), results.width_for(out.output)
-    if out.form is PicturedForm.HTML:
+    if out.form is PictureFormat.HTML:
         _write_page(out, "info", location, picture, text_document(content))
     else:
-        below = [] if picture is None else section(picture, width, in_ascii=results.is_ascii(out.output))
+        below = [] if picture is None else text_section(picture, width, in_ascii=results.is_ascii(out.output))
         out.show("info", content, lambda: [*text_document(content, width), *(f"{line}\n" for line in below)])
     terminal.finished("read the metadata")
 
 
-def _write_page(out: Pictured, kind: str, location: str, picture: Drawing | None, text: Iterable[str]) -> None:
+def _write_page(out: PictureOutput, kind: str, location: str, picture: Drawing | None, text: Iterable[str]) -> None:
     """Writes a page with the picture above the text."""
     from harness.diff.reports.html import asset, document
-    from harness.metadata.model.frames import preformatted
+    from harness.metadata.model.frames import html_preformatted
 
-    drawn = "" if picture is None else as_html(picture)
-    told = f'<div class="scroll">{preformatted("".join(text))}</div>'
-    title = f"harness {kind} {shown(location)}"
-    body = ["<main>", f"<h1>{html_text(title)}</h1>", drawn, told, "</main>"]
+    draw_history = "" if picture is None else as_html(picture)
+    body_text = f'<div class="scroll">{html_preformatted("".join(text))}</div>'
+    title = f"harness {kind} {redact(location)}"
+    body = ["<main>", f"<h1>{html_text(title)}</h1>", draw_history, body_text, "</main>"]
     with results.destination(out.output) as stream:
         results.write_texts([document(title, body, style=asset("harness.diff.reports", "report.css"))], stream)
 
@@ -85,7 +85,7 @@ def _brief(table: Table) -> tuple[dict[str, object], ScanPlan | None]:
         counted = _counted(plan)
     content = {
         "format": table.format,
-        "location": shown(table.location),
+        "location": redact(table.location),
         kind: "none" if last is None else last["id"],
         **counted,
         "columns": len(table.schema.fields),
@@ -101,18 +101,18 @@ def _counted(plan: ScanPlan) -> dict[str, str]:
     """Rows, files, bytes and deletes, as the metadata records them."""
     from harness.metadata.plan.explain import totals
 
-    known = totals(plan)
+    numbers = totals(plan)
     positional = [delete for delete, _ in plan.position_hits()]
     counted = (d.record_count for d in positional if d.kind == "deletion vector")
     vectors = [count for count in counted if count is not None]
-    rows, size, is_exact = known["records_before_deletes"], known["bytes"], len(vectors) == len(positional)
+    rows, size, is_exact = numbers["records_before_deletes"], numbers["bytes"], len(vectors) == len(positional)
     deletes = [
-        f"{known[name]:,} of {what} in {known[files]:,} of the files"
+        f"{numbers[name]:,} of {what} in {numbers[files]:,} of the files"
         for name, what, files in (
             ("position_deletes", "positions", "files_with_deleted_positions"),
             ("equality_deletes", "keys", "files_with_equality_deletes"),
         )
-        if known[name]
+        if numbers[name]
     ]
     live = (
         f"{rows or 0:,} before deletes" if plan.equality_deletes or not is_exact else f"{(rows or 0) - sum(vectors):,}"
@@ -131,7 +131,7 @@ def head(
     where: Where = None,
     at: AtOption = None,
     *,
-    out: Written,
+    out: RowsOutput,
     max_rows: Annotated[
         str, Option("-n", "--max-rows", metavar="N", help="Read so many rows; all: all of them.")
     ] = "10",
@@ -144,7 +144,7 @@ def head(
         harness head warehouse/orders -n 100 --columns id,total --where "total > 99" -o first.csv
     """
     most = number_of_rows(max_rows)
-    untrusted.end_apart([location], opening, out)
+    untrusted.run_in_worker_if_untrusted([location], opening, out)
     from harness.cli.writers import QueryRows, write_rows
     from harness.engines.duckdb.failures import engine_error
     from harness.engines.duckdb.instance import cursor
@@ -152,15 +152,15 @@ def head(
 
     with terminal.progress("planning"):
         plan = replace(opening.snapshot(location, at)._planned(names(columns, "--columns"), where), enough=most)
-        found = relation(plan, cursor())
-        rows = QueryRows(found if most is None else found.limit(most), lambda error: engine_error(error, plan))
+        relation_ = relation(plan, cursor())
+        rows = QueryRows(relation_ if most is None else relation_.limit(most), lambda error: engine_error(error, plan))
     with results.destination(out.output) as stream, terminal.progress_until_written("reading", stream):
         write_rows(rows, out.form, stream, max_rows=None)
     terminal.finished("read the rows")
 
 
 def count(
-    location: Location, where: Where = None, at: AtOption = None, *, out: Printed, opening: OpeningOptions
+    location: Location, where: Where = None, at: AtOption = None, *, out: DocumentOutput, opening: OpeningOptions
 ) -> None:
     """Count the rows of a table, deletes applied.
 
@@ -168,64 +168,64 @@ def count(
         harness count warehouse/orders
         harness count warehouse/orders --where "region = 'eu'" --at 2024-06-01
     """
-    untrusted.end_apart([location], opening, out)
+    untrusted.run_in_worker_if_untrusted([location], opening, out)
     with terminal.progress("counting"):
         rows = opening.snapshot(location, at).count(where=where)
     out.show("count", {"rows": rows}, lambda: [f"{rows}\n"])
     terminal.finished(f"counted {rows:,} rows")
 
 
-def schema(location: Location, at: AtOption = None, *, out: Printed, opening: OpeningOptions) -> None:
+def schema(location: Location, at: AtOption = None, *, out: DocumentOutput, opening: OpeningOptions) -> None:
     """Show the columns of a table, a field a line.
 
     Examples:
         harness schema warehouse/orders
         harness schema warehouse/orders --at 2024-06-01 --format json
     """
-    untrusted.end_apart([location], opening, out)
+    untrusted.run_in_worker_if_untrusted([location], opening, out)
     with terminal.progress("reading metadata"):
-        found = opening.snapshot(location, at).schema
-    from harness.metadata.model.schema import described
+        table_schema = opening.snapshot(location, at).schema
+    from harness.metadata.model.schema import describe_field
 
-    content = {"fields": [described(field) for field in found.fields]}
-    out.show("schema", content, lambda: [f"{found}\n"] if found.fields else [])
+    content = {"fields": [describe_field(field) for field in table_schema.fields]}
+    out.show("schema", content, lambda: [f"{table_schema}\n"] if table_schema.fields else [])
 
 
 _BAR = 8
 """Cells of a bar in a history: its number beside it fits into 80 columns too."""
 
 
-def history(location: Location, *, out: Pictured, opening: OpeningOptions) -> None:
+def history(location: Location, *, out: PictureOutput, opening: OpeningOptions) -> None:
     """Show snapshots or versions, the newest first.
 
     Examples:
         harness history warehouse/orders
         harness history prod.sales.orders -o history.json
     """
-    untrusted.end_apart([location], opening, out)
-    from harness.metadata.tables.history import MOST_BARS, drawn
+    untrusted.run_in_worker_if_untrusted([location], opening, out)
+    from harness.metadata.tables.history import MOST_BARS, draw_history
     from harness.metadata.tables.history import history as history_of
 
     with terminal.progress("reading metadata"):
         table = opening.open(location)
-        found = history_of(table._source)
-    known = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in found]
-    if out.form is PicturedForm.TEXT:
-        picture, in_ascii = drawn(found, len(found)), results.is_ascii(out.output)
-        heading = legend_text((Kind.ADDED, Kind.REMOVED), in_ascii=in_ascii)
-        drawings = (strip(bar, picture.scale, _BAR, in_ascii=in_ascii).ljust(_BAR) for bar in picture.bars)
+        entries = history_of(table._source)
+    records = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in entries]
+    if out.form is PictureFormat.TEXT:
+        picture, in_ascii = draw_history(entries, len(entries)), results.is_ascii(out.output)
+        heading = legend_text((BarKind.ADDED, BarKind.REMOVED), in_ascii=in_ascii)
+        drawings = (bar_text(bar, picture.scale, _BAR, in_ascii=in_ascii).ljust(_BAR) for bar in picture.bars)
         bars = [f"{drawing} {bar.value}" for drawing, bar in zip(drawings, picture.bars, strict=True)]
         first = ("id", "timestamp_ms", "operation")
-        known = [
+        records = [
             {**{name: entry[name] for name in first}, heading: bar, **entry}
-            for entry, bar in zip(known, bars, strict=True)
+            for entry, bar in zip(records, bars, strict=True)
         ]
-    width = results.width_for(out.output) if out.form is PicturedForm.TEXT else None
-    lines = (f"{line}\n" for line in record_lines(known, width=width)) if known else ()
-    if out.form is PicturedForm.HTML:
-        _write_page(out, "history", location, drawn(found, MOST_BARS), lines)
+    width = results.width_for(out.output) if out.form is PictureFormat.TEXT else None
+    lines = (f"{line}\n" for line in record_lines(records, width=width)) if records else ()
+    if out.form is PictureFormat.HTML:
+        _write_page(out, "history", location, draw_history(entries, MOST_BARS), lines)
     else:
-        out.show("history", {"format": table.format, "history": found}, lambda: lines)
+        out.show("history", {"format": table.format, "history": entries}, lambda: lines)
 
 
 def plan(
@@ -234,7 +234,7 @@ def plan(
     columns: ColumnsOption = None,
     at: AtOption = None,
     *,
-    out: Pictured,
+    out: PictureOutput,
     opening: OpeningOptions,
 ) -> None:
     """Show the files and deletes of a read, without its rows.
@@ -243,11 +243,11 @@ def plan(
         harness plan warehouse/orders --where "day = DATE '2024-01-31'"
         harness plan warehouse/orders --columns id,total
     """
-    untrusted.end_apart([location], opening, out)
+    untrusted.run_in_worker_if_untrusted([location], opening, out)
     with terminal.progress("planning"):
         scan = opening.snapshot(location, at).plan(columns=names(columns, "--columns"), where=where)
-        content = scan.to_dict() if out.form is PicturedForm.JSON else {}
-    if out.form is PicturedForm.HTML:
+        content = scan.to_dict() if out.form is PictureFormat.JSON else {}
+    if out.form is PictureFormat.HTML:
         from harness.metadata.plan.explain import as_text
         from harness.metadata.plan.layout import layout
 
@@ -276,7 +276,7 @@ def metadata(
     columns: ColumnsOption = None,
     at: AtOption = None,
     *,
-    out: Written,
+    out: RowsOutput,
     max_rows: MaxRows = str(MAX_ROWS),
     opening: OpeningOptions,
 ) -> None:
@@ -294,12 +294,12 @@ def metadata(
             "TABLE.history is Iceberg's own table of that name"
         )
     most = number_of_rows(max_rows)
-    untrusted.end_apart([location], opening, out)
+    untrusted.run_in_worker_if_untrusted([location], opening, out)
     from harness.cli.writers import QueryRows, write_rows
-    from harness.metadata.tables.reading import in_words
+    from harness.metadata.tables.reading import with_readable_units
 
     with terminal.progress("reading metadata"):
-        found = opening.snapshot(location, at).metadata(name).to_arrow(names(columns, "--columns"))
-        rows = QueryRows.of(in_words(found) if out.form is RowFormat.TEXT else found)
+        table = opening.snapshot(location, at).metadata(name).to_arrow(names(columns, "--columns"))
+        rows = QueryRows.from_arrow(with_readable_units(table) if out.form is RowFormat.TEXT else table)
     with results.destination(out.output) as stream:
         write_rows(rows, out.form, stream, max_rows=most)
