@@ -1,4 +1,4 @@
-"""SQL in which tables are there by name: what a name stands for, what is planned, and how rows come out."""
+"""SQL that uses tables by name: name resolution, planning, and fetching rows."""
 
 import shutil
 from decimal import Decimal
@@ -22,7 +22,7 @@ def rows(region: str, *ids: int) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`sales.orders` is Iceberg, three files of two rows, 5 deleted; `old.orders` is Delta; `Days` is at the root."""
+    """Create `sales.orders` (Iceberg, three files of two rows, 5 deleted), `old.orders` (Delta), and `Days`."""
     directory = tmp_path_factory.mktemp("lake") / "lake"
     orders = IcebergTable.create(directory / "sales" / "orders", SCHEMA)
     files = [orders.write_data(rows("eu", i, i + 1)) for i in (1, 3, 5)]
@@ -43,7 +43,7 @@ def connection(warehouse: Path) -> Any:
 
 @pytest.fixture
 def con(connection: harness.Connection) -> Any:
-    with connection.cursor() as cursor:  # takes no time, as a new connection does
+    with connection.cursor() as cursor:  # as fast as a new connection
         yield cursor
 
 

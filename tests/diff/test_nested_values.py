@@ -24,7 +24,7 @@ ROW = {"k": 1, "s": SAME, "l": [SAME, None, SAME], "m": [("p", SAME), ("q", None
 
 
 def rows(**changes: object) -> pa.Table:
-    """A few rows, of which the second has other values, and one that is null but for its key."""
+    """Return a few rows: the second has other values, and one is null except for its key."""
     changed = {**ROW, "k": 2, **changes}
     return pa.Table.from_pylist([ROW, changed, dict.fromkeys(TYPES.names) | {"k": 3}], TYPES)
 

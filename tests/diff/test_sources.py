@@ -1,4 +1,4 @@
-"""Sides that are no lake tables: files, tables and queries of other databases, and queries over tables."""
+"""Sides that are not lake tables: files, tables and queries of other databases, and queries over tables."""
 
 import math
 from datetime import UTC, date, datetime
@@ -51,7 +51,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_source(name: str) -> str:
-    """A source with ROWS, in the current directory."""
+    """Write a source with ROWS in the current directory."""
     match name.rpartition(".")[2]:
         case "csv":
             Path(name).write_text(CSV)
@@ -110,7 +110,7 @@ def test_digits_beyond_the_other_sides_scale_are_a_difference() -> None:
     Path("o.csv").write_text("id,total\n1,1.504\n2,2\n")
     found = compare(ROWS, "o.csv", keys=["id"], columns=["id", "total"])
     assert (found.changed, found.by_column[0].largest) == (1, "0.004000000000")
-    exactly = {"total": "0.004"}  # not as doubles
+    exactly = {"total": "0.004"}  # exact, not as doubles
     assert compare(ROWS, "o.csv", keys=["id"], columns=["id", "total"], tolerance=exactly).equal
 
 

@@ -1,4 +1,4 @@
-"""What a comparison lets pass, of rows in memory and by hashes alike; and what it says of columns and groups."""
+"""Tolerances and exclusions, in memory and by hashes, and the counts by column and group."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -15,7 +15,7 @@ from harness.errors import RequestError
 
 
 def both_ways(left: object, right: object, **how: object) -> ComparisonResult:
-    """The comparison, which is the same in memory and by hashes."""
+    """Compare in memory and by hashes, and return the result, which must be the same."""
     exact, hashed = (compare(left, right, direct_rows=direct_rows, **how) for direct_rows in (50_000, 0))
     for name in ("only_left", "only_right", "changed", "allowed", "schema", "rows", "equal"):
         assert getattr(hashed, name) == getattr(exact, name), name
@@ -108,7 +108,7 @@ def test_differences_of_types_pass_by_rules_that_are_named() -> None:
 
 
 TENTH_AS_FLOAT = 0.100000001490116119384765625
-"""The 32-bit float that is nearest to a tenth."""
+"""The 32-bit float nearest to 0.1."""
 ROUNDED = {
     "decimal-and-double": (pa.decimal128(9, 2), Decimal("0.10"), pa.float64(), 0.1, True),
     "decimal-and-float": (pa.decimal128(9, 2), Decimal("0.10"), pa.float32(), TENTH_AS_FLOAT, True),

@@ -1,4 +1,4 @@
-"""Slices brought to their source's newest snapshot, and what they cannot follow."""
+"""Slices refreshed to the newest snapshot of their source, and sources that they cannot follow."""
 
 import contextlib
 import shutil
@@ -122,7 +122,7 @@ def test_a_refresh_writes_through_no_link_of_the_slice(link, tmp_path):
     (aside / "file").write_text("")
     place.unlink(missing_ok=True)
     place.symlink_to(aside if link == "_harness_pull" else aside / "file")
-    with contextlib.suppress(harness.RequestError, harness.StorageError):  # or the link is replaced
+    with contextlib.suppress(harness.RequestError, harness.StorageError):  # alternatively, the link is replaced
         harness.open_table(tmp_path / "source").pull(slice_, refresh=True)
     assert [path.name for path in aside.iterdir()] == ["file"]
     assert (aside / "file").read_text() == ""

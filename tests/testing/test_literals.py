@@ -1,4 +1,4 @@
-"""Tables that tests write down: the rows that are left, for every format and kind of deletes; and what is refused."""
+"""Table literals: the remaining rows for every format and kind of deletes, and invalid literals."""
 
 import datetime as dt
 from decimal import Decimal

@@ -1,4 +1,7 @@
-"""What a worker cannot do, and how each of its ends is told. The workers do what code would that had taken one over."""
+"""The restrictions of a worker, and the error for each way in which it can end.
+
+The workers run code like code that has taken over a worker.
+"""
 
 import ctypes
 import json
@@ -29,13 +32,13 @@ HAS_LANDLOCK = sys.platform == "linux" and ctypes.CDLL(None).syscall(444, None, 
 
 @pytest.fixture(autouse=True)
 def works(monkeypatch):
-    """Workers find `works.py`, which lies beside this file."""
+    """Let workers find `works.py`, which is beside this file."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
 
 
 @pytest.fixture(scope="module")
 def attempts_result(tmp_path_factory):
-    """What came of the attempts of one worker, with a server that waits for it and files beside its own directory."""
+    """Return the results of one worker's attempts, near a server and files outside its directory."""
     root = tmp_path_factory.mktemp("contained")
     own, outside, link = root / "own" / "file", root / "outside", root / "own" / "link"
     own.parent.mkdir()
@@ -150,7 +153,7 @@ def test_modules_in_the_working_directory_are_not_those_of_a_worker(monkeypatch,
 
 
 def test_an_interrupted_read_leaves_no_process(monkeypatch, tmp_path):
-    """Ctrl-C is a KeyboardInterrupt wherever this process waits."""
+    """Ctrl-C raises KeyboardInterrupt wherever this process waits."""
     begun: list[int] = []
 
     def interrupt(self, stream, data):
@@ -164,9 +167,6 @@ def test_an_interrupted_read_leaves_no_process(monkeypatch, tmp_path):
     with pytest.raises(ProcessLookupError):
         os.kill(begun[0], 0)
     assert list(tmp_path.iterdir()) == []
-
-
-# -- what a system cannot enforce --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ except PermissionError as error:
 
 @pytest.mark.skipif(not HAS_LANDLOCK, reason="this kernel has no Landlock")
 def test_a_process_without_privileges_and_namespaces_is_confined_too(tmp_path):
-    """As in a container, and on the runners of GitHub."""
+    """This is the situation in a container, and on GitHub's runners."""
     (tmp_path / "outside").touch()
     (tmp_path / "scratch").mkdir()
     command = [sys.executable, "-c", CONFINED, str(tmp_path / "scratch")]
@@ -221,7 +221,7 @@ def test_there_is_no_filter_for_other_systems(monkeypatch, system, machine):
 
 
 def test_a_limit_that_cannot_be_enforced_refuses_the_read_unless_it_is_waived(monkeypatch, tmp_path):
-    """A worker that finds another machine: what it gives back is not read."""
+    """The worker finds a different machine. Its output is then not read."""
     (tmp_path / "sitecustomize.py").write_text("import platform\nplatform.machine = lambda: 'vax'\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
     work = ("works:output_of", {"text": "rows", "code": 0})
@@ -236,9 +236,6 @@ def test_a_system_without_processes_like_these(monkeypatch):
     monkeypatch.setattr(launching, "os", SimpleNamespace(name="nt"))
     with pytest.raises(RequestError, match="limits of a process are those of Linux; run it there"):
         run("works:output_of", None, bounds=Bounds())
-
-
-# -- bounds ------------------------------------------------------------------------------------------------------------
 
 
 def test_bounds_from_texts():
@@ -262,7 +259,7 @@ def test_what_is_no_bound(refused, said):
 
 
 def test_a_worker_ends_with_the_process_that_waits_for_it():
-    """A parent that is another one than was said is one that is gone."""
+    """If the parent is not the process named in the request, that process has ended."""
     assert threading.current_thread() is threading.main_thread()
     script = (
         "import os, sys; from harness.untrusted.confining import _end_with\n"
