@@ -67,13 +67,13 @@ class Files:
         except (OSError, ValueError) as error:
             reason = "no file has a NUL in its path" if "\0" in path else error
             raise MissingFileError(f"Cannot read file: {reason}", file=path) from error
-        raise MissingFileError("Cannot read file: it is no regular file", cause="IrregularFile", file=path)
+        raise MissingFileError("Cannot read file: it is not a regular file", cause="IrregularFile", file=path)
 
     def has_file(self, path: str) -> bool:
         """Tells whether there is a regular file; MissingFileError for anything else in its place."""
         plain = local_path(path)
         if os.path.lexists(plain) and not os.path.isfile(plain):
-            raise MissingFileError("Cannot read file: it is no regular file", cause="IrregularFile", file=path)
+            raise MissingFileError("Cannot read file: it is not a regular file", cause="IrregularFile", file=path)
         return os.path.isfile(plain)
 
     def is_directory(self, path: str) -> bool:
