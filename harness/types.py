@@ -1,22 +1,22 @@
-"""The types of values that public functions take and return, for annotations and `isinstance`.
+"""Types of the values that public functions take and return, for annotations and `isinstance`.
 
     from harness.types import DecimalType
 
     prices = [field.name for field in orders.schema.fields if isinstance(field.type, DecimalType)]
 
-Plans, schemas, filters, findings of a check, and differences of a comparison. The functions that make them are in
-`harness`.
+The module contains plans, schemas, filters, findings of a check, and differences of a comparison. The functions that
+create them are in `harness`.
 """
 
 from harness.check.rules import Breach, CheckRule, Finding, Level, Place, Reads, Severity
 from harness.check.running import CheckReport
 from harness.diff.result import (
     ColumnDifference,
-    ComparisonVerdict,
+    ComparisonOutcome,
     GroupDifference,
-    Made,
     Origin,
     PartDifference,
+    ReportProvenance,
     RowDifference,
     RowKind,
     SchemaDifference,
@@ -97,7 +97,7 @@ __all__ = [
     "ColumnDifference",
     "ColumnLookup",
     "Comparison",
-    "ComparisonVerdict",
+    "ComparisonOutcome",
     "Constant",
     "Counts",
     "DateType",
@@ -124,7 +124,6 @@ __all__ = [
     "Level",
     "ListType",
     "Listing",
-    "Made",
     "MapType",
     "MappedName",
     "MetadataTable",
@@ -144,6 +143,7 @@ __all__ = [
     "PositionFiles",
     "ReadArguments",
     "Reads",
+    "ReportProvenance",
     "RowDifference",
     "RowKind",
     "Schema",

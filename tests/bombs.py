@@ -22,7 +22,7 @@ import numpy as np
 
 import harness
 from harness.errors import HarnessError
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -188,7 +188,7 @@ def read(location: Path) -> None:
 
 
 def judge(location: Path) -> None:
-    read_apart(str(location))
+    read_with_oracle(str(location))
 
 
 def main(folder: Path) -> None:

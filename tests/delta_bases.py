@@ -37,7 +37,7 @@ def states_by_base(location: str, version: int | None = None) -> dict[str, State
     Raises:
         HarnessError: the table cannot be read from a base that its log offers.
     """
-    storage, locator = Storage(), Locator(TableRoot.of(location))
+    storage, locator = Storage(), Locator(TableRoot.at(location))
     return {name: load_state(segment, storage, locator) for name, segment in _segments(storage, location, version)}
 
 

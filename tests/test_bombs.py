@@ -29,8 +29,8 @@ from harness.errors import (
     UnsupportedError,
 )
 from harness.metadata.files.avro import read_avro
-from harness.metadata.files.avro_container import Wanted, decompress, open_container
-from harness.metadata.files.documents import TooLongError, all_streams, unsnappy, unzstd
+from harness.metadata.files.avro_container import RequestedField, decompress, open_container
+from harness.metadata.files.documents import TooLongError, decompress_streams, unsnappy, unzstd
 from harness.metadata.files.parquet import row_count
 from harness.metadata.files.roaring import decode_native, decode_portable
 from harness.storage.limits import Limits, parse_numbers
@@ -77,9 +77,9 @@ def test_a_pyarrow_without_the_codec_is_named(monkeypatch: pytest.MonkeyPatch, c
 @pytest.mark.parametrize("declared", [2**20, 2**32 - 1, 2**62])
 def test_the_declared_length_of_snappy_is_read_first(declared: int) -> None:
     with pytest.raises(TooLongError):
-        unsnappy(bombs.snappy(declared), most=2**20 - 1)
+        unsnappy(bombs.snappy(declared), max_bytes=2**20 - 1)
     with pytest.raises(ValueError, match="more than its"):
-        unsnappy(bombs.snappy(declared), most=2**63)
+        unsnappy(bombs.snappy(declared), max_bytes=2**63)
 
 
 def test_the_declared_length_of_zstandard_is_read_first() -> None:
@@ -87,11 +87,11 @@ def test_the_declared_length_of_zstandard_is_read_first() -> None:
     for width, declared in ((4, 2**31), (8, 2**60)):
         told = frame[:4] + bytes([(2 if width == 4 else 3) << 6 | 0x20]) + declared.to_bytes(width, "little")
         with pytest.raises(TooLongError) as caught:
-            unzstd(told + frame[8:], most=2**20)
+            unzstd(told + frame[8:], max_bytes=2**20)
         assert caught.value.found == declared
 
 
-def manifest(data: bytes, wanted: tuple[Wanted, ...] = (), **limits: int) -> int:
+def manifest(data: bytes, wanted: tuple[RequestedField, ...] = (), **limits: int) -> int:
     return len(list(open_container(data, file="f", limits=Limits(**limits)).records(wanted)))
 
 
@@ -104,7 +104,7 @@ RECORDS = bombs.avro(bombs.record("long"), 4000, zlib.compress(b"\2" * 4000)[2:-
 @pytest.mark.parametrize(
     ("data", "wanted", "enough", "limit"),
     [
-        pytest.param(TWO_LISTS, (Wanted(9000),), 6, "items", id="items of a list"),
+        pytest.param(TWO_LISTS, (RequestedField(9000),), 6, "items", id="items of a list"),
         pytest.param(EMPTY_ITEMS, (), 5, "empty_values", id="items of no byte"),
         pytest.param(RECORDS, (), 4000 - len(RECORDS), "spare_records", id="records without bytes of the file"),
     ],
@@ -123,7 +123,7 @@ def record(*fields: object, name: str) -> dict[str, object]:
     return {"type": "record", "name": name, "fields": list(fields)}
 
 
-def entries(data: bytes, *wanted: Wanted) -> list[Any]:
+def entries(data: bytes, *wanted: RequestedField) -> list[Any]:
     return list(open_container(data, file="f").records(wanted))
 
 
@@ -144,9 +144,9 @@ def test_a_type_may_be_named_like_a_kind_of_types(name: str, inner: str) -> None
     schema = record(*added, *fields, name=name if inner == "the root" else "r")
     data = bombs.avro(schema, 1, value + b"\6" + b"\4zz")
     with bombs.ending():
-        assert entries(data, Wanted(1), Wanted(2)) == [[3, "zz"]]
+        assert entries(data, RequestedField(1), RequestedField(2)) == [[3, "zz"]]
         decoded = {"the root": None, "a field": [1], "an enum": "y", "a fixed type": b"\2"}
-        assert entries(data, Wanted(3), Wanted(1)) == [[decoded[inner], 3]]
+        assert entries(data, RequestedField(3), RequestedField(1)) == [[decoded[inner], 3]]
         assert read_avro(data, file="f")[1].column("b").to_pylist() == ["zz"]
 
 
@@ -156,9 +156,9 @@ def test_a_name_of_a_kind_refers_to_the_type() -> None:
     data = bombs.avro(record(*fields, field("c", {"type": "record"}, 3), name="r"), 1, b"\2\4\6")
     with bombs.ending():
         with pytest.raises(CorruptFileError, match="schema"):  # a record without a name is none
-            entries(data, Wanted(3))
+            entries(data, RequestedField(3))
         data = bombs.avro(record(*fields, name="r"), 1, b"\2\4")
-        assert entries(data, Wanted(2), Wanted(1)) == [[[2], [1]]]
+        assert entries(data, RequestedField(2), RequestedField(1)) == [[[2], [1]]]
 
 
 def uses(type_: dict[str, object], times: int, *, union: bool = False) -> bytes:
@@ -176,7 +176,7 @@ NESTED = {"type": "record", "name": "t", "fields": [{"name": f"a{i}", "type": LI
     [
         pytest.param(uses(FLAT, 10), (), id="records that are skipped"),
         pytest.param(uses(NESTED, 10), (), id="records that are decoded to be skipped"),
-        pytest.param(uses(FLAT, 10, union=True), (Wanted(9000),), id="branches of a union"),
+        pytest.param(uses(FLAT, 10, union=True), (RequestedField(9000),), id="branches of a union"),
     ],
 )
 def test_a_type_is_counted_at_each_use(data: bytes, wanted: Any) -> None:
@@ -195,7 +195,7 @@ def test_names_and_symbols_are_not_copied_at_each_use() -> None:
     data = bombs.avro(schema, 0, b"")
     with bombs.ending():
         assert read_avro(data, file="f")[1].num_rows == 0
-        assert manifest(data, (Wanted(1),)) == 0
+        assert manifest(data, (RequestedField(1),)) == 0
 
 
 @pytest.mark.parametrize("codec", ["gzip", "bzip2", "xz"])
@@ -203,7 +203,7 @@ def test_many_streams_are_read_once(codec: str) -> None:
     pack = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}[codec]
 
     def unpack(data: bytes) -> bytes:
-        return all_streams(data, codec=codec, most=100_000)
+        return decompress_streams(data, codec=codec, max_bytes=100_000)
 
     noise = random.Random(3).randbytes(40_000)
     with bombs.ending():

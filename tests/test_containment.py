@@ -13,7 +13,7 @@ from leaving_tables import KINDS, iceberg
 import harness
 from harness.errors import HarnessWarning, OutsideTableError
 from harness.storage.gate import Outside
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -83,7 +83,7 @@ def by_harness(location: str, **options: Any) -> list[int]:
 def by_oracle(location: str, **options: Any) -> list[int]:
     if "outside" in options:
         options["outside"] = Outside(options["outside"])
-    ids: list[int] = read_apart(location, **{"outside": Outside.WARN, **options})["id"].to_pylist()
+    ids: list[int] = read_with_oracle(location, **{"outside": Outside.WARN, **options})["id"].to_pylist()
     return ids
 
 

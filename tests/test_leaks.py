@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import CorruptFileError, HarnessError
 from harness.metadata.files.avro import read_avro
-from harness.metadata.files.avro_container import Wanted, open_container
+from harness.metadata.files.avro_container import RequestedField, open_container
 from harness.metadata.iceberg.manifests import parse_manifest_list
 from harness.suite.oracle import iceberg_manifests as planner
 
@@ -46,9 +46,9 @@ def refusal(read: Any) -> HarnessError | None:
 
 
 SHAPES = (
-    Wanted(1),
-    Wanted(9000),
-    Wanted(9000, fields=(Wanted(1),)),
+    RequestedField(1),
+    RequestedField(9000),
+    RequestedField(9000, fields=(RequestedField(1),)),
 )
 
 

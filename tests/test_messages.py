@@ -299,11 +299,11 @@ def test_what_is_shown_of_objects_has_no_password() -> None:
     storage = open_storage(
         location, options={}, targets=(), allowed_roots=(f"{location}?sig={PASSWORD}",), outside="warn", untrusted=False
     )
-    located = harness.Located(catalog="c", name=("t",), location=location, metadata_location=location)
+    located = harness.TableLocation(catalog="c", name=("t",), location=location, metadata_location=location)
     warehouse = Warehouse(location=location, name="w", storage=storage)
     for each in (storage, storage.roots, located, warehouse):
         assert PASSWORD not in repr(each)
-    assert repr(located) == "Located('c.t', 's3://b/t')"
+    assert repr(located) == "TableLocation('c.t', 's3://b/t')"
     assert repr(warehouse) == "Warehouse('s3://b/t', name='w')"
 
 

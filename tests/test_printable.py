@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 
 from harness.errors import HarnessError, HarnessWarning, json_text, visible, visible_lines, warn
-from harness.metadata.model.text_tables import cut
+from harness.metadata.model.text_tables import cut_text
 
 
 @pytest.fixture(scope="module")
@@ -78,4 +78,4 @@ def test_no_warning_steers_a_terminal():
     ("width", "tail", "expected"), [(9, 0, "日日日日…"), (9, 1, "日日日…日"), (8, 0, "日日日…"), (1, 0, "…")]
 )
 def test_a_text_is_cut_to_cells_however_long_the_text_is(width, tail, expected):
-    assert cut("日" * 1_000_000, width, tail=tail) == expected  # work for each character of it would take hours
+    assert cut_text("日" * 1_000_000, width, tail=tail) == expected  # work for each character of it would take hours

@@ -5,7 +5,7 @@ import traceback
 import pytest
 
 from harness.errors import HarnessError, StorageError, raise_from, without_secrets
-from harness.metadata.catalogs.pyiceberg import asking
+from harness.metadata.catalogs.pyiceberg import translate_errors
 from harness.storage.stores import _storage_errors
 
 
@@ -61,7 +61,7 @@ def everything(error: BaseException) -> str:
     "around",
     [
         lambda: _storage_errors("https://h/t", {"client_kwargs": {"aws_secret": "SECRET3-of-the-user"}}),
-        lambda: asking("prod", "https://h", "its tables", ["SECRET3-of-the-user"]),
+        lambda: translate_errors("prod", "https://h", "its tables", ["SECRET3-of-the-user"]),
     ],
     ids=["store", "catalog"],
 )

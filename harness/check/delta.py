@@ -165,7 +165,7 @@ class CheckedDelta:
             yield Reads.CHECKPOINT, self._checked(checkpoint), checkpoint.version
         before: DeltaSnapshot | HarnessError | None = None
         for last, version in zip((None, *self.versions), self.versions, strict=False):
-            is_next = last == version - 1 and self.table.follows(version)
+            is_next = last == version - 1 and self.table.is_next_commit(version)
             before = self._read(version, before if is_next else None)
             if isinstance(before, HarnessError):
                 yield Reads.ERROR, before, version
@@ -185,7 +185,7 @@ class CheckedDelta:
             return before
         try:
             if isinstance(before, DeltaSnapshot):
-                return self.table.following(before)
+                return self.table.next_snapshot(before)
             return self.table.select(version).snapshot
         except HarnessError as error:
             return error
@@ -204,7 +204,7 @@ class CheckedDelta:
         for table in files:
             referenced.update(self.table.locator.physical(table.column("key")).to_pylist())
             for row in table.select([f.name for f in DELETION_VECTOR]).to_pylist():
-                vector = DeletionVectorDescriptor.of(row)
+                vector = DeletionVectorDescriptor.from_row(row)
                 if vector is not None:
                     path = vector_path(vector.storage_type, vector.path_or_inline, self.table.root)
                     referenced.update(() if path is None else (path,))
@@ -248,7 +248,7 @@ class CheckedDelta:
         The result is None if the log has too few commits. The checkpoint `without` is not used.
         """
         checkpoints = tuple(c for c in self.log.checkpoints if c != without and c.version < version)
-        listing = replace(self.log, checkpoints=checkpoints, compactions=(), checksums={}, hint=None, hinted=False)
+        listing = replace(self.log, checkpoints=checkpoints, compactions=(), checksums={}, hint=None, has_hint=False)
         first = checkpoints[-1].version + 1 if checkpoints else 0
         if any(each not in listing.commits for each in range(first, version + 1)):
             return None

@@ -22,8 +22,8 @@ from harness.metadata.delta.protocol import (
     feature_warnings,
     features,
     is_enabled,
-    used_by_readers,
-    used_by_writers,
+    reader_features_in_use,
+    writer_features_in_use,
 )
 from harness.metadata.delta.scan import plan_scan
 from harness.metadata.delta.statistics import record_counts
@@ -210,7 +210,7 @@ def used_features(version: Version) -> Iterator[Breach]:
     """
     state = version.state
     listed = features(state.protocol)
-    for feature, where in used_by_readers(state):
+    for feature, where in reader_features_in_use(state):
         if feature not in listed:
             place = version.place(field="protocol.readerFeatures")
             yield Breach(place, _protocol_text(state.protocol), f"{feature} is used: {where}")
@@ -231,7 +231,7 @@ def writer_features(version: Version) -> Iterator[Breach]:
     state, protocol = version.state, version.state.protocol
     place = version.place(field="protocol.writerFeatures")
     listed = {name.removesuffix("-preview") for name in protocol.writer_features or ()}
-    for feature, where in used_by_writers(state):
+    for feature, where in writer_features_in_use(state):
         minimum = LEGACY_WRITERS.get(feature, 7)
         if feature not in listed and (protocol.min_writer_version == 7 or protocol.min_writer_version < minimum):
             recorded = f"writer version {protocol.min_writer_version} ({', '.join(sorted(listed)) or 'no features'})"
@@ -250,7 +250,7 @@ def case_only_names(version: Version) -> Iterator[Breach]:
     Hurts: Readers that ignore the case of names, for example Spark: they refuse the table, or confuse the columns.
     Mends: table: different column names, set by the writer
     """
-    for path in version.snapshot.columns.alike:
+    for path in version.snapshot.columns.case_conflicts:
         place = version.place(field=_SCHEMA, column=".".join(path))
         yield Breach(place, path[-1], "another column has the name in another letter case")
 

@@ -22,10 +22,10 @@ from harness.metadata.delta.actions import Commit, DomainMetadata, Metadata, Pro
 from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.checkpoints import CheckpointContent
 from harness.metadata.delta.commits import ids_of, parse_commit
-from harness.metadata.delta.replay import checksum_doubts, read_checksum
-from harness.metadata.delta.statistics import leaves
+from harness.metadata.delta.replay import checksum_conflicts, read_checksum
+from harness.metadata.delta.statistics import statistics_columns
 from harness.metadata.delta.types import table_schema
-from harness.metadata.model.arrow_values import listed, to_numpy
+from harness.metadata.model.arrow_values import to_list, to_numpy
 from harness.metadata.model.schema import value_text
 from harness.storage.records import dataclass
 
@@ -151,7 +151,7 @@ def hint(table: CheckedDelta) -> Iterator[Breach]:
     Hurts: Readers that trust the hint: they fail, or read an older state.
     Mends: _last_checkpoint: delete it, or write it again
     """
-    if not table.log.hinted:
+    if not table.log.has_hint:
         return
     place, hint_ = Place(file=f"{table.log.directory}/_last_checkpoint"), table.log.hint
     if hint_ is None:
@@ -240,7 +240,10 @@ def checkpoint_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Breach]:
     if content is None or state is None:
         return
     schema = table_schema(state.protocol, state.metadata).schema
-    leaves_, location = leaves(schema, (field.id for _, field in schema.walk())), checkpoint.table.table.location
+    leaves_, location = (
+        statistics_columns(schema, (field.id for _, field in schema.walk())),
+        checkpoint.table.table.location,
+    )
     for adds in content.adds:
         if not adds.num_rows or not state.files.num_rows:
             continue
@@ -253,8 +256,8 @@ def checkpoint_statistics(checkpoint: CheckedCheckpoint) -> Iterator[Breach]:
         columns = [("numRecords", None, *counts)]
         for leaf in leaves_ if all(bounds) else ():
             recorded_bounds, committed_bounds = (of[leaf.field.id] for of in bounds)
-            columns.append(("minValues", leaf, listed(recorded_bounds.lower), listed(committed_bounds.lower)))
-            columns.append(("maxValues", leaf, listed(recorded_bounds.upper), listed(committed_bounds.upper)))
+            columns.append(("minValues", leaf, to_list(recorded_bounds.lower), to_list(committed_bounds.lower)))
+            columns.append(("maxValues", leaf, to_list(recorded_bounds.upper), to_list(committed_bounds.upper)))
         paths = recorded.files.column("path").to_pylist()
         for name, of, ours, commits in columns:
             for path, mine, theirs in zip(paths, ours, commits, strict=True) if ours != commits else ():
@@ -284,7 +287,7 @@ def checksum(version: Version) -> Iterator[Breach]:
     if file is None:
         return
     place = Place(file=file.path)
-    for sentence in checksum_doubts(version.state, file, storage):
+    for sentence in checksum_conflicts(version.state, file, storage):
         yield Breach(place=place, detail=sentence)
     record = read_checksum(file, storage)
     if record is None:

@@ -14,9 +14,9 @@ from typing import TypeAlias
 import numpy as np
 
 from harness.check.rules import Breach, Place, Reads, Severity, decoding_breach, rule
-from harness.engines.data_files import FileName, check_file, look_at
+from harness.engines.data_files import FileName, check_file, map_files
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.duckdb.relations import about, relation
+from harness.engines.duckdb.relations import naming_table, relation
 from harness.engines.footers import Footer, footers_and_faults
 from harness.engines.row_groups import ColumnChunk, column_chunks
 from harness.errors import HarnessError, UnsupportedError, counted
@@ -158,7 +158,7 @@ def checked_files(
     with phase("looking at files", len(files), "files") as advance:
         for start in range(0, len(files), _AT_ONCE):
             part = files[start : start + _AT_ONCE]
-            sizes = look_at(lambda file: _size(file.name, plan), part, [file.name.physical for file in part])
+            sizes = map_files(lambda file: _size(file.name, plan), part, [file.name.physical for file in part])
             sized = list(zip(part, sizes, strict=True))
             names = [file.name for file, size in sized if file.format == "parquet" and size]
             footers, faults = footers_and_faults(DuckDBFiles(cursor(), plan.storage), names, table=plan.table)
@@ -344,7 +344,7 @@ def equality_keys(rows: FileRows) -> Iterator[Breach]:
     """
     if rows.plan.equality_deletes:
         try:
-            with about(rows.plan):
+            with naming_table(rows.plan):
                 relation(rows.plan).aggregate("count(*)").fetchall()
         except HarnessError as error:
             yield decoding_breach(Place(file=error.file or rows.plan.table), error)

@@ -14,7 +14,7 @@ from harness.metadata.files.documents import Json
 from harness.metadata.iceberg.columns.reading import read_entries
 from harness.metadata.iceberg.manifests import Content, ManifestEntry, ManifestFile, Status, open_manifest
 from harness.metadata.iceberg.metadata import decompress
-from harness.metadata.iceberg.model import PartitionSpec, RefType, Snapshot, TableMetadata
+from harness.metadata.iceberg.model import IcebergSnapshot, PartitionSpec, RefType, TableMetadata
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.table import HINT, METADATA_DIRECTORY, IcebergTable
 from harness.metadata.iceberg.values import read_schema_first
@@ -91,7 +91,7 @@ class SnapshotFiles:
     """The live files of a snapshot, without the bounds of their columns."""
 
     table: CheckedIceberg
-    snapshot: Snapshot
+    snapshot: IcebergSnapshot
     manifests: tuple[ManifestFile, ...]
     live: tuple[ManifestEntry, ...]
 
@@ -123,7 +123,7 @@ class SnapshotFiles:
 class CheckedIceberg:
     """A table and those of its snapshots that are checked, oldest first."""
 
-    def __init__(self, table: IcebergTable, snapshots: Sequence[Snapshot]) -> None:
+    def __init__(self, table: IcebergTable, snapshots: Sequence[IcebergSnapshot]) -> None:
         self.table, self.snapshots = table, tuple(snapshots)
         self._slim: dict[ManifestFile, tuple[ManifestEntry, ...]] = {}
         self._columns: dict[int, Columns] = {}
@@ -152,7 +152,7 @@ class CheckedIceberg:
         plain = decompress(storage.read(path), file=path, limits=storage.limits)
         return Json(json.loads(plain.decode("utf-8-sig")), path)
 
-    def columns_of(self, snapshot: Snapshot) -> Columns:
+    def columns_of(self, snapshot: IcebergSnapshot) -> Columns:
         """Return the columns that a read of the snapshot uses.
 
         They are those of the snapshot's own schema, or of the table's current schema at the end of a branch.
@@ -212,7 +212,7 @@ class CheckedIceberg:
             if all(line in self._slim for line in lines):
                 yield Reads.SNAPSHOT, self.files(snapshot, lines), snapshot.id
 
-    def open_manifest_line(self, line: ManifestFile, snapshot: Snapshot) -> Manifest:
+    def open_manifest_line(self, line: ManifestFile, snapshot: IcebergSnapshot) -> Manifest:
         """Decode a manifest. Raises as `open_manifest` and `read_entries`."""
         source, columns = with_specs_of([line], self.table), self.columns_of(snapshot)
         data, limits = source.read(line.path, "manifest"), source.storage.limits
@@ -225,7 +225,7 @@ class CheckedIceberg:
         list_path, writer = snapshot.manifest_list, self.writer(line.added_snapshot_id)
         return Manifest(self, columns, line, list_path, reader.spec, header, entries, len(data), writer)
 
-    def data_files(self, snapshot: Snapshot) -> frozenset[str]:
+    def data_files(self, snapshot: IcebergSnapshot) -> frozenset[str]:
         """Return the paths of a snapshot's live data files. Raises as `manifests_of` and `open_manifest_line`."""
         lines = [line for line in manifests_of(self.table, snapshot) if not line.is_deletes]
         for line in lines:
@@ -252,7 +252,7 @@ class CheckedIceberg:
         metadata_files = {absolute(self.table.metadata_path, os.getcwd()), join(join(root, METADATA_DIRECTORY), HINT)}
         return root, None, frozenset(metadata_files | {physical(path) for path in recorded | self._paths})
 
-    def files(self, snapshot: Snapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
+    def files(self, snapshot: IcebergSnapshot, lines: Sequence[ManifestFile]) -> SnapshotFiles:
         """Return the live files of a snapshot whose manifests were all decoded."""
         live = tuple(entry for line in lines for entry in self._slim.get(line, ()))
         return SnapshotFiles(self, snapshot, tuple(lines), live)

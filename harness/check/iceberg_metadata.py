@@ -10,7 +10,7 @@ from harness.check.iceberg import CheckedIceberg, is_compatible_type
 from harness.check.rules import Breach, Place, Reads, Severity, decoding_breach, rule
 from harness.errors import HarnessError, counted
 from harness.metadata.iceberg.metadata import NO_SNAPSHOT, OUT_OF_ORDER_MS
-from harness.metadata.iceberg.model import PartitionField, RefType, Snapshot, SortField
+from harness.metadata.iceberg.model import IcebergSnapshot, PartitionField, RefType, SortField
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.types import NAME_MAPPING, parse_name_mapping
 from harness.metadata.model.file_schema import MappedName
@@ -111,7 +111,7 @@ def sequence_numbers(table: CheckedIceberg) -> Iterator[Breach]:
     metadata, last = table.metadata, table.metadata.last_sequence_number
     if metadata.format_version == 1:
         return
-    owners: dict[int, Snapshot] = {}
+    owners: dict[int, IcebergSnapshot] = {}
     for snapshot in metadata.snapshots.values():
         number, parent = snapshot.sequence_number, metadata.snapshots.get(snapshot.parent_id or NO_SNAPSHOT)
         if number > last:

@@ -117,7 +117,7 @@ def to_junit(report: CheckReport) -> str:
 
 def to_github(report: CheckReport) -> str:
     """Format the findings as GitHub Actions annotations, one per line, followed by the outcome as plain text."""
-    from harness.diff.reports.documents import annotation, shown_annotations
+    from harness.diff.reports.documents import annotation, limit_annotations
 
     def line(finding: Finding) -> str:
         title = f"{finding.rule.id} {finding.rule.title}"
@@ -132,8 +132,8 @@ def to_github(report: CheckReport) -> str:
         def more(remaining: int, level: str = level, not_kept: int = not_kept) -> str:
             return annotation(level, f"{counted(remaining + not_kept, 'more finding')}; see the log or another report")
 
-        lines += shown_annotations(findings, line, more)
-    unchecked = shown_annotations(
+        lines += limit_annotations(findings, line, more)
+    unchecked = limit_annotations(
         report.unchecked,
         lambda sentence: annotation("error", visible(sentence), title="Not checked"),
         lambda left: annotation("error", f"{counted(left, 'more thing')} not checked; see the log or another report"),

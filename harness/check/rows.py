@@ -17,11 +17,11 @@ from sqlglot import exp
 
 from harness.check.files import FileRows
 from harness.check.rules import Breach, Place, Reads, Severity, rule
-from harness.engines.data_files import FileName, look_at
+from harness.engines.data_files import FileName, map_files
 from harness.engines.duckdb import relations
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
-from harness.engines.duckdb.leaves import SINGLE, internal, rows_of, single_columns
-from harness.engines.duckdb.relations import about
+from harness.engines.duckdb.leaves import SINGLE, internal_value, rows_of, single_columns
+from harness.engines.duckdb.relations import naming_table
 from harness.engines.footers import read_footers
 from harness.engines.row_groups import ColumnChunk, column_chunks, damaged_pages, has_checksum
 from harness.errors import EngineError
@@ -39,7 +39,7 @@ from harness.storage.threads import phase
 
 def _query_rows(plan: PlannedScan, relation: duckdb.DuckDBPyRelation, text: str) -> list[tuple[Any, ...]]:
     """Run a query on a relation of a plan and return the rows. The query refers to the relation as `rows`."""
-    with about(plan):
+    with naming_table(plan):
         result = relation.query("rows", text)
         return [] if result is None else result.fetchall()
 
@@ -161,7 +161,7 @@ def _other_buckets(
     text = f'SELECT "_file", {function}({bucket_input}) AS b, count(*), any_value({value}::VARCHAR) FROM bucketed_rows'
     connection.create_function(function, buckets_in, [type_], "INTEGER", type=PythonUDFType.ARROW)
     try:
-        with about(rows.plan):
+        with naming_table(rows.plan):
             counts = connection.execute(f"{text} GROUP BY ALL ORDER BY ALL").fetchall()
     finally:
         connection.remove_function(function)
@@ -189,7 +189,7 @@ def _bucket_input(value: str, type_: dt.Type) -> tuple[str, str]:
         case dt.TimestampType(unit="ns", utc=True):
             return f"epoch_us({value}) * 1000", "BIGINT"  # DuckDB reads these as microseconds
         case _:
-            return f"({internal(value, type_)})::BIGINT", "BIGINT"
+            return f"({internal_value(value, type_)})::BIGINT", "BIGINT"
 
 
 @rule("ICE-508", Severity.ERROR, Reads.ROWS, "iceberg 2.11", "iceberg 5.18")
@@ -312,7 +312,7 @@ def partition_columns(rows: FileRows) -> Iterator[Breach]:
             continue
         relation = relations.relation(rows_of(bare, holds, ["_file"], [column]))
         value = sqltext.name(column.name)
-        ends = (internal(f"{function}({value})", column.type) for function in ("min", "max"))
+        ends = (internal_value(f"{function}({value})", column.type) for function in ("min", "max"))
         text = f'SELECT "_file", {", ".join(ends)}, count(*) - count({value}) FROM rows GROUP BY "_file" ORDER BY ALL'
         for path, least, greatest, nulls in _query_rows(plan, relation, text):
             recorded = plan.partitions[files[path]["partition"]].constants.get(column.id)
@@ -340,7 +340,7 @@ def sorted_deletes(rows: FileRows) -> Iterator[Breach]:
     access = DuckDBFiles(cursor(), rows.plan.storage)
     recorded_paths = {access.name(path): recorded for path, recorded in paths.items()}
     text = 'SELECT filename AS "_file", file_row_number AS "_pos", file_path, pos FROM read_parquet'
-    with about(rows.plan):
+    with naming_table(rows.plan):
         relation = access.connection.sql(f"{text}({access.listed(list(paths))}, hive_partitioning=false)")
     for name, at in unsorted(rows.plan, relation, "file_path, 'ASC NULLS LAST', pos, 'ASC NULLS LAST'"):
         yield Breach(
@@ -362,7 +362,7 @@ def page_checksums(rows: FileRows) -> Iterator[Breach]:
     parquet = (file for file in files if file["format"] == "parquet" and file["path"] in selected)
     physical: dict[PhysicalPath, str] = {file["physical"]: file["path"] for file in parquet}
     # The first page of a file follows the magic bytes. Either all pages have checksums or none.
-    have_checksums = look_at(
+    have_checksums = map_files(
         lambda path: has_checksum(storage.read(path, offset=4, length=4096)), list(physical), physical
     )
     files_ = column_chunks(

@@ -14,9 +14,9 @@ from typing import Any
 
 from harness.check.files import Statements
 from harness.check.rules import Breach, Place, Spans
-from harness.engines.duckdb.leaves import GroupValues, Leaf, group_values
+from harness.engines.duckdb.leaves import GroupValues, LeafColumn, group_values
 from harness.errors import UnknownColumnError
-from harness.metadata.delta.statistics import dig, document
+from harness.metadata.delta.statistics import parse_document, value_at
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.model import schema as dt
@@ -98,15 +98,15 @@ class ColumnValues:
         return recorded_statistic(self.statements.stats.get(self.path), name, self.stored if stored is None else stored)
 
 
-_document = lru_cache(maxsize=16)(document)
+_document = lru_cache(maxsize=16)(parse_document)
 
 
 def recorded_statistic(stats: str | None, name: str, stored: Sequence[str]) -> object:
     """Return a column's value in a file's Delta statistics by name, or None if there is none."""
-    return None if stats is None else dig(_document(stats), (name, *stored))
+    return None if stats is None else value_at(_document(stats), (name, *stored))
 
 
-def _has_recorded_counts(leaf: Leaf, statements: Statements, paths: Sequence[str]) -> bool:
+def _has_recorded_counts(leaf: LeafColumn, statements: Statements, paths: Sequence[str]) -> bool:
     """Return whether checking a column is worth its cost.
 
     Lists are only checked if the metadata of these files has counts of their values.
@@ -141,7 +141,7 @@ def column_values(
         leaf
         for f in fields.values()
         if names is None or f.name in names
-        for leaf in Leaf(path=(f,), value=sqltext.name(f.name)).below(in_lists=plan.format == "iceberg")
+        for leaf in LeafColumn(path=(f,), value=sqltext.name(f.name)).below(in_lists=plan.format == "iceberg")
         if _has_recorded_counts(leaf, statements, paths)
     ]
     bounds = {} if plan.statistics is None else plan.statistics.bounds([leaf.path[-1] for leaf in leaves])

@@ -22,10 +22,10 @@ import harness
 
 if "open_table" not in getattr(harness, "__all__", ()):
     # The package of another distribution: it has overwritten ours, or taken `__init__.py` away when it was removed.
-    from harness.owners import overwritten
+    from harness.owners import overwritten_error
 
     _problem = f"{harness.__file__ or 'harness/__init__.py'} is not the one of lakeharness"
-    raise overwritten(_problem) or ImportError(
+    raise overwritten_error(_problem) or ImportError(
         f"Cannot import harness: {_problem}. pip install --force-reinstall --no-deps lakeharness"
     )
 

@@ -77,7 +77,7 @@ def _compare_sides(request: DiffRequest, opening: options.OpeningOptions) -> Com
             result = harness.compare(*queries, names=labels, **arguments)
     for side in (result.left, result.right):
         if side.error is not None:
-            side.error.respelled(options.option_for)
+            side.error.with_option_names(options.option_for)
     return result
 
 
@@ -90,10 +90,10 @@ def _at(side: Table | RowSource, moment: str | None) -> DiffSide:
 
 
 def _query(text: str, side: DiffSide) -> harness.Query | RowSource:
-    return side.asking(text) if isinstance(side, RowSource) else harness.Query(text, {"t": side})
+    return side.with_query(text) if isinstance(side, RowSource) else harness.Query(text, {"t": side})
 
 
 def _name(side: DiffSide) -> str:
-    from harness.snapshot import called
+    from harness.snapshot import short_table_name
 
-    return side.name if isinstance(side, RowSource) else called(side._source.location, side.name)
+    return side.name if isinstance(side, RowSource) else short_table_name(side._source.location, side.name)

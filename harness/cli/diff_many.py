@@ -17,12 +17,12 @@ import harness
 from harness.cli import options, terminal
 from harness.cli.diff_request import DiffRequest, parsed_names, parsed_tolerances
 from harness.cli.options import named_table
-from harness.diff.result import Batch, BatchEntry, BatchOutcome, QueryFile, entry_of
+from harness.diff.result import Batch, BatchEntry, BatchOutcome, QueryFile, batch_entry
 from harness.diff.sources import RowSource
 from harness.engines.registry import start_engines
 from harness.errors import HarnessError, RequestError
-from harness.metadata.catalogs.catalog import Catalog, Name, parse_name, walk, written
-from harness.metadata.catalogs.resolving import configured, open_catalog
+from harness.metadata.catalogs.catalog import Catalog, Name, name_text, parse_name, walk
+from harness.metadata.catalogs.resolving import configured_catalogs, open_catalog
 from harness.storage.paths import expanded, is_path, local_path
 from harness.storage.threads import phase
 
@@ -44,7 +44,7 @@ def compare_files(request: DiffRequest, opening: options.OpeningOptions) -> Batc
     with terminal.progress("comparing", len(queries), "queries") as advance:
         for query in queries:
             with phase(query.name):
-                entries.append(run.entry(query))
+                entries.append(run.run_query(query))
             advance(1)
     title = f"{len(queries)} queries" if len(queries) > 1 else "1 query"
     return Batch(title=f"{title} on {engines[0]} and {engines[1]}", sides=engines, entries=tuple(entries))
@@ -148,12 +148,12 @@ def _namespace(text: str) -> _Namespace | None:
             first, *rest = parse_name(text)
         except RequestError:
             return None
-        if first.lower() not in configured():
+        if first.lower() not in configured_catalogs():
             return None
         catalog, inner = open_catalog(first), tuple(rest)
         if inner and inner in catalog.tables(inner[:-1]):
             return None
-    tables = {written(name[len(inner) :]): name for name in walk(catalog, inner)}
+    tables = {name_text(name[len(inner) :]): name for name in walk(catalog, inner)}
     return _Namespace(text, catalog, tables) if tables else None
 
 
@@ -193,13 +193,13 @@ def _compare_pair(name: str, sides: _Namespaces, request: DiffRequest, arguments
         return BatchEntry(name=name, outcome=BatchOutcome.DIFFERENT, message=f"{lacking[0]} has no such table")
     try:
         tables = [
-            harness.open_table(written(side.tables[name]), catalog=side.catalog, **arguments).snapshot()
+            harness.open_table(name_text(side.tables[name]), catalog=side.catalog, **arguments).snapshot()
             for side in sides
         ]
     except HarnessError as error:
         return BatchEntry(name=name, outcome=BatchOutcome.FAILED, message=str(error))
     try:
-        return entry_of(name, harness.compare(*tables, **request.rules, engines=request.readers))
+        return batch_entry(name, harness.compare(*tables, **request.rules, engines=request.readers))
     except HarnessError as error:  # such as keys that the table lacks
-        error.respelled(options.option_for)
+        error.with_option_names(options.option_for)
         return BatchEntry(name=name, outcome=BatchOutcome.REFUSED, message=str(error))

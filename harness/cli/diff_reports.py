@@ -19,7 +19,7 @@ import harness
 from harness.cli import DIFFERENT, FAILED, formats, results, terminal
 from harness.cli.parameters import Option
 from harness.cli.untrusted import words
-from harness.diff.result import Batch, BatchOutcome, ComparisonResult, Made
+from harness.diff.result import Batch, BatchOutcome, ComparisonResult, ReportProvenance
 from harness.errors import without_secrets
 
 
@@ -58,7 +58,7 @@ _PASSWORDS = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s#]+)", re.IGNO
 """Passwords in the texts that Postgres is attached by."""
 
 
-def _provenance(context: click.Context) -> Made:
+def _provenance(context: click.Context) -> ReportProvenance:
     """The time, or that of the variable SOURCE_DATE_EPOCH for reports that are the same again, and the command line."""
     explicit = {
         name: [f"{text.partition('=')[0]}=***" for text in value] if name == "storage_option" else value
@@ -69,7 +69,7 @@ def _provenance(context: click.Context) -> Made:
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     seconds = int(epoch) if re.fullmatch(r"[0-9]{1,11}", epoch) else int(time.time())
     at = datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00") + "Z"
-    return Made(at=at, version=harness.__version__, command=shlex.join(line))
+    return ReportProvenance(at=at, version=harness.__version__, command=shlex.join(line))
 
 
 def write_reports(result: ComparisonResult | Batch, reports: Sequence[ReportFile], context: click.Context) -> None:
@@ -91,7 +91,7 @@ def write_reports(result: ComparisonResult | Batch, reports: Sequence[ReportFile
             write([text], stream)
     places = [str(path) for _, path in reports if path is not None]
     if len(places) == len(reports):  # nobody has seen the outcome
-        summary = batch.summary(result) if isinstance(result, Batch) else f"{result.verdict.value}: {result.sentence}"
+        summary = batch.summary(result) if isinstance(result, Batch) else f"{result.outcome.value}: {result.sentence}"
         terminal.message(f"{summary}; see {', '.join(places)}")
 
 

@@ -11,7 +11,7 @@ import click
 
 from harness.cli import options
 from harness.cli.parameters import Argument, Option
-from harness.diff.sources import RowSource, usual_engines
+from harness.diff.sources import RowSource, default_engines
 from harness.diff.tolerances import Tolerance
 from harness.errors import RequestError
 from harness.metadata.model.times import parse_moment
@@ -53,7 +53,7 @@ class DiffRequest:
     @property
     def readers(self) -> tuple[str, str]:
         """The names of the left and of the right side's engine."""
-        return self.engines or usual_engines(is_one_table=self.is_one_table)
+        return self.engines or default_engines(is_one_table=self.is_one_table)
 
     @property
     def rules(self) -> dict[str, Any]:

@@ -103,9 +103,9 @@ def _examine() -> dict[str, Any]:
         missing.append(_missing(problem, _DUCKDB, "pip install lakeharness --force-reinstall"))
     missing += [_missing(f"{name} owns {owned}", "The name harness", REMEDY) for name, owned in other_owners().items()]
     try:
-        run("harness.untrusted.worker:nothing", None, bounds=Bounds())
+        run("harness.untrusted.worker:check_limits", None, bounds=Bounds())
     except HarnessError as error:  # limits that the system cannot enforce
-        problem = error.respelled(options.option_for).message
+        problem = error.with_option_names(options.option_for).message
         missing.append(_missing(problem, _UNTRUSTED, "run harness in a Linux container"))
     return {
         "harness": harness.__version__,

@@ -13,7 +13,7 @@ from harness.cli.formats import MAX_ROWS, MaxRows, RowFormat, RowsOutput, number
 from harness.cli.options import AtOption, ColumnsOption, Location, OpeningOptions, Where, names
 from harness.cli.parameters import Argument, Option
 from harness.errors import HarnessError, html_text, size_text, visible_lines
-from harness.metadata.model.drawing import Drawing, Kind, as_html, legend_text, section, strip
+from harness.metadata.model.drawing import BarKind, Drawing, as_html, bar_text, legend_text, text_section
 from harness.metadata.model.text_tables import record_lines
 from harness.metadata.model.times import show_ms
 from harness.storage.paths import redact
@@ -50,7 +50,7 @@ def info(
     if out.form is PictureFormat.HTML:
         _write_page(out, "info", location, picture, text_document(content))
     else:
-        below = [] if picture is None else section(picture, width, in_ascii=results.is_ascii(out.output))
+        below = [] if picture is None else text_section(picture, width, in_ascii=results.is_ascii(out.output))
         out.show("info", content, lambda: [*text_document(content, width), *(f"{line}\n" for line in below)])
     terminal.finished("read the metadata")
 
@@ -58,12 +58,12 @@ def info(
 def _write_page(out: PictureOutput, kind: str, location: str, picture: Drawing | None, text: Iterable[str]) -> None:
     """Writes a page with the picture above the text."""
     from harness.diff.reports.html import asset, document
-    from harness.metadata.model.frames import preformatted
+    from harness.metadata.model.frames import html_preformatted
 
-    drawn = "" if picture is None else as_html(picture)
-    body_text = f'<div class="scroll">{preformatted("".join(text))}</div>'
+    draw_history = "" if picture is None else as_html(picture)
+    body_text = f'<div class="scroll">{html_preformatted("".join(text))}</div>'
     title = f"harness {kind} {redact(location)}"
-    body = ["<main>", f"<h1>{html_text(title)}</h1>", drawn, body_text, "</main>"]
+    body = ["<main>", f"<h1>{html_text(title)}</h1>", draw_history, body_text, "</main>"]
     with results.destination(out.output) as stream:
         results.write_texts([document(title, body, style=asset("harness.diff.reports", "report.css"))], stream)
 
@@ -185,9 +185,9 @@ def schema(location: Location, at: AtOption = None, *, out: DocumentOutput, open
     untrusted.run_in_worker_if_untrusted([location], opening, out)
     with terminal.progress("reading metadata"):
         table_schema = opening.snapshot(location, at).schema
-    from harness.metadata.model.schema import described
+    from harness.metadata.model.schema import describe_field
 
-    content = {"fields": [described(field) for field in table_schema.fields]}
+    content = {"fields": [describe_field(field) for field in table_schema.fields]}
     out.show("schema", content, lambda: [f"{table_schema}\n"] if table_schema.fields else [])
 
 
@@ -203,7 +203,7 @@ def history(location: Location, *, out: PictureOutput, opening: OpeningOptions) 
         harness history prod.sales.orders -o history.json
     """
     untrusted.run_in_worker_if_untrusted([location], opening, out)
-    from harness.metadata.tables.history import MOST_BARS, drawn
+    from harness.metadata.tables.history import MOST_BARS, draw_history
     from harness.metadata.tables.history import history as history_of
 
     with terminal.progress("reading metadata"):
@@ -211,9 +211,9 @@ def history(location: Location, *, out: PictureOutput, opening: OpeningOptions) 
         entries = history_of(table._source)
     records = [{key: "unknown" if value is None else value for key, value in plain(entry).items()} for entry in entries]
     if out.form is PictureFormat.TEXT:
-        picture, in_ascii = drawn(entries, len(entries)), results.is_ascii(out.output)
-        heading = legend_text((Kind.ADDED, Kind.REMOVED), in_ascii=in_ascii)
-        drawings = (strip(bar, picture.scale, _BAR, in_ascii=in_ascii).ljust(_BAR) for bar in picture.bars)
+        picture, in_ascii = draw_history(entries, len(entries)), results.is_ascii(out.output)
+        heading = legend_text((BarKind.ADDED, BarKind.REMOVED), in_ascii=in_ascii)
+        drawings = (bar_text(bar, picture.scale, _BAR, in_ascii=in_ascii).ljust(_BAR) for bar in picture.bars)
         bars = [f"{drawing} {bar.value}" for drawing, bar in zip(drawings, picture.bars, strict=True)]
         first = ("id", "timestamp_ms", "operation")
         records = [
@@ -223,7 +223,7 @@ def history(location: Location, *, out: PictureOutput, opening: OpeningOptions) 
     width = results.width_for(out.output) if out.form is PictureFormat.TEXT else None
     lines = (f"{line}\n" for line in record_lines(records, width=width)) if records else ()
     if out.form is PictureFormat.HTML:
-        _write_page(out, "history", location, drawn(entries, MOST_BARS), lines)
+        _write_page(out, "history", location, draw_history(entries, MOST_BARS), lines)
     else:
         out.show("history", {"format": table.format, "history": entries}, lambda: lines)
 
@@ -296,10 +296,10 @@ def metadata(
     most = number_of_rows(max_rows)
     untrusted.run_in_worker_if_untrusted([location], opening, out)
     from harness.cli.writers import QueryRows, write_rows
-    from harness.metadata.tables.reading import in_words
+    from harness.metadata.tables.reading import with_readable_units
 
     with terminal.progress("reading metadata"):
         table = opening.snapshot(location, at).metadata(name).to_arrow(names(columns, "--columns"))
-        rows = QueryRows.from_arrow(in_words(table) if out.form is RowFormat.TEXT else table)
+        rows = QueryRows.from_arrow(with_readable_units(table) if out.form is RowFormat.TEXT else table)
     with results.destination(out.output) as stream:
         write_rows(rows, out.form, stream, max_rows=most)

@@ -13,8 +13,15 @@ from harness.cli.document import DocumentOutput, text_document
 from harness.cli.options import storage_options
 from harness.cli.parameters import Argument, Option
 from harness.errors import RequestError, visible
-from harness.metadata.catalogs.catalog import Catalog, Name, absent_namespace, parse_name, walk_namespaces, written
-from harness.metadata.catalogs.resolving import configured, no_catalogs, open_catalog
+from harness.metadata.catalogs.catalog import (
+    Catalog,
+    Name,
+    missing_namespace_error,
+    name_text,
+    parse_name,
+    walk_namespaces,
+)
+from harness.metadata.catalogs.resolving import configured_catalogs, no_catalogs_hint, open_catalog
 from harness.metadata.catalogs.warehouse import Warehouse
 from harness.storage.paths import is_path, redact
 
@@ -45,7 +52,7 @@ def list_(
     content: dict[str, Any]
     end = "."
     if name is None and catalog is None:
-        catalogs = sorted(configured().items())  # without anything that may be secret
+        catalogs = sorted(configured_catalogs().items())  # without anything that may be secret
         content = {"catalogs": [{"name": n, "type": each.kind, "warehouse": each.warehouse} for n, each in catalogs]}
     else:
         with terminal.progress("asking the catalog"):
@@ -60,7 +67,7 @@ def list_(
         elif content["catalogs"]:
             yield from text_document(content)
         else:
-            terminal.message(no_catalogs())
+            terminal.message(no_catalogs_hint())
 
     is_on_terminal = out.output is None and results.is_terminal_output()
     out.show("list", content, lines)
@@ -94,16 +101,16 @@ def _contents(catalog: Catalog, namespace: Name, directory: Warehouse | None, *,
     """Return what is in a namespace, in words that open it: whole names, or paths in a warehouse directory."""
     around = tuple(walk_namespaces(catalog, namespace)) if recursive else (namespace,)
     if directory is None:
-        inner = [] if recursive else [written((catalog.name, *name)) for name in catalog.namespaces(namespace)]
-        tables = [written((catalog.name, *name)) for each in around for name in catalog.tables(each)]
+        inner = [] if recursive else [name_text((catalog.name, *name)) for name in catalog.namespaces(namespace)]
+        tables = [name_text((catalog.name, *name)) for each in around for name in catalog.tables(each)]
     else:
         inner = [] if recursive else [*directory.paths(namespace, are_tables=False)]
         tables = [path for each in around for path in directory.paths(each, are_tables=True)]
     if not (inner or tables):
         if namespace and namespace in catalog.tables(namespace[:-1]):
-            whole = written((catalog.name, *namespace))
+            whole = name_text((catalog.name, *namespace))
             raise RequestError(f"Cannot list {whole}: it is a table; harness info describes it")
-        missing = absent_namespace(catalog, namespace)
+        missing = missing_namespace_error(catalog, namespace)
         if missing is not None:
             raise missing
     return {

@@ -330,14 +330,14 @@ def named_table(text: str) -> tuple[str, str]:
     Raises:
         click.BadParameter: the text has no name, or no table, or the name of the table itself has a dot.
     """
-    from harness.snapshot import called
+    from harness.snapshot import short_table_name
 
     name, separator, location = text.partition("=")
     if separator and not is_path(name):
         if not (name and location):
             raise click.BadParameter(f"--table {text!r}: expected NAME=TABLE or TABLE")
         return name, location
-    name = parse_name(text)[-1] if may_be_name(text) else called(expanded(text))
+    name = parse_name(text)[-1] if may_be_name(text) else short_table_name(expanded(text))
     if not name or "." in name or '"' in name:
         raise click.BadParameter(f"--table {text!r}: {name!r} is no name for SQL; choose one with NAME={text}")
     return name, text

@@ -17,7 +17,7 @@ from harness.cli.parameters import Argument, Option
 from harness.errors import RequestError, size_text
 
 if TYPE_CHECKING:
-    from harness.slices.pulling import Pulled
+    from harness.slices.pulling import PullResult
 
 _KEY = "HARNESS_ANONYMISE_KEY"
 """Names the key in the environment."""
@@ -101,7 +101,7 @@ def pull(
     terminal.finished(f"pulled {pulled.files:,} files, {size_text(pulled.bytes)},")
 
 
-def _summary(pulled: Pulled) -> dict[str, object]:
+def _summary(pulled: PullResult) -> dict[str, object]:
     """Return what a pull did, for a person: only what happened."""
     content = {name: value for name, value in asdict(pulled).items() if name not in ("reused", "made", "notes")}
     if pulled.reused:

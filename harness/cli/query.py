@@ -132,12 +132,12 @@ def _run_on_spark(query: str, tables: Mapping[str, object], dialect: str, params
 
     import harness.queries.sql
     from harness.cli.writers import QueryRows
-    from harness.diff.spark_side import logical
+    from harness.diff.spark_side import arrow_column
     from harness.engines.spark.engine import conform
     from harness.engines.spark.executor_python import engine_error as spark_error
 
     frame = harness.queries.sql.sql(query, tables, params=params, engine="spark", dialect=dialect)
-    schema = pa.schema([logical(column) for column in frame.schema.fields])
+    schema = pa.schema([arrow_column(column) for column in frame.schema.fields])
     try:
         rows = frame.toArrow()
     except (PySparkException, Py4JError) as error:
@@ -162,9 +162,9 @@ def _run_by_names(
 
     from harness.cli.writers import QueryRows
     from harness.connections.connection import Connection
-    from harness.connections.tables import Tables, TableSource
+    from harness.connections.tables import NamedTables, TableSource
     from harness.engines.duckdb.instance import cursor
-    from harness.metadata.catalogs.catalog import written
+    from harness.metadata.catalogs.catalog import name_text
     from harness.queries.rewrite import parse_statement, references, refuse_writes
     from harness.table import Table
 
@@ -172,11 +172,11 @@ def _run_by_names(
     refuse_writes(statement)
     # Catalogs are configured where no worker can look.
     source: TableSource = {} if opening.catalog is None and opening.untrusted else opening.catalog
-    connection = Connection(Tables.of(source, opening.arguments()), cursor())
+    connection = Connection(NamedTables.from_source(source, opening.arguments()), cursor())
     for name, table in explicit_tables.items():
         connection.register(name, table)
     names = (
-        {written(reference.name) for reference in references(statement)} - explicit_tables.keys()
+        {name_text(reference.name) for reference in references(statement)} - explicit_tables.keys()
         if at is not None
         else ()
     )

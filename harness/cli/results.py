@@ -15,7 +15,7 @@ from typing import BinaryIO, TextIO
 import harness
 from harness.cli import interruption
 from harness.errors import RequestError, visible, visible_lines
-from harness.metadata.model.text_tables import Style, folded, unstyled
+from harness.metadata.model.text_tables import Style, fold, unstyled
 from harness.storage import outputs
 
 
@@ -131,7 +131,7 @@ def write_lines(texts: Iterable[str], stream: ByteStream) -> None:
     style, width = style_of(stream), shutil.get_terminal_size().columns
     whole = "".join(texts)
     for line in whole.removesuffix("\n").split("\n") if whole else ():
-        text = folded(visible(line), width)
+        text = fold(visible(line), width)
         name = next((name for name, pattern in _STYLES.items() if pattern.match(line)), None)
         bars = re.sub("▒+|░+|✗ [0-9,]+", lambda run: style(run[0], "dim" if run[0][0] == "░" else "red"), text)
         stream.write((bars if name is None else style(text, name)).encode() + b"\n")

@@ -22,15 +22,15 @@ from harness.cli.options import Settings, names
 from harness.cli.parameters import Argument, Option
 from harness.cli.untrusted import needs_worker
 from harness.errors import RequestError, visible
-from harness.metadata.model.text_tables import aligned
+from harness.metadata.model.text_tables import align
 from harness.storage.outputs import write_errors
 from harness.untrusted.seccomp import TABLES_BUILT
 
 if TYPE_CHECKING:
     from harness.suite.cases import Cases
-    from harness.suite.readers import EnginePlaces
+    from harness.suite.readers import ReaderOptions
     from harness.suite.results import Run
-    from harness.suite.runner import UnderTest
+    from harness.suite.runner import EngineUnderTest
     from harness.suite.scenarios.model import Scenario
 
 
@@ -64,7 +64,7 @@ def list_(
     documents = [
         {"name": each.name, "title": each.title, "format": each.format, "features": each.features} for each in scenarios
     ]
-    lines = (f"{line}\n" for line in aligned([(each.name, each.title) for each in scenarios]))
+    lines = (f"{line}\n" for line in align([(each.name, each.title) for each in scenarios]))
     out.show("scenarios", {"scenarios": documents}, lambda: lines)
 
 
@@ -297,9 +297,9 @@ def run(
     engine of --engines, could not run, or if every scenario on an engine is ERROR.
     """
     from harness.suite.cases import Cases
-    from harness.suite.readers import EnginePlaces
+    from harness.suite.readers import ReaderOptions
     from harness.suite.results import read_list
-    from harness.suite.runner import Lists
+    from harness.suite.runner import OutcomeLists
     from harness.suite.runner import run as run_suite
 
     if opening := Settings.parse(set_, untrusted=untrusted).opening:
@@ -308,7 +308,7 @@ def run(
     if needs_worker(context):
         _run_untrusted(context, reports)
         return
-    lists = Lists(
+    lists = OutcomeLists(
         skips=tuple(line for path in skips or () for line in read_list(path)),
         xfails=tuple(line for path in xfails or () for line in read_list(path)),
     )
@@ -316,7 +316,7 @@ def run(
         raise RequestError("Cannot run --cases with --keep: their tables are there already")
     scenarios = select(scenario, keywords) if cases is None else _select_cases(cases, scenario, keywords)
     number = len(scenarios.cases if isinstance(scenarios, Cases) else scenarios)
-    places = EnginePlaces(
+    places = ReaderOptions(
         pythons=options.pairs(python, "--python"),
         time_limit_s=time_limit,
         tables=tempfile.gettempdir() if untrusted else None,  # in the worker, where all that it writes is
@@ -367,7 +367,7 @@ def write_reports(
     passed = outcome.passed_strictly() if strict else outcome.passed()
     if not (passed or exit_zero):
         raise click.exceptions.Exit(DIFFERENT)
-    for case in outcome.unread():
+    for case in outcome.engines_without_results():
         message = next((f": {check.message}" for check in case.checks if check.message), "")
         raise RequestError(f"Engine {case.engine.name} read no scenario, each is ERROR; {case.scenario.name}{message}")
 
@@ -396,8 +396,8 @@ def _run_untrusted(context: click.Context, reports: Sequence[tuple[SuiteReportFo
 
 
 def _open_readers(
-    names: Sequence[str] | None, places: EnginePlaces, resources: ExitStack
-) -> tuple[list[UnderTest], dict[str, str]]:
+    names: Sequence[str] | None, places: ReaderOptions, resources: ExitStack
+) -> tuple[list[EngineUnderTest], dict[str, str]]:
     """Return the requested engines, or those of harness that can run, and by name why other engines cannot run.
 
     Raises:
@@ -405,13 +405,13 @@ def _open_readers(
     """
     from harness.engines.registry import engine_names
     from harness.suite.readers import check_names, open_engine, reader_names, split_settings
-    from harness.suite.runner import UnderTest
+    from harness.suite.runner import EngineUnderTest
     from harness.suite.workers import NOT_INSTALLED
 
     check_names(dict.fromkeys(name for name in [*(names or ()), *places.pythons] if name != ALL))
     requested = dict.fromkeys(names or ())
     optional = engine_names() if names is None else reader_names() if ALL in requested else ()
-    ready: list[UnderTest] = []
+    ready: list[EngineUnderTest] = []
     missing: dict[str, str] = {}
     for name in dict.fromkeys([*(name for name in requested if name != ALL), *optional]):
         try:
@@ -423,7 +423,7 @@ def _open_readers(
             continue
         base, _ = split_settings(name)
         arguments = ("--python", f"{base}={places.pythons[base]}") if base in places.pythons else ()
-        ready.append(UnderTest(reader=reader, argument=name, options=arguments))
+        ready.append(EngineUnderTest(reader=reader, argument=name, options=arguments))
     if not ready:
         raise RequestError(f"No engine can run: {'; '.join(missing.values())}")
     return ready, missing

@@ -55,7 +55,7 @@ def failure(problem: Exception) -> None:
             from harness.cli.rule import address
 
             problem.rule = f"{problem.rule} ({place})" if (place := address(problem.rule)) else problem.rule
-        error(str(problem.respelled(options.option_for)), problem.excerpt)
+        error(str(problem.with_option_names(options.option_for)), problem.excerpt)
     elif _is_usage_error(problem):
         _print_usage_error(cast("click.ClickException", problem))
     elif isinstance(problem, UnicodeEncodeError) and problem.encoding == sys.getfilesystemencoding():

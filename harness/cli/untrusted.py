@@ -18,7 +18,7 @@ from harness.cli import DONE, FAILED, formats, main, results, terminal
 from harness.cli.options import OpeningOptions, Settings
 from harness.errors import RequestError
 from harness.storage.paths import expanded
-from harness.untrusted.bounds import Bounds, directories_of
+from harness.untrusted.bounds import Bounds, readable_directories
 from harness.untrusted.worker import is_confined
 
 ENGINES = ("duckdb", "oracle")
@@ -89,14 +89,14 @@ def run(
             words(context, {**params, **(instead or {})}),
             bounds=settings.bounds or Bounds(),
             waived=settings.waived,
-            directories=directories_of(map(expanded, locations), roots),
+            directories=readable_directories(map(expanded, locations), roots),
             libraries=("harness.cli.app", *launching.LIBRARIES),
             calls=calls,
         )
-    for line in finished.said.splitlines():
+    for line in finished.stderr.splitlines():
         terminal.message(line)
-    if finished.code == FAILED and finished.refused:
-        terminal.message(f"The read failed{launching.refused(finished.refused)}")
+    if finished.code == FAILED and finished.refused_calls:
+        terminal.message(f"The read failed{launching.refused_calls_text(finished.refused_calls)}")
     if finished.output or finished.code != FAILED:
         with results.destination(output) as stream:
             if binary:

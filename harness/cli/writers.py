@@ -84,17 +84,17 @@ class QueryRows:
 
     def as_arrow(self) -> QueryRows:
         """The rows in types that Arrow has itself."""
-        from harness.engines.duckdb.relations import given_out
+        from harness.engines.duckdb.relations import output_list
 
-        columns = given_out(self.relation.columns, self.relation.types, as_arrow=True)
+        columns = output_list(self.relation.columns, self.relation.types, as_arrow=True)
         return self if columns is None else self.selected(columns)
 
     def batches(self, size: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows, while DuckDB goes on, at most `size` a batch. A failure on a first row comes before any batch."""
-        from harness.engines.duckdb.engine import Streamed
+        from harness.engines.duckdb.engine import RelationStream
 
         with self._translating_errors():
-            stream = Streamed(self.relation, size)
+            stream = RelationStream(self.relation, size)
         schema = _file_schema(stream.schema)
         with contextlib.closing(stream):
             while True:

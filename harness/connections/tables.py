@@ -1,4 +1,4 @@
-"""Tables behind the names in a connection's SQL: given by name, or in a catalog."""
+"""The tables behind the names in a connection's SQL: registered by name, or in a catalog."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 from harness.engines.duckdb.instance import cursor
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, StorageError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Catalog, Name, nearest, parse_name, walk, written
-from harness.metadata.catalogs.resolving import Together, is_table, no_catalogs, open_catalog
-from harness.metadata.catalogs.warehouse import table_here
+from harness.metadata.catalogs.catalog import Catalog, Name, name_text, nearest_names, parse_name, walk
+from harness.metadata.catalogs.resolving import AllCatalogs, is_foreign_table, no_catalogs_hint, open_catalog
+from harness.metadata.catalogs.warehouse import local_table_hint
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.model.arguments import check_options
 from harness.metadata.tables.reading import NAMES
@@ -24,139 +24,151 @@ from harness.snapshot import Snapshot
 from harness.storage.paths import is_path
 from harness.table import Table, open_table
 
-Given: TypeAlias = Table | Snapshot | str
+GivenTable: TypeAlias = Table | Snapshot | str
 """A table at one version; a snapshot; or a location, which is opened at each use."""
-TableSource: TypeAlias = Catalog | Mapping[str, Given] | str | None
-"""A connection's source of tables: a catalog or its name, tables by name, or all configured catalogs."""
+TableSource: TypeAlias = Catalog | Mapping[str, GivenTable] | str | None
+"""The source of a connection's tables: a catalog or its name, tables by name, or all configured catalogs."""
 
 
 _CANNOT_ASK = ("CatalogMisconfigured", "CatalogClientMissing")
 
 
 @dataclass(slots=True, kw_only=True)
-class Tables:
-    """Tables by name. Names match without regard to case, as DuckDB's do; the exact spelling is preferred.
+class NamedTables:
+    """Tables by name. Names match regardless of case, as in DuckDB, but the exact spelling is preferred.
 
-    catalog: of names that were not given; None: there is none. within: its namespace of names of one part.
-    given: tables by name. options: keyword arguments of `harness.open_table`, for each table that is opened.
+    Attributes:
+        catalog: The catalog for names that are not registered, or None.
+        within: The selected namespace of the catalog, in which names of one part are looked up.
+        registered: Tables by name.
+        options: Keyword arguments of `harness.open_table`, for each table that is opened.
     """
 
     catalog: Catalog | None = None
     within: Name = ()
-    given: dict[Name, Given] = field(default_factory=dict)
+    registered: dict[Name, GivenTable] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, source: TableSource, options: Mapping[str, Any]) -> Tables:
-        """The tables of a catalog, or those that a mapping names; the arguments and errors are `harness.connect`'s."""
+    def from_source(cls, source: TableSource, options: Mapping[str, Any]) -> NamedTables:
+        """Return the tables of a catalog or a mapping. Arguments and errors are those of `harness.connect`."""
         check_options(open_table, options)
         if source is None:
-            return cls(catalog=Together(), options=options)
+            return cls(catalog=AllCatalogs(), options=options)
         if isinstance(source, Mapping):
             tables = cls(options=options)
             for name, value in source.items():
-                tables.give(name, value)
+                tables.register(name, value)
             return tables
         return cls(catalog=open_catalog(source, storage_options=options.get("storage_options")), options=options)
 
-    def shown(self) -> str:
-        """The source in words; no catalog is asked."""
-        given = len(self.given)
+    def description(self) -> str:
+        """Return the source in words, without asking the catalog."""
+        given = len(self.registered)
         tables = f"{given} table{'' if given == 1 else 's'} by name"
         if self.catalog is None:
             return tables
-        source = "all configured catalogs" if isinstance(self.catalog, Together) else repr(self.catalog.name)
+        source = "all configured catalogs" if isinstance(self.catalog, AllCatalogs) else repr(self.catalog.name)
         return f"{source}, {tables}" if given else source
 
-    def give(self, name: str, value: object) -> None:
-        """Let a name stand for a table. A table that another library opened stays at its version.
+    def register(self, name: str, value: object) -> None:
+        """Make a table available by a name. A table that another library opened stays at its version.
 
         Raises:
-            RequestError: the name or the value is none.
-            HarnessError: as for `harness.open_table`, of the table of another library.
+            RequestError: The name or the value is invalid.
+            HarnessError: As for `harness.open_table`, for a table of another library.
         """
-        if is_table(value):
+        if is_foreign_table(value):
             value = open_table(value, **self.options)
         elif isinstance(value, os.PathLike):
             value = os.fspath(value)
         if not isinstance(value, Table | Snapshot | str):
             raise RequestError(f"Invalid table {name!r}: expected a table, a snapshot or a location, got {value!r}")
-        self.given[parse_name(name)] = value
+        self.registered[parse_name(name)] = value
 
     def open(self, name: Name, *, is_taken: bool = False) -> tuple[str, Table | Snapshot] | None:
-        """The table of that name as it is now, and its whole name; None: there is none.
+        """Return the full name of a table and the table as it is now, or None if there is none.
 
-        is_taken: True: something else has the name, so that it is a table only of a catalog that it says.
+        Args:
+            name: The name.
+            is_taken: True if DuckDB has something by that name. The catalog is then searched only if the name begins
+                with it.
 
         Raises:
-            AmbiguousTableError: the name may be more than one table.
-            HarnessError: as for `harness.open_table`.
+            AmbiguousTableError: The name may mean several tables.
+            HarnessError: As for `harness.open_table`.
         """
-        key = _only(name, [each for each in self.given if _fold(each) == _fold(name)])
+        key = _single_match(name, [each for each in self.registered if _fold(each) == _fold(name)])
         if key is not None:
-            value = self.given[key]
-            return written(key), open_table(value, **self.options) if isinstance(value, str) else value
+            value = self.registered[key]
+            return name_text(key), open_table(value, **self.options) if isinstance(value, str) else value
         if len(name) == 1 and is_location(name[0]):
             return name[0], open_table(name[0], **self.options)
         if self.catalog is None:
             return None
         opened: dict[str, Table] = {}
-        for whole in self._whole(name, is_taken=is_taken):
+        for whole in self._possible_names(name, is_taken=is_taken):
             try:
-                found = self._of_catalog(self.catalog, whole)
+                found = self._open_in_catalog(self.catalog, whole)
             except (StorageError, RequestError) as error:
                 is_of_catalog = isinstance(error, StorageError) or error.cause in _CANNOT_ASK
-                if is_of_catalog and len(whole) > len(name) > 1:  # nobody said this catalog
-                    error.message = f"Cannot tell whether catalog {whole[0]} has {written(name)}: {error.message}"
+                if is_of_catalog and len(whole) > len(name) > 1:  # the user did not name this catalog
+                    error.message = f"Cannot tell whether catalog {whole[0]} has {name_text(name)}: {error.message}"
                 raise
             if found is not None:
                 opened.setdefault(*found)
         if len(opened) > 1:
-            raise _ambiguous(name, list(opened))
+            raise _ambiguous_error(name, list(opened))
         return opened.popitem() if opened else None
 
-    def inside(self, name: Name, *, is_taken: bool = False) -> Tables:
-        """The same, with names of one part in a namespace of the catalog, whose own name may stand before.
+    def in_namespace(self, name: Name, *, is_taken: bool = False) -> NamedTables:
+        """Return the same tables with a namespace of the catalog selected.
 
-        is_taken: as for `open`.
+        Args:
+            name: The namespace. The catalog's own name may come before it.
+            is_taken: As for `open`.
 
         Raises:
-            TableNotFoundError: there is no such namespace; the message has the nearest names.
-            AmbiguousTableError: there are several.
+            TableNotFoundError: There is no such namespace. The message lists similar names.
+            AmbiguousTableError: There are several.
         """
         found: dict[Name, None] = {}
         if self.catalog is not None:
-            for whole in self._whole(name, is_taken=is_taken, is_namespace=True):
+            for whole in self._possible_names(name, is_taken=is_taken, is_namespace=True):
                 found |= dict.fromkeys(_namespaces(self.catalog, whole))
         if not found:
-            raise self._no_namespace(name)
+            raise self._missing_namespace_error(name)
         exact = [each for each in found if each[-len(name) :] == name and len({*map(_fold, found)}) == 1]
         meant, *others = exact or found
         if others:
-            raise _ambiguous(name, [self.qualified(each) for each in found], "Namespace")
+            raise _ambiguous_error(name, [self.qualified(each) for each in found], "Namespace")
         return replace(self, within=meant)
 
     def names(self, *, everywhere: bool = True) -> Iterator[Name]:
-        """All names, without the catalog's own. everywhere: False: of the chosen namespace, with names of one part."""
-        yield from self.given
+        """Yield all names, without the catalog's own name.
+
+        Args:
+            everywhere: If False, yield only names in the selected namespace, without the namespace.
+        """
+        yield from self.registered
         if self.catalog is None:
             return
         if not everywhere and self.within:
             yield from (name[-1:] for name in self.catalog.tables(self.within))
             for inner in self.catalog.namespaces(self.within):
                 yield from walk(self.catalog, inner)
-        elif isinstance(self.catalog, Together):
-            yield from self.catalog.reachable()
+        elif isinstance(self.catalog, AllCatalogs):
+            yield from self.catalog.all_tables()
         else:
             yield from walk(self.catalog)
 
     def qualified(self, name: Name) -> str:
-        """A name of the catalog as text, with the catalog's own before it."""
+        """Return a name in the catalog as text, with the catalog's own name before it."""
         own = (self.catalog.name,) if self.catalog is not None and self.catalog.name else ()
-        return written((*own, *name))
+        return name_text((*own, *name))
 
-    def absent(self, name: Name) -> TableNotFoundError:
-        """The error about a name that stands for nothing."""
+    def missing_table_error(self, name: Name) -> TableNotFoundError:
+        """Return the error for a name without a table, with similar names."""
         if len(name) == 1 and is_path(name[0]):
             return table_not_found(name[0], ())
         with contextlib.suppress(HarnessError):
@@ -165,85 +177,89 @@ class Tables:
                 whole, table = found
                 names = ", ".join(NAMES[(table if isinstance(table, Table) else table._source).format])
                 return TableNotFoundError(
-                    f"There is no table {written(name)}; the metadata tables of {whole} are {names}",
+                    f"There is no table {name_text(name)}; the metadata tables of {whole} are {names}",
                     cause="NoSuchTable",
                 )
         known: list[Name] = []
-        if isinstance(self.catalog, Together) and len(name) > 1 and name[0].lower() in self.catalog.configured:
-            with contextlib.suppress(StorageError):  # who may read tables may not always list them
+        if isinstance(self.catalog, AllCatalogs) and len(name) > 1 and name[0].lower() in self.catalog.catalogs:
+            with contextlib.suppress(StorageError):  # some users may read tables but not list them
                 known += walk(self.catalog, (name[0].lower(),))
         else:
             known += self.names()
-        near = nearest(name, known) or nearest(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
+        near = (
+            nearest_names(name, known) or nearest_names(name[-1:], [each[-1:] for each in known]) or sorted(known)[:3]
+        )
         ends = {each[-1:] for each in near} if near and not set(near) <= set(known) else set()
         shown = [each for each in known if each[-1:] in ends] or list(near)
-        near_names = f"the nearest are {', '.join(map(in_sql, shown[:3]))}" if shown else self._nothing("tables")
-        hint = table_here(name) or near_names
-        return TableNotFoundError(f"There is no table {written(name)}; {hint}", cause="NoSuchTable")
+        near_names = f"the nearest are {', '.join(map(in_sql, shown[:3]))}" if shown else self._empty_hint("tables")
+        hint = local_table_hint(name) or near_names
+        return TableNotFoundError(f"There is no table {name_text(name)}; {hint}", cause="NoSuchTable")
 
-    def _of_catalog(self, catalog: Catalog, name: Name) -> tuple[str, Table] | None:
-        """The table of exactly that name, else the only table whose name differs in case alone."""
+    def _open_in_catalog(self, catalog: Catalog, name: Name) -> tuple[str, Table] | None:
+        """Open the table of exactly that name, or else the only table whose name differs only in case."""
         try:
-            return self._opened(catalog, name)
+            return self._open_exact(catalog, name)
         except TableNotFoundError as error:
             if error.cause not in ("NoSuchTable", "NoSuchNamespace"):
                 raise
         namespaces = _namespaces(catalog, name[:-1])
         known = [each for namespace in namespaces for each in catalog.tables(namespace)]
-        alike = _only(name, [each for each in known if _fold(each) == _fold(name) and each != name])
-        return None if alike is None else self._opened(catalog, alike)
+        alike = _single_match(name, [each for each in known if _fold(each) == _fold(name) and each != name])
+        return None if alike is None else self._open_exact(catalog, alike)
 
-    def _opened(self, catalog: Catalog, name: Name) -> tuple[str, Table]:
-        return self.qualified(name), open_table(written(name), catalog=catalog, **self.options)
+    def _open_exact(self, catalog: Catalog, name: Name) -> tuple[str, Table]:
+        return self.qualified(name), open_table(name_text(name), catalog=catalog, **self.options)
 
-    def _whole(self, name: Name, *, is_taken: bool = False, is_namespace: bool = False) -> list[Name]:
-        """The possible names in the catalog; in several, also in those that a name may be of without saying so."""
+    def _possible_names(self, name: Name, *, is_taken: bool = False, is_namespace: bool = False) -> list[Name]:
+        """Return the names that a name may mean in the catalog. With several catalogs, the catalog may be left out."""
         assert self.catalog is not None
         if len(name) == 1 and not is_namespace:
             return [(*self.within, *name)]
         inner = [name[1:]] if name[0].casefold() == self.catalog.name.casefold() else []
         fronts: tuple[str, ...] = ()
-        if isinstance(self.catalog, Together) and self.within:
+        if isinstance(self.catalog, AllCatalogs) and self.within:
             fronts = self.within[:1]
-        elif isinstance(self.catalog, Together) and not is_taken and name[0].lower() not in self.catalog.configured:
-            fronts = self.catalog.unsaid()
+        elif isinstance(self.catalog, AllCatalogs) and not is_taken and name[0].lower() not in self.catalog.catalogs:
+            fronts = self.catalog.default_catalogs()
         return [name, *inner, *((front, *name) for front in fronts)]
 
-    def _nothing(self, what: str) -> str:
-        is_configured = not isinstance(self.catalog, Together) or self.catalog.configured
-        return f"there are no {what} at all" if is_configured else f"write a table's path in quotes; {no_catalogs()}"
+    def _empty_hint(self, what: str) -> str:
+        is_configured = not isinstance(self.catalog, AllCatalogs) or self.catalog.catalogs
+        return (
+            f"there are no {what} at all" if is_configured else f"write a table's path in quotes; {no_catalogs_hint()}"
+        )
 
-    def _no_namespace(self, name: Name) -> TableNotFoundError:
+    def _missing_namespace_error(self, name: Name) -> TableNotFoundError:
         known: list[Name] = []
         if self.catalog is not None:
             known += self.catalog.namespaces()
-            with contextlib.suppress(HarnessError):  # it may be another catalog that is down
+            with contextlib.suppress(HarnessError):  # a different catalog may be unreachable
                 known += [inner for each in tuple(known) for inner in self.catalog.namespaces(each)]
-        near = nearest(name, known) or nearest(name[-1:], known) or known[:3]
-        hint = f"the nearest are {', '.join(map(in_sql, near))}" if near else self._nothing("namespaces")
-        return TableNotFoundError(f"There is no namespace {written(name)}; {hint}", cause="NoSuchNamespace")
+        near = nearest_names(name, known) or nearest_names(name[-1:], known) or known[:3]
+        hint = f"the nearest are {', '.join(map(in_sql, near))}" if near else self._empty_hint("namespaces")
+        return TableNotFoundError(f"There is no namespace {name_text(name)}; {hint}", cause="NoSuchNamespace")
 
 
-def _only(name: Name, found: Iterable[Name]) -> Name | None:
-    """The meant one of some names; None: there is none."""
+def _single_match(name: Name, found: Iterable[Name]) -> Name | None:
+    """Return the name that is meant, or None if there is none."""
     alike = list(found)
     if name in alike:
         return name
     if len(alike) > 1:
-        raise _ambiguous(name, [written(each) for each in alike])
+        raise _ambiguous_error(name, [name_text(each) for each in alike])
     return alike[0] if alike else None
 
 
-def _ambiguous(name: Name, found: list[str], what: str = "Table") -> AmbiguousTableError:
+def _ambiguous_error(name: Name, found: list[str], what: str = "Table") -> AmbiguousTableError:
     is_case = len({each.casefold() for each in found}) == 1
     way = "use the exact spelling" if is_case else "write it whole"
     return AmbiguousTableError(
-        f"{what} {written(name)} may be any of {', '.join(sorted(found))}: {way}", cause="AmbiguousName"
+        f"{what} {name_text(name)} may be any of {', '.join(sorted(found))}: {way}", cause="AmbiguousName"
     )
 
 
 def _namespaces(catalog: Catalog, name: Name) -> list[Name]:
-    """The namespaces of that name, whatever the case of its letters."""
+    """Return the namespaces of that name, regardless of case."""
     found: list[Name] = [()]
     for part in name:
         inner = (each for namespace in found for each in catalog.namespaces(namespace))
@@ -255,20 +271,19 @@ def _fold(name: Name) -> Name:
     return tuple(part.casefold() for part in name)
 
 
-# Names as they are typed into SQL: `sales."a-b"`, `"select".orders`.
-
-
 _PLAIN = re.compile(r"[^\W\d]\w*")
 
 
 def in_sql(name: Name) -> str:
-    """A name of tables, namespaces or columns; a part stands in quotes where SQL wants them."""
-    return ".".join(part if _PLAIN.fullmatch(part) and part.lower() not in _words() else quoted(part) for part in name)
+    """Return a name as it is typed in SQL, like `sales."a-b"` or `"select".orders`."""
+    return ".".join(
+        part if _PLAIN.fullmatch(part) and part.lower() not in _reserved_words() else quoted(part) for part in name
+    )
 
 
 @cache
-def _words() -> frozenset[str]:
-    """The words that DuckDB takes for names only in quotes."""
+def _reserved_words() -> frozenset[str]:
+    """Return the words that DuckDB accepts as names only in quotes."""
     with cursor() as own:
         rows = own.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category <> 'unreserved'")
         return frozenset(word for (word,) in rows.fetchall())

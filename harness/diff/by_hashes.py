@@ -1,8 +1,9 @@
-"""The difference of large sides: of hashes that the engines sum, then of the rows to show.
+"""Comparison of large sides, by hashes that the engines sum. Only rows to show are fetched.
 
-Both sides sum their rows' hashes per bucket. Buckets whose sums agree hold the same rows. Hashes of the other buckets
-are fetched, some millions at a time, and counted: a hash that is left over on a side differs. So counts are exact, and
-memory does not depend on the number of rows. `harness.diff.exact` compares the rows to show.
+Both sides sum the hashes of their rows per bucket. If the sums of a bucket agree, it holds the same rows on both sides.
+For other buckets, the hashes are fetched, a few million at a time, and counted: a hash that one side has more often is
+a difference. Counts are therefore exact, and memory does not grow with the number of rows. `harness.diff.exact`
+compares the rows to show.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ import duckdb
 import pyarrow as pa
 
 from harness.diff.canonical import canonical_values
-from harness.diff.closeness import ColumnTolerances, Line, alike
+from harness.diff.closeness import ColumnTolerances, NumberLine, equal_within
 from harness.diff.exact import MOST_EXAMPLES, Difference, Rules, distance, distance_text, examples
-from harness.diff.hashing import INCOMPARABLE, DuckDBValue, carried, form, hash_of, storage_type
+from harness.diff.hashing import INCOMPARABLE, DuckDBValue, hash_form, hash_of, storage_type, to_duckdb_types
 from harness.diff.printing import show
 from harness.diff.result import ColumnDifference, GroupDifference
-from harness.diff.schemas import plain
+from harness.diff.schemas import display_type
 from harness.diff.sides import (
     HASH_PREFIX,
     ArrowSide,
@@ -33,11 +34,11 @@ from harness.diff.sides import (
     HashedSide,
     Hashing,
     Side,
-    Some,
+    WantedRows,
     in_engine,
     recorded_rows,
 )
-from harness.diff.spread import Groups, Load
+from harness.diff.spread import GroupCounts, Load
 from harness.errors import EngineError, HarnessError, RequestError
 from harness.storage.threads import phase, track
 
@@ -48,7 +49,12 @@ _T = TypeVar("_T")
 
 
 class SideFailedError(Exception):
-    """The failure of a side. number: 0 is the left side, 1 the right side."""
+    """The failure of one side.
+
+    Attributes:
+        number: 0 for the left side, 1 for the right side.
+        error: The error that the side raised.
+    """
 
     def __init__(self, number: int, error: HarnessError) -> None:
         super().__init__(number, error)
@@ -57,13 +63,21 @@ class SideFailedError(Exception):
 
 
 @contextmanager
-def asking(number: int, doing: str, total: int | None = None, unit: str = "rows") -> Iterator[Callable[[int], None]]:
-    """A phase with a side alone. An error is the side's failure, but for wrong requests and incomparable values.
+def side_phase(
+    number: int, description: str, total: int | None = None, unit: str = "rows"
+) -> Iterator[Callable[[int], None]]:
+    """Run a block as a phase that concerns one side, and raise its errors as SideFailedError.
 
-    number: 0 for the left side, 1 for the right one. doing: in words, such as `hashing the {} side`.
+    Wrong requests and incomparable types are raised unchanged, because they are not failures of the side.
+
+    Args:
+        number: 0 for the left side, 1 for the right side.
+        description: A description of the phase, for example `hashing the {} side`.
+        total: The amount of work, if known.
+        unit: The unit of `total`.
     """
     try:
-        with phase(doing.format(LABELS[number]), total, unit) as advance:
+        with phase(description.format(LABELS[number]), total, unit) as advance:
             yield advance
     except HarnessError as error:
         if isinstance(error, RequestError) or error.cause == INCOMPARABLE:
@@ -71,89 +85,109 @@ def asking(number: int, doing: str, total: int | None = None, unit: str = "rows"
         raise SideFailedError(number, error) from error
 
 
-def both(sides: tuple[_S, _S], doing: str, ask: Callable[[_S], _T]) -> tuple[_T, _T]:
-    """The answers of both sides, each in a phase. Raises SideFailedError: a side fails."""
+def on_both_sides(sides: tuple[_S, _S], description: str, action: Callable[[_S], _T]) -> tuple[_T, _T]:
+    """Run an action on each side in a separate phase, and return both results.
+
+    Raises:
+        SideFailedError: A side fails.
+    """
     found = []
     for number, side in enumerate(sides):
-        with asking(number, doing, recorded_rows(side)):
-            found.append(ask(side))
+        with side_phase(number, description, recorded_rows(side)):
+            found.append(action(side))
     return found[0], found[1]
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRows:
-    """The differences of rows, and how many rows each side has.
+class RowComparison:
+    """The differences between the rows of two sides, and the number of rows on each side.
 
-    shown: the rows that the difference was made from. by_group: the groups with most differences, of `groups` in all.
+    Attributes:
+        rows: The number of rows on the left and the right side.
+        difference: The differences.
+        shown_rows: The rows used to compute `difference`.
+        by_group: The groups with the most differences.
+        groups: The number of all groups.
     """
 
     rows: tuple[int, int]
     difference: Difference
-    shown: tuple[pa.Table, pa.Table]
+    shown_rows: tuple[pa.Table, pa.Table]
     by_group: tuple[GroupDifference, ...] = ()
     groups: int = 0
 
 
-def by_hashes(
-    given: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, group_by: tuple[str, ...] = ()
-) -> FoundRows:
-    """The difference of sides of any size. group_by: columns to count differing rows by.
+def compare_by_hashes(
+    input_sides: tuple[Side, Side], columns: tuple[str, ...], rules: Rules, group_by: tuple[str, ...] = ()
+) -> RowComparison:
+    """Compare sides of any size by the hashes of their rows.
 
-    Raises SideFailedError: a side fails; RequestError: several rows of a side have one key; UnsupportedError: values of
-    a column are compared in small numbers only.
+    Args:
+        input_sides: Both sides.
+        columns: The columns to compare.
+        rules: The rules of the comparison.
+        group_by: Columns whose values group the counts of differing rows.
+
+    Raises:
+        SideFailedError: A side fails.
+        RequestError: Several rows of one side have the same key.
+        UnsupportedError: A column has a type whose values cannot be hashed, so that only small sides can be compared.
     """
-    sides = both(given, "taking over the {} side", in_engine)
+    sides = on_both_sides(input_sides, "taking over the {} side", in_engine)
     schemas = (sides[0].schema, sides[1].schema)
-    forms = (form(*(schema.field(name).type for schema in schemas)) for name in columns)
+    forms = (hash_form(*(schema.field(name).type for schema in schemas)) for name in columns)
     hashing = Hashing(columns=columns, forms=tuple(forms), keys=rules.keys)
-    buckets = both(sides, "hashing the {} side", lambda side: side.buckets(hashing))
+    buckets = on_both_sides(sides, "hashing the {} side", lambda side: side.buckets(hashing))
     if hashing.keys:
-        _refuse_repeated(sides, hashing, buckets)
+        _check_unique_keys(sides, hashing, buckets)
     tally = HashTally(rules.max_rows)
-    groups = Groups(group_by, schemas) if group_by else None
-    review = Review(hashing, sides, buckets, rules.tolerances, groups)
-    parts = list(passes(*buckets))
+    groups = GroupCounts(group_by, schemas) if group_by else None
+    review = DifferenceReview(hashing, sides, buckets, rules.tolerances, groups)
+    parts = list(differing_batches(*buckets))
     with phase("differing buckets", len(parts), "parts") as advance:
         for some in parts:
-            hashes = both(sides, "fetching hashes of the {} side", partial(_hashes_in, some, hashing))
-            tally.count(*hashes, partial(review.judge, some))
+            hashes = on_both_sides(sides, "fetching hashes of the {} side", partial(_fetch_hashes, some, hashing))
+            tally.count(*hashes, partial(review.apply, some))
             advance(1)
     further = review.example_keys()
-    alone, changed = (tally.shown["left"], tally.shown["right"]), tally.shown["both"]
+    alone, changed = (tally.examples["left"], tally.examples["right"]), tally.examples["both"]
     fetched = [
-        _fetched(number, side, hashing, [*dict.fromkeys([*changed, *alone[number], *further])])
+        _fetch_rows(number, side, hashing, [*dict.fromkeys([*changed, *alone[number], *further])])
         for number, side in enumerate(sides)
     ]
-    left, right = (_only(rows, hashing, {*changed, *own}) for rows, own in zip(fetched, alone, strict=True))
+    left, right = (_select_rows(rows, hashing, {*changed, *own}) for rows, own in zip(fetched, alone, strict=True))
     difference = rules.difference(left, right, columns)
     by_value = (difference.only_left, difference.only_right, difference.changed)
     by_hash = (len(alone[0]), len(alone[1]), len(changed))
     assert by_value == by_hash, f"rows differ by hash but not by value: {by_hash} by hash, {by_value} by value"
-    difference = _counted(difference, tally, (left, right), hashing)
+    difference = _with_full_counts(difference, tally, (left, right), hashing)
     if hashing.keys:
         by_column = review.columns(fetched[0], fetched[1], rules)
         difference = replace(difference, by_column=by_column, allowed=review.allowed)
-    rows = (total(buckets[0]), total(buckets[1]))
-    return FoundRows(rows, difference, (left, right), *(() if groups is None else groups.found()))
+    rows = (row_count(buckets[0]), row_count(buckets[1]))
+    return RowComparison(rows, difference, (left, right), *(() if groups is None else groups.ranked()))
 
 
-def _hashes_in(some: Sequence[int], hashing: Hashing, side: HashedSide) -> pa.Table:
-    return side.hashes(hashing, some)
+def _fetch_hashes(buckets: Sequence[int], hashing: Hashing, side: HashedSide) -> pa.Table:
+    return side.hashes(hashing, buckets)
 
 
 def cheaper_first(sides: tuple[Side, Side]) -> list[int]:
-    """The numbers of the sides, the faster engine's first."""
+    """Return the numbers of the sides, the side with the faster engine first."""
     costs = [(not isinstance(side, ArrowSide | DuckDBSide), side.plan is not None) for side in sides]
     return sorted((0, 1), key=costs.__getitem__)
 
 
-def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
-    """Asks the cheaper engine about all keys, the other engine only where the sides differ."""
+def _check_unique_keys(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buckets]) -> None:
+    """Raise RequestError if several rows of one side have the same key.
+
+    The cheaper engine checks all keys. The second engine checks only buckets whose sums differ between the sides.
+    """
     cheap, other = cheaper_first(sides)
     differing = {b: sums for b, sums in buckets[other].items() if sums != buckets[cheap].get(b)}
     for number, asked in ((cheap, buckets[cheap]), (other, differing)):
-        parts = list(turns((b, sums.rows) for b, sums in sorted(asked.items())))
-        with asking(number, "looking for repeated keys on the {} side", len(parts), "parts") as advance:
+        parts = list(bucket_batches((b, sums.rows) for b, sums in sorted(asked.items())))
+        with side_phase(number, "looking for repeated keys on the {} side", len(parts), "parts") as advance:
             for some in parts:
                 repeated = sides[number].repeated(hashing, some)
                 if repeated.num_rows:
@@ -169,13 +203,13 @@ def _refuse_repeated(sides: HashedSides, hashing: Hashing, buckets: Sequence[Buc
         )
 
 
-def _fetched(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
-    """A row of each of the wanted hashes, with its hashes."""
+def _fetch_rows(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[Hash]) -> pa.Table:
+    """Fetch one row for each of the wanted hashes, with its hashes."""
     if not wanted:
-        return _empty(side, hashing, hashing.names)
-    with asking(number, "fetching rows of the {} side to show", recorded_rows(side)):
+        return _empty_rows(side, hashing, hashing.names)
+    with side_phase(number, "fetching rows of the {} side to show", recorded_rows(side)):
         found = side.rows(hashing, pa.array(sorted({first for first, _ in wanted}), pa.uint64()))
-        rows = _only(found, hashing, set(wanted))
+        rows = _select_rows(found, hashing, set(wanted))
         if rows.num_rows != len(wanted):
             raise EngineError(
                 f"The {LABELS[number]} side gave other rows when it was read again: compare a result that stays the "
@@ -184,28 +218,27 @@ def _fetched(number: int, side: HashedSide, hashing: Hashing, wanted: Sequence[H
     return rows
 
 
-def _only(rows: pa.Table, hashing: Hashing, wanted: set[Hash]) -> pa.Table:
-    """The rows whose hashes are wanted."""
-    places = [i for i, pair in enumerate(_hashes(rows, hashing)) if pair in wanted]
+def _select_rows(rows: pa.Table, hashing: Hashing, wanted: set[Hash]) -> pa.Table:
+    places = [i for i, pair in enumerate(_row_hashes(rows, hashing)) if pair in wanted]
     return rows if len(places) == rows.num_rows else rows.take(pa.array(places, pa.int64()))
 
 
-def _hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
+def _row_hashes(table: pa.Table, hashing: Hashing) -> list[Hash]:
     first, second = (table.column(f"{HASH_PREFIX}{name}").to_pylist() for name in hashing.grouped_by)
     return list(zip(first, second, strict=True))
 
 
-def _counted(
+def _with_full_counts(
     difference: Difference, tally: HashTally, shown: tuple[pa.Table, pa.Table], hashing: Hashing
 ) -> Difference:
-    """The difference of a row of each hash, as that of all rows of these hashes."""
+    """Return a difference that counts all rows, from one made of a single row per hash."""
     rows, differing = difference.rows, difference.differing
     if not hashing.keys:
-        hashes = [_hashes(table, hashing) for table in shown]
+        hashes = [_row_hashes(table, hashing) for table in shown]
         counts = [
-            tally.shown["right"][hashes[1][row.right or 0]]
+            tally.examples["right"][hashes[1][row.right or 0]]
             if row.left is None
-            else tally.shown["left"][hashes[0][row.left]]
+            else tally.examples["left"][hashes[0][row.left]]
             for row in differing
         ]
         differing = tuple(replace(row, count=count) for row, count in zip(differing, counts, strict=True))
@@ -221,48 +254,53 @@ def _counted(
     )
 
 
-def _empty(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
+def _empty_rows(side: Side, hashing: Hashing, names: Sequence[str]) -> pa.Table:
     hashes = [pa.field(f"{HASH_PREFIX}{name}", pa.uint64()) for name in names]
     return pa.schema([*(side.schema.field(name) for name in hashing.columns), *hashes]).empty_table()
 
 
-# The hashes of buckets whose sums differ, counted.
-
-
 MOST_AT_ONCE = 8_000_000
-"""Hashes of both sides that are looked at in one go."""
+"""The most hashes of both sides that are compared at a time."""
 MOST_KEYS = 4_000_000
-"""Keys that an engine groups in one go, and holds all of."""
+"""The most keys that an engine groups at a time, because it holds all of them in memory."""
 _MEMORY = "800MB"
 
 Hash: TypeAlias = tuple[int, int]
-"""Both lanes: of a row or, with keys, of its key."""
+"""Both hash lanes of a row or, with keys, of its key."""
 
 
-def _shown() -> dict[str, dict[Hash, int]]:
+def _empty_hash_counts() -> dict[str, dict[Hash, int]]:
     return {"left": {}, "right": {}, "both": {}}
 
 
 @dataclass(slots=True)
 class HashTally:
-    """The differing rows so far by kind: `left` or `right`, only on this side, or `both`, of a key whose rows differ.
+    """Counts of the differing rows so far, by kind.
 
-    most: hashes of each kind to remember. kinds: the number of different rows. rows: the number of rows by kind, each
-    counted as often as it occurs. shown: by kind some hashes, with how many more such rows a side has.
+    The kinds are `left` and `right` for rows on one side only, and `both` for keys whose rows differ.
+
+    Attributes:
+        most: The most hashes to remember of each kind.
+        kinds: The number of distinct rows that differ.
+        rows: The number of differing rows by kind; a row that occurs several times counts each time.
+        examples: Some hashes by kind, each with the number of surplus rows on a side.
     """
 
     most: int
     kinds: int = 0
     rows: Counter[str] = field(default_factory=Counter)
-    shown: dict[str, dict[Hash, int]] = field(default_factory=_shown)
+    examples: dict[str, dict[Hash, int]] = field(default_factory=_empty_hash_counts)
 
     def count(
         self, left: pa.Table, right: pa.Table, review: Callable[[duckdb.DuckDBPyConnection], None] | None = None
     ) -> None:
-        """Adds the differences of the hashes of some buckets, in which no other hashes lie.
+        """Add the differences between the hashes of some buckets. All hashes of these buckets must be passed.
 
-        review: looks at the table `d` of differing hashes (`kind`, the hash `a`, `b`, the count `n`), and may delete
-            from it.
+        Args:
+            left: The hashes of the left side.
+            right: The hashes of the right side.
+            review: A function that reads the table `d` of differing hashes (`kind`, the hash lanes `a` and `b`, the
+                count `n`), and may delete rows from it.
         """
         with ExitStack() as resources:
             folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="harness-compare-"))
@@ -281,9 +319,9 @@ class HashTally:
             for kind, different, rows in totals:
                 self.kinds += different
                 self.rows[kind] += rows
-                if (wanted := self.most - len(self.shown[kind])) > 0:
+                if (wanted := self.most - len(self.examples[kind])) > 0:
                     query = f"SELECT a, b, n FROM d WHERE kind = '{kind}' ORDER BY a, b LIMIT {wanted}"
-                    self.shown[kind].update({(a, b): n for a, b, n in connection.sql(query).fetchall()})
+                    self.examples[kind].update({(a, b): n for a, b, n in connection.sql(query).fetchall()})
 
 
 _UNKEYED = """
@@ -291,7 +329,7 @@ _UNKEYED = """
     FROM (SELECT h1, h2, 1 AS n FROM l UNION ALL SELECT h1, h2, -1 AS n FROM r)
     GROUP BY h1, h2 HAVING sum(n) <> 0
 """
-# A key occurs once on a side: that was asked before.
+# Each key occurs at most once per side; `_check_unique_keys` has made sure.
 _KEYED = """
     SELECT coalesce(l.k1, r.k1) AS a, coalesce(l.k2, r.k2) AS b, 1::BIGINT AS n,
         CASE WHEN r.k1 IS NULL THEN 'left' WHEN l.k1 IS NULL THEN 'right' ELSE 'both' END AS kind
@@ -300,15 +338,20 @@ _KEYED = """
 """
 
 
-def passes(left: Buckets, right: Buckets, most: int = MOST_AT_ONCE) -> Iterator[tuple[int, ...]]:
-    """The buckets whose sums differ, in turns that hold at most `most` rows of both sides, or one bucket."""
+def differing_batches(left: Buckets, right: Buckets, most: int = MOST_AT_ONCE) -> Iterator[tuple[int, ...]]:
+    """Group the buckets whose sums differ into batches of at most `most` rows, but at least one bucket."""
     differing = sorted(b for b in left.keys() | right.keys() if left.get(b) != right.get(b))
     sizes = {b: sum(side[b].rows for side in (left, right) if b in side) for b in differing}
-    return turns(sizes.items(), most)
+    return bucket_batches(sizes.items(), most)
 
 
-def turns(sizes: Iterable[tuple[int, int]], most: int = MOST_KEYS) -> Iterator[tuple[int, ...]]:
-    """Buckets in turns that hold at most `most` rows, or one bucket. sizes: of each bucket, ascending."""
+def bucket_batches(sizes: Iterable[tuple[int, int]], most: int = MOST_KEYS) -> Iterator[tuple[int, ...]]:
+    """Group buckets into batches with at most `most` rows, but at least one bucket.
+
+    Args:
+        sizes: The buckets in ascending order, each with its number of rows.
+        most: The most rows in a batch.
+    """
     turn: list[int] = []
     rows = 0
     for bucket, size in sizes:
@@ -321,18 +364,21 @@ def turns(sizes: Iterable[tuple[int, int]], most: int = MOST_KEYS) -> Iterator[t
         yield tuple(turn)
 
 
-def total(buckets: Buckets) -> int:
-    """The number of a side's rows."""
+def row_count(buckets: Buckets) -> int:
+    """Return the number of a side's rows."""
     return sum(sums.rows for sums in buckets.values())
-
-
-# The rows that differ by hash, judged in a database of their own: by column, by group, within tolerances. Rows of some
-# buckets are fetched from both sides, joined by their keys' hashes, and summed up, so only totals stay in memory.
 
 
 @dataclass(slots=True)
 class ColumnTotals:
-    """The differences in a column so far. counts: by field of `ColumnDifference`. keys: of some rows, by hashes."""
+    """The differences in one column so far.
+
+    Attributes:
+        counts: Counts by the names of `ColumnDifference` fields.
+        furthest: The largest distance between two values.
+        furthest_key: The hash of the key with the largest distance.
+        keys: The key hashes of some differing rows.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     furthest: float = -1.0
@@ -340,45 +386,49 @@ class ColumnTotals:
     keys: list[Hash] = field(default_factory=list)
 
     def add(self, counts: Sequence[int], furthest: float | None, key: Any, keys: Any) -> None:
-        """Adds the sums of some buckets, as `_SUMS` gives them."""
+        """Add the sums of some buckets, as computed by `_SUMS`."""
         self.counts.update(dict(zip(_COUNTS, counts, strict=True)))
         if furthest is not None and furthest > self.furthest:
             self.furthest, self.furthest_key = furthest, (key["a"], key["b"])
         self.keys = [*self.keys, *((each["a"], each["b"]) for each in keys or ())][:MOST_EXAMPLES]
 
     def examples(self) -> list[Hash]:
-        """The keys of rows to show; the row whose values lie furthest apart comes first."""
+        """Return the key hashes of rows to show. The row with the largest distance comes first."""
         first = [] if self.furthest_key is None else [self.furthest_key]
         return list(dict.fromkeys([*first, *self.keys]))[:MOST_EXAMPLES]
 
 
 @dataclass(slots=True)
-class Review:
-    """Adds up differences by column and group, and lets pass values within tolerances."""
+class DifferenceReview:
+    """Totals of the differences by column and by group. Differences within tolerances are removed.
+
+    Rows of some buckets are fetched from both sides, joined by the hashes of their keys in a separate database, and
+    summed up there, so that only totals stay in memory.
+    """
 
     hashing: Hashing
     sides: HashedSides
     buckets: tuple[Buckets, Buckets]
     tolerances: ColumnTolerances
-    groups: Groups | None
+    groups: GroupCounts | None
     totals: dict[str, ColumnTotals] = field(default_factory=dict)
     allowed: int = 0
 
-    def judge(self, some: Sequence[int], connection: duckdb.DuckDBPyConnection) -> None:
-        """Looks at the table `d` of differing hashes of some buckets, and deletes the rows within tolerances."""
-        load = partial(self._load, some, connection)
+    def apply(self, some: Sequence[int], connection: duckdb.DuckDBPyConnection) -> None:
+        """Add the differing hashes of some buckets (table `d`), and delete rows from `d` that are within tolerances."""
+        load = partial(self._load_rows, some, connection)
         if self.hashing.keys:
             self._by_column(connection, load)
         if self.groups is not None:
             self.groups.count(connection, load)
 
     def example_keys(self) -> list[Hash]:
-        """The keys whose rows `columns` wants."""
+        """Return the key hashes of the rows that `columns` needs."""
         return list(dict.fromkeys(key for totals in self.totals.values() for key in totals.examples()))
 
     def columns(self, left: pa.Table, right: pa.Table, rules: Rules) -> tuple[ColumnDifference, ...]:
-        """The columns that differ, with examples from rows of both sides, which have their hashes."""
-        places = [{key: i for i, key in enumerate(_hashes(rows, self.hashing))} for rows in (left, right)]
+        """Return the columns that differ, with examples from the rows of both sides, which have their hash columns."""
+        places = [{key: i for i, key in enumerate(_row_hashes(rows, self.hashing))} for rows in (left, right)]
         found = []
         for name, totals in self.totals.items():
             pairs = [(places[0][key], places[1][key]) for key in totals.examples()]
@@ -386,7 +436,7 @@ class Review:
             if pairs and totals.furthest_key is not None:
                 values = zip((left.column(name), right.column(name)), pairs[0], strict=True)
                 apart = distance(*(canonical_values(column.slice(place, 1))[0] for column, place in values))
-                line = Line.of(left.schema.field(name).type, right.schema.field(name).type)
+                line = NumberLine.for_types(left.schema.field(name).type, right.schema.field(name).type)
                 largest = None if line is None or apart is None else distance_text(line, apart)
             texts, paths = examples(left, right, name, pairs, rules)
             found.append(ColumnDifference(column=name, largest=largest, examples=texts, paths=paths, **totals.counts))
@@ -409,7 +459,8 @@ class Review:
             for part in parts
         ]
         if self.tolerances:
-            # A row passes if some column does, and no column differs or cannot be compared.
+            # A row passes if some column is within its tolerance, and no column differs otherwise or cannot be
+            # compared.
             seen = [
                 f"SELECT a, b, coalesce({' OR '.join(f'd{i}' for i in part)}, TRUE) AS d, "
                 f"{' OR '.join(f'p{i}' for i in part)} AS p FROM ({text})"
@@ -431,16 +482,23 @@ class Review:
                     self.totals.setdefault(name, ColumnTotals()).add(counts, furthest, key, keys)
 
     def _column(self, i: int, name: str, stored: tuple[object, object]) -> str:
-        """SQL: the column differs (`d`), or would but for its tolerance (`p`), is null left or right; the distance."""
+        """Return SQL for a column of both sides.
+
+        The outputs are whether it differs (`d`), whether it differs only within its tolerance (`p`), whether the left
+        or right value is null (`m`, `n`), and the distance (`x`).
+        """
         types = [side.schema.field(name).type for side in self.sides]
         texts = [f"{label}.c{i}" for label in "lr"]
         form = self.hashing.form_of(name)
         values = [
-            DuckDBValue(text, own, plain(type_), form) for text, own, type_ in zip(texts, stored, types, strict=True)
+            DuckDBValue(text, own, display_type(type_), form)
+            for text, own, type_ in zip(texts, stored, types, strict=True)
         ]
         unequal = f"({hash_of(values[0], 0)} <> {hash_of(values[1], 0)})"
-        passed = f"({alike(values[0], values[1], self.tolerances[name])})" if name in self.tolerances else "FALSE"
-        line = Line.of(types[0], types[1])
+        passed = (
+            f"({equal_within(values[0], values[1], self.tolerances[name])})" if name in self.tolerances else "FALSE"
+        )
+        line = NumberLine.for_types(types[0], types[1])
         apart = "NULL::DOUBLE" if line is None else line.distance(*texts)
         differs = f"{unequal} AND NOT {passed}"
         return (
@@ -448,7 +506,7 @@ class Review:
             f"{differs} AND {texts[1]} IS NULL AS n{i}, CASE WHEN {differs} THEN {apart} END AS x{i}"
         )
 
-    def _load(
+    def _load_rows(
         self,
         some: Sequence[int],
         connection: duckdb.DuckDBPyConnection,
@@ -457,22 +515,23 @@ class Review:
         wanted: pa.Table,
         names: Sequence[str],
     ) -> None:
-        """A table `label` of the rows of a side that have wanted hashes: both hashes, then the columns as c0, c1, …"""
+        """Create the table `label` with the wanted rows of one side: both hash lanes, then columns c0, c1 and so on."""
         side, counts = self.sides[number], self.buckets[number]
         types = [(f"c{i}", storage_type(side.schema.field(name).type)) for i, name in enumerate(names)]
-        sought = Some(wanted.column("a"), some, sum(counts[b].rows for b in some if b in counts))
+        sought = WantedRows(wanted.column("a"), some, sum(counts[b].rows for b in some if b in counts))
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with asking(number, "fetching differing rows of the {} side", recorded_rows(side)):
+            with side_phase(number, "fetching differing rows of the {} side", recorded_rows(side)):
                 for rows in side.matching(self.hashing, sought, names):
-                    held = carried(rows.select(list(names)))
+                    held = to_duckdb_types(rows.select(list(names)))
                     hashes = [rows.column(f"{HASH_PREFIX}{name}") for name in self.hashing.grouped_by]
                     yield from pa.table([*hashes, *held.columns], schema=whole).to_batches()
 
         whole = pa.schema([("k1", pa.uint64()), ("k2", pa.uint64()), *types])
         connection.register("stream", pa.RecordBatchReader.from_batches(whole, batches()))
         connection.register("wanted", wanted)
-        # Behind an expression: DuckDB 1.5 gives a join's bounds to pyarrow, for which words of 64 bits are too large.
+        # The join key is an expression because DuckDB 1.5 pushes join bounds into pyarrow, which rejects unsigned
+        # 64-bit values.
         connection.execute(
             f"CREATE OR REPLACE TEMPORARY TABLE {label} AS SELECT s.* FROM stream s SEMI JOIN wanted w "
             "ON xor(s.k1, 0) = w.a AND xor(s.k2, 0) = w.b"
@@ -482,7 +541,7 @@ class Review:
 
 
 _MOST_COLUMNS = 32
-"""Columns that one query judges: DuckDB's planning takes the square of their number (2.0.1)."""
+"""The most columns that one query compares: DuckDB's planning time grows with the square of their number (2.0.1)."""
 _COUNTS = ("rows", "allowed", "left_nulls", "right_nulls")
 _SUMS = (
     "count(*) FILTER (d{i}), count(*) FILTER (p{i}), count(*) FILTER (m{i}), count(*) FILTER (n{i}), max(x{i}), "

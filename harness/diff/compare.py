@@ -1,11 +1,11 @@
-"""`compare`: whether two results are the same rows, and where they are not.
+"""The function `compare`: whether two results hold the same rows, and how they differ.
 
     harness.compare("warehouse/orders", "staging/orders", keys=["id"])
     harness.compare("warehouse/orders", at=(4, 5))
     harness.compare(connection.sql("..."), spark.sql("..."))
 
-Small sides are compared as they are, by `harness.diff.exact`. Engines sum hashes of large ones, which find the
-differing rows (`harness.diff.by_hashes`). Only rows to show are fetched, and compared in the same way.
+Small sides are fetched and compared directly by `harness.diff.exact`. For large sides, the engines sum hashes, which
+find the differing rows (`harness.diff.by_hashes`); only rows to show are fetched and compared directly.
 """
 
 from __future__ import annotations
@@ -18,21 +18,30 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from harness.diff.by_hashes import LABELS, FoundRows, SideFailedError, asking, both, by_hashes, cheaper_first, total
-from harness.diff.closeness import MOST_ROWS, paired
-from harness.diff.exact import FINDINGS, Rules, TypesRule
-from harness.diff.hashing import form
-from harness.diff.opening import Query, SideOpening, opened
+from harness.diff.by_hashes import (
+    LABELS,
+    RowComparison,
+    SideFailedError,
+    cheaper_first,
+    compare_by_hashes,
+    on_both_sides,
+    row_count,
+    side_phase,
+)
+from harness.diff.closeness import MOST_ROWS, add_pairing_column
+from harness.diff.exact import SHARED_FIELDS, Rules, TypesRule
+from harness.diff.hashing import hash_form
+from harness.diff.opening import Query, SideOpening, resolve_side
 from harness.diff.origins import with_origins
-from harness.diff.paths import ColumnPath, find, is_inside, narrowed, suggestion
+from harness.diff.paths import ColumnPath, find_path, is_inside, narrow_schema, suggestion
 from harness.diff.result import ComparisonResult, SideInfo
 from harness.diff.schemas import compare_schemas
-from harness.diff.sides import Hashing, Side, in_engine, narrowed_side, reconciled, recorded_rows
-from harness.diff.sources import usual_engines
-from harness.diff.spread import by_columns, by_key, partition_columns
-from harness.diff.tolerances import Tolerance, parsed
+from harness.diff.sides import Hashing, Side, in_engine, narrow_side, reconcile, recorded_rows
+from harness.diff.sources import default_engines
+from harness.diff.spread import count_by_columns, partition_columns, spread_by_key
+from harness.diff.tolerances import Tolerance, parse_tolerances
 from harness.errors import RequestError, UnknownColumnError, UnsupportedError
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.metadata.model.times import When
 from harness.snapshot import Changes, Snapshot
 from harness.storage.threads import phase
@@ -42,16 +51,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _T = TypeVar("_T")
-FEW = 50_000
-"""Rows of a side up to which it is compared as it is."""
-_LEFT = object()
-"""The right side that nobody gives."""
+DIRECT_ROWS = 50_000
+"""The most rows of a side that is fetched and compared directly."""
+_NO_SIDE = object()
+"""Stands for a right side that is not given."""
 
 
-@checked
+@validate_call
 def compare(
     left: object,
-    right: object = _LEFT,
+    right: object = _NO_SIDE,
     *,
     keys: Sequence[str] = (),
     at: When | Sequence[When] = None,
@@ -65,71 +74,81 @@ def compare(
     schema_only: bool = False,
     max_rows: int = 100,
     names: Sequence[str] | None = None,
-    few: int = FEW,
+    direct_rows: int = DIRECT_ROWS,
 ) -> ComparisonResult:
-    """All differences of two sides: of schemas, of rows as multisets, and of outcomes, where only one side fails.
+    """Compare two sides, and return all differences: of schemas, of rows, and of outcomes if only one side fails.
 
-    A side is a table, read by the engine named in `engines`: its location or name, as for `harness.open_table`, a
-    `Table`, `Snapshot` or `Changes`, a table of PyIceberg or of deltalake, or a `Query` over some; one of these with an
-    engine's name, `(table, "spark")`; a DuckDB relation; a Spark DataFrame; an object with an Arrow stream, read once;
-    or a text that names a file or a table of another database, as `harness.diff.sources` says. Without a right side,
-    the left one is read twice. A user's connection or session is not changed.
+    Rows are compared as multisets, or paired by `keys`. A side is one of:
 
-    Rows are equal where all values are: null equals null and NaN equals NaN, instants are compared in UTC and to the
-    nanosecond, decimals by value, text by bytes, maps without order, struct fields by name. Values of columns whose
-    types differ are compared by value too, where that can be; the type is then a difference of the schema. A side may
-    be read several times, and must give the same rows each time.
+    - a table, which the engine named in `engines` reads: its location or name (as for `harness.open_table`), a `Table`,
+      `Snapshot` or `Changes`, a table of PyIceberg or deltalake, or a `Query` over tables;
+    - a pair of one of these and an engine's name, `(table, "spark")`;
+    - a DuckDB relation, a Spark DataFrame, or an object with an Arrow stream, which is read once;
+    - a text that names a file or a table of another database, as described in `harness.diff.sources`.
+
+    Without a right side, the left one is read twice. The comparison does not change a user's connection or session.
+
+    Two rows are equal if all their values are equal. Null equals null, and NaN equals NaN. Instants are compared in UTC
+    to the nanosecond, decimals by value, text by its bytes, maps without order, and struct fields by name. If the types
+    of a column differ, its values are still compared if possible, and the type is reported as a difference of the
+    schema. A side may be read several times, and must return the same rows each time.
 
     Args:
-        keys: columns that tell rows apart on either side, null like any value. Rows of one key are paired, and show as
-            changed; without keys, rows are counted.
-        at: reads the tables at this moment: an id or version, a time, a branch or a tag, as `--at` takes it. Two: the
-            left and the right side's.
-        columns: the columns, or fields of structs such as `s.x`, to compare, of both sides; None: all columns.
-        where: a boolean SQL expression in DuckDB's dialect; only for tables and snapshots, on both sides.
-        engines: `duckdb`, `spark` or `oracle`, for the left and the right side, where it is a planned table; one is for
-            both. None: DuckDB and Spark for a table that is compared with itself, DuckDB for two sides, which two
-            moments of `at` are too.
-        spark: the session for planned tables on Spark; None: `harness.spark_session()`.
-        tolerance: by column or part of a column, such as `s.x`, `l.element` or `m.value`, or for all `floats`, the
-            distance at which values pass as equal: a number, or a text such as `0.1%`, `4 ulps`, or `500 ms`, with
-            ` because REASON` behind it for reports. Without keys, rows are paired by all other columns, and among rows
-            that agree in these in the order of their values, if both sides have as many rows, at most 2 million. A
-            `Query` brings the tolerances that follow from its text.
-        exclude: columns, and fields of structs such as `s.x`, to leave out on both sides.
-        types: whether differences of types by which values can still be compared pass, `by_value`, or not, `exact`;
-            None: they pass beside a file, a table of another database, or rows of another project's reader.
-        schema_only: compare names and types of columns, and read no rows.
-        max_rows: how many differing rows to show at most. All are counted.
-        names: what to call the sides in reports.
-        few: sides of at most so many rows are fetched and compared as they are; of larger ones, only rows that differ
-            are, found by hashes of 128 bits that the engines compute.
+        left: The left side.
+        right: The right side. If it is left out, the left side is read twice.
+        keys: Columns that identify a row on either side; null is a key value like any other. Rows with the same key are
+            paired and reported as changed. Without keys, rows are counted.
+        at: The point in time at which tables are read: an id or version, a time, a branch or a tag, as for `--at`. Two
+            values are for the left and the right side.
+        columns: The columns, or struct fields like `s.x`, to compare on both sides. None: all columns.
+        where: A boolean SQL expression in DuckDB's dialect that filters both sides. Only tables and snapshots can be
+            filtered.
+        engines: `duckdb`, `spark` or `oracle`, for the left and the right side if they are planned tables. One name is
+            for both. None: DuckDB and Spark for a table that is compared with itself, otherwise DuckDB for both, also
+            if `at` has two values.
+        spark: The session that reads planned tables on Spark. None: `harness.spark_session()`.
+        tolerance: The distance up to which values count as equal, by column, by part of a column (`s.x`, `l.element`,
+            `m.value`), or for all `floats`. It is a number, or a text like `0.1%`, `4 ulps` or `500 ms`; ` because
+            REASON` after it appears in reports. Without keys, rows are paired by all other columns, and rows that agree
+            in those are paired in the order of their values. This needs the same number of rows on both sides, at most
+            2 million. A `Query` adds the tolerances that follow from its text.
+        exclude: Columns, and struct fields like `s.x`, to leave out on both sides.
+        types: `by_value` if columns of different types may count as equal, `exact` if not. None: `by_value` if a side
+            is a file, a table of another database, or rows of another project's reader, otherwise `exact`.
+        schema_only: Compare only the names and types of columns, and read no rows.
+        max_rows: The most differing rows to show. All differing rows are counted.
+        names: Names of the two sides for reports.
+        direct_rows: Sides with at most this many rows are fetched and compared directly. Of larger sides, only
+            differing rows are fetched, which the engines find by 128-bit hashes.
+
+    Returns:
+        The comparison, with counts of all differences and up to `max_rows` differing rows.
 
     Raises:
-        RequestError: a side is nothing that can be compared, a column is missing, several rows have one key, or an
-            argument has no such value.
-        UnsupportedError: a column has a type that cannot be compared.
+        RequestError: A side cannot be compared, a column is missing, several rows have the same key, or an argument is
+            invalid.
+        UnsupportedError: A column has a type that cannot be compared.
     """
     rules = Rules(
         keys=tuple(keys),
         max_rows=max_rows,
-        few=few,
-        tolerance=parsed(tolerance or {}),
+        direct_rows=direct_rows,
+        tolerance=parse_tolerances(tolerance or {}),
         exclude=tuple(exclude),
         types=types,
         schema_only=schema_only,
     )
     rules.check()
-    openings = _openings(left, right, at, columns, where, engines, spark, names, rules.exclude)
+    openings = _side_openings(left, right, at, columns, where, engines, spark, names, rules.exclude)
     for opening in openings:
         opening.check()
     with ExitStack() as resources:
-        return _Run(openings, rules, resources, columns).comparison()
+        return _Comparison(openings, rules, resources, columns).run()
 
 
 @dataclass(slots=True)
-class _Run:
-    """A comparison, which keeps what it learns when the sides are opened."""
+class _Comparison:
+    """One comparison, with the information that is collected while its sides are opened."""
 
     openings: tuple[SideOpening, SideOpening]
     rules: Rules
@@ -140,14 +159,14 @@ class _Run:
     _names: dict[int, list[str]] = field(default_factory=lambda: {0: [], 1: []})
     """The names of all columns of each side."""
 
-    def comparison(self) -> ComparisonResult:
+    def run(self) -> ComparisonResult:
         sides = None
         try:
-            sides = self._narrowed(self._opened())
+            sides = self._narrow_sides(self._open_sides())
             schema, columns = compare_schemas(sides[0].schema, sides[1].schema, by_value=self._by_value)
             _check_keys(self.rules.keys, columns, sides)
-            sides = reconciled(sides, columns)
-            close = self._close(sides, columns)
+            sides = reconcile(sides, columns)
+            close = self._rules_with_allowances(sides, columns)
             whole = ComparisonResult(
                 left=sides[0].info,
                 right=sides[1].info,
@@ -157,42 +176,46 @@ class _Run:
                 schema_only=self.rules.schema_only,
             )
             if self.rules.schema_only:
-                return self._described(whole, self.rules)
+                return self._with_relaxations(whole, self.rules)
             first = self.rules if self.rules.keys else replace(self.rules, tolerance={})
-            found = self._compared(whole, sides, first)
+            found = self._compare_rows(whole, sides, first)
             if found.equal or close.tolerance == first.tolerance:
                 return found
-            return self._compared(whole, sides, close) if close.keys else self._within(close, sides, found)
+            return (
+                self._compare_rows(whole, sides, close)
+                if close.keys
+                else self._compare_within_tolerance(close, sides, found)
+            )
         except SideFailedError as failed:
-            return self._outcome(failed, sides)
+            return self._compare_outcomes(failed, sides)
 
-    def _opened(self) -> tuple[Side, Side]:
-        """Both sides; one without types of its own is opened once the other's are known."""
+    def _open_sides(self) -> tuple[Side, Side]:
+        """Open both sides. A side without types is opened second, with the types of the first side."""
         first = 1 if self.openings[1].has_types and not self.openings[0].has_types else 0
-        typed = self._open(first)
+        typed = self._open_side(first)
         schema = typed.schema
         like = dict(zip(schema.names, schema.types, strict=True)) if self.openings[first].has_types else None
-        other = self._open(1 - first, like)
+        other = self._open_side(1 - first, like)
         return (other, typed) if first else (typed, other)
 
-    def _open(self, number: int, like: Mapping[str, pa.DataType] | None = None) -> Side:
-        with asking(number, "opening the {} side"):
-            side = self.openings[number].open(self.rules.few, self.resources, like, self._names[number])
+    def _open_side(self, number: int, like: Mapping[str, pa.DataType] | None = None) -> Side:
+        with side_phase(number, "opening the {} side"):
+            side = self.openings[number].open(self.rules.direct_rows, self.resources, like, self._names[number])
         if side.plan is not None:
             self._partitions[number] = partition_columns(side.plan)
         return side
 
-    def _narrowed(self, sides: tuple[Side, Side]) -> tuple[Side, Side]:
-        """Return the sides without the fields of structs that are excluded or, if some are chosen, not chosen.
+    def _narrow_sides(self, sides: tuple[Side, Side]) -> tuple[Side, Side]:
+        """Return the sides without the struct fields that are excluded or, if some are selected, not selected.
 
         Raises:
-            RequestError: neither side has an excluded column or field, or a side has not a chosen one.
+            RequestError: Neither side has an excluded column or field, or a side lacks a selected one.
         """
         schemas = [side.schema for side in sides]
         chosen: list[list[ColumnPath]] = [[], []]
         for text in self.columns or ():
             for number, schema in enumerate(schemas):
-                path = find(text, schema)
+                path = find_path(text, schema)
                 if path is not None:
                     chosen[number].append(path)
                 elif text not in self.rules.exclude:
@@ -206,7 +229,7 @@ class _Run:
         for text in self.rules.exclude:
             if text in names:
                 continue
-            paths = [find(text, schema) for schema in schemas]
+            paths = [find_path(text, schema) for schema in schemas]
             if paths == [None, None]:
                 raise UnknownColumnError(
                     f"Cannot leave out {text!r}: neither side has such a column or field to compare; "
@@ -217,13 +240,13 @@ class _Run:
                 if path is not None:
                     excluded[number].append(path)
         found = [
-            narrowed_side(side, narrowed(schema, None if self.columns is None else chosen[i], excluded[i]))
+            narrow_side(side, narrow_schema(schema, None if self.columns is None else chosen[i], excluded[i]))
             for i, (side, schema) in enumerate(zip(sides, schemas, strict=True))
         ]
         return found[0], found[1]
 
-    def _described(self, found: ComparisonResult, rules: Rules) -> ComparisonResult:
-        """Add a line for each difference that passes, and for the columns of which only some fields are compared."""
+    def _with_relaxations(self, found: ComparisonResult, rules: Rules) -> ComparisonResult:
+        """Add a line for each difference that does not count, and for each column that is compared only in part."""
         columns = found.columns
         inside = [
             (column, text)
@@ -236,23 +259,23 @@ class _Run:
             f"compared of {column}: {', '.join(text for name, text in inside if name == column)}"
             for column in dict.fromkeys(name for name, _ in inside)
         ]
-        return replace(found, relaxations=(*rules.described(columns), *lines))
+        return replace(found, relaxations=(*rules.relaxation_lines(columns), *lines))
 
-    def _compared(self, whole: ComparisonResult, sides: tuple[Side, Side], rules: Rules) -> ComparisonResult:
+    def _compare_rows(self, whole: ComparisonResult, sides: tuple[Side, Side], rules: Rules) -> ComparisonResult:
         """Add the differences of rows to a comparison."""
         columns = whole.columns
-        rules = rules.resolved(columns, sides[0].schema, sides[1].schema)
+        rules = rules.resolve(columns, sides[0].schema, sides[1].schema)
         partitions = self._partitions.get(0) or self._partitions.get(1, ())
         group_by = tuple(name for name in partitions if name in columns)
-        small = self._small(sides, columns)
+        small = self._fetch_small_sides(sides, columns)
         if small is None:
-            found = by_hashes(sides, columns, rules, group_by)
+            found = compare_by_hashes(sides, columns, rules, group_by)
         else:
             with phase("comparing rows"):
                 difference = rules.difference(*small, columns)
-                groups = by_columns(difference, small, group_by)
-                found = FoundRows((small[0].num_rows, small[1].num_rows), difference, small, *groups)
-        difference, shown, keys = found.difference, found.shown, rules.keys
+                groups = count_by_columns(difference, small, group_by)
+                found = RowComparison((small[0].num_rows, small[1].num_rows), difference, small, *groups)
+        difference, shown, keys = found.difference, found.shown_rows, rules.keys
         infos = [replace(side.info, rows=rows) for side, rows in zip(sides, found.rows, strict=True)]
         plans, rows, files = (sides[0].plan, sides[1].plan), difference.rows, None
         if rows and plans != (None, None):
@@ -267,33 +290,35 @@ class _Run:
             grouped_by=group_by if found.by_group else (),
             by_group=found.by_group,
             groups=found.groups,
-            by_key=by_key(difference, shown, keys[0], is_whole=small is not None) if is_known else None,
+            by_key=spread_by_key(difference, shown, keys[0], is_whole=small is not None) if is_known else None,
             by_file=files,
-            **{name: getattr(difference, name) for name in FINDINGS},
+            **{name: getattr(difference, name) for name in SHARED_FIELDS},
         )
-        return self._described(found_rows, rules)
+        return self._with_relaxations(found_rows, rules)
 
-    def _close(self, sides: tuple[Side, Side], columns: Sequence[str]) -> Rules:
-        """Return the rules with the tolerances that follow from queries, of columns without a tolerance.
+    def _rules_with_allowances(self, sides: tuple[Side, Side], columns: Sequence[str]) -> Rules:
+        """Return the rules with the tolerances that follow from queries, for columns without a tolerance.
 
         Raises:
-            RequestError: a tolerance is of no compared column, or does not fit its values.
+            RequestError: A tolerance is for a column that is not compared, or does not fit the column's values.
         """
-        own = self.rules.resolved(columns, sides[0].schema, sides[1].schema).tolerances
+        own = self.rules.resolve(columns, sides[0].schema, sides[1].schema).tolerances
         taken = {*self.rules.keys, *(name for name, parts in own.items() if () in parts)}
         floats = [n for n in columns if all(pa.types.is_floating(side.schema.field(n).type) for side in sides)]
         queries = {name: each for opening in self.openings[::-1] for name, each in opening.allowances().items()}
         allowed = {name: each for name, each in queries.items() if name in floats and name not in taken}
         return replace(self.rules, tolerance={**self.rules.tolerance, **allowed})
 
-    def _within(self, close: Rules, sides: tuple[Side, Side], found: ComparisonResult) -> ComparisonResult:
-        """The comparison within tolerances without keys; the one that was found where rows cannot be paired.
+    def _compare_within_tolerance(
+        self, close: Rules, sides: tuple[Side, Side], found: ComparisonResult
+    ) -> ComparisonResult:
+        """Compare rows without keys within tolerances, or return the given result if rows cannot be paired.
 
         Raises:
-            RequestError: a tolerance is given, and there are too many rows to pair them.
+            RequestError: The user gave a tolerance, and there are too many rows to pair them.
         """
         if found.left.rows != found.right.rows:
-            return self._without_tolerance(found)
+            return self._note_unused_tolerance(found)
         if (found.left.rows or 0) > MOST_ROWS:
             if self.rules.tolerance:
                 raise RequestError(
@@ -301,18 +326,20 @@ class _Run:
                     options=("keys",),
                 )
             return found
-        resolved = close.resolved(found.columns, sides[0].schema, sides[1].schema)
-        heads = both(sides, "fetching rows of the {} side", lambda side: side.head(found.columns, MOST_ROWS))
-        pairs = paired(*heads, resolved.tolerances)
+        resolved = close.resolve(found.columns, sides[0].schema, sides[1].schema)
+        heads = on_both_sides(sides, "fetching rows of the {} side", lambda side: side.head(found.columns, MOST_ROWS))
+        pairs = add_pairing_column(*heads, resolved.tolerances)
         if pairs is None:
-            return self._without_tolerance(found)
+            return self._note_unused_tolerance(found)
         (left, right), keys = pairs
-        second = compare(left, right, keys=keys, max_rows=close.max_rows, few=close.few, tolerance=close.tolerance)
+        second = compare(
+            left, right, keys=keys, max_rows=close.max_rows, direct_rows=close.direct_rows, tolerance=close.tolerance
+        )
         second = replace(second, left=found.left, right=found.right, schema=found.schema)
-        return self._described(second, close)
+        return self._with_relaxations(second, close)
 
-    def _without_tolerance(self, found: ComparisonResult) -> ComparisonResult:
-        """Return the result, with a line that names a tolerance that could not be applied."""
+    def _note_unused_tolerance(self, found: ComparisonResult) -> ComparisonResult:
+        """Return the result, with a line that says that the user's tolerance could not be applied."""
         if not self.rules.tolerance:
             return found
         line = "the tolerance is not applied: without keys, the rows of both sides cannot be paired"
@@ -320,39 +347,44 @@ class _Run:
 
     @property
     def _by_value(self) -> bool:
-        """Whether types may differ: as the rules say, or else beside rows of another project."""
+        """True if types may differ: as the rules say, or else if a side's rows come from outside harness."""
         if self.rules.types is None:
             return any(each.is_foreign for each in self.openings)
         return self.rules.types == "by_value"
 
-    def _small(self, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[pa.Table, pa.Table] | None:
-        """All rows of both sides, if these are few; the cheaper engine is asked first."""
+    def _fetch_small_sides(self, sides: tuple[Side, Side], columns: Sequence[str]) -> tuple[pa.Table, pa.Table] | None:
+        """Return all rows of both sides, or None if a side has too many. The cheaper engine is tried first."""
         heads: dict[int, pa.Table] = {}
         for number in cheaper_first(sides):
             side = sides[number]
-            if side.plan is not None and side.plan.filter is None and _many(side, self.rules.few):
+            if side.plan is not None and side.plan.filter is None and _has_many_rows(side, self.rules.direct_rows):
                 return None
-            with asking(number, "fetching rows of the {} side"):
-                heads[number] = side.head(columns, self.rules.few + 1)
-            if heads[number].num_rows > self.rules.few:
+            with side_phase(number, "fetching rows of the {} side"):
+                heads[number] = side.head(columns, self.rules.direct_rows + 1)
+            if heads[number].num_rows > self.rules.direct_rows:
                 return None
         return heads[0], heads[1]
 
-    def _outcome(self, failed: SideFailedError, sides: tuple[Side, Side] | None) -> ComparisonResult:
-        """The other side is read too, to say whether it fails as well. sides: None: one could not be opened."""
+    def _compare_outcomes(self, failed: SideFailedError, sides: tuple[Side, Side] | None) -> ComparisonResult:
+        """Read the second side too, to report whether it fails as well.
+
+        Args:
+            failed: The failure of the first side.
+            sides: Both sides, or None if one could not be opened.
+        """
         infos: dict[int, SideInfo] = {}
         infos[failed.number] = replace(self.openings[failed.number].info, error=failed.error)
         number = 1 - failed.number
         try:
-            side = self._open(number) if sides is None else sides[number]
-            with asking(number, "counting rows of the {} side", recorded_rows(side)):
-                infos[number] = replace(side.info, rows=_count(side, self.rules.few))
+            side = self._open_side(number) if sides is None else sides[number]
+            with side_phase(number, "counting rows of the {} side", recorded_rows(side)):
+                infos[number] = replace(side.info, rows=_count_rows(side, self.rules.direct_rows))
         except SideFailedError as other:
             infos[number] = replace(self.openings[number].info, error=other.error)
         return ComparisonResult(left=infos[0], right=infos[1], keys=self.rules.keys)
 
 
-def _openings(
+def _side_openings(
     left: object,
     right: object,
     at: When | Sequence[When],
@@ -366,19 +398,19 @@ def _openings(
     chosen = None if columns is None else tuple(columns)
     if chosen is not None and len(set(chosen)) < len(chosen):
         raise RequestError(f"Invalid columns {list(chosen)}: a name is there twice")
-    moments = _two(at if isinstance(at, list | tuple) else (at, at), "at")
-    if right is _LEFT:
-        left = right = opened(left)
+    moments = _pair_of(at if isinstance(at, list | tuple) else (at, at), "at")
+    if right is _NO_SIDE:
+        left = right = resolve_side(left)
         if not isinstance(left, Table | Snapshot | Changes | Query | tuple):
             raise RequestError("Cannot compare the left side with nothing: it is no table, so a right side is needed")
-        engines = usual_engines(is_one_table=not isinstance(at, list | tuple)) if engines is None else engines
+        engines = default_engines(is_one_table=not isinstance(at, list | tuple)) if engines is None else engines
     if engines is None:
-        engines = usual_engines(is_one_table=False)
+        engines = default_engines(is_one_table=False)
     if isinstance(engines, str):
         engines = [name.strip() for name in engines.split(",")]
         engines = engines * 2 if len(engines) == 1 else engines
-    readers = _two(engines, "engines")
-    called = (None, None) if names is None else _two(names, "names")
+    readers = _pair_of(engines, "engines")
+    called = (None, None) if names is None else _pair_of(names, "names")
     pairs = (_with_engine(left, readers[0], spark, moments[0]), _with_engine(right, readers[1], spark, moments[1]))
     first, second = (
         SideOpening(
@@ -397,21 +429,21 @@ def _openings(
     return first, second
 
 
-def _two(values: Sequence[_T], what: str) -> tuple[_T, _T]:
+def _pair_of(values: Sequence[_T], what: str) -> tuple[_T, _T]:
     if isinstance(values, str) or len(values) != 2:
         raise RequestError(f"Invalid {what} {values!r}: expected two, for the left and the right side")
     return values[0], values[1]
 
 
 def _with_engine(side: object, engine: str, spark: SparkSession | None, at: When) -> tuple[object, str, Query | None]:
-    """The data to read, its engine, and the query whose result it is, if any."""
+    """Return the data to read, its engine, and the query if the data is a query's result."""
     match side:
         case Query() if at is None:
             return side.run(engine, spark), engine, side
         case (data, str(own)):
             return _with_engine(data, own, spark, at)
         case _:
-            data = opened(side, at)
+            data = resolve_side(side, at)
             return data.snapshot() if isinstance(data, Table) else data, engine, None
 
 
@@ -429,23 +461,23 @@ def _check_keys(keys: Sequence[str], columns: Sequence[str], sides: tuple[Side, 
             raise RequestError(f"Cannot pair rows by {key!r}: its types {types} cannot be compared", field=key)
 
 
-def _many(side: Side, few: int) -> bool:
-    """Tells whether a planned table surely has too many rows to fetch, whatever its deletes."""
+def _has_many_rows(side: Side, direct_rows: int) -> bool:
+    """Return whether a planned table certainly has too many rows to fetch, regardless of its deletes."""
     assert side.plan is not None
     if side.plan.equality_deletes or side.plan.position_deletes:
         return False
-    return (recorded_rows(side) or 0) > few
+    return (recorded_rows(side) or 0) > direct_rows
 
 
-def _count(side: Side, few: int) -> int:
-    """The number of a side's rows; all of its values are read, as far as they can be compared."""
-    head = side.head(side.schema.names, few + 1)
-    if head.num_rows <= few:
+def _count_rows(side: Side, direct_rows: int) -> int:
+    """Return the number of a side's rows. All values that can be hashed are read, so that a failing read is noticed."""
+    head = side.head(side.schema.names, direct_rows + 1)
+    if head.num_rows <= direct_rows:
         return int(head.num_rows)
     forms = {}
     for name, type_ in zip(side.schema.names, side.schema.types, strict=True):
         try:
-            forms[name] = form(type_, type_)
+            forms[name] = hash_form(type_, type_)
         except UnsupportedError:
             continue
-    return total(in_engine(side).buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))
+    return row_count(in_engine(side).buckets(Hashing(columns=tuple(forms), forms=tuple(forms.values()))))

@@ -1,6 +1,6 @@
-"""The exact differences of two tables that fit in memory: as multisets of rows, or as rows paired by keys.
+"""Exact differences of two tables that fit in memory, as multisets of rows or as rows paired by keys.
 
-Counts are exact; rows are shown up to a number. Which rows are shown, and in which order, depends on the values alone.
+Counts are exact, and rows are shown up to a limit. The shown rows and their order depend only on the values.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Any, Literal, TypeAlias, get_args
 import pyarrow as pa
 
 from harness.diff.canonical import CanonicalRow, canonical_rows, order_key
-from harness.diff.closeness import ColumnTolerances, Line, LineKind, close_pairs, line_of
+from harness.diff.closeness import ColumnTolerances, LineKind, NumberLine, close_pairs, tolerance_line
 from harness.diff.parts import differing_parts, is_nested
-from harness.diff.paths import ColumnPath, find, float_texts, is_in_key, suggestion, type_at
+from harness.diff.paths import ColumnPath, find_path, float_texts, is_in_key, suggestion, type_at
 from harness.diff.printing import show, show_pair
 from harness.diff.result import ColumnDifference, PartDifference, RowDifference, RowKind
 from harness.diff.schemas import normal_type
-from harness.diff.tolerances import FLOATS, Tolerance, each_float
+from harness.diff.tolerances import FLOATS, Tolerance, expand_floats
 from harness.errors import RequestError
 
 MOST_EXAMPLES = 3
-"""Pairs of values that are shown of a column."""
+"""The most example pairs of values that are shown for a column."""
 
 
 def examples(
     left: pa.Table, right: pa.Table, column: str, pairs: Iterable[tuple[int, int]], rules: Rules
 ) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Return the first different pairs of values, printed, and of nested values the path of the part of each pair."""
+    """Return the first differing pairs of values as text and, for nested values, the path of the part in each pair."""
     found: dict[tuple[str, str], str] = {}
     a, b = left.column(column), right.column(column)
     are_nested = is_nested(a.type) and is_nested(b.type)
@@ -47,7 +47,7 @@ def examples(
 
 
 def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
-    """The distance of two canonical values; None beside a null or a value that is not finite."""
+    """Return the distance of two canonical values, or None if a value is null or not finite."""
     match left, right:
         case ((float() | "-0.0"), (float() | "-0.0")):
             apart = abs(float(left) - float(right))
@@ -60,8 +60,8 @@ def distance(left: Hashable, right: Hashable) -> Decimal | float | None:
             return None
 
 
-def distance_text(line: Line, apart: Decimal | float) -> str:
-    """A distance of values on a line, as reports say it."""
+def distance_text(line: NumberLine, apart: Decimal | float) -> str:
+    """Return a distance as text for reports."""
     if line.kind is not LineKind.TICKS:
         return format(apart, "f") if isinstance(apart, Decimal) else repr(apart)
     dates = pa.types.is_date(line.left) and pa.types.is_date(line.right)
@@ -72,14 +72,20 @@ def distance_text(line: Line, apart: Decimal | float) -> str:
 
 
 _MOST_PAIRS = 250_000
-"""The most pairs of rows that are searched for alike rows; rows of more pairs have no partners."""
+"""The most pairs of rows that are searched for similar rows. If there are more pairs, no row has a partner."""
 
 
 @dataclass(frozen=True, slots=True)
 class DifferingRow:
-    """A differing row: its index in the left and the right table, None: it has no such row; how often it is too many.
+    """A row that differs.
 
-    Of a row that occurs several times the index is that of the first.
+    If the row occurs several times in a table, the index is that of its first occurrence.
+
+    Attributes:
+        kind: The kind of difference.
+        left: The row's index in the left table, or None if it is not there.
+        right: The row's index in the right table, or None if it is not there.
+        count: The number of surplus occurrences.
     """
 
     kind: RowKind
@@ -90,10 +96,13 @@ class DifferingRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The differences of the rows of two tables.
+    """The differences between the rows of two tables.
 
-    The fields of `ComparisonResult` of the same names; rows of a kind are in the order of their values. differing: all
-    rows that differ, those of `rows` first and in their order.
+    The other fields are those of `ComparisonResult` with the same names. Rows of one kind are in the order of their
+    values.
+
+    Attributes:
+        differing: All differing rows. Those in `rows` come first, in the same order.
     """
 
     rows: tuple[RowDifference, ...] = ()
@@ -106,24 +115,27 @@ class Difference:
     by_column: tuple[ColumnDifference, ...] = ()
 
 
-FINDINGS = ("only_left", "only_right", "changed", "truncated", "allowed", "by_column")
-"""The fields that `Difference` and `ComparisonResult` share, but for the rows."""
+SHARED_FIELDS = ("only_left", "only_right", "changed", "truncated", "allowed", "by_column")
+"""The fields that `Difference` and `ComparisonResult` share, except for the rows."""
 
 
-def _counted(sides: _Sides) -> Difference:
-    """Rows that a table has more often than the other table. They may have partners there, which are alike."""
+def _multiset_difference(sides: _RowTables) -> Difference:
+    """Return the rows that one table has more often. Similar rows of both tables become partners."""
     surplus = Counter(sides.left_rows)
     surplus.subtract(sides.right_rows)
     lefts = {row: count for row, count in surplus.items() if count > 0}
     rights = {row: -count for row, count in surplus.items() if count < 0}
-    shares = _shares([len(lefts), len(rights)], sides.rules.max_rows)
+    shares = _display_shares([len(lefts), len(rights)], sides.rules.max_rows)
     first_left = {row: i for i, row in reversed([*enumerate(sides.left_rows)]) if row in lefts}
     first_right = {row: i for i, row in reversed([*enumerate(sides.right_rows)]) if row in rights}
     found = [
-        [DifferingRow(RowKind.ONLY_LEFT, first_left[row], None, lefts[row]) for row in _shown_first(lefts, shares[0])],
+        [
+            DifferingRow(RowKind.ONLY_LEFT, first_left[row], None, lefts[row])
+            for row in _order_for_display(lefts, shares[0])
+        ],
         [
             DifferingRow(RowKind.ONLY_RIGHT, None, first_right[row], rights[row])
-            for row in _shown_first(rights, shares[1])
+            for row in _order_for_display(rights, shares[1])
         ],
     ]
     shown = ([each.left or 0 for each in found[0][: shares[0]]], [each.right or 0 for each in found[1][: shares[1]]])
@@ -133,11 +145,11 @@ def _counted(sides: _Sides) -> Difference:
     return sides.difference(found, shares, alike, partners, counts)
 
 
-def _paired(sides: _Sides) -> Difference:
-    """Keys of a single table, and rows whose other columns differ. A null in a key equals a null."""
+def _keyed_difference(sides: _RowTables) -> Difference:
+    """Return keys that only one table has, and rows whose other columns differ. A null in a key equals a null."""
     rules = sides.rules
-    left_keys = _by_key("left", sides.left, rules)
-    right_keys = _by_key("right", sides.right, rules)
+    left_keys = _index_by_key("left", sides.left, rules)
+    right_keys = _index_by_key("right", sides.right, rules)
     unequal = {
         key: (i, right_keys[key])
         for key, i in left_keys.items()
@@ -153,9 +165,9 @@ def _paired(sides: _Sides) -> Difference:
     only_left = [key for key in left_keys if key not in right_keys]
     only_right = [key for key in right_keys if key not in left_keys]
     kinds = {RowKind.CHANGED: changed, RowKind.ONLY_LEFT: only_left, RowKind.ONLY_RIGHT: only_right}
-    shares = _shares([*map(len, kinds.values())], rules.max_rows)
+    shares = _display_shares([*map(len, kinds.values())], rules.max_rows)
     found = [
-        [DifferingRow(kind, left_keys.get(key), right_keys.get(key)) for key in _shown_first(keys, share)]
+        [DifferingRow(kind, left_keys.get(key), right_keys.get(key)) for key in _order_for_display(keys, share)]
         for (kind, keys), share in zip(kinds.items(), shares, strict=True)
     ]
     counts = {"only_left": len(only_left), "only_right": len(only_right), "changed": len(changed)}
@@ -163,8 +175,12 @@ def _paired(sides: _Sides) -> Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sides:
-    """Both tables, their canonical rows, and by pair of rows the columns that are let pass."""
+class _RowTables:
+    """Both tables with their canonical rows.
+
+    Attributes:
+        passed: By pair of row indexes, the columns whose values are within a tolerance.
+    """
 
     rules: Rules
     left: pa.Table
@@ -182,11 +198,19 @@ class _Sides:
         partners: Mapping[int, int],
         counts: Mapping[str, int],
     ) -> Difference:
-        """The difference that shows so many of the rows of each kind. pairs: those whose columns are compared."""
+        """Return the difference that shows `shares[i]` rows of each kind.
+
+        Args:
+            found: The differing rows of each kind.
+            shares: The number of rows to show of each kind.
+            pairs: The pairs of row indexes whose columns are compared.
+            partners: The similar row of the opposite side, by number of a shown row.
+            counts: Further fields of the difference.
+        """
         shown = [row for rows, share in zip(found, shares, strict=True) for row in rows[:share]]
         rest = [row for rows, share in zip(found, shares, strict=True) for row in rows[share:]]
         return Difference(
-            rows=tuple(self.row(one, shown, partners.get(number)) for number, one in enumerate(shown)),
+            rows=tuple(self.row_difference(row, shown, partners.get(i)) for i, row in enumerate(shown)),
             differing=(*shown, *rest),
             truncated=bool(rest),
             by_column=self.by_column(pairs),
@@ -194,7 +218,7 @@ class _Sides:
         )
 
     def by_column(self, pairs: Sequence[tuple[int, int]]) -> tuple[ColumnDifference, ...]:
-        """The columns in which some pair of rows differs."""
+        """Return the columns in which at least one pair of rows differs."""
         found = []
         for number, column in enumerate(self.columns):
             unequal = [(i, j) for i, j in pairs if self.left_rows[i][number] != self.right_rows[j][number]]
@@ -202,7 +226,7 @@ class _Sides:
                 continue
             differing = [pair for pair in unequal if not (pair in self.passed and self.passed[pair][number])]
             values = {(i, j): (self.left_rows[i][number], self.right_rows[j][number]) for i, j in differing}
-            line = Line.of(self.left.schema.field(column).type, self.right.schema.field(column).type)
+            line = NumberLine.for_types(self.left.schema.field(column).type, self.right.schema.field(column).type)
             distances = {} if line is None else {pair: distance(*both) for pair, both in values.items()}
             known = {pair: apart for pair, apart in distances.items() if apart is not None}
             furthest = max(known, key=known.__getitem__, default=None)
@@ -223,10 +247,12 @@ class _Sides:
         return tuple(found)
 
     def partners(self, lefts: Sequence[int], rights: Sequence[int]) -> dict[int, int]:
-        """The place of the most alike row of the other side, by place in `lefts` followed by `rights`.
+        """Return the partner of each row: the most similar row of the opposite side.
 
-        Of equally alike rows, those that share columns further left come first: keys tend to be there. Fields of
-        structs count like columns. Rows that print alike face each other too, so that their difference is shown.
+        Rows are numbered by their position in `lefts`, followed by `rights`.
+
+        Among equally similar rows, those that share the leftmost columns are preferred, because keys tend to be there.
+        Struct fields count like columns. Rows that print the same are partners too, so that their difference is shown.
         """
         if len(lefts) * len(rights) > _MOST_PAIRS:
             return {}
@@ -244,22 +270,24 @@ class _Sides:
         for _, _, a, b in sorted(candidates):
             if a not in partners and b not in partners:
                 partners[a], partners[b] = b, a
-        printed = {self.printed(self.left, i): a for a, i in enumerate(lefts) if a not in partners}
+        printed = {self.printed_row(self.left, i): a for a, i in enumerate(lefts) if a not in partners}
         for b, j in enumerate(rights, len(lefts)):
-            if b not in partners and (same := printed.pop(self.printed(self.right, j), None)) is not None:
+            if b not in partners and (same := printed.pop(self.printed_row(self.right, j), None)) is not None:
                 partners[same], partners[b] = b, same
         return partners
 
-    def printed(self, table: pa.Table, place: int) -> tuple[str, ...]:
-        """Return the values of a row as they are shown without regard to another row."""
+    def printed_row(self, table: pa.Table, place: int) -> tuple[str, ...]:
+        """Return the values of a row as text, without regard to another row."""
         return tuple(show(table.column(name), place) for name in self.columns)
 
-    def row(self, one: DifferingRow, found: Sequence[DifferingRow], partner: int | None) -> RowDifference:
-        """The row, printed so that its differences from the other half, or from the partner, are seen."""
-        left, right = one.left, one.right
+    def row_difference(
+        self, differing_row: DifferingRow, rows: Sequence[DifferingRow], partner: int | None
+    ) -> RowDifference:
+        """Return a row with values printed so that the differences from its other half or its partner are visible."""
+        left, right = differing_row.left, differing_row.right
         if partner is not None:
-            left = found[partner].left if left is None else left
-            right = found[partner].right if right is None else right
+            left = rows[partner].left if left is None else left
+            right = rows[partner].right if right is None else right
         differs = (False,) * len(self.columns)
         if left is not None and right is not None:
             differs = self.differs(left, right)
@@ -275,10 +303,10 @@ class _Sides:
             else:
                 texts.append(("" if left is None else show(a, left), "" if right is None else show(b, right)))
         return RowDifference(
-            kind=one.kind,
-            left=None if one.left is None else tuple(text for text, _ in texts),
-            right=None if one.right is None else tuple(text for _, text in texts),
-            count=one.count,
+            kind=differing_row.kind,
+            left=None if differing_row.left is None else tuple(text for text, _ in texts),
+            right=None if differing_row.right is None else tuple(text for _, text in texts),
+            count=differing_row.count,
             differing=tuple(name for name, d in zip(self.columns, differs, strict=True) if d),
             partner=partner,
             parts=tuple(parts),
@@ -286,14 +314,14 @@ class _Sides:
         )
 
     def differs(self, left: int, right: int) -> tuple[bool, ...]:
-        """Tells by column whether two rows differ there, and not within its tolerance."""
+        """Return by column whether two rows differ there beyond the tolerance."""
         unequal = tuple(a != b for a, b in zip(self.left_rows[left], self.right_rows[right], strict=True))
         passed = self.passed.get((left, right))
         return unequal if passed is None else tuple(u and not p for u, p in zip(unequal, passed, strict=True))
 
 
 def _leaves(row: Sequence[Hashable], types: Sequence[pa.DataType]) -> list[Hashable]:
-    """Return the values of a row with the fields of structs in place of the structs."""
+    """Return the values of a row, with the fields of structs in place of the structs."""
     return [leaf for value, type_ in zip(row, types, strict=True) for leaf in _fields(value, type_)]
 
 
@@ -306,13 +334,17 @@ def _fields(value: Any, type_: pa.DataType) -> list[Hashable]:
     return [leaf for each, own in zip(values, types, strict=True) for leaf in _fields(each, own)]
 
 
-def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
-    """The index of each key's row. Raises RequestError: several rows have a key."""
+def _index_by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]:
+    """Return the row index of each key.
+
+    Raises:
+        RequestError: Several rows have the same key.
+    """
     rows = canonical_rows(table, rules.keys)
     places = {row: i for i, row in enumerate(rows)}
     if len(places) < len(rows):
         several = {row: count for row, count in Counter(rows).items() if count > 1}
-        (worst,) = _first(several, 1)
+        (worst,) = _smallest_rows(several, 1)
         text = ", ".join(f"{name} = {show(table.column(name), places[worst])}" for name in rules.keys)
         raise RequestError(
             f"Cannot pair rows by {', '.join(map(repr, rules.keys))}: the {side} side has {several[worst]} rows with "
@@ -321,38 +353,38 @@ def _by_key(side: str, table: pa.Table, rules: Rules) -> dict[CanonicalRow, int]
     return places
 
 
-def _shares(numbers: Sequence[int], most: int) -> list[int]:
-    """The number of each kind to show: alike if there are so many, and at most `most` in all."""
+def _display_shares(numbers: Sequence[int], most: int) -> list[int]:
+    """Return how many rows of each kind to show: equal shares if there are enough rows, and at most `most` in total."""
     shares = [0] * len(numbers)
     for left, i in enumerate(sorted(range(len(numbers)), key=numbers.__getitem__)):
         shares[i] = min(numbers[i], (most - sum(shares)) // (len(numbers) - left))
     return shares
 
 
-def _first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
-    """The first rows by value."""
+def _smallest_rows(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
     return heapq.nsmallest(most, rows, key=order_key)
 
 
-def _shown_first(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
-    """All rows, the first ones by value before the others."""
-    return list(dict.fromkeys([*_first(rows, most), *rows]))
+def _order_for_display(rows: Collection[CanonicalRow], most: int) -> list[CanonicalRow]:
+    """Return all rows, starting with the `most` smallest ones."""
+    return list(dict.fromkeys([*_smallest_rows(rows, most), *rows]))
 
 
 TypesRule: TypeAlias = Literal["exact", "by_value"]
-"""Tells whether types by which values are compared by value may differ."""
+"""Whether columns of different types may count as equal if their values can be compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The rules of a comparison of rows; `harness.compare` explains each.
+    """The rules of a comparison of rows. `harness.compare` explains each option.
 
-    tolerances: those of the compared columns and their parts, once `resolved` has them.
+    Attributes:
+        tolerances: The tolerances of the compared columns and their parts, after `resolve`.
     """
 
     keys: tuple[str, ...]
     max_rows: int
-    few: int
+    direct_rows: int
     tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     types: TypesRule | None = None
@@ -360,9 +392,11 @@ class Rules:
     tolerances: ColumnTolerances = field(default_factory=dict)
 
     def check(self) -> None:
-        """Refuses a negative number, a tolerance of a key, and a column that is excluded and used too."""
-        if self.max_rows < 0 or self.few < 0:
-            raise RequestError(f"Invalid max_rows {self.max_rows} or few {self.few}: expected no negative number")
+        """Raise RequestError for a negative number, or if a key has a tolerance or is excluded."""
+        if self.max_rows < 0 or self.direct_rows < 0:
+            raise RequestError(
+                f"Invalid max_rows {self.max_rows} or few {self.direct_rows}: expected no negative number"
+            )
         if self.types not in (None, *get_args(TypesRule)):
             expected = " or ".join(get_args(TypesRule))
             raise RequestError(f"Invalid types {self.types!r}: expected {expected}", options=("types",))
@@ -373,29 +407,30 @@ class Rules:
             if column in self.keys or column in self.tolerance:
                 raise RequestError(f"Cannot exclude {column!r}: it is a key, or has a tolerance")
 
-    def described(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """A line for each difference that passes, except for types, whose use depends on the sides.
+    def relaxation_lines(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return a line for each difference that does not count, except for types, whose rule depends on the sides.
 
-        columns: those that are compared.
+        Args:
+            columns: The compared columns.
         """
         names = {FLOATS: "all floats"} if FLOATS not in columns else {}
         lines = [f"tolerance of {names.get(name, name)}: {each}" for name, each in self.tolerance.items()]
         return (*lines, f"left out: {', '.join(self.exclude)}") if self.exclude else tuple(lines)
 
-    def resolved(self, columns: Sequence[str], left: pa.Schema, right: pa.Schema) -> Rules:
+    def resolve(self, columns: Sequence[str], left: pa.Schema, right: pa.Schema) -> Rules:
         """Return these rules with the tolerances of each compared column and its parts.
 
         Raises:
-            RequestError: a tolerance is of a column or part that is not compared, or does not fit the values.
+            RequestError: A tolerance is for a column or part that is not compared, or does not fit the values.
         """
         schemas = [pa.schema([schema.field(name) for name in columns]) for schema in (left, right)]
         found: dict[str, dict[ColumnPath, Tolerance]] = {}
         given = self.tolerance
         if FLOATS not in columns:
             other = float_texts(schemas[1])
-            given = each_float(given, [text for text in float_texts(schemas[0], self.keys) if text in other])
+            given = expand_floats(given, [text for text in float_texts(schemas[0], self.keys) if text in other])
         for text, tolerance in given.items():
-            paths = {find(text, schema) for schema in schemas}
+            paths = {find_path(text, schema) for schema in schemas}
             path = paths.pop()
             if path is None or paths:
                 raise RequestError(
@@ -405,7 +440,7 @@ class Rules:
                 )
             if path[0] in self.keys or is_in_key(path, schemas[0]):
                 raise RequestError(f"Cannot use a tolerance of {text!r}: it is part of a key", field=text)
-            line_of(text, type_at(path, schemas[0]), type_at(path, schemas[1]), tolerance)
+            tolerance_line(text, type_at(path, schemas[0]), type_at(path, schemas[1]), tolerance)
             found.setdefault(path[0], {})[path[1:]] = tolerance
         return replace(self, tolerances=found)
 
@@ -421,10 +456,12 @@ class Rules:
         )
 
     def difference(self, left: pa.Table, right: pa.Table, columns: Sequence[str]) -> Difference:
-        """The differences of rows in memory: of multisets or, with keys, of rows that are paired by these.
+        """Return the differences of rows in memory, as multisets or as rows paired by keys.
 
-        Raises RequestError: several rows have one key; UnsupportedError: a column's type cannot be compared.
+        Raises:
+            RequestError: Several rows have the same key.
+            UnsupportedError: A column has a type that cannot be compared.
         """
         lefts, rights = (canonical_rows(table, columns) for table in (left, right))
-        sides = _Sides(self, left, right, tuple(columns), lefts, rights)
-        return _paired(sides) if self.keys else _counted(sides)
+        sides = _RowTables(self, left, right, tuple(columns), lefts, rights)
+        return _keyed_difference(sides) if self.keys else _multiset_difference(sides)

@@ -1,8 +1,8 @@
-"""Forms of columns, which say the part of a value that is hashed, and hashes as DuckDB expressions.
+"""Hash forms of columns, which define the hashed content of a value, and hashes as DuckDB expressions.
 
-A form is made from the types of both sides, and stands for the values that `harness.diff.canonical` gives: integers
-and decimals by value, times in the coarser unit and the rest, floats by the bits of the double, text and bytes by
-bytes. So both sides hash equal values alike.
+A form is chosen from the types of both sides, so that equal values have equal hashes on both. It represents the values
+of `harness.diff.canonical`: integers and decimals by value, times in the coarser unit plus the remainder, floats by the
+bits of the double, text and bytes by their bytes.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 
 import pyarrow as pa
 
-from harness.diff.canonical import unwrapped
-from harness.diff.schemas import is_binary, is_hugeint, is_text, is_ticks, nanos, normal_type, plain, remade
+from harness.diff.canonical import decode_array
+from harness.diff.schemas import display_type, is_binary, is_hugeint, is_text, is_ticks, map_type, nanos, normal_type
 from harness.engines.duckdb.instance import cursor
 from harness.errors import UnsupportedError
-from harness.metadata.model.arrow_values import children_of, is_rebuilt, with_children
+from harness.metadata.model.arrow_values import can_rebuild, children_of, with_children
 
 
 class Simple(Enum):
-    """Forms without parameters."""
+    """Hash forms without parameters."""
 
     NOTHING = "all values are null on both sides"
     WHOLE = "an integer or boolean, by its 64 bits"
@@ -33,11 +33,11 @@ class Simple(Enum):
 
 
 class Digits(Enum):
-    """The number of words that the digits of a number take."""
+    """The number of machine words for the digits of a number."""
 
     NARROW = "narrow"  # up to 18 digits at the common scale: 64 bits
     WIDE = "wide"  # up to 38 digits at the common scale: 128 bits
-    SPLIT = "split"  # more: the integer part, and the rest at the common scale, 128 bits each
+    SPLIT = "split"  # more digits: the integer part, and the fraction at the common scale, 128 bits each
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,10 @@ class Number:
 class Ticks:
     """A date, time, timestamp or duration.
 
-    base: the coarser unit of both sides, in nanoseconds. split: the units differ, so that the count of base units and
-    the rest are hashed: no count of a finer unit could overflow.
+    Attributes:
+        base: The coarser unit of both sides, in nanoseconds.
+        split: True if the units differ. The count of base units and the remainder are then hashed, because a count of
+            the finer unit could overflow.
     """
 
     base: int
@@ -62,7 +64,7 @@ class Ticks:
 
 @dataclass(frozen=True, slots=True)
 class StructFields:
-    """A struct, by the names of its fields, sorted."""
+    """A struct. Its fields are sorted by name."""
 
     fields: tuple[tuple[str, HashForm], ...]
 
@@ -76,7 +78,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A map, whose order means nothing."""
+    """A map. The order of its entries does not matter."""
 
     key: HashForm
     value: HashForm
@@ -86,15 +88,16 @@ HashForm: TypeAlias = Simple | Number | Ticks | StructFields | Items | Entries
 
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 INCOMPARABLE = "IncomparableType"
-"""The cause of errors that are no failure of the side that has such a column."""
+"""The cause of errors about a column type that cannot be compared. They are not failures of the side."""
 
 
-def form(left: pa.DataType, right: pa.DataType) -> HashForm:
-    """The form of a column with these types, which `harness.diff.schemas` found comparable.
+def hash_form(left: pa.DataType, right: pa.DataType) -> HashForm:
+    """Return the hash form of a column with these types, which `harness.diff.schemas` found comparable.
 
-    Raises UnsupportedError: values of the type can be compared in small numbers only.
+    Raises:
+        UnsupportedError: Values of the type cannot be hashed, so that only small sides can be compared.
     """
-    a, b = (normal_type(plain(normal_type(type_))) for type_ in (left, right))
+    a, b = (normal_type(display_type(normal_type(type_))) for type_ in (left, right))
     kind = pa.types
     a, b = (b if kind.is_null(a) else a), (a if kind.is_null(b) else b)
     if kind.is_null(a):
@@ -112,16 +115,16 @@ def form(left: pa.DataType, right: pa.DataType) -> HashForm:
         return Ticks(max(units), units[0] != units[1])
     if kind.is_struct(a):
         names = sorted(field.name for field in a)
-        return StructFields(tuple((name, form(a.field(name).type, b.field(name).type)) for name in names))
+        return StructFields(tuple((name, hash_form(a.field(name).type, b.field(name).type)) for name in names))
     if kind.is_map(a):
-        return Entries(form(a.key_type, b.key_type), form(a.item_type, b.item_type))
+        return Entries(hash_form(a.key_type, b.key_type), hash_form(a.item_type, b.item_type))
     if kind.is_list(a):
-        return Items(form(a.value_type, b.value_type))
-    raise large(a)
+        return Items(hash_form(a.value_type, b.value_type))
+    raise unhashable_error(a)
 
 
-def incomparable(what: str, type_: object, *, column: str | None = None) -> UnsupportedError:
-    """The error for a type whose values cannot be compared: no failure of the side that has it."""
+def incomparable_error(what: str, type_: object, *, column: str | None = None) -> UnsupportedError:
+    """Return the error for a type whose values cannot be compared. It is not a failure of the side."""
     return UnsupportedError(
         f"Cannot compare {what} of type {type_}: cast it, or leave it out with columns=",
         cause=INCOMPARABLE,
@@ -130,9 +133,9 @@ def incomparable(what: str, type_: object, *, column: str | None = None) -> Unsu
     )
 
 
-def large(type_: pa.DataType) -> UnsupportedError:
-    """The error for a type whose values no engine hashes."""
-    return incomparable("large inputs by values", type_)
+def unhashable_error(type_: pa.DataType) -> UnsupportedError:
+    """Return the error for a type whose values no engine hashes."""
+    return incomparable_error("large inputs by values", type_)
 
 
 def _number(a: pa.DataType, b: pa.DataType) -> HashForm:
@@ -146,29 +149,31 @@ def _number(a: pa.DataType, b: pa.DataType) -> HashForm:
 
 
 def digits_of(type_: pa.DataType) -> tuple[int, int]:
-    """Digits before the point, and after it."""
+    """Return the digits before and after the decimal point."""
     if pa.types.is_decimal(type_):
         return type_.precision - type_.scale, max(type_.scale, 0)
     return _INTEGER_DIGITS[type_.bit_width], 0
-
-
-# Arrow data in types that DuckDB takes without rounding. Instants in nanoseconds, durations and dates in milliseconds
-# go in as integers, whose hashes are those of the times, and halves as the next wider float. Encodings (dictionaries,
-# run ends, views) and extension types are taken off.
 
 
 _INTEGERS = (pa.types.is_date64, pa.types.is_time64, pa.types.is_timestamp, pa.types.is_duration)
 
 
 def storage_type(type_: pa.DataType) -> pa.DataType:
-    """The type in which DuckDB gets values of `type_`. Raises UnsupportedError: it has none."""
-    return remade(type_, _storage)
+    """Return the type in which DuckDB receives values of `type_` without rounding.
+
+    Instants in nanoseconds, and durations and dates in milliseconds, become integers, which have the same hashes as the
+    times. Half floats become floats. Encodings (dictionaries, run ends, views) and extension types are removed.
+
+    Raises:
+        UnsupportedError: DuckDB has no type for the values.
+    """
+    return map_type(type_, _storage)
 
 
 def _storage(type_: pa.DataType) -> pa.DataType:
     kind = pa.types
     if kind.is_union(type_) or kind.is_interval(type_) or is_hugeint(type_):
-        raise large(type_)
+        raise unhashable_error(type_)
     if isinstance(type_, pa.BaseExtensionType):
         return storage_type(type_.storage_type)
     if any(test(type_) for test in _INTEGERS):
@@ -182,32 +187,36 @@ def _storage(type_: pa.DataType) -> pa.DataType:
     if kind.is_decimal(type_):
         precision = type_.precision - min(type_.scale, 0)
         if precision > 38:
-            raise large(type_)
+            raise unhashable_error(type_)
         return pa.decimal128(precision, max(type_.scale, 0))
     return pa.string() if is_text(type_) else type_
 
 
-def carried(rows: pa.Table) -> pa.Table:
-    """The same rows in types that DuckDB takes. Raises UnsupportedError: a column has none."""
+def to_duckdb_types(rows: pa.Table) -> pa.Table:
+    """Return the same rows in the types of `storage_type`.
+
+    Raises:
+        UnsupportedError: DuckDB has no type for a column.
+    """
     columns = [
-        pa.chunked_array([_carried(chunk) for chunk in column.chunks], storage_type(column.type))
+        pa.chunked_array([_to_duckdb_array(chunk) for chunk in column.chunks], storage_type(column.type))
         for column in rows.columns
     ]
     return pa.table(columns, schema=pa.schema([(f"c{i}", column.type) for i, column in enumerate(columns)]))
 
 
-def _carried(array: pa.Array) -> pa.Array:
-    array, wanted = unwrapped(array), storage_type(array.type)
+def _to_duckdb_array(array: pa.Array) -> pa.Array:
+    array, wanted = decode_array(array), storage_type(array.type)
     if array.type.equals(wanted):
         return array
     if isinstance(array.type, pa.BaseExtensionType):
-        return _carried(array.storage)
-    if is_rebuilt(wanted):
-        return with_children(array, [_carried(child) for child in children_of(array)], wanted)
+        return _to_duckdb_array(array.storage)
+    if can_rebuild(wanted):
+        return with_children(array, [_to_duckdb_array(child) for child in children_of(array)], wanted)
     return array.cast(wanted)
 
 
-# The hash of a row: two lanes of 64 bits, the same in every engine.
+# A row's hash has two lanes of 64 bits, which are the same in every engine:
 #
 #     mix(x)       x ^= x >> 32; x *= 0xD6E8FEB86659FD93; x ^= x >> 32; x *= 0xD6E8FEB86659FD93; x ^= x >> 32
 #     link(a, h)   mix(a ^ h)
@@ -215,17 +224,19 @@ def _carried(array: pa.Array) -> pa.Array:
 #
 #     null         NULL
 #     64 bits      mix(bits)
-#     128 bits     mix(low) ^ mix(high); in the second lane of the negated number: swapped words, such as those of 0 and
-#                  -1, would be equal in both
-#     bytes        folded in words of 8; in the second lane with PREFIX before them: two flips of a word's highest bit
-#                  would go unseen
-#     several      chain: two numbers of a time or decimal, fields of a struct, elements of a list and their count
-#     map          chain: the sum of the entries' chains, and their count
-#     row          chain of the columns, by blocks of BLOCK columns where there are more
+#     128 bits     mix(low) ^ mix(high); the second lane takes the negated number, because swapped words like those
+#                  of 0 and -1 would otherwise be equal in both lanes
+#     bytes        folded in words of 8 bytes; the second lane puts PREFIX before them, because two flips of a word's
+#                  highest bit would otherwise go unnoticed
+#     several      chain of the two numbers of a time or decimal, the fields of a struct, or the elements of a list and
+#                  their count
+#     map          chain of the sum of the entries' chains, and their count
+#     row          chain of the columns, in blocks of BLOCK columns if there are more
 #
-# The function is DuckDB's `hash`, the cheapest that DuckDB has; `is_known` verifies it before it is relied on.
-# `harness/engines/spark/java/RowHash.java` says the same in Java. Both lanes are summed as whole numbers per bucket:
-# unlike with XOR, a row twice is not a row less.
+# The mixing function is DuckDB's `hash`, the cheapest one in DuckDB; `has_expected_hashes` verifies it before use.
+# `harness/engines/spark/java/RowHash.java` implements the same in Java. Lanes are added up per bucket, not XORed, so
+# that
+# a duplicated row does not cancel itself.
 
 
 NULL = 0xBF58476D1CE4E5B9
@@ -249,12 +260,12 @@ SAMPLES = (
     *(f"hash({text})" for value in _TEXTS for text in (f"'{value}'", f"encode('{value}')")),
 )
 _DIGEST = "c84a6f740bae65ad259a060317ec7cc2"
-"""The digest of the hashes of `SAMPLES` as defined above."""
+"""The digest of the expected hashes of `SAMPLES`."""
 
 
 @cache
-def is_known() -> bool:
-    """Tells whether this DuckDB hashes as defined above."""
+def has_expected_hashes() -> bool:
+    """Return whether this DuckDB version computes the hashes that are defined above."""
     connection = cursor()
     ((answers,),) = connection.sql(f"SELECT [{', '.join(SAMPLES)}]").fetchall()
     connection.close()
@@ -266,14 +277,19 @@ _LEAST = "CAST('-170141183460469231731687303715884105728' AS HUGEINT)"
 _NAN = "9221120237041090560"
 _LOW = "18446744073709551615::HUGEINT"
 DAYS = "({} - DATE '1970-01-01')"
-"""The days of a date, in DuckDB."""
+"""SQL for the number of days of a date in DuckDB."""
 
 
 @dataclass(frozen=True, slots=True)
 class DuckDBValue:
     """A value to hash.
 
-    text: its expression. stored: its DuckDB type. logical: its meaning, where an integer counts a unit of time.
+    Attributes:
+        text: The SQL expression of the value.
+        stored: The value's DuckDB type.
+        logical: The value's meaning, for example a time if an integer counts a unit of time.
+        form: The hash form.
+        depth: The nesting depth, which numbers lambda variables.
     """
 
     text: str
@@ -284,12 +300,12 @@ class DuckDBValue:
 
 
 def row_hashes(values: Sequence[DuckDBValue]) -> tuple[str, str]:
-    """Both lanes of the hash of a row, as unsigned 64-bit expressions."""
+    """Return both lanes of a row's hash, as unsigned 64-bit expressions."""
     return both_lanes(lambda lane: [hash_of(value, lane) for value in values], _chain)
 
 
 def both_lanes(hashes_of: Callable[[Lane], Sequence[_T]], chain: Callable[[Sequence[_T], Lane], _T]) -> tuple[_T, _T]:
-    """Both lanes of the hash of a row, in an engine's own expressions: the chain of its columns, by blocks if many."""
+    """Return both lanes of a row's hash in an engine's expressions: the chain of its columns, in blocks if many."""
     lanes = []
     for lane in LANES:
         hashes = hashes_of(lane)
@@ -306,7 +322,7 @@ def _chain(hashes: Sequence[str], lane: Lane) -> str:
 
 
 def hash_of(value: DuckDBValue, lane: Lane) -> str:
-    """A lane of the hash of a value."""
+    """Return one lane of a value's hash."""
     if value.stored.id == "null":
         return _NULL
     text = value.text
@@ -321,14 +337,14 @@ def hash_of(value: DuckDBValue, lane: Lane) -> str:
             counts = {"date": DAYS.format(text), "integer": f"CAST({text} AS BIGINT)"}  # whose hash is that of 64 bits
             return f"hash({counts.get(value.stored.id, text)})"
         case Ticks(base=base):
-            return _split_ticks(value, base, lane)
+            return _split_ticks_hash(value, base, lane)
         case Simple.FLOAT:
             number = f"CAST({text} AS DOUBLE)"
             return f"hash(CASE WHEN isnan({number}) THEN {_NAN} ELSE CAST(CAST({number} AS BIT) AS BIGINT) END)"
         case Simple.BYTES:
-            return _bytes(value, lane)
+            return _bytes_hash(value, lane)
         case StructFields() | Items() | Entries():
-            return f"CASE WHEN {text} IS NULL THEN {_NULL} ELSE {_nested(value, lane)} END"
+            return f"CASE WHEN {text} IS NULL THEN {_NULL} ELSE {_nested_hash(value, lane)} END"
         case other:
             assert_never(other)
 
@@ -338,7 +354,7 @@ def _hash_of_number(value: DuckDBValue, scale: int, digits: Digits, lane: Lane) 
         case Digits.NARROW:
             return f"hash(CAST({value.text} AS DECIMAL(18, {scale})))"
         case Digits.WIDE:
-            return _wide(f"CAST({value.text} AS DECIMAL(38, {scale}))", lane)
+            return _wide_hash(f"CAST({value.text} AS DECIMAL(38, {scale}))", lane)
         case Digits.SPLIT:
             if value.stored.id == "decimal":
                 whole = f"CAST(trunc({value.text}) AS HUGEINT)"
@@ -346,19 +362,19 @@ def _hash_of_number(value: DuckDBValue, scale: int, digits: Digits, lane: Lane) 
             else:
                 whole, rest = f"CAST({value.text} AS HUGEINT)", f"CAST(0 AS DECIMAL(38, {scale}))"
             signed = f"CASE WHEN {whole} = {_LEAST} THEN {_LEAST} ELSE -{whole} END" if lane else whole
-            chain = _chain([f"hash({signed})", _wide(rest, lane)], lane)
+            chain = _chain([f"hash({signed})", _wide_hash(rest, lane)], lane)
             return f"CASE WHEN {value.text} IS NULL THEN {_NULL} ELSE {chain} END"
         case other:
             assert_never(other)
 
 
-def _wide(text: str, lane: Lane) -> str:
+def _wide_hash(text: str, lane: Lane) -> str:
     return f"hash(-{text})" if lane else f"hash({text})"
 
 
-def _split_ticks(value: DuckDBValue, base: int, lane: Lane) -> str:
+def _split_ticks_hash(value: DuckDBValue, base: int, lane: Lane) -> str:
     own = nanos(value.logical)
-    count, per_base = _count(value, own), base // own
+    count, per_base = _stored_count(value, own), base // own
     rest = f"({count} % {per_base})"
     if per_base == 1:
         parts = [f"hash({count})", "hash(0::BIGINT)"]
@@ -370,8 +386,8 @@ def _split_ticks(value: DuckDBValue, base: int, lane: Lane) -> str:
     return f"CASE WHEN {value.text} IS NULL THEN {_NULL} ELSE {_chain(parts, lane)} END"
 
 
-def _count(value: DuckDBValue, own: int) -> str:
-    """The 64-bit integer that DuckDB stores; infinite times have no epoch, but the integer that Arrow shows."""
+def _stored_count(value: DuckDBValue, own: int) -> str:
+    """Return SQL for the 64-bit integer that DuckDB stores for a time, including infinite times."""
     text, stored = value.text, value.stored.id
     if stored in ("bigint", "integer"):
         return f"CAST({text} AS BIGINT)"
@@ -386,7 +402,7 @@ def _count(value: DuckDBValue, own: int) -> str:
     return f"CASE WHEN isfinite({text}) THEN {finite} WHEN {past} THEN -{most} ELSE {most} END"
 
 
-def _bytes(value: DuckDBValue, lane: Lane) -> str:
+def _bytes_hash(value: DuckDBValue, lane: Lane) -> str:
     match value.stored.id:
         case "blob":
             text = value.text
@@ -401,33 +417,33 @@ def _bytes(value: DuckDBValue, lane: Lane) -> str:
 
 
 def field_values(value: DuckDBValue) -> dict[str, DuckDBValue]:
-    """Return the fields of a struct, by name, that its form has."""
+    """Return the struct fields in a value's form, by name."""
     assert isinstance(value.form, StructFields)
     found = {}
     for name, form in value.form.fields:
         place = value.logical.get_field_index(name)
         access, type_ = f"struct_extract_at({value.text}, {place + 1})", value.logical.field(place).type
-        found[name] = DuckDBValue(access, child(value.stored, place), type_, form, value.depth)
+        found[name] = DuckDBValue(access, child_type(value.stored, place), type_, form, value.depth)
     return found
 
 
 def element_value(value: DuckDBValue, text: str) -> DuckDBValue:
-    """Return an element of a list. text: its expression."""
+    """Return an element of a list, given the element's SQL expression."""
     assert isinstance(value.form, Items)
-    return DuckDBValue(text, child(value.stored, 0), value.logical.value_type, value.form.element, value.depth + 1)
+    return DuckDBValue(text, child_type(value.stored, 0), value.logical.value_type, value.form.element, value.depth + 1)
 
 
-def entry_values(value: DuckDBValue, key: str, held: str) -> tuple[DuckDBValue, DuckDBValue]:
-    """Return the key and the value of an entry of a map. key, held: their expressions."""
+def entry_values(value: DuckDBValue, key: str, item: str) -> tuple[DuckDBValue, DuckDBValue]:
+    """Return the key and the value of a map entry, given their SQL expressions."""
     form, depth = value.form, value.depth + 1
     assert isinstance(form, Entries)
     return (
-        DuckDBValue(key, child(value.stored, 0), value.logical.key_type, form.key, depth),
-        DuckDBValue(held, child(value.stored, 1), value.logical.item_type, form.value, depth),
+        DuckDBValue(key, child_type(value.stored, 0), value.logical.key_type, form.key, depth),
+        DuckDBValue(item, child_type(value.stored, 1), value.logical.item_type, form.value, depth),
     )
 
 
-def _nested(value: DuckDBValue, lane: Lane) -> str:
+def _nested_hash(value: DuckDBValue, lane: Lane) -> str:
     text, item = value.text, f"x{value.depth}"
     match value.form:
         case StructFields():
@@ -445,6 +461,6 @@ def _nested(value: DuckDBValue, lane: Lane) -> str:
             raise AssertionError(f"{other} is not nested")
 
 
-def child(stored: Any, place: int) -> object:
-    """The type of a part of a nested DuckDB type: an element, a map's key (0) or value (1), a field by place."""
+def child_type(stored: Any, place: int) -> object:
+    """Return a child type of a nested DuckDB type: the element, a map's key (0) or value (1), or a field by index."""
     return stored.children[place][1]

@@ -1,7 +1,8 @@
-"""Makes sides of a comparison from the objects that a user hands in.
+"""Sides of a comparison, opened from the objects that a user passes.
 
-Accepted are planned tables (`Table`, `Snapshot`, `Changes`), a `Query`, a DuckDB relation, a Spark DataFrame, and Arrow
-streams of pyarrow, polars or pandas. No setting of a user's connection or session changes, or has a say in the result.
+Supported objects are planned tables (`Table`, `Snapshot`, `Changes`), a `Query`, a DuckDB relation, a Spark DataFrame,
+and Arrow streams from pyarrow, polars or pandas. A comparison does not change the settings of a user's connection or
+session, and its result does not depend on them.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ import pyarrow as pa
 import harness.queries.sql
 from harness.diff.paths import is_inside, suggestion
 from harness.diff.result import SideInfo
-from harness.diff.sides import DuckDBSide, Side, logical, open_arrow
-from harness.diff.sides import failing as failing_duckdb
-from harness.diff.source_reading import check_there, rows_of
+from harness.diff.sides import DuckDBSide, Side, arrow_type, open_arrow
+from harness.diff.sides import translate_duckdb_errors as failing_duckdb
+from harness.diff.source_reading import check_exists, open_rows
 from harness.diff.sources import RowSource
 from harness.diff.tolerances import Measure, Tolerance
 from harness.engines.duckdb.instance import cursor
-from harness.engines.duckdb.lowering import Use, lower, numbered
+from harness.engines.duckdb.lowering import QueryUse, lower, with_numbered_columns
 from harness.engines.duckdb.relations import registrar
 from harness.engines.registry import engine_names, find_engine
 from harness.errors import HarnessError, RequestError, UnknownColumnError, UnsupportedError
-from harness.metadata.catalogs.resolving import is_table
-from harness.metadata.model.arguments import check
+from harness.metadata.catalogs.resolving import is_foreign_table
+from harness.metadata.model.arguments import check_arguments
 from harness.metadata.model.schema import METADATA, arrow_field
 from harness.metadata.model.times import When
 from harness.metadata.planned_scan import PlannedScan
-from harness.snapshot import Changes, Snapshot, called
+from harness.snapshot import Changes, Snapshot, short_table_name
 from harness.storage.paths import redact
 from harness.table import Table, open_table
 
@@ -45,15 +46,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query over tables, for `harness.compare`, which runs it on the engine of its side.
+    """A query over tables, as a side of `harness.compare`, which runs the query on the engine of that side.
 
         harness.compare(query, query, engines=("duckdb", "spark"))
 
-    Columns whose last bits depend on the engine, such as averages, are compared within the allowance that follows from
-    the text (`docs/reference/allowances.md`); the report says which, and why.
+    If the last bits of a column depend on the engine, as for averages, the column is compared within an allowance that
+    follows from the query's text (`docs/reference/allowances.md`). The report names these columns and the reason.
 
-    text: a statement that only reads. tables: by the names in the text; a location is opened. dialect: as for
-    `harness.sql`.
+    Attributes:
+        text: A statement that only reads.
+        tables: The tables by the names that the text uses. A location is opened.
+        dialect: The SQL dialect of the text, as for `harness.sql`.
     """
 
     text: str
@@ -61,17 +64,20 @@ class Query:
     dialect: str = "duckdb"
 
     def __post_init__(self) -> None:
-        check({"text": self.text, "tables": self.tables, "dialect": self.dialect})
+        check_arguments({"text": self.text, "tables": self.tables, "dialect": self.dialect})
 
     @property
     def name(self) -> str:
-        """The name in reports."""
+        """The query's name in reports."""
         return f"query on {', '.join(self.tables)}" if self.tables else "query"
 
     def run(self, engine: str, spark: SparkSession | None) -> object:
-        """The result, not read yet; or the error of the engine, which is the side's outcome.
+        """Run the query, and return its result unread, or the engine's error.
 
-        Raises RequestError, UnsupportedError: the query is refused, which is no difference.
+        An error is returned rather than raised, because it is the outcome of this side.
+
+        Raises:
+            RequestError, UnsupportedError: harness refuses the query, which is no difference between the sides.
         """
         try:
             session = spark if engine == "spark" else None
@@ -83,11 +89,13 @@ class Query:
 
 
 def last_bit_tolerances(query: Query, columns: list[str]) -> dict[str, Tolerance]:
-    """Return the tolerances of the last bits of a result's columns. Columns that share a name have no tolerance.
+    """Return the tolerances for columns of a query's result whose last bits depend on the engine.
+
+    Columns that share a name have no tolerance.
 
     Args:
         query: The query.
-        columns: The result's names in their order.
+        columns: The names of the result's columns, in their order.
     """
     from harness.queries.allowances import allowances
     from harness.queries.inputs import schema_of
@@ -102,7 +110,7 @@ def last_bit_tolerances(query: Query, columns: list[str]) -> dict[str, Tolerance
 
 
 def engine_version(engine: str) -> str:
-    """The name of an engine and its version."""
+    """Return the name and version of an engine, for example `duckdb 2.0.0`."""
     found = find_engine(engine)
     return f"{found.name} {found.version()}"
 
@@ -115,12 +123,18 @@ _ACCEPTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideOpening:
-    """The data of a side, and how it is read.
+    """The data of one side, and the options with which it is read.
 
-    data: the user's object, or a snapshot of the user's table. label: `left` or `right`, for messages. name: the
-    user's. engine, where, spark: of a planned table: its reader, its filter, and the session on Spark. columns: paths
-    to columns and their parts, whose columns are read whole; None: all. exclude: names, of which those of columns are
-    left out. query: `data` is its result, or its error.
+    Attributes:
+        data: The user's object, or a snapshot of the user's table.
+        label: `left` or `right`, for messages.
+        name: The user's name for the side, or None.
+        engine: The engine that reads a planned table.
+        columns: Paths to the columns and fields to compare. Their columns are read whole. None: all columns.
+        where: The filter of a planned table.
+        spark: The session that reads a planned table on Spark.
+        exclude: Names of columns and fields to leave out. Only columns are left out here; fields are removed later.
+        query: The query if `data` is its result or its error.
     """
 
     data: object
@@ -134,33 +148,36 @@ class SideOpening:
     query: Query | None = None
 
     def check(self) -> None:
-        """Refuses objects that no side can be made of, and files that are not there."""
+        """Raise an error if the object cannot be a side, or if its file does not exist."""
         is_planned = isinstance(self.data, Snapshot | Changes)
         find_engine(self.engine)
         if self.where is not None and not isinstance(self.data, Snapshot):
             message = f"Cannot filter the {self.label} side: where= is for tables and snapshots"
             raise RequestError(message, options=("where",))
         if isinstance(self.data, RowSource):
-            check_there(self.data)
-        elif not is_planned and self._unplanned() is None:
+            check_exists(self.data)
+        elif not is_planned and self._describe_unplanned() is None:
             raise RequestError(
                 f"Cannot compare the {self.label} side, of type {type(self.data).__name__}: expected {_ACCEPTED}"
             )
 
     @property
     def has_types(self) -> bool:
-        """Tells whether the side's columns have types; else it is opened once the other side's are known."""
+        """True if the side's columns have types.
+
+        A side without types is opened second, with the types of the first side.
+        """
         return not isinstance(self.data, RowSource) or self.data.has_types
 
     @property
     def is_foreign(self) -> bool:
-        """Tells whether another project gives the rows, in types of its own: a file, a database, or a reader."""
+        """True if the rows come from outside harness, with their own types: a file, a database, or another reader."""
         planned = isinstance(self.data, Snapshot | Changes)
         return isinstance(self.data, RowSource) or (planned and self.engine not in engine_names())
 
     @property
     def info(self) -> SideInfo:
-        """The side, before anything was read."""
+        """A description of the side, before anything is read."""
         data = self.data
         format_: str
         if isinstance(data, Changes):
@@ -168,13 +185,13 @@ class SideOpening:
         elif isinstance(data, Snapshot):
             table, snapshot, own, format_ = data._source.location, data.id, data.name, data._source.format
         else:
-            name, engine = self._unplanned() or ("", "")
+            name, engine = self._describe_unplanned() or ("", "")
             return SideInfo(name=self.name or name, engine=engine)
-        name, engine = self.name or called(table, own), engine_version(self.engine)
+        name, engine = self.name or short_table_name(table, own), engine_version(self.engine)
         return SideInfo(name=name, engine=engine, table=redact(table), snapshot=snapshot, format=format_)
 
-    def _unplanned(self) -> tuple[str, str] | None:
-        """Name and engine of an object that is no planned table; None: no side can be made of it."""
+    def _describe_unplanned(self) -> tuple[str, str] | None:
+        """Return the name and engine of an object that is not a planned table, or None if it cannot be a side."""
         data, kind = self.data, type(self.data)
         if isinstance(data, HarnessError):
             return "query", engine_version(self.engine)
@@ -195,31 +212,35 @@ class SideOpening:
         like: Mapping[str, pa.DataType] | None = None,
         names: list[str] | None = None,
     ) -> Side:
-        """The side. Reads metadata only, but all of an Arrow stream.
+        """Open the side. Only metadata is read, except that an Arrow stream is read completely.
 
-        limit: rows of a stream to hold in memory; more are put aside on disk. resources: closed after the comparison.
-        like: types of the other side's columns by name, for a source whose columns are text. names: gets the names of
-        all columns, of which `columns` and `exclude` choose.
+        Args:
+            limit: The number of rows of an Arrow stream to keep in memory. A longer stream is written to disk.
+            resources: Closed after the comparison.
+            like: The types of the opposite side's columns by name, for a source whose columns are text.
+            names: A list that is filled with the names of all columns, before `columns` and `exclude` select some.
 
-        Raises RequestError: a column is missing, or there twice; HarnessError: the side fails.
+        Raises:
+            RequestError: A column is missing, or its name is ambiguous.
+            HarnessError: The side fails.
         """
         data, info = self.data, self.info
 
-        def places(all_names: Sequence[str]) -> list[int]:
+        def select_columns(all_names: Sequence[str]) -> list[int]:
             if names is not None:
                 names[:] = all_names
-            return self.places(all_names)
+            return self.select_columns(all_names)
 
         if isinstance(data, HarnessError):
             raise data
         if isinstance(data, RowSource):
-            data = rows_of(data, like, resources)
+            data = open_rows(data, like, resources)
         if isinstance(data, Snapshot | Changes):
-            plan = self._plan(data, places)
+            plan = self._plan_scan(data, select_columns)
             try:
                 if self.engine == "duckdb":
                     connection = cursor()
-                    query = numbered(lower(plan, connection, registrar(connection), Use.ONCE), plan)
+                    query = with_numbered_columns(lower(plan, connection, registrar(connection), QueryUse.ONCE), plan)
                     with failing_duckdb(info, plan):
                         relation = connection.sql(query)
                     schema = pa.schema([arrow_field(f) for f in plan.columns])
@@ -227,38 +248,40 @@ class SideOpening:
                 if self.engine == "spark":
                     from harness.diff import spark_side
 
-                    return spark_side.of_plan(plan, info, self.spark)
+                    return spark_side.open_plan(plan, info, self.spark)
                 rows = find_engine(self.engine).to_arrow(plan)
                 side = open_arrow(rows, info, lambda names: list(range(len(names))), limit, resources)
                 return replace(side, plan=plan)
             except HarnessError as error:
                 raise error.within(table=plan.table, snapshot=plan.snapshot, format=plan.format) from None
         if isinstance(data, duckdb.DuckDBPyRelation):
-            return self._relation(data, info, places)
+            return self._open_relation(data, info, select_columns)
         if is_frame(data):
             from harness.diff import spark_side
 
-            return spark_side.of_frame(data, info, places)
-        return open_arrow(data, info, places, limit, resources)
+            return spark_side.open_frame(data, info, select_columns)
+        return open_arrow(data, info, select_columns, limit, resources)
 
     def allowances(self) -> Mapping[str, Tolerance]:
-        """The tolerances of the last bits of a query's columns."""
+        """Return the tolerances for columns of a query's result whose last bits depend on the engine."""
         if self.query is None or not (isinstance(self.data, duckdb.DuckDBPyRelation) or is_frame(self.data)):
             return {}
         return last_bit_tolerances(self.query, list(self.data.columns))
 
-    def places(self, names: Sequence[str]) -> list[int]:
-        """Return the places of the wanted columns among `names`.
+    def select_columns(self, names: Sequence[str]) -> list[int]:
+        """Return the indexes of the columns to read among `names`.
 
         Raises:
-            RequestError: a column is missing or there twice, or no column is left to compare.
+            RequestError: A column is missing, a name occurs twice, or all columns are excluded.
         """
         wanted: Iterable[int] = range(len(names))
         if self.columns is not None:
             by_name: dict[str, list[int]] = {}
             for place, name in enumerate(names):
                 by_name.setdefault(name, []).append(place)
-            wanted = dict.fromkeys(place for column in self.columns for place in self._places(column, names, by_name))
+            wanted = dict.fromkeys(
+                place for column in self.columns for place in self._find_columns(column, names, by_name)
+            )
         kept = [place for place in wanted if names[place] not in self.exclude]
         if names and not kept:
             raise RequestError(
@@ -268,12 +291,13 @@ class SideOpening:
             )
         return kept
 
-    def _places(self, column: str, names: Sequence[str], by_name: Mapping[str, list[int]]) -> list[int]:
-        """Return the place of the column of that name or, if there is none, of those that may have a part of it."""
+    def _find_columns(self, column: str, names: Sequence[str], by_name: Mapping[str, list[int]]) -> list[int]:
+        """Return the index of the column with that name, or of the columns that may contain a field of that name."""
         places = by_name.get(column, [])
         if len(places) > 1:
             raise RequestError(
-                f"Cannot compare {column!r}: the {self.label} side has {len(places)} columns of that name", field=column
+                f"Cannot compare {column!r}: the {self.label} side has {len(places)} columns of that name",
+                field=column,
             )
         found = places or [place for place, name in enumerate(names) if is_inside(column, name)]
         if not found:
@@ -284,7 +308,7 @@ class SideOpening:
             )
         return found
 
-    def _plan(self, data: Snapshot | Changes, places: Callable[[Sequence[str]], list[int]]) -> PlannedScan:
+    def _plan_scan(self, data: Snapshot | Changes, select_columns: Callable[[Sequence[str]], list[int]]) -> PlannedScan:
         if isinstance(data, Changes):
             if self.columns is None and not self.exclude:
                 return data._plan
@@ -292,30 +316,33 @@ class SideOpening:
             raise RequestError(message, options=("columns",))
         names = [field.name for field in data.schema.fields]
         names += [name for name in METADATA if name in (self.columns or ()) and name not in names]
-        columns = tuple(names[place] for place in places(names))
+        columns = tuple(names[place] for place in select_columns(names))
         return data._planned(None if self.columns is None and not self.exclude else columns, self.where)
 
-    def _relation(
-        self, relation: duckdb.DuckDBPyRelation, info: SideInfo, places: Callable[[Sequence[str]], list[int]]
+    def _open_relation(
+        self, relation: duckdb.DuckDBPyRelation, info: SideInfo, select_columns: Callable[[Sequence[str]], list[int]]
     ) -> Side:
         with failing_duckdb(info):
-            wanted = places(relation.columns)
+            wanted = select_columns(relation.columns)
             chosen = relation.project(", ".join(f"#{i + 1} AS c{n}" for n, i in enumerate(wanted)) or "NULL AS c0")
             names = [relation.columns[i] for i in wanted]
-            types = [logical(type_, name) for name, type_ in zip(names, chosen.types, strict=False)]
+            types = [arrow_type(type_, name) for name, type_ in zip(names, chosen.types, strict=False)]
         schema = pa.schema([pa.field(name, type_) for name, type_ in zip(names, types, strict=True)])
         return DuckDBSide(info=info, relation=chosen, schema=schema)
 
 
-def opened(data: object, at: When = None) -> object:
-    """The file, database or table of a location or name, at a moment; other objects as they are.
+def resolve_side(data: object, at: When = None) -> object:
+    """Open a location or name as a file, database or table, at a point in time. Return other objects unchanged.
 
-    A table of another library becomes a table at its version. Raises RequestError: a moment of anything but a table;
-    other HarnessErrors: as `open_table`.
+    A table that another library opened becomes a harness table at the same version.
+
+    Raises:
+        RequestError: `at` is given, but the object is not a table.
+        HarnessError: As for `open_table`.
     """
     if isinstance(data, str | os.PathLike):
         data = RowSource.parse(str(data)) or open_table(data)
-    elif is_table(data):
+    elif is_foreign_table(data):
         data = open_table(data)
     if at is None:
         return data
@@ -326,7 +353,7 @@ def opened(data: object, at: When = None) -> object:
 
 
 def is_frame(data: object) -> TypeGuard[DataFrame]:
-    """Tells whether it is a Spark DataFrame, of a session with a JVM or of Spark Connect; loads no Spark to see it."""
+    """Return whether an object is a Spark DataFrame, classic or of Spark Connect. Spark is not imported for this."""
     return any(
         kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(data).__mro__
     )

@@ -1,7 +1,7 @@
-"""The differences of two Arrow schemas, and the columns in which rows can be compared.
+"""The differences of two Arrow schemas, and the columns whose rows can be compared.
 
-Types are compared by their values, not by Arrow's layout: a large, viewed, dictionary- or run-end-encoded string is a
-string, a decimal has no width, every list is a list, a time zone only says that values are instants.
+Types are compared by their values, not by Arrow's layout. A large, view, dictionary-encoded or run-end-encoded string
+is a string, a decimal has no width, every list type is a list, and a time zone only says that values are instants.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from harness.errors import RequestError, UnsupportedError
 from harness.metadata.model.arrow_values import is_list
 
 _SAME_AS_STORAGE = ("arrow.uuid", "arrow.json", "ogc.wkb", "geoarrow.wkb", "geoarrow.wkt")
-"""Extension types that other writers leave off; their values are those of the storage."""
+"""Extension types that other writers leave out. Their values are those of the storage type."""
 
 
 class TypeRule(enum.Enum):
-    """The differences of types by which values are still compared by value; the values are the names in reports."""
+    """The differences of types for which values are still compared. The values are the names in reports."""
 
     INTEGERS = "integer widths"
     DECIMALS = "decimal scale"
     FLOATS = "float widths"
-    ROUNDING = "nearest float"  # a number beside a float is the float nearest to it; of whole columns only
-    TRUTH = "truth as number"  # true and false beside an integer are 1 and 0; of whole columns only
-    ZONES = "timestamp zone"  # a time without a zone is one in UTC
+    ROUNDING = "nearest float"  # a number compared with a float becomes the nearest float; only for whole columns
+    TRUTH = "truth as number"  # true and false compared with an integer become 1 and 0; only for whole columns
+    ZONES = "timestamp zone"  # a time without a zone is taken as UTC
     UNITS = "timestamp unit"
 
 
@@ -37,53 +37,62 @@ TypeRules: TypeAlias = frozenset[TypeRule]
 _UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 DAY = 86_400_000_000_000
 _MOST_DIGITS = 38
-"""The most digits of decimals that every engine holds."""
+"""The most digits of a decimal that every engine supports."""
 _EXACT = (SchemaKind.TYPE, SchemaKind.RECONCILED, SchemaKind.NULLABLE, SchemaKind.ORDER)
 
 
 def compare_schemas(
     left: pa.Schema, right: pa.Schema, *, by_value: bool = False
 ) -> tuple[tuple[SchemaDifference, ...], tuple[str, ...]]:
-    """The differences, and the columns in which rows can be compared, both in the left side's order.
+    """Return the differences, and the columns whose rows can be compared, both in the order of the left side.
 
-    Columns are paired by name, case and all. A column is compared unless a part of it is only on one side, or
-    incomparable. Parts are named by path: fields by name, `element` of a list, `key` and `value` of a map.
+    Columns are paired by name, with regard to case. A column is compared unless a part of it is only on one side, or
+    cannot be compared. Parts are named by path: fields by name, `element` of a list, `key` and `value` of a map.
 
-    by_value: differences of types by which values can still be compared do not count, and are reported with a rule.
+    Args:
+        left: The left schema.
+        right: The right schema.
+        by_value: If True, types whose values can still be compared are reconciled. They are then reported with a
+            rule and do not count as different.
 
-    Raises RequestError: two columns or fields have one name; UnsupportedError: a column holds a union.
+    Raises:
+        RequestError: Two columns or fields of one schema have the same name.
+        UnsupportedError: A column holds a union.
     """
     for side, schema in (("left", left), ("right", right)):
-        _check(side, "", [field.with_type(plain(field.type)) for field in schema])
+        _check_fields(side, "", [field.with_type(display_type(field.type)) for field in schema])
     rules = frozenset(TypeRule) if by_value else frozenset()
     differences: list[SchemaDifference] = []
     common = []
     fields = [{field.name: [field] for field in schema} for schema in (left, right)]
     for name in dict.fromkeys([*left.names, *right.names]):
         a, b = (own.get(name, ()) for own in fields)
-        found = list(_parts("", a, b, rules))
+        found = list(_compare_fields("", a, b, rules))
         differences += found
         if all(difference.kind in _EXACT for difference in found):
             common.append(name)
-    return (*differences, *_order(left.names, right.names)), tuple(common)
+    return (*differences, *_compare_order(left.names, right.names)), tuple(common)
 
 
-def remade(
+def map_type(
     type_: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType], *, keep_required: bool = False
 ) -> pa.DataType:
-    """The type without encodings, and with other types of all parts that hold no others.
+    """Return a type without encodings, with `leaf` applied to all parts that have no parts themselves.
 
-    keep_required: parts that are not nullable stay so. Else they become nullable: Arrow casts no null struct or list to
-    a type with required parts.
+    Args:
+        type_: The type.
+        leaf: The function that replaces a type without parts.
+        keep_required: If True, required parts stay required. Otherwise they become nullable, because Arrow cannot cast
+            a null struct or list to a type with required parts.
     """
     kind = pa.types
 
     def part(field: pa.Field) -> pa.Field:
-        made = field.with_type(remade(field.type, leaf, keep_required=keep_required))
+        made = field.with_type(map_type(field.type, leaf, keep_required=keep_required))
         return made if keep_required else made.with_nullable(True)
 
     if kind.is_dictionary(type_) or kind.is_run_end_encoded(type_):
-        return remade(type_.value_type, leaf, keep_required=keep_required)
+        return map_type(type_.value_type, leaf, keep_required=keep_required)
     if isinstance(type_, pa.BaseExtensionType) and type_.extension_name == "arrow.bool8":
         return leaf(pa.bool_())
     if is_list(type_):
@@ -96,8 +105,8 @@ def remade(
 
 
 def normal_type(type_: pa.DataType) -> pa.DataType:
-    """The Arrow type that stands for all encodings of the same values."""
-    return remade(type_, _normal, keep_required=True)
+    """Return the Arrow type that represents all encodings of the same values."""
+    return map_type(type_, _normal, keep_required=True)
 
 
 def _normal(type_: pa.DataType) -> pa.DataType:
@@ -110,51 +119,51 @@ def _normal(type_: pa.DataType) -> pa.DataType:
         return pa.decimal256(type_.precision, type_.scale)
     if kind.is_timestamp(type_):
         return pa.timestamp(type_.unit, None if type_.tz is None else "UTC")
-    return _plain(type_)
+    return _display_leaf(type_)
 
 
-def plain(type_: pa.DataType) -> pa.DataType:
-    """The type in which values of `type_` are shown: the same values without encoding, and no extension but UUIDs."""
-    return remade(type_, _plain)
+def display_type(type_: pa.DataType) -> pa.DataType:
+    """Return the type in which values are shown: without encodings, and without extension types except UUID."""
+    return map_type(type_, _display_leaf)
 
 
-def _plain(type_: pa.DataType) -> pa.DataType:
+def _display_leaf(type_: pa.DataType) -> pa.DataType:
     kind = pa.types
     if isinstance(type_, pa.BaseExtensionType):
-        return type_ if isinstance(type_, pa.UuidType) else plain(type_.storage_type)
+        return type_ if isinstance(type_, pa.UuidType) else display_type(type_.storage_type)
     if is_text(type_):
         return pa.string()
     return pa.binary() if kind.is_large_binary(type_) or kind.is_binary_view(type_) else type_
 
 
 def is_text(type_: pa.DataType) -> bool:
-    """Tells whether values are text, in any of Arrow's layouts."""
+    """Return whether values are text, in any of Arrow's layouts."""
     kind = pa.types
     return bool(kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_))
 
 
 def is_binary(type_: pa.DataType) -> bool:
-    """Tells whether values are bytes, in any of Arrow's layouts."""
+    """Return whether values are bytes, in any of Arrow's layouts."""
     kind = pa.types
     is_variable = kind.is_binary(type_) or kind.is_large_binary(type_) or kind.is_binary_view(type_)
     return bool(is_variable or kind.is_fixed_size_binary(type_))
 
 
 def is_ticks(type_: pa.DataType) -> bool:
-    """Tells whether values count a unit of time."""
+    """Return whether values count a unit of time."""
     kind = pa.types
     return bool(kind.is_date(type_) or kind.is_time(type_) or kind.is_timestamp(type_) or kind.is_duration(type_))
 
 
 def nanos(type_: pa.DataType) -> int:
-    """The unit of a date, time, timestamp or duration, in nanoseconds."""
+    """Return the unit of a date, time, timestamp or duration, in nanoseconds."""
     if pa.types.is_date32(type_):
         return DAY
     return _UNITS["ms" if pa.types.is_date64(type_) else type_.unit]
 
 
 def is_hugeint(type_: pa.DataType) -> bool:
-    """Tells whether values are DuckDB's 128-bit integers, which Arrow carries as 16 little-endian bytes."""
+    """Return whether values are DuckDB's 128-bit integers, which Arrow carries as 16 little-endian bytes."""
     return (
         isinstance(type_, pa.OpaqueType)
         and type_.vendor_name == "DuckDB"
@@ -162,10 +171,11 @@ def is_hugeint(type_: pa.DataType) -> bool:
     )
 
 
-def converted(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type to which values are converted before a comparison with another type's; None: they stay.
+def conversion_type(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the type to which values are converted before they are compared with another type, or None.
 
-    Numbers that every engine can round become floats beside floats, booleans become integers beside integers.
+    Numbers that every engine can round become floats if they are compared with floats. Booleans become integers if they
+    are compared with integers.
     """
     kind = pa.types
     own, beside = normal_type(type_), normal_type(other)
@@ -177,8 +187,14 @@ def converted(type_: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     return beside if exact and (kind.is_float32(beside) or kind.is_float64(beside)) else None
 
 
-def _check(side: str, path: str, fields: Sequence[pa.Field]) -> None:
-    """Refuses two columns or fields of one name, and unions. fields: in plain types."""
+def _check_fields(side: str, path: str, fields: Sequence[pa.Field]) -> None:
+    """Raise an error if two columns or fields have the same name, or if one is a union.
+
+    Args:
+        side: `left` or `right`, for messages.
+        path: The path of the struct, or an empty text for columns.
+        fields: The fields, in display types.
+    """
     for name, count in Counter(field.name for field in fields).items():
         if count > 1:
             what = f"field of {path}" if path else "column"
@@ -193,14 +209,14 @@ def _check(side: str, path: str, fields: Sequence[pa.Field]) -> None:
                 f"Cannot compare {where} on the {side}: it is a union; cast it, or leave the column out", field=where
             )
         if pa.types.is_struct(type_):
-            _check(side, where, list(type_))
+            _check_fields(side, where, list(type_))
         elif pa.types.is_map(type_):
-            _check(side, where, [pa.field("key", type_.key_type), pa.field("value", type_.item_type)])
+            _check_fields(side, where, [pa.field("key", type_.key_type), pa.field("value", type_.item_type)])
         elif pa.types.is_list(type_):
-            _check(side, where, [type_.value_field.with_name("element")])
+            _check_fields(side, where, [type_.value_field.with_name("element")])
 
 
-def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iterator[SchemaDifference]:
+def _compare_types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iterator[SchemaDifference]:
     if left.nullable != right.nullable:
         both = ["nullable" if field.nullable else "not nullable" for field in (left, right)]
         yield SchemaDifference(path, SchemaKind.NULLABLE, *both)
@@ -208,14 +224,14 @@ def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iter
     kind = pa.types
     inner = rules - {TypeRule.ROUNDING, TypeRule.TRUTH}
     if kind.is_struct(a) and kind.is_struct(b):
-        yield from _parts(f"{path}.", a, b, inner)
+        yield from _compare_fields(f"{path}.", a, b, inner)
     elif kind.is_map(a) and kind.is_map(b):
-        yield from _types(f"{path}.key", a.key_field, b.key_field, inner)
-        yield from _types(f"{path}.value", a.item_field, b.item_field, inner)
+        yield from _compare_types(f"{path}.key", a.key_field, b.key_field, inner)
+        yield from _compare_types(f"{path}.value", a.item_field, b.item_field, inner)
     elif kind.is_list(a) and kind.is_list(b):
-        yield from _types(f"{path}.element", a.value_field, b.value_field, inner)
+        yield from _compare_types(f"{path}.element", a.value_field, b.value_field, inner)
     elif not a.equals(b):
-        rule = _rule(a, b)
+        rule = _type_rule(a, b)
         if rule is not None and rule in rules:
             scales = [type_.scale if kind.is_decimal(type_) else 0 for type_ in (a, b)]
             words = "decimal precision" if rule is TypeRule.DECIMALS and scales[0] == scales[1] else rule.value
@@ -227,8 +243,8 @@ def _types(path: str, left: pa.Field, right: pa.Field, rules: TypeRules) -> Iter
         yield SchemaDifference(path, differs, str(left.type), str(right.type))
 
 
-def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
-    """The rule by which values of two normal types are compared by value; None: by none."""
+def _type_rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
+    """Return the rule by which values of two normal types can still be compared, or None."""
     kind = pa.types
     if kind.is_integer(left) and kind.is_integer(right):
         return TypeRule.INTEGERS
@@ -236,7 +252,7 @@ def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
         return TypeRule.DECIMALS
     if kind.is_floating(left) and kind.is_floating(right):
         return TypeRule.FLOATS
-    conversion = converted(left, right) or converted(right, left)
+    conversion = conversion_type(left, right) or conversion_type(right, left)
     if conversion is not None:
         return TypeRule.ROUNDING if kind.is_floating(conversion) else TypeRule.TRUTH
     if kind.is_timestamp(left) and kind.is_timestamp(right):
@@ -245,14 +261,14 @@ def _rule(left: pa.DataType, right: pa.DataType) -> TypeRule | None:
     return TypeRule.UNITS if any(test(left) and test(right) for test in same) else None
 
 
-def _parts(
+def _compare_fields(
     prefix: str, left: Iterable[pa.Field], right: Iterable[pa.Field], rules: TypeRules
 ) -> Iterator[SchemaDifference]:
-    """The differences of columns or fields, in the left side's order, then those that only the right side has."""
+    """Yield the differences of columns or fields, in the order of the left side, then fields only on the right."""
     lefts, rights = ({field.name: field for field in side} for side in (left, right))
     for name, field in lefts.items():
         if name in rights:
-            yield from _types(f"{prefix}{name}", field, rights[name], rules)
+            yield from _compare_types(f"{prefix}{name}", field, rights[name], rules)
         else:
             yield SchemaDifference(f"{prefix}{name}", SchemaKind.ONLY_LEFT, str(field.type), None)
     for name, field in rights.items():
@@ -260,8 +276,8 @@ def _parts(
             yield SchemaDifference(f"{prefix}{name}", SchemaKind.ONLY_RIGHT, None, str(field.type))
 
 
-def _order(left: Sequence[str], right: Sequence[str]) -> Iterator[SchemaDifference]:
-    """Columns that both have, at places that differ among these; places are shown as from 1 in the whole side."""
+def _compare_order(left: Sequence[str], right: Sequence[str]) -> Iterator[SchemaDifference]:
+    """Yield the shared columns whose order differs. Their positions count from 1 among all columns of the side."""
     numbers = [{name: str(number) for number, name in enumerate(side, 1)} for side in (left, right)]
     shared_left = [name for name in left if name in numbers[1]]
     shared_right = [name for name in right if name in numbers[0]]
@@ -271,7 +287,7 @@ def _order(left: Sequence[str], right: Sequence[str]) -> Iterator[SchemaDifferen
 
 
 def _family(type_: pa.DataType) -> str | None:
-    """The family of a type, whose values are compared by value. None: like nothing but its own type."""
+    """Return the family of types whose values can be compared with a type, or None if only the same type can."""
     if isinstance(type_, pa.BaseExtensionType):
         return _family(normal_type(type_.storage_type))
     kind = pa.types

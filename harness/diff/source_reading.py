@@ -1,4 +1,4 @@
-"""Reads the rows of a `RowSource`, with DuckDB in an instance of its own, or pyarrow."""
+"""Reading of `RowSource` rows, with pyarrow or with a separate DuckDB instance."""
 
 from __future__ import annotations
 
@@ -19,40 +19,41 @@ from harness.storage.threads import track
 _INTEGER = r"\s*[-+]?\d+(\.0*)?\s*"
 _FRACTION = r"\.\d{6}\d*[1-9]"
 _MOST_DIGITS = 38
-_SUBTRACTED = 36
-"""The digits of decimals whose difference is exact within 38 digits, as tolerances want it."""
-_KEPT = 10
-"""Further digits after the point than the other side's decimals have: they show as a difference."""
+_EXACT_DIGITS = 36
+"""The most digits of a decimal type whose differences stay exact within 38 digits, as tolerances need it."""
+_EXTRA_DIGITS = 10
+"""The digits after the decimal point that are read beyond the opposite side's scale, to show them as a difference."""
 
 
-def read_as(text: str, column: str, type_: pa.DataType) -> str:
-    """The text as a value of a type. A text of no such value is an error that names the column and the text.
+def typed_expression(text: str, column: str, type_: pa.DataType) -> str:
+    """Return SQL that reads a text as a value of a type.
 
-    Text stays text beside types that it does not stand for: nested types and bytes.
+    A text that does not represent a value of the type raises an error that names the column and the text. For types
+    without a text form here (nested types and bytes), the text stays text.
     """
     type_, kind = normal_type(type_), pa.types
     if kind.is_integer(type_):
         name = f"{'U' if kind.is_unsigned_integer(type_) else ''}{_INTEGERS[type_.bit_width]}"
-        return _checked(text, column, name, f"regexp_full_match({text}, {sqltext.text(_INTEGER)})")
+        return _checked_cast(text, column, name, f"regexp_full_match({text}, {sqltext.text(_INTEGER)})")
     if kind.is_decimal(type_):
-        kept = min(_KEPT, _MOST_DIGITS - min(type_.precision, _MOST_DIGITS))
+        kept = min(_EXTRA_DIGITS, _MOST_DIGITS - min(type_.precision, _MOST_DIGITS))
         scale = type_.scale + kept
-        width = _SUBTRACTED if type_.precision + kept <= _SUBTRACTED else _MOST_DIGITS
+        width = _EXACT_DIGITS if type_.precision + kept <= _EXACT_DIGITS else _MOST_DIGITS
         digits = rf"\s*[-+]?\d*\.?\d{{0,{scale}}}0*\s*"
-        return _checked(
+        return _checked_cast(
             text, column, f"DECIMAL({width}, {scale})", f"regexp_full_match({text}, {sqltext.text(digits)})"
         )
     if kind.is_date(type_):
         moment = f"CAST({text} AS TIMESTAMP)"
-        return _checked(text, column, "DATE", f"{moment} = date_trunc('day', {moment})")
+        return _checked_cast(text, column, "DATE", f"{moment} = date_trunc('day', {moment})")
     if kind.is_timestamp(type_):
         name = "TIMESTAMP" if type_.tz is None else "TIMESTAMP WITH TIME ZONE"
-        return _checked(text, column, name, f"NOT regexp_matches({text}, {sqltext.text(_FRACTION)})")
+        return _checked_cast(text, column, name, f"NOT regexp_matches({text}, {sqltext.text(_FRACTION)})")
     name = _PLAIN.get(str(type_), "")
     return f"CAST({text} AS {name})" if name else text
 
 
-def _checked(text: str, column: str, name: str, holds: str) -> str:
+def _checked_cast(text: str, column: str, name: str, holds: str) -> str:
     wrong = f"error({sqltext.text(f'column {column} has a text that is no {name}: ')} || {text})"
     return f"CASE WHEN {text} IS NULL THEN NULL WHEN {holds} THEN CAST({text} AS {name}) ELSE {wrong} END"
 
@@ -71,43 +72,47 @@ _PLAIN = {
 _EXTENSIONS = {SourceKind.SQLITE: "sqlite", SourceKind.POSTGRES: "postgres"}
 
 
-def rows_of(source: RowSource, like: Mapping[str, pa.DataType] | None, resources: ExitStack) -> object:
-    """The rows: a DuckDB relation, or a stream of Arrow batches.
+def open_rows(source: RowSource, like: Mapping[str, pa.DataType] | None, resources: ExitStack) -> object:
+    """Open the rows of a source as a DuckDB relation or as a stream of Arrow batches.
 
-    like: types of the other side's columns by name, as which text is read, after the query of a source of text.
-    resources: closed after the comparison.
+    Args:
+        source: The source.
+        like: The types of the opposite side's columns by name. Text columns are read as these types, after the query of
+            a text source.
+        resources: Closed after the comparison.
 
-    Raises RequestError: the database cannot be attached, has no such table, or the query is wrong; EngineError: the
-    file is not of its name's kind.
+    Raises:
+        RequestError: The database cannot be attached, it has no table of that name, or the query is wrong.
+        EngineError: The file is not of the kind that its name says.
     """
     if source.kind in _EXTENSIONS or source.kind is SourceKind.DUCKDB:
-        return _of_database(source, _connection(resources))
+        return _open_database(source, _connection(resources))
     if source.kind is SourceKind.ARROW:
-        rows = _arrow(source.place, resources)
+        rows = _open_arrow_file(source.place, resources)
         if source.query is None:
             return rows
         connection = _connection(resources)
-        return _query(connection, connection.from_arrow(rows), source)
+        return _run_query(connection, connection.from_arrow(rows), source)
     connection = _connection(resources)
     try:
         relation = connection.sql(f"SELECT * FROM {_scan(source, connection)}")
     except duckdb.Error as error:
-        raise EngineError(f"Cannot read {source.place} as a {source.kind.value}: {_line(error)}") from error
+        raise EngineError(f"Cannot read {source.place} as a {source.kind.value}: {_one_line(error)}") from error
     if source.query is not None:
-        relation = _query(connection, relation, source)
-    return relation if source.has_types or like is None else _typed(relation, like)
+        relation = _run_query(connection, relation, source)
+    return relation if source.has_types or like is None else _with_types(relation, like)
 
 
 def _connection(resources: ExitStack) -> duckdb.DuckDBPyConnection:
-    """An instance that downloads nothing, and reads times without a zone as UTC."""
+    """Open a DuckDB instance that downloads no extensions and reads times without a zone as UTC."""
     connection = track(duckdb.connect(config={"autoinstall_known_extensions": False}))
     resources.callback(connection.close)
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 
 
-def check_there(source: RowSource) -> None:
-    """Refuses a file of this machine that is not there: a misspelled name says nothing about rows."""
+def check_exists(source: RowSource) -> None:
+    """Raise MissingFileError if a local file does not exist: a misspelled name is not a difference of rows."""
     local = source.kind is not SourceKind.POSTGRES and "://" not in source.place
     if local and source.place and not glob.glob(source.place):
         raise MissingFileError(f"Cannot find the {source.kind.value} {source.place}")
@@ -131,16 +136,16 @@ def _scan(source: RowSource, connection: duckdb.DuckDBPyConnection) -> str:
             return f"read_parquet({place})"
 
 
-def _typed(relation: duckdb.DuckDBPyRelation, types: Mapping[str, pa.DataType]) -> duckdb.DuckDBPyRelation:
+def _with_types(relation: duckdb.DuckDBPyRelation, types: Mapping[str, pa.DataType]) -> duckdb.DuckDBPyRelation:
     outputs = []
     for place, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True), 1):
         known = types.get(name) if type_.id == "varchar" else None
-        text = f"#{place}" if known is None else read_as(f"#{place}", name, known)
+        text = f"#{place}" if known is None else typed_expression(f"#{place}", name, known)
         outputs.append(f"{text} AS {sqltext.name(name)}")
     return relation.project(", ".join(outputs))
 
 
-def _arrow(place: str, resources: ExitStack) -> pa.RecordBatchReader:
+def _open_arrow_file(place: str, resources: ExitStack) -> pa.RecordBatchReader:
     try:
         opened = resources.enter_context(pa.memory_map(place))
         try:
@@ -151,10 +156,10 @@ def _arrow(place: str, resources: ExitStack) -> pa.RecordBatchReader:
             opened.seek(0)
             return pa.ipc.open_stream(opened)
     except (pa.ArrowException, OSError) as error:
-        raise EngineError(f"Cannot read {place} as an Arrow file: {_line(error)}") from error
+        raise EngineError(f"Cannot read {place} as an Arrow file: {_one_line(error)}") from error
 
 
-def _of_database(source: RowSource, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+def _open_database(source: RowSource, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     if source.place:
         kind = _EXTENSIONS.get(source.kind)
         how = "READ_ONLY" if kind is None else f"TYPE {kind}, READ_ONLY"
@@ -163,29 +168,29 @@ def _of_database(source: RowSource, connection: duckdb.DuckDBPyConnection) -> du
             connection.execute("USE side")
         except duckdb.Error as error:
             advice = f"; install it in DuckDB with INSTALL {kind}" if kind and "xtension" in str(error) else ""
-            first = f"DuckDB has not its extension {kind}" if advice else _line(error, source)
+            first = f"DuckDB has not its extension {kind}" if advice else _one_line(error, source)
             raise RequestError(f"Cannot attach the {source.kind.value} {source.name}: {first}{advice}") from error
     try:
         if source.table is None:
             return connection.sql(str(source.query))
         named = connection.sql(f"SELECT * FROM {'.'.join(map(sqltext.name, parse_name(source.table)))}")
     except duckdb.Error as error:
-        raise RequestError(f"Cannot read {source.name}: {_line(error, source)}") from error
-    return named if source.query is None else _query(connection, named, source)
+        raise RequestError(f"Cannot read {source.name}: {_one_line(error, source)}") from error
+    return named if source.query is None else _run_query(connection, named, source)
 
 
-def _query(
+def _run_query(
     connection: duckdb.DuckDBPyConnection, rows: duckdb.DuckDBPyRelation, source: RowSource
 ) -> duckdb.DuckDBPyRelation:
     try:
         rows.create_view("t", replace=True)
         return connection.sql(str(source.query))
     except duckdb.Error as error:
-        raise RequestError(f"Cannot run the {source.name}: {_line(error, source)}") from error
+        raise RequestError(f"Cannot run the {source.name}: {_one_line(error, source)}") from error
 
 
-def _line(error: Exception, source: RowSource | None = None) -> str:
-    """The error in one line; without the source's place where that may hold a password."""
+def _one_line(error: Exception, source: RowSource | None = None) -> str:
+    """Return the error's text on one line, without the connection text of Postgres, which may contain a password."""
     line = " ".join(str(error).split())
     hides = source is not None and source.kind is SourceKind.POSTGRES and source.place
     return line.replace(source.place, "...") if source is not None and hides else line

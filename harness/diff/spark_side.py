@@ -1,4 +1,4 @@
-"""A side whose rows Spark reads: a frame of any session, or a planned table."""
+"""A side whose rows Spark reads: a DataFrame of any session, or a planned table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql import types as spark
 
 from harness.diff import hashing as forms
-from harness.diff.hashing import NULL, SEEDS, Lane, both_lanes, carried, incomparable, is_known
+from harness.diff.hashing import NULL, SEEDS, Lane, both_lanes, has_expected_hashes, incomparable_error, to_duckdb_types
 from harness.diff.result import SideInfo
 from harness.diff.schemas import nanos
 from harness.diff.sides import (
@@ -27,11 +27,11 @@ from harness.diff.sides import (
     Buckets,
     DuckDBSide,
     Hashing,
-    Some,
     Sums,
-    narrowed_rows,
-    retyped,
+    WantedRows,
+    narrow_side_rows,
     with_hashes,
+    with_types,
 )
 from harness.engines.spark.arrow_scan import SINGLE
 from harness.engines.spark.connect import reader_of
@@ -51,7 +51,14 @@ _DIGITS = {forms.Digits.NARROW: 0, forms.Digits.WIDE: 1, forms.Digits.SPLIT: 2}
 
 @dataclass(frozen=True, slots=True)
 class SparkValue:
-    """A column to hash: its Spark type, its meaning (a long may be a time), and the part that is hashed."""
+    """A column to hash.
+
+    Attributes:
+        column: The column.
+        stored: Its Spark type.
+        logical: Its meaning; a long may represent a time.
+        form: The hash form.
+    """
 
     column: Column
     stored: spark.DataType
@@ -62,10 +69,10 @@ class SparkValue:
 def _hash(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
     if isinstance(value.stored, spark.NullType) or value.form is forms.Simple.NOTHING:
         return _constant(NULL)
-    return functions.coalesce(_not_null(value, lane, gateway), _constant(NULL))
+    return functions.coalesce(_non_null_hash(value, lane, gateway), _constant(NULL))
 
 
-def _not_null(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
+def _non_null_hash(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
     match value.form, value.stored:
         case forms.Simple.WHOLE, _:
             return _call(gateway, "whole", value.column)
@@ -78,12 +85,12 @@ def _not_null(value: SparkValue, lane: Lane, gateway: Gateway) -> Column:
         case forms.Number(scale=scale, digits=forms.Digits.NARROW), spark.DecimalType():
             return _call(gateway, "narrow", value.column, functions.lit(scale))
         case _:
-            text = f"{value.stored.json()}\n{_described(value.form, value.stored, value.logical)}"
+            text = f"{value.stored.json()}\n{_describe_value(value.form, value.stored, value.logical)}"
             return _call(gateway, "of", value.column, functions.lit(text), functions.lit(lane))
 
 
-def _described(form: forms.HashForm, stored: spark.DataType, logical: pa.DataType) -> str:
-    """The description of a value that `RowHash` reads."""
+def _describe_value(form: forms.HashForm, stored: spark.DataType, logical: pa.DataType) -> str:
+    """Return the description of a value that the Java class `RowHash` parses."""
     if isinstance(stored, spark.NullType):
         return "N"
     match form:
@@ -101,16 +108,16 @@ def _described(form: forms.HashForm, stored: spark.DataType, logical: pa.DataTyp
             return "U" if _is_uuid(logical) else "B" if isinstance(stored, spark.BinaryType) else "S"
         case forms.Items(element=element):
             assert isinstance(stored, spark.ArrayType)
-            return f"[{_described(element, stored.elementType, logical.value_type)}"
+            return f"[{_describe_value(element, stored.elementType, logical.value_type)}"
         case forms.Entries(key=key, value=item):
             assert isinstance(stored, spark.MapType)
-            keys = _described(key, stored.keyType, logical.key_type)
-            return f"<{keys}{_described(item, stored.valueType, logical.item_type)}"
+            keys = _describe_value(key, stored.keyType, logical.key_type)
+            return f"<{keys}{_describe_value(item, stored.valueType, logical.item_type)}"
         case forms.StructFields(fields=fields):
             assert isinstance(stored, spark.StructType)
             places = [(logical.get_field_index(name), part) for name, part in fields]
             texts = [
-                f"{place};{_described(part, stored.fields[place].dataType, logical.field(place).type)}"
+                f"{place};{_describe_value(part, stored.fields[place].dataType, logical.field(place).type)}"
                 for place, part in places
             ]
             return "{" + "".join(texts) + "}"
@@ -119,7 +126,7 @@ def _described(form: forms.HashForm, stored: spark.DataType, logical: pa.DataTyp
 
 
 def _divisor(stored: spark.DataType, logical: pa.DataType) -> int:
-    """The number of Spark's units in one logical unit: Spark's own times are nanos always."""
+    """Return the number of Spark units in one logical unit. Spark's own time type always counts nanoseconds."""
     return nanos(logical) if stored.typeName() == "time" else 1
 
 
@@ -135,20 +142,26 @@ def _call(gateway: Gateway, method: str, *arguments: Column) -> Column:
     return gateway.invoke(_CLASS, method, spark.LongType(), *arguments)
 
 
-# Hashes by DuckDB on the executors, for sessions whose JVM cannot be reached, as with Spark Connect: several times
-# slower than Java, and harness and DuckDB must be on the executors.
+def hash_with_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, keep: bool) -> DataFrame:
+    """Return the hashes of each row as bigints, with the columns before them if `keep` is set.
 
+    DuckDB computes the hashes on the executors, for sessions whose JVM cannot be reached, as with Spark Connect. This
+    is several times slower than Java, and the executors need harness and DuckDB.
 
-def hashed_by_duckdb(frame: DataFrame, schema: pa.Schema, hashing: Hashing, *, keep: bool) -> DataFrame:
-    """The hashes of each row as bigints, and with `keep` the columns before them. schema: of the frame, by place."""
+    Args:
+        frame: The rows.
+        schema: The logical types of the columns, by position.
+        hashing: The hashes to compute.
+        keep: If True, keep the columns.
+    """
     prepare(frame.sparkSession)
     kept = len(frame.schema.fields) if keep else 0
     fields = [*frame.schema.fields[:kept], *(spark.StructField(name, spark.LongType()) for name in hashing.names)]
 
     def hash_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        connection = duckdb.connect(config={"threads": 1})  # so that DuckDB keeps the order of the rows
+        connection = duckdb.connect(config={"threads": 1})  # one thread, so that DuckDB keeps the order of the rows
         for batch in batches:
-            connection.register("batch", carried(pa.Table.from_batches([batch])))
+            connection.register("batch", to_duckdb_types(pa.Table.from_batches([batch])))
             side = DuckDBSide(info=_WORKER, relation=connection.table("batch"), schema=schema)
             found = pa.table(side.hashed(hashing)).combine_chunks()
             connection.unregister("batch")
@@ -164,7 +177,10 @@ _WORKER = SideInfo(name="", engine="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSide:
-    """Rows of a frame whose columns are called c0, c1, … here. schema, stored: as of `DuckDBSide`."""
+    """A side whose rows Spark reads.
+
+    The columns of `frame` are named c0, c1 and so on. The other fields are as in `DuckDBSide`.
+    """
 
     info: SideInfo
     frame: DataFrame
@@ -174,18 +190,18 @@ class SparkSide:
 
     def head(self, columns: Sequence[str], limit: int) -> pa.Table:
         """See `DuckDBSide.head`."""
-        with failing(self.info):
-            return self._conform(self.frame.select(*self._shown(columns)).limit(limit).toArrow(), columns)
+        with translate_spark_errors(self.info):
+            return self._conform(self.frame.select(*self._select_columns(columns)).limit(limit).toArrow(), columns)
 
     def buckets(self, hashing: Hashing) -> Buckets:
         """See `DuckDBSide.buckets`."""
         session = self.frame.sparkSession
-        with failing(self.info):
+        with translate_spark_errors(self.info):
             hashed = self._hashed(hashing)
             if not has_gateway(session):
-                return _grouped(hashed.withColumn("b", functions.expr(hashing.bucket)))
+                return _sums_by_bucket(hashed.withColumn("b", functions.expr(hashing.bucket)))
             by = hashing.names.index(hashing.grouped_by[0])
-            found = Gateway.of(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=BITS)
+            found = Gateway.for_session(session).bucket_sums(hashed, lanes=(0, 1), by=by, bits=BITS)
         words = np.frombuffer(found, ">u8").astype(object).reshape(-1, 5)
         return {
             bucket: Sums(rows, low1 + (high1 << 64), low2 + (high2 << 64))
@@ -195,52 +211,52 @@ class SparkSide:
 
     def hashes(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """See `DuckDBSide.hashes`."""
-        with failing(self.info):
-            return _unsigned(self._hashed(hashing).filter(hashing.is_in(buckets)).toArrow())
+        with translate_spark_errors(self.info):
+            return _as_unsigned(self._hashed(hashing).filter(hashing.bucket_condition(buckets)).toArrow())
 
     def rows(self, hashing: Hashing, wanted: pa.Array) -> pa.Table:
         """See `DuckDBSide.rows`."""
         signed = pa.array(wanted, pa.uint64()).view(pa.int64()).to_pylist()
-        with failing(self.info):
+        with translate_spark_errors(self.info):
             hashed = self._hashed(hashing, keep=True)
             kept = hashed.filter(functions.col(hashing.grouped_by[0]).isin(signed)).dropDuplicates(list(hashing.names))
-            found = kept.select(*self._shown(hashing.columns), *hashing.names).toArrow()
+            found = kept.select(*self._select_columns(hashing.columns), *hashing.names).toArrow()
             rows = self._conform(found.select(range(len(hashing.columns))), hashing.columns)
-        return with_hashes(rows, _unsigned(found.select(hashing.names)))
+        return with_hashes(rows, _as_unsigned(found.select(hashing.names)))
 
-    def matching(self, hashing: Hashing, some: Some, columns: Sequence[str]) -> Iterator[pa.Table]:
+    def matching(self, hashing: Hashing, wanted: WantedRows, columns: Sequence[str]) -> Iterator[pa.Table]:
         """See `DuckDBSide.matching`."""
         lane = hashing.grouped_by[0]
-        with failing(self.info):
-            kept = self._hashed(hashing, keep=True).filter(hashing.is_in(some.buckets))
-            if some.few is not None:
-                wanted = pa.table({"w": some.few.combine_chunks().view(pa.int64())})
+        with translate_spark_errors(self.info):
+            kept = self._hashed(hashing, keep=True).filter(hashing.bucket_condition(wanted.buckets))
+            if wanted.filter_hashes is not None:
+                wanted = pa.table({"w": wanted.filter_hashes.combine_chunks().view(pa.int64())})
                 listed = functions.broadcast(self.frame.sparkSession.createDataFrame(wanted))
                 kept = kept.join(listed, functions.col(lane) == functions.col("w"), "left_semi")
-            found = kept.select(*self._shown(columns), *hashing.grouped_by).toArrow()
+            found = kept.select(*self._select_columns(columns), *hashing.grouped_by).toArrow()
             rows = self._conform(found.select(range(len(columns))), columns)
-        yield with_hashes(rows, _unsigned(found.select(hashing.grouped_by)))
+        yield with_hashes(rows, _as_unsigned(found.select(hashing.grouped_by)))
 
     def repeated(self, hashing: Hashing, buckets: Sequence[int]) -> pa.Table:
         """See `DuckDBSide.repeated`."""
-        with failing(self.info):
-            kept = self._hashed(hashing).filter(hashing.is_in(buckets))
+        with translate_spark_errors(self.info):
+            kept = self._hashed(hashing).filter(hashing.bucket_condition(buckets))
             grouped = kept.groupBy("k1", "k2").agg(functions.count(functions.lit(1)).alias("n"))
             found = grouped.filter(functions.col("n") > 1).orderBy("k1", "k2").limit(MOST_REPEATED).toArrow()
-        return _unsigned(found.select(["k1", "k2"])).append_column("n", found.column("n"))
+        return _as_unsigned(found.select(["k1", "k2"])).append_column("n", found.column("n"))
 
     def with_columns(self, texts: Mapping[int, Callable[[str], str]], types: Mapping[int, pa.DataType]) -> SparkSide:
         """See `DuckDBSide.with_columns`."""
         chosen = [f"{texts.get(i, str)(name)} AS {name}" for i, name in enumerate(self.frame.columns)]
-        schema, stored = retyped(self.schema, types), self.stored and retyped(self.stored, types)
+        schema, stored = with_types(self.schema, types), self.stored and with_types(self.stored, types)
         return replace(self, frame=self.frame.selectExpr(*chosen), schema=schema, stored=stored, plan=None)
 
     def _hashed(self, hashing: Hashing, *, keep: bool = False) -> DataFrame:
-        """The hashes of each row as bigints, and with `keep` the columns before them."""
+        """Return the hashes of each row as bigints, with the columns before them if `keep` is set."""
         session = self.frame.sparkSession
-        if not has_gateway(session) or not is_known():
-            return hashed_by_duckdb(self.frame, self.stored or self.schema, hashing, keep=keep)
-        gateway = Gateway.of(session)
+        if not has_gateway(session) or not has_expected_hashes():
+            return hash_with_duckdb(self.frame, self.stored or self.schema, hashing, keep=keep)
+        gateway = Gateway.for_session(session)
 
         def chain(hashes: Sequence[Column], lane: Lane) -> Column:
             return reduce(lambda linked, value: _call(gateway, "link", linked, value), hashes, _constant(SEEDS[lane]))
@@ -257,59 +273,65 @@ class SparkSide:
         column, stored = functions.col(f"c{place}"), self.frame.schema.fields[place].dataType
         return SparkValue(column, stored, (self.stored or self.schema).field(place).type, hashing.form_of(name))
 
-    def _shown(self, columns: Sequence[str]) -> list[Column]:
+    def _select_columns(self, columns: Sequence[str]) -> list[Column]:
         return [functions.col(f"c{self.schema.get_field_index(name)}") for name in columns]
 
     def _conform(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
         schema = pa.schema([(self.stored or self.schema).field(name) for name in columns])
-        return narrowed_rows(self, conform(rows, schema))
+        return narrow_side_rows(self, conform(rows, schema))
 
 
-def _grouped(bucketed: DataFrame) -> Buckets:
-    """The sums by bucket `b`, without Java: exact, as decimals of the unsigned hashes."""
+def _sums_by_bucket(bucketed: DataFrame) -> Buckets:
+    """Return the sums by bucket `b` without Java, exactly, as decimals of the unsigned hashes."""
     sums = [f"sum(CAST({lane} AS DECIMAL(20, 0)) + IF({lane} < 0, {1 << 64}, 0))" for lane in ("h1", "h2")]
     found = bucketed.groupBy("b").agg(*map(functions.expr, ("count(*)", *sums))).toArrow()
     columns = [column.to_pylist() for column in found.columns]
     return {b: Sums(n, int(first), int(second)) for b, n, first, second in zip(*columns, strict=True)}
 
 
-def _unsigned(hashes: pa.Table) -> pa.Table:
-    """Spark's bigints as the 64 bits that they are."""
+def _as_unsigned(hashes: pa.Table) -> pa.Table:
+    """Return Spark's bigints as unsigned 64-bit integers with the same bits."""
     return hashes.cast(pa.schema([(name, pa.uint64()) for name in hashes.column_names]), safe=False)
 
 
-def of_frame(frame: DataFrame, info: SideInfo, places: Callable[[Sequence[str]], list[int]]) -> SparkSide:
-    """The side of a user's frame. places: of the wanted columns among all, in the order wanted."""
+def open_frame(frame: DataFrame, info: SideInfo, select_columns: Callable[[Sequence[str]], list[int]]) -> SparkSide:
+    """Open a user's DataFrame as a side.
+
+    Args:
+        frame: The DataFrame.
+        info: The description of the side.
+        select_columns: A function that returns the indexes of the wanted columns, in the wanted order.
+    """
     _check_running(frame.sparkSession)
-    with failing(info):
-        wanted = places(frame.columns)
+    with translate_spark_errors(info):
+        wanted = select_columns(frame.columns)
         numbered = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])
         chosen = numbered.select(*[numbered[f"c{i}"].alias(f"c{n}") for n, i in enumerate(wanted)])
-        schema = pa.schema([logical(frame.schema.fields[i]) for i in wanted])
+        schema = pa.schema([arrow_column(frame.schema.fields[i]) for i in wanted])
     return SparkSide(info=info, frame=chosen, schema=schema)
 
 
-def of_plan(plan: PlannedScan, info: SideInfo, session: SparkSession | None) -> SparkSide:
-    """The side of a planned table; in a session of harness's own, if none is given."""
+def open_plan(plan: PlannedScan, info: SideInfo, session: SparkSession | None) -> SparkSide:
+    """Open a planned table as a side. If no session is given, harness's own session is used."""
     session = spark_session() if session is None else session
     _check_running(session)
     reader = reader_of(session)
-    with failing(info):
+    with translate_spark_errors(info):
         rows = lower(plan, reader)
         frame = reader.expose(rows.select(*[rows[f"c{i}"] for i in range(len(plan.columns))]))
     return SparkSide(info=info, frame=frame, schema=pa.schema([arrow_field(f) for f in plan.columns]), plan=plan)
 
 
 def _check_running(session: SparkSession) -> None:
-    """A stopped session fails in many words."""
+    """Raise a short error if the session was stopped; Spark's own error is very long."""
     context = getattr(session, "_sc", None)
     if context is not None and context._jsc is None:
         raise EngineError("Spark failed: its session was stopped")
 
 
 @contextmanager
-def failing(info: SideInfo) -> Iterator[None]:
-    """Spark's failures as harness's."""
+def translate_spark_errors(info: SideInfo) -> Iterator[None]:
+    """Raise Spark's errors as harness errors."""
     try:
         yield
     except (PySparkException, Py4JError, pa.ArrowException) as error:
@@ -324,54 +346,60 @@ _PLAIN: Mapping[type[spark.DataType], pa.DataType] = {
 }
 
 
-def logical(column: spark.StructField) -> pa.Field:
-    """The column's meaning: harness's metadata of its own columns, else Spark's type.
+def arrow_column(column: spark.StructField) -> pa.Field:
+    """Return a column's logical type.
 
-    Raises UnsupportedError: its values cannot be compared.
+    It comes from harness's metadata if harness made the column, otherwise from Spark's type.
+
+    Raises:
+        UnsupportedError: Values of the column cannot be compared.
     """
-    said = (column.metadata or {}).get(ARROW_METADATA)
-    if isinstance(said, str):
-        exact = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(said))).field(0)
-        if _carries(column.dataType, exact.type):
+    encoded = (column.metadata or {}).get(ARROW_METADATA)
+    if isinstance(encoded, str):
+        exact = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded))).field(0)
+        if _can_hold(column.dataType, exact.type):
             return exact.with_name(column.name)
-    return pa.field(column.name, _type(column.dataType, column.name), column.nullable)
+    return pa.field(column.name, _arrow_type(column.dataType, column.name), column.nullable)
 
 
-def _type(stored: spark.DataType, column: str) -> pa.DataType:
+def _arrow_type(stored: spark.DataType, column: str) -> pa.DataType:
     match stored:
         case spark.DecimalType():
             return pa.decimal128(stored.precision, stored.scale)
         case spark.ArrayType():
-            element = _type(stored.elementType, column)
+            element = _arrow_type(stored.elementType, column)
             return pa.list_(pa.field("element", element, stored.containsNull))
         case spark.MapType():
-            value = pa.field("value", _type(stored.valueType, column), stored.valueContainsNull)
-            return pa.map_(_type(stored.keyType, column), value)
+            value = pa.field("value", _arrow_type(stored.valueType, column), stored.valueContainsNull)
+            return pa.map_(_arrow_type(stored.keyType, column), value)
         case spark.StructType():
-            return pa.struct([pa.field(f.name, _type(f.dataType, column), f.nullable) for f in stored.fields])
+            return pa.struct([pa.field(f.name, _arrow_type(f.dataType, column), f.nullable) for f in stored.fields])
         case _ if type(stored) in _PLAIN:
             return _PLAIN[type(stored)]
         case _ if stored.typeName() == "time":
             precision: Any = getattr(stored, "precision", 6)
             return pa.time64("us" if precision <= 6 else "ns")
         case _:
-            raise incomparable(f"Spark's column {column!r}", stored.simpleString(), column=column)
+            raise incomparable_error(f"Spark's column {column!r}", stored.simpleString(), column=column)
 
 
-def _carries(stored: spark.DataType, exact: pa.DataType) -> bool:
-    """Tells whether the type can be one of harness's: metadata outlives some casts."""
+def _can_hold(stored: spark.DataType, exact: pa.DataType) -> bool:
+    """Return whether a Spark type can hold values of the type in harness's column metadata.
+
+    The metadata survives some casts and can then be wrong.
+    """
     kind = pa.types
     match stored:
         case spark.ArrayType():
-            return bool(kind.is_list(exact)) and _carries(stored.elementType, exact.value_type)
+            return bool(kind.is_list(exact)) and _can_hold(stored.elementType, exact.value_type)
         case spark.MapType():
             parts = (stored.keyType, "key_type"), (stored.valueType, "item_type")
-            return bool(kind.is_map(exact)) and all(_carries(part, getattr(exact, name)) for part, name in parts)
+            return bool(kind.is_map(exact)) and all(_can_hold(part, getattr(exact, name)) for part, name in parts)
         case spark.StructType():
             return (
                 bool(kind.is_struct(exact))
                 and stored.names == [field.name for field in exact]
-                and all(_carries(f.dataType, exact.field(i).type) for i, f in enumerate(stored.fields))
+                and all(_can_hold(f.dataType, exact.field(i).type) for i, f in enumerate(stored.fields))
             )
         case spark.LongType():
             return bool(kind.is_int64(exact) or kind.is_time(exact) or kind.is_timestamp(exact))
@@ -380,4 +408,4 @@ def _carries(stored: spark.DataType, exact: pa.DataType) -> bool:
         case spark.BinaryType():
             return bool(kind.is_binary(exact) or kind.is_fixed_size_binary(exact))
         case _:
-            return bool(_type(stored, "").equals(exact))
+            return bool(_arrow_type(stored, "").equals(exact))

@@ -1,6 +1,7 @@
-"""Engines: each turns a `ScanPlan` into rows, in its own way, and knows nothing of table formats.
+"""Engines: each engine turns a `ScanPlan` into rows and is independent of the table formats.
 
-Read `registry` first: what harness asks of an engine, and how an engine is found. The other modules are what every
-engine needs of a plan: `union_arms` sorts its files by how they are read, `file_groups` and `footers` look at them,
-`column_values` says where values come from, `data_files` reads what comes in through Arrow.
+Start with `registry`, which defines what harness requires of an engine and how an engine is looked up. The other
+modules are shared by the engines: `union_arms` groups the planned files by how they are read, `file_groups` and
+`footers` read schemas and row counts before any row, `column_values` describes the source of each column's values,
+and `data_files` reads the files that DuckDB and Spark cannot read by themselves, as Arrow tables.
 """

@@ -1,8 +1,8 @@
-"""Values: where those of a column come from in files that are read together, and values as Arrow arrays.
+"""Column values: the sources of each column's values when several files are read together.
 
-`harness.metadata.plan.projection` says for one file where a column is. Here the files of one union arm are looked at
-together: partition values become constants, and metadata columns have values too. An engine translates each member of
-`ColumnValue` into an expression of its own, and gives its rows out by `conform`.
+`harness.metadata.plan.projection` resolves a column in a single file. This module combines the files of one union arm:
+partition values become constants, and metadata columns get values too. An engine translates each member of
+`ColumnValue` into an expression in its own language and converts its result with `conform`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import array_of, child_types, children_of, is_rebuilt, nullable, with_children
-from harness.metadata.plan.projection import ColumnSource, PartitionValue, Stored, Value
+from harness.metadata.model.arrow_values import (
+    array_of,
+    can_rebuild,
+    child_types,
+    children_of,
+    nullable_type,
+    with_children,
+)
+from harness.metadata.plan.projection import ColumnSource, ConstantValue, FileColumn, PartitionValue
 from harness.storage.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """The same value in every row: null, a default, or what all files agree in."""
+    """The same value in every row: null, a default, or a value on which all files agree."""
 
     value: Any = field(hash=False)
     type: dt.Type
@@ -31,7 +38,10 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerFile:
-    """A value of a primitive type for each file, as internal values. Each is equal to itself alone: 0.0 == -0.0."""
+    """One value per file, of a primitive type, in internal form.
+
+    An instance equals only itself, because 0.0 == -0.0.
+    """
 
     values: tuple[Any, ...]
     type: dt.Type
@@ -39,7 +49,10 @@ class PerFile:
 
 @dataclass(frozen=True, slots=True)
 class ConstantStruct:
-    """A struct of constants, which is never null itself; `parts` are those of `fields`, in order."""
+    """A struct of constants. The struct itself is never null.
+
+    `parts` holds one constant per field, in the order of `fields`.
+    """
 
     fields: tuple[dt.Field, ...]
     parts: tuple[Constant, ...]
@@ -50,32 +63,36 @@ Constant: TypeAlias = Uniform | PerFile | ConstantStruct
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column of the files, or a field, element, key or value of one, as the type of `field`.
+    """A column that the files store, or a field, element, key, or value nested in a stored column.
 
-    parts: values of the fields of a struct in the table's order, or of (element,), or of (key, value); empty for a
-        single value and for a variant. Where the stored value is null, so is this one, whatever its parts are.
+    Attributes:
+        field: The table's field, whose type the value has.
+        source: The place of the column in the files.
+        parts: The nested values: of a struct the fields in the table's order, of a list the element, of a map the key
+            and the value. Empty for primitive types and variants. If the stored value is null, this value is null
+            whatever its parts are.
     """
 
     field: dt.Field
-    source: Stored
+    source: FileColumn
     parts: tuple[StoredColumn | Constant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The row's position in its file from 0, counted before any row is deleted."""
+    """The position of a row in its file, starting at 0. Deleted rows count."""
 
 
 @dataclass(frozen=True, slots=True)
 class PositionFrom:
-    """The row's position in its file, counted from `first`; null where that is."""
+    """The position of a row in its file plus `first`, or null if `first` is null."""
 
     first: Constant
 
 
 @dataclass(frozen=True, slots=True)
-class StoredOr:
-    """The stored value, or where it is null, `inherited`."""
+class StoredOrInherited:
+    """The stored value, or `inherited` if the stored value is null."""
 
     stored: StoredColumn
     inherited: Constant | PositionFrom
@@ -83,21 +100,26 @@ class StoredOr:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """`value` in files whose rows have ids, null in others, whatever they store (iceberg 5.18)."""
+    """`value` in files with a first row id, and null in all other files, even if they store a value (iceberg 5.18)."""
 
     first_row_id: Constant
-    value: Constant | PositionFrom | StoredOr
+    value: Constant | PositionFrom | StoredOrInherited
 
 
-ColumnValue: TypeAlias = Constant | StoredColumn | Position | PositionFrom | StoredOr | Lineage
+ColumnValue: TypeAlias = Constant | StoredColumn | Position | PositionFrom | StoredOrInherited | Lineage
 
 
 def constant(values: Sequence[Any], type_: dt.Type) -> Constant:
-    """The value that each of some files has in all of its rows. `values`: per file, as internal values."""
+    """Return the constant that represents one internal value per file.
+
+    Args:
+        values: For each file, the value that all of its rows have.
+        type_: The type of the values.
+    """
     if isinstance(type_, dt.StructType) and any(value is not None for value in values):
         parts = [constant([None if v is None else v.get(f.id) for v in values], f.type) for f in type_.fields]
         return ConstantStruct(type_.fields, tuple(parts))
-    # By its text, -0.0 is not 0.0, and NaN equals itself.
+    # Comparing the text of floats distinguishes -0.0 from 0.0 and treats NaN as equal to itself.
     first = repr(values[0]) if isinstance(values[0], float) else values[0]
     if all(first == (repr(value) if isinstance(value, float) else value) for value in values):
         return Uniform(values[0], type_)
@@ -107,17 +129,20 @@ def constant(values: Sequence[Any], type_: dt.Type) -> Constant:
 def column_values(
     fields: Sequence[dt.Field], sources: Sequence[ColumnSource], partitions: Sequence[Mapping[int, Any]]
 ) -> tuple[StoredColumn | Constant, ...]:
-    """The value of each of `fields`, which `sources` says file by file.
+    """Return the value of each field, combined from several files that store the field alike.
 
-    partitions: per file, the partition constants (internal values) by source field id.
+    Args:
+        fields: The fields to read.
+        sources: For each field, its place in the files.
+        partitions: For each file, its partition values in internal form by source field id.
     """
     values: list[StoredColumn | Constant] = []
     for wanted, source in zip(fields, sources, strict=True):
         match source:
-            case Stored(parts=parts):
+            case FileColumn(parts=parts):
                 below = column_values(dt.children(wanted.type), parts, partitions)
                 values.append(StoredColumn(wanted, source, below))
-            case Value(value=value):
+            case ConstantValue(value=value):
                 values.append(Uniform(value, wanted.type))
             case PartitionValue(field_id=field_id):
                 values.append(constant([constants.get(field_id) for constants in partitions], wanted.type))
@@ -127,12 +152,12 @@ def column_values(
 
 
 def stored_columns(values: Iterable[ColumnValue]) -> Iterator[StoredColumn]:
-    """The top-level columns of files that are read for `values`."""
+    """Yield the top-level columns that have to be read from the files to compute `values`."""
     for value in values:
         match value:
             case StoredColumn() as stored:
                 yield stored
-            case StoredOr(stored=stored):
+            case StoredOrInherited(stored=stored):
                 yield stored
             case Lineage(value=inner):
                 yield from stored_columns((inner,))
@@ -143,11 +168,12 @@ def stored_columns(values: Iterable[ColumnValue]) -> Iterator[StoredColumn]:
 
 
 def as_arrow(values: Sequence[Any], type_: dt.Type) -> pa.Array:
-    """Internal values (see `harness.metadata.model.schema`) as an array of the Arrow type of `type_`.
+    """Return internal values (see `harness.metadata.model.schema`) as an Arrow array.
 
-    Raises pa.ArrowException, TypeError, ValueError, OverflowError: a value is none of the type.
+    Raises:
+        pa.ArrowException, TypeError, ValueError, OverflowError: A value does not belong to the type.
     """
-    wanted = nullable(dt.arrow_type(type_))
+    wanted = nullable_type(dt.arrow_type(type_))
     missing = array_of([value is None for value in values], pa.bool_())
     match type_:
         case dt.StructType(fields=fields):
@@ -174,55 +200,61 @@ def _ends(values: Sequence[Any]) -> pa.Array:
     return array_of([*accumulate((len(value or ()) for value in values), initial=0)], pa.int32())
 
 
-# What engines give out, in exact types.
-
-
 def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """`rows` with the names of `schema` and its types as `conformed` has them, column by column; see `exact`.
+    """Convert rows to the names of `schema` and to its types with every field nullable, column by column.
 
-    Without columns, rows are still counted.
+    The row count survives if there are no columns.
 
-    Raises pa.ArrowException, ValueError: a value does not fit.
+    Raises:
+        pa.ArrowException, ValueError: A value does not fit its type.
     """
     if not len(schema):
         return rows.select([])
-    loose = conformed(schema)
+    loose = nullable_schema(schema)
     columns = [
-        pa.chunked_array([exact(chunk, f.type) for chunk in column.chunks], f.type)
+        pa.chunked_array([as_exact_type(chunk, f.type) for chunk in column.chunks], f.type)
         for column, f in zip(rows.columns, loose, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=loose)
 
 
-def conformed(schema: pa.Schema) -> pa.Schema:
-    """`schema` with fields that may all be null, at every level.
+def nullable_schema(schema: pa.Schema) -> pa.Schema:
+    """Return `schema` with every field nullable, at every level.
 
-    Tables hold nulls in required columns (iceberg 5.13), and Arrow wants a value even where a parent is null.
+    Tables hold nulls in required columns (iceberg 5.13), and Arrow requires a value in a non-nullable field even if its
+    parent is null.
     """
-    return pa.schema([f.with_type(nullable(f.type)).with_nullable(True) for f in schema])
+    return pa.schema([f.with_type(nullable_type(f.type)).with_nullable(True) for f in schema])
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch as `conform` gives its rows; `schema`: from `conformed`. Without fields, rows are still counted."""
+    """Convert a batch as `conform` converts a table. The row count survives if there are no fields.
+
+    Args:
+        batch: The batch.
+        schema: A schema that `nullable_schema` returned.
+    """
     if not len(schema):
         return batch.select([])
-    columns = [exact(column, f.type) for column, f in zip(batch.columns, schema, strict=True)]
+    columns = [as_exact_type(column, f.type) for column, f in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The same values as `wanted`.
+def as_exact_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Convert an array to a type without changing the meaning of its values.
 
-    Bytes become Booleans, integers times and timestamps, text UUIDs, bytes fixed ones; a zone is only a label.
+    Besides ordinary casts, this turns bytes into Booleans, integers into times and timestamps, text into UUIDs, and
+    binary into fixed-size binary. A time zone is only relabeled.
 
-    Raises pa.ArrowException, ValueError: a value does not fit.
+    Raises:
+        pa.ArrowException, ValueError: A value does not fit the type.
     """
     if array.type.equals(wanted):
         return array
     if pa.types.is_null(wanted) and array.null_count == len(array):
-        return pa.nulls(len(array))  # DuckDB 1.5 hands out nulls without a type as int32, which no cast undoes
+        return pa.nulls(len(array))  # DuckDB 1.5 returns untyped nulls as int32, and no cast converts that back
     if isinstance(array.type, pa.BaseExtensionType):
-        return exact(array.storage, wanted)
+        return as_exact_type(array.storage, wanted)
     is_text = pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
     if isinstance(wanted, pa.UuidType) and (is_text or pa.types.is_string_view(array.type)):
         digits = pc.replace_substring(array.cast(pa.string()), "-", "").fill_null("0" * 32)
@@ -233,13 +265,13 @@ def exact(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         data = pa.Array.from_buffers(pa.binary(16), len(array), [validity, packed])
         return pa.ExtensionArray.from_storage(wanted, data)
     if isinstance(wanted, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(wanted, exact(array, wanted.storage_type))
+        return pa.ExtensionArray.from_storage(wanted, as_exact_type(array, wanted.storage_type))
     if pa.types.is_boolean(wanted) and pa.types.is_int8(array.type):
         return array.cast(pa.bool_())
     if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(array.type):
         zoned = array.view(pa.timestamp(array.type.unit, wanted.tz))
         return zoned if zoned.type == wanted else zoned.cast(wanted)
-    if is_rebuilt(wanted):
+    if can_rebuild(wanted):
         pairs = zip(children_of(array), child_types(wanted), strict=True)
-        return with_children(array, [exact(child, type_) for child, type_ in pairs], wanted)
+        return with_children(array, [as_exact_type(child, type_) for child, type_ in pairs], wanted)
     return array.cast(wanted)

@@ -1,4 +1,4 @@
-"""Data and delete files by name, and whether they can be read at all."""
+"""Data and delete files: their names, whether they are readable, and reading whole files as Arrow tables."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from harness.errors import (
     StorageError,
     UnsupportedError,
 )
-from harness.metadata.files.parquet import open_parquet, row_count, whole
+from harness.metadata.files.parquet import check_rows, open_parquet, row_count
 from harness.metadata.model.arrow_values import array_of, children_of, nested_type, with_children
 from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.model.schema import Field, GeographyType, GeometryType, VariantType, children
-from harness.metadata.plan.projection import ColumnSource, Stored
+from harness.metadata.plan.projection import ColumnSource, FileColumn
 from harness.storage.gate import ABSENT, DENIED
 from harness.storage.limits import contained
 from harness.storage.paths import PhysicalPath, both_paths, is_local
@@ -38,7 +38,7 @@ _MAGIC = 4
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """A file's identity beside where its bytes are."""
+    """A file's recorded path, which identifies the file, and the physical path at which its bytes are stored."""
 
     recorded: str
     physical: PhysicalPath
@@ -48,23 +48,25 @@ class FileName:
 
 
 def check_format(file: FileName, file_format: str, *, table: str) -> None:
-    """Raises UnsupportedError for a file that is to be read through Arrow and is neither Avro nor ORC (iceberg 7.5)."""
+    """Raise UnsupportedError if a file that has to be read through Arrow is neither Avro nor ORC (iceberg 7.5)."""
     if file_format not in ("avro", "orc"):
         message = f"Cannot read file: its format {file_format!r} is not supported"
         raise UnsupportedError(message, cause="UnsupportedFormat", table=table, file=str(file), rule="iceberg 7.5")
 
 
 def check_file(file: FileName, storage: Storage, *, table: str) -> None:
-    """Refuses a file that is missing, empty, no regular file or encrypted, naming it under both its paths.
+    """Check that a file exists, has content, and is a regular, unencrypted file.
 
-    Raises MissingFileError, EncryptedTableError: as said.
+    Raises:
+        MissingFileError: The file is missing, empty, or not a regular file. The message has both paths.
+        EncryptedTableError: The file is encrypted.
     """
     try:
-        head = storage.read(file.physical, length=_MAGIC)  # of a store, one request that reads what it asks for
+        head = storage.read(file.physical, length=_MAGIC)  # one request in an object store, for these bytes only
     except MissingFileError:
         head = b""
     except StorageError:
-        if storage.size(file.physical) != 0:  # of no bytes, no range can be had
+        if storage.size(file.physical) != 0:  # a range of an empty object is an error in some stores
             raise
         head = b""
     if not head:
@@ -73,19 +75,26 @@ def check_file(file: FileName, storage: Storage, *, table: str) -> None:
 
 
 def check_magic(file: FileName, head: bytes, *, table: str) -> None:
-    """Raises EncryptedTableError for a file that is encrypted by its first four bytes."""
+    """Raise EncryptedTableError if a file's first four bytes mark it as encrypted."""
     if head in (b"PARE", b"AGS1"):
         raise EncryptedTableError("Cannot read an encrypted file", table=table, file=str(file), rule="iceberg 2.19")
 
 
 def missing_file(file: FileName, fault: str | None, storage: Storage, *, table: str) -> MissingFileError:
-    """The error about a file that nothing can be read of. fault: as `Storage.fault` says."""
+    """Return the error for a file whose bytes cannot be read.
+
+    Args:
+        file: The file.
+        fault: The reason, as `Storage.fault` returns it. None if there is no reason.
+        storage: The storage, which is searched for the file under other encodings of its path.
+        table: The table's location.
+    """
     reason = "it is missing or empty" if fault in (None, ABSENT) else fault
     remedy = "let this user read it" if fault == DENIED else "restore it, or map its path with path_map"
-    other = _in_another_spelling(file, storage) if fault in (None, ABSENT) else None
+    other = _path_in_another_encoding(file, storage) if fault in (None, ABSENT) else None
     if other is not None:
         reason = f"{reason}, but {other} exists: its writer escaped the path otherwise than the metadata says"
-        remedy = f"open the table with path_map={{{_folders(file.physical, other)}}}"
+        remedy = f"open the table with path_map={{{_path_map_item(file.physical, other)}}}"
     return MissingFileError(
         f"Cannot read a data file: {reason}; {remedy}",
         cause="MissingFile",
@@ -96,11 +105,11 @@ def missing_file(file: FileName, fault: str | None, storage: Storage, *, table: 
     )
 
 
-def _in_another_spelling(file: FileName, storage: Storage) -> str | None:
-    """Return the path of a file that exists where a writer may have put this one; None if there is none.
+def _path_in_another_encoding(file: FileName, storage: Storage) -> str | None:
+    """Return the path of an existing file whose name differs from the recorded one only in percent-encoding, or None.
 
-    The log of a Delta table has percent-encoded paths (delta L38). Some writers did not encode a path that they
-    recorded, or encoded the path of the file once more: deltalake 0.10, and 0.12 to 0.14 for a tilde.
+    Paths in a Delta log are percent-encoded (delta L38). Some writers recorded a path without encoding it, or encoded
+    the name of the file on disk a second time: deltalake 0.10, and deltalake 0.12 to 0.14 for a tilde.
     """
     decoded = unquote(file.recorded)
     if not file.physical.endswith(decoded):
@@ -111,7 +120,7 @@ def _in_another_spelling(file: FileName, storage: Storage) -> str | None:
             path = PhysicalPath(stem + name)
             if name != decoded and storage.fault(path) is None and storage.size(path):
                 return path
-        except HarnessError:  # such as of a file outside the allowed roots
+        except HarnessError:  # for example because the path is outside the allowed roots
             continue
     return None
 
@@ -120,15 +129,15 @@ def _encoded(path: str) -> str:
     return quote(path, safe="/=").replace("~", "%7E")
 
 
-def _folders(missing: str, existing: str) -> str:
-    """Return the item of a path map from one path to the other, shortened to the folders if the names are alike."""
+def _path_map_item(missing: str, existing: str) -> str:
+    """Return a path map item from one path to another. It maps only the folders if the file names are equal."""
     before, after = missing, existing
     if before.rpartition("/")[2] == after.rpartition("/")[2]:
         before, after = before.rpartition("/")[0], after.rpartition("/")[0]
     return f"{before!r}: {after!r}"
 
 
-def damaged(
+def corrupt_file(
     message: str,
     file: FileName | str | None,
     *,
@@ -136,16 +145,24 @@ def damaged(
     field: str | None = None,
     rule: str = "iceberg 7.6",
 ) -> CorruptFileError:
-    """The error about a data file whose bytes are not what they should be. field: a column, or a key of metadata."""
+    """Return the error for a data file whose content is invalid.
+
+    Args:
+        message: The message.
+        file: The file, or None if it is not known.
+        table: The table's location.
+        field: A column, or a key of the metadata.
+        rule: The rule that the file breaks.
+    """
     name = None if file is None else str(file)
     return CorruptFileError(message, cause="CorruptDataFile", table=table, file=name, field=field, rule=rule)
 
 
-def look_at(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:
-    """Return the result of `look` for each file, in order; remote files are read at once, because each read waits.
+def map_files(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str]) -> list[R]:
+    """Apply a function to each file and return the results in order. Remote files are processed in parallel.
 
     Args:
-        look: The work for a file.
+        look: The function.
         files: The files.
         physical: The physical paths of the files.
     """
@@ -159,16 +176,13 @@ def look_at(look: Callable[[T], R], files: Sequence[T], physical: Iterable[str])
     return results
 
 
-# A stored file as a stream that libraries can seek in, so that they read the end of a file without the rest.
+def open_stream(file: FileName, storage: Storage) -> IO[bytes]:
+    """Open a file as a seekable stream, so that libraries can read the end of the file without the rest."""
+    return cast(IO[bytes], io.BufferedReader(_StoredFile(storage, file.physical)))
 
 
-def opened(file: FileName, storage: Storage) -> IO[bytes]:
-    """The bytes of a file, each read when it is asked for."""
-    return cast(IO[bytes], io.BufferedReader(_Stored(storage, file.physical)))
-
-
-class _Stored(io.RawIOBase):
-    """A stored file that can seek, and reads what is asked for only."""
+class _StoredFile(io.RawIOBase):
+    """A seekable raw stream over a stored file. Each read fetches only the requested bytes."""
 
     def __init__(self, storage: Storage, path: PhysicalPath) -> None:
         super().__init__()
@@ -197,47 +211,53 @@ class _Stored(io.RawIOBase):
         return len(data)
 
 
-# Files without a column, whose rows are only a number in the footer.
+# Files without columns, for which the footer's row count is all there is to read.
 #
-# Writers leave out partition columns of Delta tables and columns of no type, and a file may be left with none. DuckDB
-# and Spark refuse such a file or find no row, so engines count up to the number in its footer.
+# Writers omit partition columns of Delta tables and columns of unknown type, which can leave a file with no column.
+# DuckDB and Spark refuse such a file or return no rows, so engines produce as many rows as the footer counts.
 
 
 def columnless_rows(files: Sequence[FileName], storage: Storage) -> dict[PhysicalPath, int]:
-    """The row counts of the Parquet files without a column among `files`, by physical path, from their footers.
+    """Return the row counts of the Parquet files that have no columns, by physical path, as their footers record them.
 
-    A file that cannot be read is left out: who reads it for its columns says why.
+    Files whose footers cannot be read are omitted: the later read of their columns reports the error.
 
-    Raises CorruptFileError: a footer's row groups have other rows than it counts in all.
+    Raises:
+        CorruptFileError: The row groups of a footer do not add up to its row count.
     """
     from pyarrow import parquet
 
     def rows(file: FileName) -> int | None:
         try:
-            footer = parquet.read_metadata(opened(file, storage))
-        except (HarnessError, pa.ArrowException, OSError, UnicodeError):  # the last: a message holds bytes of the file
+            footer = parquet.read_metadata(open_stream(file, storage))
+        # UnicodeError: an Arrow message can contain bytes of the file
+        except (HarnessError, pa.ArrowException, OSError, UnicodeError):
             return None
         return None if footer.num_columns else row_count(footer, file=str(file))
 
-    counts = look_at(rows, files, [file.physical for file in files])
+    counts = map_files(rows, files, [file.physical for file in files])
     return {file.physical: count for file, count in zip(files, counts, strict=True) if count is not None}
 
 
-# Well-known binary, the bytes of a geometry, in one canonical form: little-endian, ISO codes, no SRID (frontier F1.6).
+# Well-known binary (WKB) in one canonical form: little-endian, ISO codes, no SRID (frontier F1.6).
 #
-# Writers use either byte order, and the flags of PostGIS for Z, M and SRID. Every engine gives this form.
+# Writers use either byte order, and PostGIS flags for Z, M and SRID. All engines return the canonical form.
 
 
 _Z, _M, _SRID = 0x80000000, 0x40000000, 0x20000000
 _POINT, _LINE, _POLYGON = 1, 2, 3
 _PARTS = {4: (_POINT,), 5: (_LINE,), 6: (_POLYGON,), 7: range(1, 8)}
-"""The kinds of geometry that each kind of collection is of."""
+"""The kinds of parts that each kind of collection may have."""
 _KINDS = range(1, 8)
 _MAX_DEPTH = 100
 
 
 def canonical_wkb(data: bytes) -> bytes:
-    """The same geometry in the canonical form. Raises `ValueError` for bytes that are no WKB (frontier F1.5, F1.7)."""
+    """Return a geometry in canonical form.
+
+    Raises:
+        ValueError: The bytes are not WKB (frontier F1.5, F1.7).
+    """
     out: list[bytes] = []
     try:
         position = _geometry(data, 0, out, kinds=_KINDS, dimensions=None, depth=0)
@@ -251,7 +271,16 @@ def canonical_wkb(data: bytes) -> bytes:
 def _geometry(
     data: bytes, position: int, out: list[bytes], *, kinds: Container[int], dimensions: int | None, depth: int
 ) -> int:
-    """Appends the geometry to `out`. kinds, dimensions: those that it may have; a part has those of its whole."""
+    """Append one geometry to `out` and return the position after it.
+
+    Args:
+        data: The bytes.
+        position: The start of the geometry.
+        out: The converted parts so far.
+        kinds: The allowed geometry types. A part of a collection must have the type of the collection.
+        dimensions: The required dimensions, or None for any. A part has the dimensions of its collection.
+        depth: The nesting depth.
+    """
     if depth > _MAX_DEPTH:
         raise ValueError(f"it nests deeper than {_MAX_DEPTH} levels")
     if data[position] > 1:
@@ -288,7 +317,7 @@ def _count(data: bytes, position: int, order: str, out: list[bytes]) -> tuple[in
 
 
 def _numbers(data: bytes, position: int, order: str, count: int, out: list[bytes]) -> int:
-    """Doubles, as the 64 bits that they are."""
+    """Append `count` doubles to `out`, bit by bit, and return the position after them."""
     end = position + 8 * count
     if end > len(data):
         raise IndexError(end)
@@ -300,12 +329,15 @@ def _numbers(data: bytes, position: int, order: str, count: int, out: list[bytes
 
 
 def variants(fields: Sequence[Field], sources: Sequence[ColumnSource]) -> Iterable[tuple[int, ...]]:
-    """The stored columns, at any level, that the table reads as variant: their places from the top level down."""
+    """Return the places of stored columns, at any level, that the table reads as variant.
+
+    A place is a path of indexes.
+    """
     return _stored_as(VariantType, fields, sources)
 
 
 def geometries(fields: Sequence[Field], sources: Sequence[ColumnSource]) -> Iterable[tuple[int, ...]]:
-    """The stored columns, at any level, that the table reads as geometry or geography: their places."""
+    """Return the places of stored columns, at any level, that the table reads as geometry or geography."""
     return _stored_as(GeometryType | GeographyType, fields, sources)
 
 
@@ -313,7 +345,7 @@ def _stored_as(
     kind: type | UnionType, fields: Sequence[Field], sources: Sequence[ColumnSource]
 ) -> Iterable[tuple[int, ...]]:
     for target, source in zip(fields, sources, strict=True):
-        if not isinstance(source, Stored):
+        if not isinstance(source, FileColumn):
             continue
         if isinstance(target.type, kind):
             yield (source.place,)
@@ -323,11 +355,11 @@ def _stored_as(
 
 
 def load(file: FileName, file_format: str, storage: Storage, *, table: str) -> tuple[PhysicalSchema, pa.Table]:
-    """All rows of an Avro or ORC file in physical order, and its physical schema.
+    """Read an Avro or ORC file and return its physical schema and all rows in physical order.
 
     Raises:
-        UnsupportedError: another format (iceberg 7.5).
-        MissingFileError, EncryptedTableError, CorruptFileError, LimitError: naming the file.
+        UnsupportedError: The file has another format (iceberg 7.5).
+        MissingFileError, EncryptedTableError, CorruptFileError, LimitError: As their names say, with the file's name.
     """
     check_format(file, file_format, table=table)
     check_file(file, storage, table=table)
@@ -354,11 +386,19 @@ def load_parquet(
     *,
     table: str,
 ) -> pa.Table:
-    """All rows of a Parquet file in physical order; variant columns become JSON text.
+    """Read all rows of a Parquet file in physical order. Variant columns become JSON text.
+
+    Args:
+        file: The file.
+        schema: The file's physical schema.
+        fields: The table's fields.
+        sources: For each field, its place in the file. The sources determine which columns are variants.
+        storage: The storage that reads the file.
+        table: The table's location, for errors.
 
     Raises:
-        CorruptFileError: the file or a variant value cannot be decoded.
-        LimitError: it has more rows than are read at once.
+        CorruptFileError: The file or a variant value cannot be decoded.
+        LimitError: The file has more rows than may be read at once.
     """
     from harness.metadata.files.variant import variant_to_json
 
@@ -370,8 +410,8 @@ def load_parquet(
             storage.limits.check("rows", count, "rows", file=name)
             rows = stored.read()
             if not schema:
-                return rows  # a table that is made of no arrays has no rows
-            whole(rows, count, file=name)
+                return rows  # a table built from zero arrays would have zero rows
+            check_rows(rows, count, file=name)
             encoded = set(variants(fields, sources))
             chunks = [rows.column(i).combine_chunks() for i in range(len(schema))]
             columns = [_mapped(array, (i,), encoded, variant_to_json) for i, array in enumerate(chunks)]
@@ -385,21 +425,24 @@ def load_parquet(
 def with_canonical_geometries(
     rows: pa.Table, fields: Sequence[Field], sources: Sequence[ColumnSource], *, file: FileName, table: str
 ) -> pa.Table:
-    """The rows with all geometries in canonical form; raises CorruptFileError for what is no WKB (frontier F1.7)."""
+    """Return the rows with all geometries in canonical form.
+
+    Raise CorruptFileError for bytes that are not WKB (frontier F1.7).
+    """
 
     def canonical(array: pa.Array) -> pa.Array:
         return array_of([None if v is None else canonical_wkb(v) for v in array.to_pylist()], pa.binary())
 
     found = set(geometries(fields, sources))
     for source in sources:
-        if not isinstance(source, Stored) or not any(path[0] == source.place for path in found):
+        if not isinstance(source, FileColumn) or not any(path[0] == source.place for path in found):
             continue
         place = source.place
         try:
             column = _mapped(rows.column(place).combine_chunks(), (place,), found, canonical)
         except ValueError as error:
             reason = f"Cannot read file: a geometry is no well-known binary: {error}; restore it"
-            raise damaged(reason, file, table=table, field=source.physical.name, rule="frontier F1.7") from error
+            raise corrupt_file(reason, file, table=table, field=source.physical.name, rule="frontier F1.7") from error
         rows = rows.set_column(place, rows.column_names[place], column)
     return rows
 
@@ -407,13 +450,13 @@ def with_canonical_geometries(
 def _mapped(
     array: pa.Array, place: tuple[int, ...], chosen: set[tuple[int, ...]], change: Callable[[pa.Array], pa.Array]
 ) -> pa.Array:
-    """`array` with the chosen columns in it, at any level, changed."""
+    """Return `array` with the columns at the chosen places replaced by the result of `change`."""
     if place in chosen:
         return change(array)
     if not any(path[: len(place)] == place for path in chosen):
         return array
     parts = [_mapped(child, (*place, i), chosen, change) for i, child in enumerate(children_of(array))]
     type_ = nested_type(array.type, [part.type for part in parts])
-    if pa.types.is_struct(type_):  # files differ in what must not be null, and their rows are read as of one schema
+    if pa.types.is_struct(type_):  # files may differ in nullability, and their rows are read under one schema
         type_ = pa.struct([field.with_nullable(True) for field in type_])
     return with_children(array, parts, type_)

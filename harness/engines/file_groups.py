@@ -1,7 +1,7 @@
-"""File groups: the planned files sorted by how they are read, before any engine reads them.
+"""File groups: the planned files, grouped by how an engine has to read them.
 
-Planning opens no data file. Engines therefore look at the footers first, many in one call, and then treat files
-alike that have the same physical schema and the same kinds of constants: one group, one way to read it.
+Planning opens no data file. Before a read, engines therefore read the footers, many in one call. Files with the same
+physical schema and the same kinds of constants form a group, and all files of a group are read in the same way.
 """
 
 from __future__ import annotations
@@ -14,37 +14,47 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from harness.engines.data_files import FileName, damaged, load, load_parquet, with_canonical_geometries
+from harness.engines.data_files import FileName, corrupt_file, load, load_parquet, with_canonical_geometries
 from harness.engines.duckdb.instance import DuckDBFiles, cursor
 from harness.engines.footers import FOOTER, Footer, converted_files, failing_on, legacy_kinds, read_footers
-from harness.errors import CorruptFileError, HarnessError, SchemaMismatchError, distrusted, in_format, warn
+from harness.errors import (
+    CorruptFileError,
+    HarnessError,
+    SchemaMismatchError,
+    rule_in_format,
+    untrusted_table_error,
+    warn,
+)
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Mask, Places, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Indices, Mask, scalar_of, to_numpy
 from harness.metadata.model.file_schema import PhysicalSchema
-from harness.metadata.plan.projection import ColumnSource, Stored, is_positional, resolve, shares_columns
+from harness.metadata.plan.projection import ColumnSource, FileColumn, is_positional, resolve, shares_columns
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.paths import PhysicalPath
 from harness.storage.records import dataclass
 
 Faults: TypeAlias = Mapping[int, HarnessError]
-"""Why files cannot be read, by their numbers in a `ScanFiles`."""
+"""The errors of files that cannot be read, by the files' numbers in a `ScanFiles`."""
 UNKNOWN = -1
-"""The row count of a file that only reading tells."""
+"""The row count of a file that has to be read completely to count its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScanFiles:
-    """Files to read, as columns. A file's *number* is its index in them.
+    """Files to read, stored as columns. A file's *number* is its index in these columns.
 
-    path, physical, format: as in `harness.metadata.plan.scan_plan.FILES`.
-    recorded_rows: the row counts that the metadata records, null if unknown. A wrong count is a warning, and an error
-        for a file without columns.
-    exact: whether the file must have the recorded row count, because positions or row ids depend on it.
-    partition: an index into `constants`.
-    constants: by source field id, the partition values (internal values) that replace columns that a file lacks.
-    split: files with different values never share a group.
-    are_data: whether the files hold rows of the table, and so should have columns of the table. Deletes hold keys.
+    Attributes:
+        path: The recorded paths, as in `harness.metadata.plan.scan_plan.FILES`.
+        physical: The physical paths.
+        format: The file formats.
+        recorded_rows: The row counts that the metadata records, null if unknown. A wrong count causes a warning, or an
+            error if the file has no columns.
+        exact: True for a file that must have the recorded row count, because positions or row ids depend on the count.
+        partition: For each file, an index into `constants`.
+        constants: Partition values in internal form by source field id. They replace columns that a file lacks.
+        split: Files with different values never share a group.
+        are_data: True for data files, which should have columns of the table. Delete files hold keys instead.
     """
 
     path: Sequence[str]
@@ -52,9 +62,9 @@ class ScanFiles:
     format: Sequence[str]
     recorded_rows: pa.Array | pa.ChunkedArray
     exact: Mask
-    partition: Places
+    partition: Indices
     constants: Sequence[Mapping[int, Any]]
-    split: Places
+    split: Indices
     are_data: bool
 
     def __len__(self) -> int:
@@ -64,15 +74,15 @@ class ScanFiles:
         """Return both paths of a file."""
         return FileName(self.path[number], self.physical[number])
 
-    def names(self, numbers: Places) -> list[FileName]:
+    def names(self, numbers: Indices) -> list[FileName]:
         """Return both paths of some of the files."""
         return list(map(self.name, numbers.tolist()))
 
-    def physical_of(self, numbers: Places) -> list[PhysicalPath]:
+    def physical_of(self, numbers: Indices) -> list[PhysicalPath]:
         """Return the physical paths of some of the files."""
         return [self.physical[number] for number in numbers.tolist()]
 
-    def partition_values(self, numbers: Places) -> list[Mapping[int, Any]]:
+    def partition_values(self, numbers: Indices) -> list[Mapping[int, Any]]:
         """Return the partition values of some of the files, each by source field id."""
         return [self.constants[place] for place in self.partition[numbers].tolist()]
 
@@ -84,113 +94,128 @@ class ScanFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileForm:
-    """How files are stored, as a look at them shows before their rows are read.
+    """The storage form of files, known before their rows are read.
 
-    format: `parquet`, `avro` or `orc`. schema: the physical schema.
-    legacy: what the files hold in the old calendar, see `harness.engines.footers`.
-    converted: whether DuckDB would convert binary columns on the connection, see `footers.converted_files`.
-    shown: the types in which DuckDB shows the columns, where the footer tells, see `footers.Footer`.
-    foreign: whether DuckDB opens none of the files, see `footers.Footer`.
+    Attributes:
+        format: `parquet`, `avro` or `orc`.
+        schema: The physical schema.
+        legacy: The kinds of values that the files may hold in the Julian calendar, see `harness.engines.footers`.
+        converted: True if DuckDB would convert binary columns on this connection, see `footers.converted_files`.
+        duckdb_types: The columns' types in DuckDB if the footer determines them, see `footers.Footer`.
+        foreign: True if DuckDB cannot open the files, see `footers.Footer`.
     """
 
     format: str
     schema: PhysicalSchema
     legacy: frozenset[str] = frozenset()
     converted: bool = False
-    shown: tuple[str, ...] | None = None
+    duckdb_types: tuple[str, ...] | None = None
     foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Opened:
-    """Files after a look at them.
+class OpenedFiles:
+    """The forms and row counts of opened files.
 
-    forms: each form once. form: per file, an index into `forms`. rows: per file, the physical row count or UNKNOWN.
+    Attributes:
+        forms: Each distinct form once.
+        form: For each file, an index into `forms`.
+        rows: For each file, the physical row count, or UNKNOWN.
     """
 
     forms: Sequence[FileForm]
-    form: Places
-    rows: Places
+    form: Indices
+    rows: Indices
 
     @staticmethod
-    def of(forms: Sequence[FileForm], rows: Sequence[int | None]) -> Opened:
-        """Return the columns of files, given a form and a row count of each."""
+    def from_forms(forms: Sequence[FileForm], rows: Sequence[int | None]) -> OpenedFiles:
+        """Collect the forms and row counts of files, given one of each per file."""
         counts = np.array([UNKNOWN if count is None else count for count in rows], np.int64)
         distinct = {id(form): form for form in forms}
-        if len(distinct) == 1:  # a hash takes 0.2 µs a column of the schema
-            return Opened(forms[:1], np.zeros_like(counts), counts)
+        if len(distinct) == 1:  # hashing a form takes 0.2 µs per column of its schema
+            return OpenedFiles(forms[:1], np.zeros_like(counts), counts)
         numbers: dict[FileForm, int] = {}
         number_of = {key: numbers.setdefault(form, len(numbers)) for key, form in distinct.items()}
-        return Opened(list(numbers), np.array([number_of[id(form)] for form in forms], np.int64), counts)
+        return OpenedFiles(list(numbers), np.array([number_of[id(form)] for form in forms], np.int64), counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileGroup:
-    """Files that are read in one way.
+    """Files that are read in the same way.
 
-    members: their numbers, ascending. rows: per member, the physical row count; UNKNOWN until the file is read (avro).
-    form: how all members are stored. sources: per wanted field, where its values come from.
+    Attributes:
+        members: The numbers of the files, ascending.
+        rows: For each member, its physical row count; UNKNOWN for Avro until the file is read.
+        form: The storage form that all members share.
+        sources: For each requested field, the source of its values.
     """
 
-    members: Places
-    rows: Places
+    members: Indices
+    rows: Indices
     form: FileForm
     sources: tuple[ColumnSource, ...]
 
-    def part(self, places: Places) -> FileGroup:
-        """Return the group of some of its members. places: indexes into `members`."""
+    def part(self, places: Indices) -> FileGroup:
+        """Return a group of some of the members. `places` are indexes into `members`."""
         return replace(self, members=self.members[places], rows=self.rows[places])
 
 
-class Looks(Protocol):
-    """Learns of files what must be known before their rows are read; from where is an engine's choice."""
+class FileOpener(Protocol):
+    """Reads the schemas and row counts of files before their rows.
+
+    Each engine chooses the process that opens the files.
+    """
 
     def prefetch(self, *parts: ScanFiles) -> None:
-        """Looks at those files that were not looked at, in one go where that is quicker.
+        """Open those files that have not been opened yet, together if that is faster.
 
-        Raises HarnessError: naming a file that cannot be read, unless `faults` has it.
+        Raises:
+            HarnessError: A file cannot be read, and `faults` does not report this file.
         """
 
     def faults(self, files: ScanFiles) -> Faults:
-        """Return why files that were prefetched cannot be read, by number."""
+        """Return the errors of prefetched files that cannot be read, by file number."""
 
-    def opened(self, files: ScanFiles, numbers: Places) -> Opened:
-        """Return some of the files, which were prefetched and have no fault. Raises as `prefetch`."""
+    def opened(self, files: ScanFiles, numbers: Indices) -> OpenedFiles:
+        """Return the forms and row counts of files that were prefetched without a fault.
+
+        Raises the errors of `prefetch`.
+        """
 
     def check_partition_values(
         self, files: ScanFiles, number: int, fields: Sequence[dt.Field], sources: Sequence[ColumnSource]
     ) -> None:
-        """Refuses a Parquet file whose stored columns contradict its partition tuple (iceberg 5.3).
+        """Refuse a Parquet file whose stored columns contradict its partition values (iceberg 5.3).
 
         Raises:
-            SchemaMismatchError: they do.
-            MissingFileError, CorruptFileError, StorageError: its statistics cannot be read.
+            SchemaMismatchError: The values contradict each other.
+            MissingFileError, CorruptFileError, StorageError: The file's statistics cannot be read.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Inspector:
-    """Groups the files of a plan by what a look at them tells."""
+    """Groups the files of a plan by their storage forms and checks them."""
 
-    looks: Looks
+    opener: FileOpener
     plan: PlannedScan
 
-    def groups(self, files: ScanFiles, fields: tuple[dt.Field, ...], numbers: Places | None = None) -> list[FileGroup]:
-        """Return the file groups, in the order of their first files, with `fields` resolved.
+    def groups(self, files: ScanFiles, fields: tuple[dt.Field, ...], numbers: Indices | None = None) -> list[FileGroup]:
+        """Return the file groups, ordered by their first files, with `fields` resolved in each group.
 
         Args:
-            files: The files. The first data file of each group is held against its partition tuple.
-            fields: The columns that are wanted of them.
-            numbers: The files to group, ascending. None: all.
+            files: The files. In each group of data files, the first file is checked against its partition values.
+            fields: The columns to read.
+            numbers: The numbers of the files to group, ascending. None for all files.
 
         Raises:
-            HarnessError: A file cannot be read, has no column for a field, or contradicts its partition tuple.
+            HarnessError: A file cannot be read, lacks a column for a field, or contradicts its partition values.
         """
         numbers = np.arange(len(files)) if numbers is None else numbers
-        self.looks.prefetch(files)
-        opened = self.looks.opened(files, numbers)
+        self.opener.prefetch(files)
+        opened = self.opener.opened(files, numbers)
         self._check_counts(files, numbers, opened)
-        parts = _alike(files, numbers, opened)
+        parts = _group_places(files, numbers, opened)
         self._warn_of_other_names(files, numbers, opened)
         groups = [
             self._group(files, numbers[part], opened.forms[opened.form[part[0]]], opened.rows[part], fields)
@@ -198,11 +223,11 @@ class Inspector:
         ]
         for group in groups:
             if files.are_data and group.form.format == "parquet" and not group.form.foreign:
-                self.looks.check_partition_values(files, int(group.members[0]), fields, group.sources)
+                self.opener.check_partition_values(files, int(group.members[0]), fields, group.sources)
         return groups
 
     def _group(
-        self, files: ScanFiles, members: Places, form: FileForm, rows: Places, fields: tuple[dt.Field, ...]
+        self, files: ScanFiles, members: Indices, form: FileForm, rows: Indices, fields: tuple[dt.Field, ...]
     ) -> FileGroup:
         first, mapping = int(members[0]), self.plan.name_mapping
         sources = resolve(
@@ -222,15 +247,16 @@ class Inspector:
             )
         return FileGroup(members=members, rows=rows, form=form, sources=sources)
 
-    def _check_counts(self, files: ScanFiles, numbers: Places, opened: Opened) -> None:
-        """Hold row counts against the recorded ones.
+    def _check_counts(self, files: ScanFiles, numbers: Indices, opened: OpenedFiles) -> None:
+        """Compare row counts with the recorded counts.
 
-        Wrong ones are warned of. Rows do not depend on these: no plan trusts a count alone.
+        A wrong count only causes a warning, because no plan relies on recorded counts. It raises an error if positions
+        or row ids depend on it, or if the file has no columns.
         """
         recorded = files.recorded_rows
         stated = to_numpy(recorded.is_valid())[numbers] if recorded.null_count else True
         if recorded.null_count:
-            # For a Python number pyarrow would import pandas.
+            # pyarrow would import pandas if the argument were a Python number.
             recorded = recorded.fill_null(scalar_of(UNKNOWN, recorded.type))
         expected = to_numpy(recorded)[numbers]
         wrong = np.flatnonzero(stated & (opened.rows != UNKNOWN) & (opened.rows != expected)).tolist()
@@ -245,11 +271,11 @@ class Inspector:
         self._doubt(
             f"Recorded row counts of table {self.plan.table} are wrong: {files.name(int(numbers[wrong[0]]))} has "
             f"{opened.rows[wrong[0]]} rows, the metadata says {expected[wrong[0]]}{others} "
-            f"[{in_format('iceberg 7.2', self.plan.format)}]"
+            f"[{rule_in_format('iceberg 7.2', self.plan.format)}]"
         )
 
-    def _warn_of_other_names(self, files: ScanFiles, numbers: Places, opened: Opened) -> None:
-        """Tells of data files that have no column of the table: mostly names or ids went astray."""
+    def _warn_of_other_names(self, files: ScanFiles, numbers: Indices, opened: OpenedFiles) -> None:
+        """Warn about data files that share no column with the table. Usually their names or field ids are wrong."""
         if not files.are_data:
             return
         shares = [
@@ -267,7 +293,7 @@ class Inspector:
         unmatched = numbers[~np.array(shares, np.bool_)[opened.form] & (opened.rows != 0)]
         if unmatched.size:
             others = f", and {unmatched.size - 1} more files," if unmatched.size > 1 else ""
-            rule = in_format("iceberg 5.2", self.plan.format)
+            rule = rule_in_format("iceberg 5.2", self.plan.format)
             self._doubt(
                 f"Data file {files.name(int(unmatched[0]))}{others} of table {self.plan.table} has no column of the "
                 "table's schema, so all its values are null, a default or a partition value; unless its columns were "
@@ -276,12 +302,15 @@ class Inspector:
 
     def _doubt(self, sentence: str) -> None:
         if self.plan.storage.untrusted:
-            raise distrusted(sentence, self.plan.table)
+            raise untrusted_table_error(sentence, self.plan.table)
         warn(sentence)
 
 
-def _alike(files: ScanFiles, numbers: Places, opened: Opened) -> list[Places]:
-    """Return the files that are read in one way together, as indexes into `numbers`, by their first files."""
+def _group_places(files: ScanFiles, numbers: Indices, opened: OpenedFiles) -> list[Indices]:
+    """Group the files by how they are read.
+
+    Return indexes into `numbers` per group, ordered by the groups' first files.
+    """
     partition = files.partition[numbers].tolist()
     columns = {place: frozenset(files.constants[place]) for place in set(partition)}
     parts: dict[tuple[int, int, frozenset[int]], list[int]] = {}
@@ -292,18 +321,16 @@ def _alike(files: ScanFiles, numbers: Places, opened: Opened) -> list[Places]:
 
 
 def wrong_count(file: FileName, rows: int, expected: int, table: str) -> CorruptFileError:
-    """The error about a file that has another number of rows than the metadata says (iceberg 7.2)."""
+    """Return the error for a file whose row count differs from the recorded count (iceberg 7.2)."""
     reason = f"Cannot read file: it has {rows} rows, the metadata says {expected}; restore the file"
-    return damaged(reason, file, table=table, field="record_count", rule="iceberg 7.2")
+    return corrupt_file(reason, file, table=table, field="record_count", rule="iceberg 7.2")
 
 
-# Looks from this process, for engines that run here.
-#
-# An imported file may have field ids that collide with the table's. So the statistics of the first row group are held
-# against the partition tuple, in one file of each file group (iceberg 5.3).
+# Checking field ids: an imported file may use ids that belong to other columns of the table. Therefore one file of each
+# group is checked: the statistics of its first row group must not contradict its partition values (iceberg 5.3).
 
 
-# Types whose statistics DuckDB prints in a form that it also reads.
+# Types whose statistics DuckDB prints as text that it can cast back.
 _COMPARABLE = (
     dt.BooleanType,
     dt.DateType,
@@ -324,20 +351,24 @@ def check_partition_values(
     *,
     table: str,
 ) -> None:
-    """Raises SchemaMismatchError for a Parquet file whose stored columns cannot hold its own partition values.
+    """Raise SchemaMismatchError if a Parquet file's stored columns cannot contain its own partition values.
 
-    access: reads the file's statistics; those that are missing or unreadable say nothing.
-    fields, sources: the wanted top-level columns, and where they come from in this file.
-    constants: the tuple's values by source field id, as internal values.
+    Args:
+        access: Reads the file's statistics. Missing or unreadable statistics prove nothing.
+        file: The file.
+        fields: The requested top-level columns.
+        sources: For each field, its place in this file.
+        constants: The file's partition values in internal form, by source field id.
+        table: The table's location, for errors.
     """
     checked = {
         source.physical.name: f
         for f, source in zip(fields, sources, strict=True)
-        if isinstance(source, Stored)
+        if isinstance(source, FileColumn)
         and isinstance(f.type, _COMPARABLE)
-        and not (isinstance(f.type, dt.TimestampType) and f.type.utc)  # the text depends on the session's zone
+        and not (isinstance(f.type, dt.TimestampType) and f.type.utc)  # the text depends on the session's time zone
         and f.id in constants
-        and constants[f.id] == constants[f.id]  # statistics leave NaN out
+        and constants[f.id] == constants[f.id]  # NaN: statistics do not include it
     }
     if not checked:
         return
@@ -385,12 +416,17 @@ def _contradicts(
 
 
 @dataclass(slots=True)
-class DirectLooks:
-    """Opens the files of a plan, Parquet footers many in one call; other files are read as a whole, and kept.
+class LocalFileOpener:
+    """Opens the files of a plan in this process.
 
-    access: opens the files for DuckDB, which reads footers; no rows are read.
-    open_other: returns the schema and the row count of a file that is not Parquet without reading its rows; raises
-        HarnessError naming the file. None: `rows` are asked for.
+    The footers of Parquet files are read together. Other files are read completely and kept in memory.
+
+    Attributes:
+        access: Opens the files for DuckDB, which reads the footers but no rows.
+        plan: The plan.
+        open_other: Returns the schema and row count of an Avro or ORC file without reading its rows, and raises
+            HarnessError with the file's name. The row count is None if only reading the file shows it. None: these
+            files are read completely, because the engine will call `rows`.
     """
 
     access: DuckDBFiles
@@ -403,7 +439,10 @@ class DirectLooks:
     _forms: dict[tuple[int, frozenset[str], bool], FileForm] = field(default_factory=dict)
 
     def prefetch(self, *parts: ScanFiles) -> None:
-        """Reads the footers of the Parquet files that were not looked at; raises as `Looks` says."""
+        """Read the footers of the Parquet files that have not been opened yet.
+
+        Raises the errors of `FileOpener.prefetch`.
+        """
         missing = [
             FileName(path, physical)
             for files in parts
@@ -417,15 +456,15 @@ class DirectLooks:
         names = [name for name in names if name.physical in dated]
         with failing_on(names, self.plan.storage, table=self.plan.table, doing=FOOTER):
             self._converted.update(converted_files(self.access, dated))
-            if self.plan.lookup.is_delta:  # no Iceberg writer ever wrote in the old calendar (iceberg 6.9)
+            if self.plan.lookup.is_delta:  # no Iceberg writer ever used the Julian calendar (iceberg 6.9)
                 self._legacy.update({path: legacy_kinds(f.schema, f.metadata) for path, f in dated.items()})
 
     def faults(self, files: ScanFiles) -> Faults:
-        """Return nothing: `prefetch` raises what is wrong with a file."""
+        """Return no faults: `prefetch` raises the error of any file that cannot be read."""
         return {}
 
-    def opened(self, files: ScanFiles, numbers: Places) -> Opened:
-        """Return some of the files; Parquet files were prefetched, others are read now."""
+    def opened(self, files: ScanFiles, numbers: Indices) -> OpenedFiles:
+        """Return the forms and row counts of files. Parquet files were prefetched; other files are read now."""
         forms: list[FileForm] = []
         rows: list[int | None] = []
         for number in numbers.tolist():
@@ -438,10 +477,10 @@ class DirectLooks:
                 schema, count = self._other(files.name(number), files.format[number])
                 forms.append(FileForm(format=files.format[number], schema=schema))
                 rows.append(count)
-        return Opened.of(forms, rows)
+        return OpenedFiles.from_forms(forms, rows)
 
     def _form(self, path: str, footer: Footer) -> FileForm:
-        """Return the form of a Parquet file, one object for all files whose footers share their schema."""
+        """Return the form of a Parquet file. Files whose footers have the same schema share one object."""
         legacy, converted = self._legacy.get(path, frozenset()), path in self._converted
         key = (id(footer.schema), legacy, converted)
         form = self._forms.get(key)
@@ -451,7 +490,7 @@ class DirectLooks:
                 schema=footer.schema,
                 legacy=legacy,
                 converted=converted,
-                shown=footer.shown,
+                duckdb_types=footer.duckdb_types,
                 foreign=footer.foreign,
             )
         return form
@@ -465,17 +504,23 @@ class DirectLooks:
         return schema, rows.num_rows
 
     def is_brotli(self, name: FileName) -> bool:
-        """Return whether pages of a Parquet file, which was prefetched, are in that codec."""
+        """Return whether a prefetched Parquet file has pages compressed with Brotli in its first row group."""
         return self._footers[name.physical].is_brotli
 
     def rows(self, name: FileName, group: FileGroup, fields: Sequence[dt.Field]) -> pa.Table:
-        """All rows of a file of a group in physical order, columns by place; variants are JSON text (iceberg 6.15).
+        """Return all rows of one file of a group in physical order. Variants are JSON text (iceberg 6.15).
 
-        fields: what the group's sources are the sources of.
+        Args:
+            name: The file.
+            group: The file's group.
+            fields: The fields that the group's sources belong to, in their order.
+
+        Returns:
+            A table whose columns have the order of the file's columns.
 
         Raises:
-            CorruptFileError: the file or a value cannot be decoded.
-            LimitError: it has more rows than are read at once.
+            CorruptFileError: The file or a value cannot be decoded.
+            LimitError: The file has more rows than may be read at once.
         """
         table = self.plan.table
         if group.form.format == "parquet":
@@ -487,13 +532,13 @@ class DirectLooks:
     def check_partition_values(
         self, files: ScanFiles, number: int, fields: Sequence[dt.Field], sources: Sequence[ColumnSource]
     ) -> None:
-        """Checks as `Looks` says."""
+        """Check a file as described in `FileOpener.check_partition_values`."""
         name, table = files.name(number), self.plan.table
         (constants,) = files.partition_values(np.array([number]))
         with failing_on([name], self.plan.storage, table=table, doing=FOOTER):
             check_partition_values(self.access, name, fields, sources, constants, table=table)
 
 
-def looks_here(plan: PlannedScan) -> DirectLooks:
-    """Looks at the files of a plan from this process, for an engine that reads them here."""
-    return DirectLooks(DuckDBFiles(cursor(), plan.storage), plan)
+def local_opener(plan: PlannedScan) -> LocalFileOpener:
+    """Return an opener for an engine that reads the files of a plan in this process."""
+    return LocalFileOpener(DuckDBFiles(cursor(), plan.storage), plan)

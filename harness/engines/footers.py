@@ -1,8 +1,9 @@
-"""Footers of Parquet files, each read once: schemas and row counts, before any row is read.
+"""Parquet footers: schemas and row counts, read once per file before any row.
 
-Only the end of a file is read, and the schema known again by its bytes (`harness.metadata.files.parquet_footer`):
-10,000 local files take 0.1 s. Ends of files in a store are asked for together. DuckDB parses one footer of each schema,
-for every engine. It refuses a list with a file without a column; those files are looked for only then.
+Only the end of each file is read, and a schema is recognized by its bytes (`harness.metadata.files.parquet_footer`):
+10,000 local files take 0.1 s. The ends of files in object stores are read in parallel. DuckDB parses one footer per
+distinct schema, for all engines. DuckDB refuses a list of files if one of them has no columns, so such schemas are
+handled separately.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from typing import TypeAlias
 
 import duckdb
 
-from harness.engines.data_files import FileName, check_file, damaged, look_at
+from harness.engines.data_files import FileName, check_file, corrupt_file, map_files
 from harness.engines.duckdb.instance import (
     GEOMETRY_CONVERSION,
     DuckDBFiles,
     connect,
-    forbidden,
+    ends_instance,
+    error_text,
+    forbidden_error,
     forbidding_setting,
-    is_given_up,
-    is_of_storage,
-    said,
+    is_storage_error,
 )
 from harness.errors import CorruptFileError, EngineError, HarnessError, StorageError
 from harness.metadata.files.parquet import ELEMENT_COLUMNS, parse_elements, physical_schema, physical_schemas
@@ -32,9 +33,9 @@ from harness.metadata.files.parquet_footer import (
     TAIL_BYTES,
     CheckedFooter,
     Contradiction,
-    leaves_before,
     parse_footer,
     parse_tail,
+    prefix_leaf_columns,
     tail_length,
 )
 from harness.metadata.model import schema as dt
@@ -44,15 +45,19 @@ from harness.storage.records import dataclass
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
 
-# What ails Parquet files that DuckDB fails on before any row of them is read.
-
-
-_SHOWN = 300  # characters
+_SHOWN = 300  # the most characters of DuckDB's message that are shown
 
 
 @contextmanager
 def failing_on(files: Sequence[FileName], storage: Storage, *, table: str, doing: str) -> Iterator[None]:
-    """Turns DuckDB's failures on files into `refusal`. doing: how its message begins, such as "Cannot open file"."""
+    """Convert DuckDB's failures on files into the errors of `refusal`.
+
+    Args:
+        files: The files that the block reads.
+        storage: The storage of the files.
+        table: The table's location.
+        doing: The beginning of the message, for example "Cannot open file".
+    """
     try:
         yield
     except duckdb.Error as error:
@@ -60,67 +65,86 @@ def failing_on(files: Sequence[FileName], storage: Storage, *, table: str, doing
 
 
 def refusal(error: Exception, files: Sequence[FileName], storage: Storage, *, table: str, doing: str) -> HarnessError:
-    """The error for a failure on files, which are looked at anew: one that was there a moment ago may be gone.
+    """Return the error for a failure on files.
 
-    The error of `check_file`; a StorageError, if the storage failed while DuckDB read; else a CorruptFileError.
+    Check the files again first, because a file may have been removed meanwhile.
+
+    Args:
+        error: The failure.
+        files: The files that were being read.
+        storage: The storage of the files.
+        table: The table's location.
+        doing: The beginning of the message, for example "Cannot open file".
+
+    Returns:
+        The error of `check_file` if a file is missing or encrypted, a StorageError if the storage failed while DuckDB
+            read, an error about a setting or limit of the connection, or otherwise a CorruptFileError.
     """
     if isinstance(error, StorageError):
         return error.within(table=table)
     try:
-        look_at(lambda file: check_file(file, storage, table=table), files, [file.physical for file in files])
+        map_files(lambda file: check_file(file, storage, table=table), files, [file.physical for file in files])
     except HarnessError as gone:
         return gone
-    reason = error.message if isinstance(error, HarnessError) else said(error)[:_SHOWN]
+    reason = error.message if isinstance(error, HarnessError) else error_text(error)[:_SHOWN]
     name = str(files[0]) if len(files) == 1 else None
-    if isinstance(error, duckdb.FatalException):  # of an instance that was given up before
+    if isinstance(error, duckdb.FatalException):  # the DuckDB instance failed earlier
         return EngineError(f"{doing}: open the table again: {reason}", table=table)
     if (setting := forbidding_setting(reason)) is not None:
-        return forbidden(setting, table=table, file=name)
-    if isinstance(error, duckdb.OutOfMemoryException | duckdb.InterruptException):  # of a limit, not of the file
+        return forbidden_error(setting, table=table, file=name)
+    # a limit was reached; the file is not at fault
+    if isinstance(error, duckdb.OutOfMemoryException | duckdb.InterruptException):
         return EngineError(f"{doing}: {reason}", table=table, file=name)
-    if is_of_storage(reason):
+    if is_storage_error(reason):
         return StorageError(f"{doing}: {reason}", table=table, file=name)
-    return damaged(f"{doing}: {reason}", name, table=table)
+    return corrupt_file(f"{doing}: {reason}", name, table=table)
 
 
 FOOTER = "Cannot read the footer of a Parquet file"
-"""The beginning of errors about a footer."""
+"""The beginning of messages about footers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The columns of a Parquet file, none of one that has none, and the rows that it really has.
+    """The schema and row count of a Parquet file.
 
-    metadata: the file's metadata by key; none, unless it may tell of the old calendar or of geometries.
-    shown: the DuckDB types of the columns, which have their own names there; None: only DuckDB's binder tells.
-    foreign: whether DuckDB refuses the schema, which Parquet allows; no function of DuckDB opens the file.
-    is_brotli: whether pages of the first row group are in that codec.
+    Attributes:
+        schema: The columns; empty if the file has none.
+        rows: The number of rows, as all counts in the footer agree.
+        metadata: The file's key-value metadata. Empty unless it may concern the Julian calendar or geometries.
+        duckdb_types: The DuckDB types of the columns, which then keep their own names in DuckDB. None if only DuckDB's
+            binder can determine them.
+        foreign: True if DuckDB refuses the schema although Parquet allows it. No DuckDB function can open the file
+            then.
+        is_brotli: True if pages of the first row group are compressed with Brotli.
     """
 
     schema: PhysicalSchema
     rows: int
     metadata: Mapping[bytes, bytes]
-    shown: tuple[str, ...] | None
+    duckdb_types: tuple[str, ...] | None
     foreign: bool
     is_brotli: bool
 
 
 def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) -> dict[PhysicalPath, Footer]:
-    """Footers by physical path, of which the counts are true of each other (`harness.metadata.files.parquet_footer`).
+    """Read and check footers. Return them by physical path.
+
+    The counts within each footer are checked against each other (`harness.metadata.files.parquet_footer`).
 
     Raises:
-        MissingFileError: a file is not there, or is empty (iceberg 7.6).
-        EncryptedTableError: a file has the magic of an encrypted footer (iceberg 2.19).
-        CorruptFileError: a footer cannot be read, or contradicts itself.
+        MissingFileError: A file does not exist or is empty (iceberg 7.6).
+        EncryptedTableError: A file has the magic of an encrypted footer (iceberg 2.19).
+        CorruptFileError: A footer cannot be read or contradicts itself.
     """
     if not files:
         return {}
     try:
         return _read(access, tuple(file.physical for file in files))
     except (duckdb.Error, HarnessError, LookupError, ValueError) as error:
-        for file in files:  # the slow way round, to name the culprit
+        for file in files:  # read the files one by one to find the one at fault
             check_file(file, access.storage, table=table)
-            alone = DuckDBFiles(connect(), access.storage) if is_given_up(error) else access
+            alone = DuckDBFiles(connect(), access.storage) if ends_instance(error) else access
             try:
                 _read(alone, (file.physical,))
             except (duckdb.Error, HarnessError, LookupError, ValueError) as reason:
@@ -131,7 +155,7 @@ def read_footers(access: DuckDBFiles, files: Sequence[FileName], *, table: str) 
 def footers_and_faults(
     access: DuckDBFiles, files: Sequence[FileName], *, table: str
 ) -> tuple[dict[PhysicalPath, Footer], dict[PhysicalPath, HarnessError]]:
-    """Footers, and the faults of files whose footers cannot be read, by physical path."""
+    """Return the footers that can be read and the errors of the files whose footers cannot, each by physical path."""
     try:
         return read_footers(access, files, table=table), {}
     except HarnessError as error:
@@ -144,12 +168,12 @@ def footers_and_faults(
 
 
 def converted_files(files: DuckDBFiles, footers: Mapping[PhysicalPath, Footer]) -> frozenset[str]:
-    """The physical paths of files whose binary columns DuckDB turns into geometries and back (frontier F0.2)."""
+    """Return the physical paths of files whose binary columns DuckDB converts to geometries (frontier F0.2)."""
     binary = [
         path
         for path, footer in footers.items()
         if b"geo" in footer.metadata
-        and not footer.foreign  # and so read through Arrow
+        and not footer.foreign  # foreign files are read through Arrow
         and any(isinstance(f.type, dt.BinaryType) for f in footer.schema)
     ]
     if not binary:
@@ -162,14 +186,14 @@ def _read(files: DuckDBFiles, physical: tuple[PhysicalPath, ...]) -> dict[Physic
     checked = _checked_footers(files, physical)
     bare = [path for path in physical if path not in checked]
     if bare:
-        _parsed_by_duckdb(files, bare)  # which tells what is wrong
+        _parsed_by_duckdb(files, bare)  # raises DuckDB's error about the file
         raise CorruptFileError("It has no footer", cause="CorruptDataFile")
-    schemas = dict(_schemas)  # of this call: another thread may clear the others
+    schemas = dict(_schemas)  # a copy for this call, because another thread may clear `_schemas`
     new: dict[bytes, PhysicalPath] = {}
     for path, footer in checked.items():
         if footer.schema not in schemas:
             new.setdefault(footer.schema, path)
-    columnless = [schema for schema in new if not leaves_before(schema)]  # which DuckDB refuses
+    columnless = [schema for schema in new if not prefix_leaf_columns(schema)]  # DuckDB refuses these
     parsed = _parsed(files, {path: schema for schema, path in new.items() if schema not in columnless})
     learnt = {schema: ((), None, False) if schema in columnless else parsed[path] for schema, path in new.items()}
     if len(_schemas) + len(new) > _MOST_SCHEMAS:
@@ -184,14 +208,17 @@ def _read(files: DuckDBFiles, physical: tuple[PhysicalPath, ...]) -> dict[Physic
 
 
 _KnownSchema: TypeAlias = tuple[PhysicalSchema, tuple[str, ...] | None, bool]
-"""The columns, `shown`, and `foreign` of a `Footer`."""
+"""A parsed schema: the attributes `schema`, `duckdb_types`, and `foreign` of a `Footer`."""
 _schemas: dict[bytes, _KnownSchema] = {}
-"""Schemas by the bytes that they were parsed from, in any file of this process."""
+"""Parsed schemas by the bytes that they were parsed from, for all files of this process."""
 _MOST_SCHEMAS = 1024
 
 
 def _checked_footers(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> dict[PhysicalPath, CheckedFooter]:
-    """The footers of files by physical path, without those that have none; those of stores are asked for together."""
+    """Return the footers of files by physical path, without files that have no footer.
+
+    Remote files are read in parallel.
+    """
     found: dict[PhysicalPath, CheckedFooter] = {}
     schemas: dict[bytes, None] = {}
     with phase("reading footers", len(physical), "files") as advance:
@@ -199,7 +226,7 @@ def _checked_footers(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> di
             try:
                 footer = _checked_footer(files, path, end, schemas)
             except Contradiction as error:
-                raise damaged(f"{error}; restore the file", path) from error
+                raise corrupt_file(f"{error}; restore the file", path) from error
             if footer is not None:
                 found[path] = footer
                 if len(schemas) < MOST_TRIED:
@@ -211,14 +238,14 @@ def _checked_footers(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> di
 def _checked_footer(
     files: DuckDBFiles, path: PhysicalPath, end: bytes, schemas: Iterable[bytes]
 ) -> CheckedFooter | None:
-    """The footer at the end of a file, or None if it has none. Raises Contradiction."""
+    """Return the footer at the end of a file, or None if it has none. Raise Contradiction if its counts disagree."""
     if files.storage.untrusted:
         return parse_footer(end, files.storage.size(path), None)
     tail, key = parse_tail(end, schemas), hash(end[-tail_length(end) :])
     codecs = _checked.get(key)
     if tail is not None and not tail.has_metadata and codecs is not None:
         return CheckedFooter(tail.schema, tail.rows, codecs, {})
-    footer = parse_footer(end, None, tail)  # places outside of the file are DuckDB's to see
+    footer = parse_footer(end, None, tail)  # DuckDB reports offsets that are outside of the file
     if footer is not None:
         if len(_checked) >= _MOST_CHECKED:
             _checked.clear()
@@ -227,46 +254,49 @@ def _checked_footer(
 
 
 _checked: dict[int, frozenset[int]] = {}
-"""The codecs of footers that were checked, in any file of this process, by their hashes."""
+"""The codecs of footers that passed the checks, by the hash of the footer's bytes, for all files of this process."""
 _MOST_CHECKED = 1 << 17
 
 
 def _ends(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> Iterator[tuple[PhysicalPath, bytes]]:
-    """The ends of files by path, each with its footer; of local files one after another, so that few are held."""
+    """Yield the end of each file, long enough for its footer, by path.
+
+    Local files are read one by one to save memory.
+    """
     remote = [path for path in physical if not is_local(path)]
 
     def remote_end(path: PhysicalPath) -> bytes:
         if files.storage.reads_ends(path):
             return _whole_footer(lambda length: files.storage.end(path, length), _REMOTE_BYTES)
-        size = files.storage.size(path)  # and the end is read once more, by DuckDB
+        size = files.storage.size(path)  # DuckDB reads the end again
         return _whole_footer(lambda length: files.storage.read(path, offset=max(0, size - length)), TAIL_BYTES)
 
-    yield from zip(remote, look_at(remote_end, remote, remote), strict=True)
+    yield from zip(remote, map_files(remote_end, remote, remote), strict=True)
     for path in physical:
         if is_local(path):
             yield path, _whole_footer(partial(files.end, path), TAIL_BYTES)
 
 
 def _whole_footer(end: Callable[[int], bytes], length: int) -> bytes:
-    """The end of a file, of some length, or of the length of its footer if that is longer."""
+    """Return the end of a file: `length` bytes, or more if the footer is longer."""
     found = end(length)
     return end(tail_length(found)) if tail_length(found) > len(found) else found
 
 
 _REMOTE_BYTES = 1 << 14
-"""Bytes asked for of the end of a file in a store: most footers are shorter."""
+"""The number of bytes first read from the end of a remote file: most footers are shorter."""
 MOST_TRIED = 8
-"""Schemas that the bytes of a file are compared with, before its own are looked for."""
+"""The number of known schemas that a file's bytes are compared with before its own schema is located."""
 
 
 def _parsed(files: DuckDBFiles, schemas: Mapping[PhysicalPath, bytes]) -> dict[str, _KnownSchema]:
-    """The schemas of files by path, from their bytes. The bytes of a schema that DuckDB refuses are parsed here."""
+    """Parse the schemas of files, given one file per schema. Parse schemas that DuckDB refuses without DuckDB."""
     if not schemas:
         return {}
     try:
         return _parsed_by_duckdb(files, tuple(schemas))
     except duckdb.Error as error:
-        if is_given_up(error) or is_of_storage(said(error)):
+        if ends_instance(error) or is_storage_error(error_text(error)):
             raise
         if len(schemas) > 1:
             return {path: schema for each in schemas.items() for path, schema in _parsed(files, dict([each])).items()}
@@ -286,11 +316,11 @@ def _parsed_by_duckdb(files: DuckDBFiles, physical: Sequence[PhysicalPath]) -> d
     for name, *_, type_ in rows:
         types.setdefault(name, []).append(type_)
     names = {path: files.name(path) for path in physical}
-    return {path: (found[name], _shown(found[name], types[name]), False) for path, name in names.items()}
+    return {path: (found[name], _duckdb_types(found[name], types[name]), False) for path, name in names.items()}
 
 
-def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:
-    """DuckDB's types of the columns, see `Footer`; None: not certain, as of nested, binary and renamed columns."""
+def _duckdb_types(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, ...] | None:
+    """Return DuckDB's types of the columns, or None if they are uncertain: for nested, binary, or renamed columns."""
     known = tuple(type_ for type_ in types[1:] if type_ is not None)
     if len(known) != len(columns) or not all(isinstance(f.type, _PLAIN) for f in columns):
         return None
@@ -300,17 +330,16 @@ def _shown(columns: PhysicalSchema, types: Sequence[str | None]) -> tuple[str, .
 
 _PLAIN = (dt.BooleanType, dt.DateType, dt.DecimalType, dt.FloatType, dt.IntegerType, dt.StringType, dt.TimestampType)
 
-
-# Files of writers that counted days in the old calendar before 1582 (delta T20).
+# Files with dates in the old calendar (delta T20).
 #
-# Spark before 3.0, and later versions in legacy mode, wrote dates before 1582-10-15, and instants before 1900, in the
-# hybrid Julian calendar and in local zones, as the footer says. A value that is old enough to be wrong is refused.
-
+# Spark before 3.0, and later versions in legacy mode, wrote dates before 1582-10-15 in the hybrid Julian calendar and
+# instants before 1900 in local time zones. The footer records this. Values old enough to be affected are refused.
 
 OLDEST_DAY = -141427
-"""1582-10-15, the first day that both calendars count alike, in days since 1970-01-01."""
+"""1582-10-15, the first day on which both calendars agree, in days since 1970-01-01."""
 OLDEST_MICROS = -2208988800000000
-"""1900-01-01T00:00, the first timestamp that is alike in every zone, in micros since 1970-01-01."""
+"""1900-01-01T00:00, the first timestamp that is the same in all affected time zones, in microseconds since 1970-01-01.
+"""
 
 _DATES, _INT96 = "dates and timestamps", "int96 timestamps"
 _KEYS = {b"org.apache.spark.legacyDateTime": _DATES, b"org.apache.spark.legacyINT96": _INT96}
@@ -318,7 +347,7 @@ _VERSION = b"org.apache.spark.version"
 
 
 def legacy_kinds(schema: PhysicalSchema, metadata: Mapping[bytes, bytes]) -> frozenset[str]:
-    """Kinds of values that a file of these columns may hold in the old calendar, by its metadata."""
+    """Return the kinds of values that a file with these columns and metadata may hold in the old calendar."""
     every = frozenset(_KEYS.values())
     major = metadata.get(_VERSION, b"").split(b".", 1)[0]
     is_old = major.isdigit() and int(major) < 3
@@ -327,7 +356,10 @@ def legacy_kinds(schema: PhysicalSchema, metadata: Mapping[bytes, bytes]) -> fro
 
 
 def is_legacy(stored: PhysicalField, legacy: frozenset[str]) -> bool:
-    """Tells whether old values of a column are in the old calendar. `legacy`: of its file, from `legacy_kinds`."""
+    """Return whether old values of a column are in the old calendar.
+
+    `legacy` holds its file's kinds from `legacy_kinds`.
+    """
     match stored.type:
         case dt.DateType() | dt.TimestampType(utc=True):
             return _DATES in legacy

@@ -1,9 +1,8 @@
-"""Engines: what harness asks of an engine, and how an engine is found by its name.
+"""The engine protocol, and the lookup of engines by name.
 
-`Engine` is the protocol, which DuckDB, Spark, the oracle, engines of other packages and readers of other projects
-keep. An engine is imported when it is first used, so that opening a table loads neither DuckDB nor Spark. A module that
-needs what only one engine can do, such as DuckDB's relations, imports that from the engine's own modules, in the
-function that needs it.
+DuckDB, Spark, the oracle, engines of other packages, and readers of other projects all implement `Engine`. An engine is
+imported on first use, so that opening a table loads neither DuckDB nor Spark. A feature that only one engine has, for
+example DuckDB's relations, is imported from that engine's modules inside the function that needs it.
 """
 
 from __future__ import annotations
@@ -32,23 +31,25 @@ if TYPE_CHECKING:
 class Engine:
     """An engine that runs plans.
 
-    A package registers a module or an object with members of these names. An engine that cannot do what a member with a
-    default is for leaves that member out.
+    A package registers a module or an object that has members with these names. An engine omits a member with a default
+    if it does not support that feature.
 
     Attributes:
-        name: The name that `find_engine` takes.
+        name: The name under which `find_engine` finds the engine.
         version: Returns the version of the library that runs the plans.
-        to_arrow: Returns all rows of a plan in any order, in the exact types of its columns
-            (`harness.metadata.model.schema.arrow_type`). Raises HarnessError if the plan cannot be run, which is an
+        to_arrow: Returns all rows of a plan, in any order, in the exact types of its columns
+            (`harness.metadata.model.schema.arrow_type`). Raises HarnessError if the plan cannot be run; the error is an
             EngineError if the plan failed while it ran.
-        start: Starts an engine that takes long to start, unless it runs. Raises HarnessError if it cannot.
-        dialect: sqlglot's name of the dialect that `query` takes.
-        query: Returns the result, an Arrow stream, of a query that reads plans by name.
-        count: Returns the number of rows of a plan, by a way of its own. Raises as `to_arrow` does.
-        options: Returns the options of `read` that the engine takes, of `limit`, `threads`, `batch_rows`,
+        start: Starts an engine that takes long to start, unless it is running already. Raises HarnessError if the
+            engine cannot start.
+        dialect: The name that sqlglot uses for the SQL dialect of `query`.
+        query: Returns the result of a query that refers to plans by name, as an Arrow stream.
+        count: Counts the rows of a plan without returning them. Raises the same errors as `to_arrow`.
+        options: Returns which options of `read` the engine accepts: any of `limit`, `threads`, `batch_rows`,
             `split_bytes` and `union`.
-        read: Returns the rows of a plan under options, which must not change them: but for `limit`, which is how many
-            rows are enough, and `union`, plans of the same table whose rows follow. Raises as `to_arrow` does.
+        read: Returns the rows of a plan under options. Options never change the rows, with two exceptions: `limit` is
+            the number of rows after which the engine may stop, and `union` lists plans of the same table whose rows are
+            appended. Raises the same errors as `to_arrow`.
     """
 
     name: str
@@ -63,22 +64,25 @@ class Engine:
 
 
 GROUP = "harness.engines"
-"""The group of the entry points by which packages register engines."""
+"""The entry point group in which packages register engines."""
 _BUILT_IN = {
     "duckdb": ("harness.engines.duckdb.engine", "duckdb", "duckdb"),
     "spark": ("harness.engines.spark.engine", "pyspark", "'lakeharness[spark]'"),
     "oracle": ("harness.suite.oracle_engine", "pyarrow", "pyarrow"),
 }
-"""Per engine of harness: the module whose `ENGINE` it is, the package that runs the plans, and what to install."""
+"""The built-in engines by name.
+
+For each: the module that defines its `ENGINE`, the package that must be installed, and what to pass to pip.
+"""
 _OTHERS = "harness.suite.reader_engine"
-"""The module that finds readers of other projects. No import leads from here to it or to the modules above."""
+"""The module that finds readers of other projects. It is named only: importing it here would create a cycle."""
 
 
 def find_engine(name: str) -> Engine:
-    """Return the engine of that name: of harness, of a package that registered it, or a reader of another project.
+    """Return an engine by name: a built-in one, one that a package registered, or a reader of another project.
 
     Raises:
-        RequestError: There is no such engine, or what it needs is not installed.
+        RequestError: No engine has this name, or a package that the engine needs is not installed.
     """
     if name in _BUILT_IN:
         module, package, install = _BUILT_IN[name]
@@ -96,10 +100,14 @@ def find_engine(name: str) -> Engine:
 
 
 def engine_of(members: object, label: str) -> Engine:
-    """Return the engine that a module or an object is, by its members of the names of `Engine`.
+    """Build an `Engine` from a module or object that has members with the names of its attributes.
+
+    Args:
+        members: The module or object.
+        label: The name of the module or object in the error message.
 
     Raises:
-        AttributeError: A member without a default is missing. The message calls the object `label`.
+        AttributeError: A member without a default is missing.
     """
     fields = dataclasses.fields(Engine)
     missing = [f.name for f in fields if f.default is dataclasses.MISSING and not hasattr(members, f.name)]
@@ -109,10 +117,10 @@ def engine_of(members: object, label: str) -> Engine:
 
 
 def start_engines(names: Iterable[str]) -> None:
-    """Find and start engines, because an engine that is missing says nothing about a table.
+    """Find and start engines before a test or comparison, so that a missing engine is reported as such.
 
     Raises:
-        HarnessError: As `find_engine` and `Engine.start` raise.
+        HarnessError: An engine was not found (see `find_engine`) or could not start.
     """
     for engine in map(find_engine, dict.fromkeys(names)):
         if engine.start is not None:
@@ -120,37 +128,41 @@ def start_engines(names: Iterable[str]) -> None:
 
 
 def engine_names() -> tuple[str, ...]:
-    """Return the names of the engines that run plans, whether or not what they need is installed. Loads no engine."""
+    """Return the names of all engines that run plans, including those whose packages are not installed.
+
+    Load none of them.
+    """
     return (*_BUILT_IN, *registered_engines())
 
 
 def registered_engines() -> dict[str, EntryPoint]:
-    """Return the entry points of engines of other packages by name, without the names of harness's own engines."""
-    from importlib.metadata import entry_points  # takes 10 ms, which reads by harness's own engines save
+    """Return the entry points of engines from other packages by name, except for names that built-in engines use."""
+    from importlib.metadata import entry_points  # takes 10 ms, which reads by built-in engines do not need to spend
 
     found = {point.name: point for point in entry_points(group=GROUP)}
     return {name: found[name] for name in sorted(found) if name not in _BUILT_IN}
 
 
-# Rows as a stream of Arrow batches, for tables that are larger than memory.
-
-
 BATCH_ROWS = 65_536
-"""Rows of a batch where nobody asks for another number: a few megabytes of a common table."""
+"""The default number of rows in a batch: a few megabytes in a typical table."""
 
 Context = Callable[[], AbstractContextManager[None]]
-"""A context around each step of a read, which says more of its errors."""
+"""Returns a context for one step of a read, which adds the table and snapshot to errors."""
 
 
 class Batches(Iterator["pa.RecordBatch"]):
-    """The rows of one read, batch by batch as the engine produces them. None is kept.
+    """The rows of one read as an iterator of Arrow batches. Each batch is produced on demand and not kept.
 
         with snapshot.to_batches(columns=["id"]) as batches:
             for batch in batches:
                 ...
 
-    Closing it ends the query, and so does dropping it; there are no more batches then. Anything that takes an Arrow
-    stream takes what is left of it, as `pyarrow.RecordBatchReader.from_stream(batches)` does.
+    Closing the iterator, or dropping the last reference to it, ends the query. After that it yields nothing. Any
+    consumer of Arrow streams can take the remaining batches, for example
+    `pyarrow.RecordBatchReader.from_stream(batches)`.
+
+    Attributes:
+        schema: The schema of the batches.
     """
 
     def __init__(
@@ -175,7 +187,7 @@ class Batches(Iterator["pa.RecordBatch"]):
         return batch
 
     def close(self) -> None:
-        """End the query. Closing twice is no error."""
+        """End the query. Closing twice is allowed."""
         if self._is_open:
             self._is_open = False
             self._close()

@@ -1,6 +1,7 @@
-"""The arms of a read: per file group, which rows are deleted and where the values of each column come from.
+"""The arms of a read: one per file group, with its deletes and the sources of its column values.
 
-An engine reads the files of an arm with one scan, translates its values, drops the deleted rows, and unites the arms.
+An engine reads the files of an arm with one scan, translates the column values, drops the deleted rows, and combines
+the arms with UNION ALL.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from harness.engines.column_values import (
     Position,
     PositionFrom,
     StoredColumn,
-    StoredOr,
+    StoredOrInherited,
     column_values,
     constant,
 )
 from harness.engines.data_files import FileName
-from harness.engines.file_groups import Faults, FileGroup, Inspector, Looks, ScanFiles
-from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, in_format
+from harness.engines.file_groups import Faults, FileGroup, FileOpener, Inspector, ScanFiles
+from harness.errors import CorruptDeleteError, SchemaMismatchError, UnsupportedError, rule_in_format
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Places, array_of, distinct, from_numpy, to_numpy
+from harness.metadata.model.arrow_values import Indices, array_of, distinct_values, from_numpy, to_numpy
 from harness.metadata.plan.deletes import EqualityDelete, key_fields
 from harness.metadata.plan.projection import (
     ColumnSource,
+    ConstantValue,
+    FileColumn,
     PartitionValue,
-    Stored,
-    Value,
     check_stored,
     find_named,
     find_stored,
@@ -44,29 +45,29 @@ from harness.metadata.planned_scan import PlannedScan
 from harness.storage.records import dataclass
 
 DELETED = dt.METADATA["_deleted"].id
-"""Id of the column that no arm has a value for: it is true where a row is deleted, and then no row is dropped."""
+"""The id of the metadata column `_deleted`, which is true in deleted rows. If a plan has it, no rows are dropped."""
 _INT, _LONG = dt.IntegerType(32), dt.IntegerType(64)
 _METADATA_IDS = frozenset(f.id for f in dt.METADATA.values())
 
 
-class Pooled(enum.Enum):
-    """Equality deletes that are not sorted out by data file, see `scopes`."""
+class DeletePool(enum.Enum):
+    """Marks data files that share all equality deletes of the plan instead of having their own set, see `scopes`."""
 
     ALL = "all deletes of the plan, each with its sequence number and partition"
 
 
-Scope: TypeAlias = int | Pooled | None
-"""The equality deletes of a file: an index into `ScanPlan.delete_sets`, or all of the plan; None: no delete hits it."""
+Scope: TypeAlias = int | DeletePool | None
+"""The equality deletes of a file. An int is an index into `ScanPlan.delete_sets`; None means that there are none."""
 
 
 def data_files(plan: PlannedScan, deleted: Collection[int], *, exact: bool) -> ScanFiles:
-    """Return the data files of a plan, whose numbers are their ordinals.
+    """Return the data files of a plan. Their numbers are their ordinals in the plan.
 
     Args:
         plan: The plan.
-        deleted: Ordinals of files with deleted positions.
-        exact: Whether all files must have their recorded row counts. Those with deleted positions always must, and
-            those that are not Parquet: a file cut between two Avro blocks looks whole.
+        deleted: The ordinals of files that have deleted positions.
+        exact: If True, all files must have their recorded row counts. Files with deleted positions always must, and so
+            must Avro and ORC files: a file that was cut between two Avro blocks looks complete.
     """
     files = plan.files
     path, physical, formats = (files.column(name).to_pylist() for name in ("path", "physical", "format"))
@@ -74,7 +75,7 @@ def data_files(plan: PlannedScan, deleted: Collection[int], *, exact: bool) -> S
     has_deleted[list(deleted)] = True
     is_exact = np.ones_like(has_deleted) if exact else has_deleted.copy()
     is_exact[[number for number, format_ in enumerate(formats) if format_ != "parquet"]] = True
-    joined = np.array([scope + 2 if isinstance(scope, int) else int(scope is Pooled.ALL) for scope in scopes(plan)])
+    joined = np.array([scope + 2 if isinstance(scope, int) else int(scope is DeletePool.ALL) for scope in scopes(plan)])
     return ScanFiles(
         path=path,
         physical=physical,
@@ -90,14 +91,17 @@ def data_files(plan: PlannedScan, deleted: Collection[int], *, exact: bool) -> S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnionArm:
-    """Data files that are read in one way, with the same equality deletes.
+    """Data files that are read in the same way and have the same equality deletes.
 
-    columns: what the arm yields: stored columns and metadata columns.
-    roots: the columns that hold keys of equality deletes, in the types in which keys are compared.
-    fields: the stored ones of `columns`, then `roots`: what `group.sources` are the sources of.
-    files: those of the plan. group: the arm's; `group.members` are their ordinals.
-    scope: the equality deletes that hit the arm's rows.
-    deleted: deleted positions by ordinal, of each file of the arm; None: no file has any.
+    Attributes:
+        plan: The plan.
+        columns: The columns that the arm yields: stored columns and metadata columns.
+        roots: The columns that hold keys of equality deletes, in the types in which keys are compared.
+        fields: The stored columns among `columns`, followed by `roots`. The entries of `group.sources` belong to these.
+        files: The files of the plan.
+        group: The arm's file group. `group.members` are ordinals in the plan.
+        scope: The equality deletes that apply to the arm's rows.
+        deleted: The deleted positions by ordinal, for each file of the arm. None if no file has any.
     """
 
     plan: PlannedScan
@@ -111,23 +115,24 @@ class UnionArm:
 
     @property
     def names(self) -> list[FileName]:
-        """Both paths of each file."""
+        """The recorded and physical paths of the arm's files."""
         return self.files.names(self.group.members)
 
     @property
     def shows_deleted(self) -> bool:
-        """Tells whether the arm yields all rows, and says of each whether it is deleted."""
+        """True if the arm yields all rows and marks the deleted ones."""
         return any(f.id == DELETED for f in self.columns)
 
     def key_labels(self) -> dict[dt.Field, str]:
-        """The labels of `roots` among `values`; none where no equality delete hits the arm."""
+        """Return the labels of `roots` in `values`. Empty if no equality delete applies to the arm."""
         return {} if self.scope is None else {root: f"e{i}" for i, root in enumerate(self.roots)}
 
     def values(self) -> dict[str, ColumnValue]:
-        """The values that are read of the files, by label.
+        """Return the values to read from the files, by label.
 
-        `c0`, `c1`, …: `columns`, but for `_deleted`, which has its number and no value. `e0`, `e1`, …: `roots`. Where
-        deletes are pooled, `sq` and `sp`: the data sequence number of the row's file, and the index of its partition.
+        The labels `c0`, `c1`, … are for `columns`; the label of `_deleted` is skipped because the engine computes this
+        column. The labels `e0`, `e1`, … are for `roots`. If the deletes are pooled, `sq` is the data sequence number of
+        the row's file and `sp` is the index of its partition.
         """
         partitions = self.files.partition_values(self.group.members)
         resolved = column_values(self.fields, self.group.sources, partitions)
@@ -135,13 +140,13 @@ class UnionArm:
         columns = {f"c{i}": f for i, f in enumerate(self.columns) if f.id != DELETED}
         values = {label: self._metadata(f) if f.id in _METADATA_IDS else stored[f] for label, f in columns.items()}
         values |= {label: stored[root] for root, label in self.key_labels().items()}
-        if self.scope is Pooled.ALL:
+        if self.scope is DeletePool.ALL:
             values["sq"] = self._sequence_number()
             values["sp"] = self._constant("partition", _LONG)
         return values
 
     def _metadata(self, column: dt.Field) -> ColumnValue:
-        """The values of a metadata column (iceberg 5.17, 5.18; delta W2, W3)."""
+        """Return the value of a metadata column (iceberg 5.17, 5.18; delta W2, W3)."""
         match column.name:
             case "_file":
                 return self._constant("path", dt.StringType())
@@ -150,7 +155,8 @@ class UnionArm:
             case "_spec_id":
                 return self._constant("spec_id", _INT)
             case "_partition":
-                # No spec of the table has a field: null. A file whose own spec has none: a struct of nulls.
+                # Null if no partition spec of the table has a field; a struct of nulls if only the file's own spec has
+                # none.
                 has_fields = isinstance(column.type, dt.StructType)
                 numbers = self.files.partition[self.group.members].tolist()
                 partitions = [self.plan.partitions[number] for number in numbers]
@@ -166,8 +172,10 @@ class UnionArm:
             case other:
                 raise AssertionError(f"no metadata column is called {other}")
 
-    def _stored_or(self, column: dt.Field, inherited: Constant | PositionFrom) -> Constant | PositionFrom | StoredOr:
-        """The value that the files hold, and where it is null or they have none, the inherited one."""
+    def _stored_or(
+        self, column: dt.Field, inherited: Constant | PositionFrom
+    ) -> Constant | PositionFrom | StoredOrInherited:
+        """Return the stored value, or the inherited value if the stored one is null or absent."""
         if self.plan.lookup.is_delta:
             name = self.plan.materialized.get(column.name)
             source = None if name is None else find_named(name, self.group.form.schema)
@@ -177,13 +185,13 @@ class UnionArm:
             return inherited
         first = str(self.files.name(int(self.group.members[0])))
         check_stored(column, source, file_path=first, table=self.plan.table, lookup=self.plan.lookup)
-        return StoredOr(StoredColumn(column, source), inherited)
+        return StoredOrInherited(StoredColumn(column, source), inherited)
 
     def _sequence_number(self) -> Constant:
         return self._constant("sequence_number", _LONG)
 
     def _constant(self, name: str, type_: dt.Type) -> Constant:
-        """The values of a column of `FILES`."""
+        """Return a column of `FILES` as a value per file."""
         return self._of_members(self.plan.files.column(name), type_)
 
     def _of_members(self, values: pa.Array | pa.ChunkedArray, type_: dt.Type) -> Constant:
@@ -193,9 +201,17 @@ class UnionArm:
 def union_arms(
     plan: PlannedScan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: ScanFiles
 ) -> list[UnionArm]:
-    """The arms that together have the rows of a plan, which has files; raises HarnessError about the file at fault.
+    """Return the arms that together hold the rows of a plan. The plan must have files.
 
-    columns: what each arm yields. deletes: the plan's equality delete files, whose footers are read with the others.
+    Args:
+        plan: The plan.
+        columns: The columns that each arm yields.
+        inspector: Groups and checks the files.
+        deletes: The plan's equality delete files. Their footers are read at the same time as the footers of the data
+            files.
+
+    Raises:
+        HarnessError: A file cannot be read. The error names the file.
     """
     arms, _, faults = readable_arms(plan, columns, inspector, deletes)
     for fault in faults.values():
@@ -206,11 +222,14 @@ def union_arms(
 def readable_arms(
     plan: PlannedScan, columns: tuple[dt.Field, ...], inspector: Inspector, deletes: ScanFiles
 ) -> tuple[list[UnionArm], ScanFiles, Faults]:
-    """The arms of the files that can be read, all files, and why others cannot; all else is as for `union_arms`."""
+    """Return the arms of all readable files, all files, and the errors of the unreadable files by number.
+
+    The arguments are those of `union_arms`.
+    """
     deleted = deleted_positions(plan, with_positions(plan.files))
     files = data_files(plan, deleted, exact=any(f.id == dt.METADATA["_row_id"].id for f in columns))
-    inspector.looks.prefetch(files, deletes)
-    faults = inspector.looks.faults(files)
+    inspector.opener.prefetch(files, deletes)
+    faults = inspector.opener.faults(files)
     roots = key_roots(plan)
     fields = tuple(f for f in columns if f.id not in _METADATA_IDS) + roots
     by_set, sets = scopes(plan), plan.files.column("delete_set")
@@ -234,43 +253,45 @@ def readable_arms(
 
 
 def with_positions(files: pa.Table) -> list[int]:
-    """Return the numbers of the files that may have deleted positions. files: `FILES`, or some of them."""
+    """Return the numbers of the files that may have deleted positions. `files` is `FILES` or a part of it."""
     column = files.column("positions")
     return [] if column.null_count == len(column) else np.flatnonzero(to_numpy(column.is_valid())).tolist()
 
 
 def deleted_positions(plan: PlannedScan, ordinals: Sequence[int]) -> Mapping[int, BitMap64]:
-    """Return the deleted positions of files by ordinal; files without any are absent. Reads delete files."""
+    """Read the deleted positions of files, by ordinal. Files without deleted positions are absent."""
     return {ordinal: found for ordinal, found in plan.load_positions(ordinals).items() if len(found)}
 
 
-# The first files of a plan that have enough rows for `SELECT * FROM orders LIMIT 5`. Footers count, less the deleted
-# positions: recorded counts may be wrong (iceberg 7.2). A file that an equality delete may hit counts for nothing.
+def with_enough_files(plan: PlannedScan, opener: FileOpener) -> PlannedScan:
+    """Return the plan reduced to its first files that hold at least `plan.enough` rows, for example for a LIMIT.
 
-
-def with_enough(plan: PlannedScan, looks: Looks) -> PlannedScan:
-    """The plan of as many of its first files as have `plan.enough` rows, or of all; files are looked at until then."""
+    Footers are read until the rows suffice; recorded counts are not used because they may be wrong (iceberg 7.2).
+    Deleted positions are subtracted, and files that an equality delete may affect count as empty.
+    """
     total, enough = plan.files.num_rows, plan.enough
     if enough is None or plan.filter is not None:
         return plan
     rows, start, end = 0, 0, 1
     while start < total:
-        rows += _rows(plan, start, min(end, total), looks)
+        rows += _certain_rows(plan, start, min(end, total), opener)
         if rows >= enough:
-            return replace(plan, files=plan.files.slice(0, min(end, total)))  # ordinals stay, and all that goes by them
-        start, end = end, 2 * end + 1  # looks wait for each other, so there are more with each
+            # ordinals stay valid, because the first files are kept
+            return replace(plan, files=plan.files.slice(0, min(end, total)))
+        # each round of footer reads waits for the previous one, so the rounds double in size
+        start, end = end, 2 * end + 1
     return plan
 
 
-def _rows(plan: PlannedScan, start: int, end: int, looks: Looks) -> int:
-    """The rows that certainly are in the files of these ordinals."""
+def _certain_rows(plan: PlannedScan, start: int, end: int, opener: FileOpener) -> int:
+    """Return how many live rows the files with ordinals `start` to `end` hold at least."""
     part = plan.files.slice(start, end - start)
     is_spared = np.array([not members for members in plan.delete_sets])[to_numpy(part.column("delete_set"))]
     counted = np.flatnonzero(is_spared & np.array([name == "parquet" for name in part.column("format").to_pylist()]))
     part = part.take(from_numpy(counted))
     files = data_files(replace(plan, files=part), (), exact=False)
-    looks.prefetch(files)
-    rows = np.maximum(looks.opened(files, np.arange(len(files))).rows, 0)
+    opener.prefetch(files)
+    rows = np.maximum(opener.opened(files, np.arange(len(files))).rows, 0)
     marked = with_positions(part)
     deleted = deleted_positions(plan, [start + int(counted[number]) for number in marked])
     for number in marked:
@@ -278,33 +299,37 @@ def _rows(plan: PlannedScan, start: int, end: int, looks: Looks) -> int:
     return int(rows.sum())
 
 
-# Fewer delete sets: data files that the rules give the same equality deletes share one join.
+# Merging delete sets, so that data files with the same applicable equality deletes share one join.
 #
-# A plan leaves out deletes by bounds, so that each file may have a set of its own. Each costs an engine a join: on
-# Spark two broadcasts; on DuckDB more than smaller hash tables save, for 60 files of 2,000 rows and 10 of 2 million.
+# Planning excludes deletes by bounds, so that each file may end up with its own set. Each set costs a join: on Spark
+# two broadcasts, and on DuckDB more time than the smaller hash tables save (60 files of 2,000 rows, and 10 files of 2
+# million).
 
 
 _MOST_ROWS = 1_000_000
-"""Most rows of the deletes of a merged set: a hash table of more costs what its bounds spare."""
+"""The most rows that the deletes of a merged set may have: beyond this, a hash table costs more than bounds save."""
 _MOST_WORK = 1_000_000
-"""Deletes over all sets of a plan that is looked at."""
+"""The most deletes, summed over all sets of a plan, for which merging is tried."""
 
 
 def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
-    """The plan with the delete sets of a class made one, where that has a known and moderate number of rows.
+    """Return the plan with the delete sets of each class of files merged if their row count is known and moderate.
 
-    By the rules of sequence numbers and partitions a delete hits all files of a class or none (iceberg 4.6, 4.29): they
-    are older than the same deletes, and in one partition, or in partitions that no delete is for alone.
+    By the rules for sequence numbers and partitions, a delete applies to all files of a class or to none (iceberg 4.6,
+    4.29): the files are older than the same deletes, and they are in the same partition, or in partitions without
+    deletes of their own.
     """
     sets, place = plan.delete_sets, plan.files.schema.get_field_index("delete_set")
     if len(sets) < 2 or plan.files.column("sequence_number").null_count or sum(map(len, sets)) > _MOST_WORK:
         return plan
-    own: Places = to_numpy(plan.files.column(place))
+    own: Indices = to_numpy(plan.files.column(place))
     merged, shared = own.copy(), list(sets)
     hit = np.flatnonzero(np.isin(own, [number for number, members in enumerate(sets) if members]))
     classes = _classes(plan)[hit]
     by_class: dict[int, list[int]] = {}
-    for class_, number in (divmod(pair, len(sets)) for pair in distinct(classes * len(sets) + own[hit]).tolist()):
+    for class_, number in (
+        divmod(pair, len(sets)) for pair in distinct_values(classes * len(sets) + own[hit]).tolist()
+    ):
         by_class.setdefault(class_, []).append(number)
     shares = np.full(len(own), -1)
     for class_, numbers in by_class.items():
@@ -320,8 +345,8 @@ def with_merged_scopes(plan: PlannedScan) -> PlannedScan:
     return replace(plan, files=files, delete_sets=tuple(shared[number] for number in used.tolist()))
 
 
-def _classes(plan: PlannedScan) -> Places:
-    """The class of each file, as a number below that of the files."""
+def _classes(plan: PlannedScan) -> Indices:
+    """Return the class of each file, as a number smaller than the number of files."""
     deletes = plan.equality_deletes
     numbers, partitions = (to_numpy(plan.files.column(name)) for name in ("sequence_number", "partition"))
     age = np.searchsorted(sorted({d.sequence_number for d in deletes}), numbers, side="right")
@@ -329,15 +354,14 @@ def _classes(plan: PlannedScan) -> Places:
     return np.unique(np.stack([age, np.where(alone, partitions, -1)]), axis=1, return_inverse=True)[1].ravel()
 
 
-# Equality deletes: the keys that are compared, and which deletes hit which data file.
-
-
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """A set of key ids.
+    """The columns that an equality delete compares.
 
-    keys: per key the root column that holds it. types: per key, its own.
-    names: per key, those of the fields below its root, down to the key; empty for a top-level column.
+    Attributes:
+        keys: For each key, the root column that holds it.
+        names: For each key, the field names below the root down to the key. Empty for a top-level column.
+        types: For each key, its type.
     """
 
     keys: tuple[dt.Field, ...]
@@ -345,28 +369,28 @@ class KeySet:
     types: tuple[dt.Type, ...]
 
     @staticmethod
-    def of(delete: EqualityDelete) -> KeySet:
-        """The key set of a delete file."""
+    def from_delete(delete: EqualityDelete) -> KeySet:
+        """Return the key set of a delete file."""
         paths = [key_fields(root) for root in delete.keys]
         names = tuple(tuple(f.name for f in path[1:]) for path in paths)
         return KeySet(delete.keys, names, tuple(path[-1].type for path in paths))
 
 
 def key_roots(plan: PlannedScan) -> tuple[dt.Field, ...]:
-    """Every column that holds a key of the plan's deletes, in the type in which keys are compared."""
+    """Return every column that holds a key of the plan's equality deletes, in the type in which keys are compared."""
     return tuple(dict.fromkeys(key for delete in plan.equality_deletes for key in delete.keys))
 
 
 def key_sets(plan: PlannedScan, members: Sequence[int]) -> dict[KeySet, list[int]]:
-    """The delete files `members` (indexes into `plan.equality_deletes`) by what they compare."""
+    """Group delete files by the columns that they compare. `members` are indexes into `plan.equality_deletes`."""
     sets: dict[KeySet, list[int]] = {}
     for member in members:
-        sets.setdefault(KeySet.of(plan.equality_deletes[member]), []).append(member)
+        sets.setdefault(KeySet.from_delete(plan.equality_deletes[member]), []).append(member)
     return sets
 
 
 def delete_files(plan: PlannedScan) -> ScanFiles:
-    """The plan's equality delete files, to be read; their numbers are indexes into `plan.equality_deletes`."""
+    """Return the plan's equality delete files to read. Their numbers are indexes into `plan.equality_deletes`."""
     deletes = plan.equality_deletes
     count = len(deletes)
     return ScanFiles(
@@ -374,10 +398,10 @@ def delete_files(plan: PlannedScan) -> ScanFiles:
         physical=[d.physical for d in deletes],
         format=[d.format for d in deletes],
         recorded_rows=array_of([d.record_count for d in deletes], pa.int64()),
-        # An Avro file cut between two blocks looks whole, and would lose deletes.
+        # A file that was cut between two Avro blocks looks complete, and deletes would be lost.
         exact=np.array([d.format != "parquet" for d in deletes], np.bool_),
         partition=np.arange(count),
-        # The values of columns that a delete file lacks, by its partition tuple (iceberg 4.25, 5.2).
+        # If a delete file lacks a column, its partition values supply it (iceberg 4.25, 5.2).
         constants=[{} if d.partition is None else plan.partitions[d.partition].constants for d in deletes],
         split=np.zeros(count, np.int64),
         are_data=False,
@@ -385,15 +409,16 @@ def delete_files(plan: PlannedScan) -> ScanFiles:
 
 
 def scopes(plan: PlannedScan) -> list[Scope]:
-    """The equality deletes that data files are joined with, by delete set."""
+    """Return the equality deletes that data files are joined with, for each delete set."""
     by_set = joins_by_set(plan)
-    return [None if not members else i if by_set else Pooled.ALL for i, members in enumerate(plan.delete_sets)]
+    return [None if not members else i if by_set else DeletePool.ALL for i, members in enumerate(plan.delete_sets)]
 
 
 def joins_by_set(plan: PlannedScan) -> bool:
-    """Tells whether each delete set gets a join of its own, or all data files share one that compares sequence numbers.
+    """Return whether each delete set gets its own join. Otherwise all data files share one join.
 
-    With many sets (a stream that commits deletes every minute) a join per set would read each delete file once per set.
+    The shared join compares sequence numbers. It is used for many sets, for example if a stream commits deletes every
+    minute: with one join per set, each delete file would be read once per set.
     """
     work = sum(map(len, plan.delete_sets))
     return len(plan.delete_sets) <= 64 and work <= 2 * len(plan.equality_deletes) + 16
@@ -401,10 +426,12 @@ def joins_by_set(plan: PlannedScan) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DeletedKeys:
-    """The rows of delete files that are read in one way.
+    """The rows of delete files that are read in the same way.
 
-    roots: of each root column of the key set, where its values come from.
-    sequence_number: of the delete. partition: index of the partition that it hits; null: it hits all.
+    Attributes:
+        roots: The value of each root column of the key set.
+        sequence_number: The sequence number of the delete.
+        partition: The index of the partition that the delete applies to, or null if it applies to all.
     """
 
     roots: tuple[ColumnValue, ...]
@@ -413,11 +440,17 @@ class DeletedKeys:
 
 
 def deleted_keys(plan: PlannedScan, key_set: KeySet, files: ScanFiles, group: FileGroup) -> DeletedKeys:
-    """The keys that delete files hold.
+    """Return the keys that a group of delete files hold.
 
-    files: from `delete_files`. group: some of these, with the key set's roots resolved.
+    Args:
+        plan: The plan.
+        key_set: The columns that the deletes compare.
+        files: The files that `delete_files` returned.
+        group: Some of these files, with the key set's roots resolved.
 
-    Raises CorruptDeleteError: they have no value for a key; null could delete or keep any row (iceberg 4.25).
+    Raises:
+        CorruptDeleteError: A file has no value for a key. Treating it as null could delete or keep any row (iceberg
+            4.25).
     """
     deletes = [plan.equality_deletes[number] for number in group.members.tolist()]
     for root, source in zip(key_set.keys, group.sources, strict=True):
@@ -440,28 +473,26 @@ def deleted_keys(plan: PlannedScan, key_set: KeySet, files: ScanFiles, group: Fi
 
 
 def _has_value(wanted: dt.Field, source: ColumnSource) -> bool:
-    """Tells whether something provides the single key below `wanted`."""
+    """Return whether `source` provides a value for the single key below `wanted`."""
     below = dt.children(wanted.type)
     match source:
         case PartitionValue():
             return True
-        case Stored(parts=parts):
+        case FileColumn(parts=parts):
             return not below or _has_value(below[0], parts[0])
-        case Value(value=value) if below and value is not None:
-            return _has_value(below[0], Value(value.get(below[0].id)))
-        case Value(value=value):
+        case ConstantValue(value=value) if below and value is not None:
+            return _has_value(below[0], ConstantValue(value.get(below[0].id)))
+        case ConstantValue(value=value):
             return value is not None or isinstance(wanted.type, dt.UnknownType)
 
 
-# Names that an engine could confuse (iceberg 5.21): no engine may answer where another one cannot.
-
-
 def columns_to_read(plan: PlannedScan) -> tuple[dt.Field, ...]:
-    """The plan's columns, each once, and after them those that only its filter needs.
+    """Return the plan's columns, each once, followed by the columns that only its filter needs.
 
     Raises:
-        UnsupportedError: nobody knows the type of a column (iceberg 1.22).
-        SchemaMismatchError: fields of a struct have names that differ only by case, which not every engine can show.
+        UnsupportedError: The type of a column is not known (iceberg 1.22).
+        SchemaMismatchError: Fields of a struct have names that differ only in case (iceberg 5.21). Some engines cannot
+            return them, so none may.
     """
     chosen = {f.id: f for f in plan.columns}
     if plan.filter is not None:
@@ -474,7 +505,7 @@ def columns_to_read(plan: PlannedScan) -> tuple[dt.Field, ...]:
                 cause="UnsupportedType",
                 table=plan.table,
                 field=".".join(path),
-                rule=in_format("iceberg 1.22", plan.format),
+                rule=rule_in_format("iceberg 1.22", plan.format),
             )
         if isinstance(f.type, dt.StructType):
             names = [part.name.lower() for part in f.type.fields]
@@ -490,7 +521,7 @@ def columns_to_read(plan: PlannedScan) -> tuple[dt.Field, ...]:
 
 
 def refuse_same_names(columns: Sequence[dt.Field], table: str) -> None:
-    """Raises SchemaMismatchError for columns whose names differ only by case, or not at all."""
+    """Raise SchemaMismatchError if two columns have the same name, ignoring case (iceberg 5.21)."""
     seen: dict[str, dt.Field] = {}
     for column in columns:
         other = seen.setdefault(column.name.lower(), column)

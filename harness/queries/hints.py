@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import duckdb
 
-from harness.engines.duckdb.instance import said
+from harness.engines.duckdb.instance import error_text
 from harness.errors import EngineError, HarnessError, TableNotFoundError
-from harness.metadata.catalogs.catalog import nearest, written
+from harness.metadata.catalogs.catalog import name_text, nearest_names
 from harness.metadata.model.schema import Field, Schema, StructType
 from harness.storage.paths import is_path
 
@@ -35,7 +35,7 @@ def explain_error(
         tables: The tables that the query could name. Tables that were read have their schema.
         connection_tables: Tables of the user's connection.
     """
-    text = _EXCERPT.sub("", said(error))
+    text = _EXCERPT.sub("", error_text(error))
     missing_table = _TABLE.search(text)
     if isinstance(error, duckdb.CatalogException) and missing_table is not None:
         return table_not_found(missing_table[1], [*tables, *connection_tables])
@@ -73,22 +73,22 @@ def _query_error(reason: str) -> EngineError:
 
 def table_not_found(name: str, candidates: Collection[str]) -> TableNotFoundError:
     """Return the error for a name that is neither among `candidates` nor the location of a table."""
-    from harness.metadata.catalogs.warehouse import nearby, table_here
+    from harness.metadata.catalogs.warehouse import local_table_hint, nearby_tables_hint
 
     if is_path(name):
-        hint = nearby(name.rstrip("/")) or "check the path"
+        hint = nearby_tables_hint(name.rstrip("/")) or "check the path"
         return TableNotFoundError(
             f"There is no table at {name!r}: it is not the directory of an Iceberg or Delta table; {hint}",
             cause="NoSuchTable",
         )
-    near = [each for (each,) in nearest((name,), [(each,) for each in candidates])] or sorted(candidates)[:3]
+    near = [each for (each,) in nearest_names((name,), [(each,) for each in candidates])] or sorted(candidates)[:3]
     hint = (
         f"the nearest are {', '.join(near)}"
         if near
         else "no tables were given; pass them by name, or write their locations"
     )
-    hint = table_here((name,)) or hint
-    return TableNotFoundError(f"There is no table {written((name,))}; {hint}", cause="NoSuchTable")
+    hint = local_table_hint((name,)) or hint
+    return TableNotFoundError(f"There is no table {name_text((name,))}; {hint}", cause="NoSuchTable")
 
 
 def _column_paths(fields: Iterable[Field], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -34,9 +34,9 @@ def _to_arrow(name: str, value: object) -> pa.Table | None:
         return None
     import pyarrow as pa
 
-    from harness.metadata.catalogs.resolving import is_table  # local tables do not need catalogs
+    from harness.metadata.catalogs.resolving import is_foreign_table  # local tables do not need catalogs
 
-    if is_table(value):
+    if is_foreign_table(value):
         return None
     if not hasattr(value, "__arrow_c_stream__"):
         raise RequestError(
@@ -150,9 +150,9 @@ def plan_reference(
     """
     where = reference.where
     if where is not None and connection is not None:
-        from harness.engines.duckdb.relations import zoned
+        from harness.engines.duckdb.relations import filter_for_connection
 
-        where = zoned(where, connection)
+        where = filter_for_connection(where, connection)
     return replace(snapshot._planned(columns=reference.columns, where=where), enough=reference.enough)
 
 

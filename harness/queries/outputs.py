@@ -11,7 +11,7 @@ from dataclasses import field, replace
 
 from sqlglot import exp
 
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.model.schema import Schema
 from harness.storage.records import dataclass
 
@@ -362,7 +362,7 @@ def null_rejecting_sources(condition: exp.Expr, index_of: IndexOf) -> frozenset[
         return _null_with(condition.this, index_of)
     if kind is exp.NullSafeEQ:
         literal = literal_of(condition.expression)
-        is_value = literal is not None and literal.kind is not Kind.NULL
+        is_value = literal is not None and literal.kind is not LiteralKind.NULL
         return _null_with(condition.this, index_of) if is_value else _NONE
     return _null_with(condition, index_of)
 

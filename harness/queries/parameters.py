@@ -23,9 +23,9 @@ def numbered(query: str, dialect: str) -> str:
     """Replace each `?` by `$1`, `$2`, …, so that a parameter keeps its value if its text is moved."""
     if dialect != "duckdb":
         return query
-    from harness.metadata.filters.literals import language
+    from harness.metadata.filters.literals import sqlglot_dialect
 
-    tokens = language(dialect).tokenize(query)
+    tokens = sqlglot_dialect(dialect).tokenize(query)
     marks = [token for token in tokens if token.text == "?" and token.token_type.name == "PLACEHOLDER"]
     for number, token in reversed(list(enumerate(marks, 1))):
         query = f"{query[: token.start]}${number}{query[token.end + 1 :]}"

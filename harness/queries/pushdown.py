@@ -31,10 +31,10 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from harness.errors import UnknownColumnError
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.filters.operands import WRITTEN_PERIODS
-from harness.metadata.filters.parse import filter_of, unmoved
-from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_of
+from harness.metadata.filters.parse import filter_of, unshifted
+from harness.metadata.filters.predicate import And, Constant, Filter, Or, Predicate, Undecided, all_filters
 from harness.metadata.filters.sqltext import DAY_NS, whole_number
 from harness.metadata.model.schema import Schema
 from harness.queries import outputs
@@ -82,9 +82,9 @@ def _earliest(moment: exp.Expr, now: datetime.datetime) -> exp.Expr | None:
     type_ = exp.DType.DATE if type(nodes[0]) is exp.CurrentDate else exp.DType.TIMESTAMPNTZ
     nodes[0].replace(_literal(earliest, type_))
     literal = literal_of(holder)
-    if literal is None or literal.kind not in (Kind.DATE, Kind.TIMESTAMP):
+    if literal is None or literal.kind not in (LiteralKind.DATE, LiteralKind.TIMESTAMP):
         return None
-    nanoseconds = literal.value * DAY_NS if literal.kind is Kind.DATE else literal.value
+    nanoseconds = literal.value * DAY_NS if literal.kind is LiteralKind.DATE else literal.value
     moved = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=nanoseconds // 1000)
     return _literal(moved, exp.DType.TIMESTAMPNTZ)
 
@@ -131,7 +131,7 @@ def implied(condition: exp.Expr, renamed: Renaming, now: datetime.datetime | Non
             parts = _by_column(condition.this, [condition.expression])
         case _:
             weaker = lower_bound(condition, now) if now is not None else None
-            weaker = unmoved(condition) if weaker is None else weaker
+            weaker = unshifted(condition) if weaker is None else weaker
             return None if weaker is None else _whole(weaker, renamed)
     implied_parts = [p for part in parts if (p := implied(part, renamed, now)) is not None]
     return exp.and_(*implied_parts, copy=False) if implied_parts else None
@@ -147,9 +147,9 @@ def _by_column(row: exp.Tuple, rows: Sequence[exp.Expr]) -> Iterator[exp.Expr]:
         kinds = [None if literal is None else literal.kind for literal in map(literal_of, values)]
         if None in kinds:  # may be null
             continue
-        listed = [value.copy() for value, kind in zip(values, kinds, strict=True) if kind is not Kind.NULL]
+        listed = [value.copy() for value, kind in zip(values, kinds, strict=True) if kind is not LiteralKind.NULL]
         parts: list[exp.Expr] = [exp.In(this=column.copy(), expressions=listed)] if listed else []
-        if Kind.NULL in kinds:
+        if LiteralKind.NULL in kinds:
             parts.append(exp.Is(this=column.copy(), expression=exp.Null()))
         yield exp.or_(*parts, copy=False)
 
@@ -196,7 +196,7 @@ def _is_compared_sum(node: exp.Expr) -> bool:
         return False
     compared = condition.expression if node.arg_key == "this" else condition.this
     numbers = [literal for side in (node.this, node.expression, compared) if (literal := literal_of(side)) is not None]
-    return len(numbers) == 2 and all(number.kind is Kind.INTEGER for number in numbers)
+    return len(numbers) == 2 and all(number.kind is LiteralKind.INTEGER for number in numbers)
 
 
 def _is_literal(node: exp.Expr) -> bool:
@@ -288,7 +288,7 @@ class Pushdown:
                 filter_ = filter_of(condition, schema)
                 if _can_skip(filter_.predicate):
                     filters.append(filter_)
-        return all_of(filters, schema) if filters else None
+        return all_filters(filters, schema) if filters else None
 
     def _on(self, node: exp.Expr, written: Callable[[Sequence[str]], exp.Expr | None]) -> Iterator[exp.Expr]:
         """Yield the conditions that rows of a source must satisfy to matter.

@@ -18,7 +18,7 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
-from harness.metadata.filters.literals import language
+from harness.metadata.filters.literals import sqlglot_dialect
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.sqltext import quoted, refuse_half_characters, whole_number
 from harness.metadata.model.schema import METADATA, Schema
@@ -97,9 +97,9 @@ def parse_statement(query: str, dialect: str = "duckdb") -> SqlStatement:
 
 def _misparsed(text: str) -> RequestError | None:
     """Return DuckDB's error for a text that it cannot parse, or None if it can."""
-    from harness.engines.duckdb.relations import misparsed
+    from harness.engines.duckdb.relations import parse_error
 
-    return misparsed(text)
+    return parse_error(text)
 
 
 def has_older_parser() -> bool:
@@ -135,7 +135,7 @@ def references(statement: SqlStatement) -> list[Reference]:
 def _parse(text: str, dialect: str) -> tuple[exp.Expr, str]:
     """Return the statement, and its text without semicolons and comments at the end."""
     refuse_half_characters(text, "query")
-    read = language(dialect)
+    read = sqlglot_dialect(dialect)
     tokens = read.tokenize(text)
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from harness.engines.registry import Engine, find_engine
 from harness.errors import HarnessError, MissingFileError, RequestError, UnsupportedError
 from harness.metadata.filters.predicate import is_decided
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.queries.inputs import Inputs, snapshot_of
 from harness.queries.parameters import Params, binding_error, by_name, numbered
 from harness.queries.plain import Rewritten, rewrite_plain
-from harness.snapshot import Snapshot, reading
+from harness.snapshot import Snapshot, read_context
 from harness.table import Table
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def sql(
 ) -> duckdb.DuckDBPyRelation | DataFrame: ...
 
 
-@checked
+@validate_call
 def sql(
     query: str,
     tables: Mapping[str, object] | None = None,
@@ -142,21 +142,21 @@ def sql(
     _check_arguments(engine_, connection, spark)
     import duckdb
 
-    from harness.engines.duckdb.relations import misparsed, own_tables
+    from harness.engines.duckdb.relations import parse_error, user_tables
 
     query = numbered(query, dialect) if "?" in query else query
     inputs = Inputs.for_query(query, dialect, tables or {}, storage_options=storage_options)
     try:
         return _result(inputs, {} if params is None else by_name(params), dialect, engine_, connection, spark)
     except duckdb.ParserException as error:
-        raise misparsed(inputs.query) or RequestError(f"Cannot parse the query: {error}") from None
+        raise parse_error(inputs.query) or RequestError(f"Cannot parse the query: {error}") from None
     except duckdb.Error as error:
         from harness.queries import hints
 
         if (binding := binding_error(error)) is not None:
             raise binding from None
         is_of_name = isinstance(error, duckdb.CatalogException)
-        connection_tables = own_tables(connection) if connection is not None and is_of_name else ()
+        connection_tables = user_tables(connection) if connection is not None and is_of_name else ()
         raise hints.explain_error(
             error, inputs.query, inputs.named_schemas(), connection_tables
         ) from error.with_traceback(None)
@@ -179,7 +179,9 @@ def _result(
         if dialect == "duckdb":
             rewritten = rewrite_plain(inputs.query, inputs.schemas, prefix=prefix, connection=connection)
         if rewritten is None:
-            rewritten = _rewriting(inputs, dialect, prefix)(now=partial(relations.moment, connection), values=values)
+            rewritten = _rewriting(inputs, dialect, prefix)(
+                now=partial(relations.transaction_start, connection), values=values
+            )
         aliased = {reference.view for reference in rewritten.references if reference.aliased}
         read, originals = inputs.read(rewritten, connection), rewritten.originals
         return relations.query(
@@ -265,7 +267,7 @@ def _translations(error: Exception, tables: Mapping[str, Table | Snapshot]) -> I
     for value in tables.values():
         snapshot = snapshot_of(value)
         try:
-            with reading(snapshot._source, snapshot._selection.snapshot):
+            with read_context(snapshot._source, snapshot._selection.snapshot):
                 raise engine_error(error, snapshot._planned())
         except HarnessError as translated:
             yield translated
@@ -301,10 +303,10 @@ def _transpiled(
         plans: The tables that the query reads, by name.
         version: The version of Spark.
     """
-    from harness.engines.duckdb.relations import columns_of, syntax_trees
+    from harness.engines.duckdb.relations import query_columns, syntax_trees
     from harness.engines.spark.transpile import agreement, queries
 
-    described = columns_of(rewritten.sql, plans, rewritten.originals, parameters=values or None)
+    described = query_columns(rewritten.sql, plans, rewritten.originals, parameters=values or None)
     try:
         lowered = queries.query(
             rewritten.sql, {view: {f.name: f.type for f in plan.columns} for view, plan in plans.items()}, values

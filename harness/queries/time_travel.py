@@ -20,7 +20,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 
 from harness.errors import RequestError
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.filters.sqltext import whole_number
 from harness.queries.rewrite import Reference, SqlStatement, apply_edits, parse_statement, quote_of, references, shorten
 
@@ -124,13 +124,13 @@ def _value(node: exp.Expr, kind: str) -> int | str | None:
     if literal is None:
         return None
     match literal.kind, kind:
-        case Kind.STRING, _:
+        case LiteralKind.STRING, _:
             return str(literal.value)
-        case Kind.INTEGER, "version":
+        case LiteralKind.INTEGER, "version":
             return int(literal.value)
-        case ((Kind.TIMESTAMP | Kind.INSTANT), "timestamp"):
+        case ((LiteralKind.TIMESTAMP | LiteralKind.INSTANT), "timestamp"):
             return int(literal.value) // 1_000_000
-        case Kind.DATE, "timestamp":
+        case LiteralKind.DATE, "timestamp":
             return int(literal.value) * _DAY_MS
         case _:
             return None

@@ -1,4 +1,4 @@
-"""Data files of a slice that loses rows or columns: links to their originals, or files written anew."""
+"""Data files of a slice that lacks rows or columns: links to the originals, or rewritten files."""
 
 from __future__ import annotations
 
@@ -26,34 +26,35 @@ from harness.metadata.files.parquet import open_parquet
 from harness.metadata.files.roaring import from_positions
 from harness.metadata.model.arrow_values import from_numpy, plain_type, scalar_of
 from harness.metadata.model.schema import Field, TimestampType
-from harness.metadata.plan.projection import ColumnLookup, Stored, find_named, find_stored, is_positional, resolve
+from harness.metadata.plan.projection import ColumnLookup, FileColumn, find_named, find_stored, is_positional, resolve
 from harness.metadata.plan.scan_plan import without_deletes
 from harness.metadata.planned_scan import PlannedScan
 from harness.slices.anonymising.pseudonyms import OLD_INT96, Pseudonyms, check_calendar, check_stored
-from harness.slices.place import SliceNames, SlicePlace, writing
-from harness.slices.request import KeptRows, RowPositions
+from harness.slices.directory import SliceDirectory, SlicePaths, translate_write_errors
+from harness.slices.request import RowPositions, RowSelection
 from harness.storage.paths import PhysicalPath
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
 from harness.writing.arrow import write_columnless_parquet
-
-# Parquet files without some of their rows or columns; types, field ids, names and footer texts of them stay.
-
 
 _ANNOTATION = re.compile(r"field_id=\d+|\([A-Z]\w+")
 _CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd", "LZ4": "lz4"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
-    """The rows and columns of one file that stay.
+class FileCut:
+    """The rows and columns of a file that stay.
 
-    rows: positions that stay, ascending; None: all.
-    places: of the top-level columns that stay, ascending; None: all.
-    instants: places of columns whose values are instants, which INT96 does not say of itself.
-    row_ids: the column that keeps the rows' ids, its place in the file if it is there, and the id of the file's first
-        row, for rows without an id of their own; None: rows have no ids, or stay where they are.
-    masked: columns of the table by place, whose values `pseudonyms` change.
+    Their types, field ids and names stay the same, and so does the footer's key-value metadata.
+
+    Attributes:
+        rows: The positions of the rows that stay, in ascending order. None: all rows.
+        places: The indexes of the top-level columns that stay, in ascending order. None: all columns.
+        instants: The indexes of columns whose values are instants, which INT96 does not record.
+        row_ids: The column for row ids, its index in the file if it is there, and the id of the file's first row, for
+            rows without a stored id. None: rows have no ids, or stay in place.
+        pseudonyms: The pseudonyms for values of `masked` columns.
+        masked: Columns of the table, by index, whose values are replaced.
     """
 
     rows: npt.NDArray[np.int64] | None = None
@@ -64,21 +65,27 @@ class Cut:
     masked: Mapping[int, Field] = field(default_factory=dict)
 
 
-def cut_file(source: Path, target: Path, cut: Cut, *, name: str) -> int:
-    """Writes the file with the rows and columns that stay; the number of its rows. name: of the source, for messages.
+def cut_file(source: Path, target: Path, cut: FileCut, *, name: str) -> int:
+    """Write a file with the rows and columns that stay, and return the number of its rows.
+
+    Args:
+        source: The original file.
+        target: The new file.
+        cut: The rows and columns that stay.
+        name: The name of the source file, for messages.
 
     Raises:
-        UnsupportedError: a column would become one of another type.
-        CorruptFileError: the source cannot be read.
+        UnsupportedError: A column would change its type.
+        CorruptFileError: The source cannot be read.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        return _cut(source, target, cut, name)
+        return _write_cut(source, target, cut, name)
     except pa.ArrowException as error:
         raise CorruptFileError(f"Cannot rewrite data file: {error}", cause="CorruptDataFile", file=name) from error
 
 
-def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
+def _write_cut(source: Path, target: Path, cut: FileCut, name: str) -> int:
     with open_parquet(source) as file:
         places = range(len(file.schema_arrow)) if cut.places is None else cut.places
         count = file.metadata.num_rows if cut.rows is None else len(cut.rows)
@@ -86,30 +93,30 @@ def _cut(source: Path, target: Path, cut: Cut, name: str) -> int:
             write_columnless_parquet(target, [count] if count else [], {})
             return count
         stored = pa.schema([f.with_type(plain_type(f.type)) for f in file.schema_arrow], file.schema_arrow.metadata)
-        schema = _schema(file, stored, places, cut, name)
+        schema = _cut_schema(file, stored, places, cut, name)
         if cut.pseudonyms is not None:
             check_calendar(stored.metadata, file=name)
             for place, column in cut.masked.items():
                 check_stored(column, stored.field(place), file=name)
             schema = schema.remove_metadata()
-        with pq.ParquetWriter(target, schema, store_schema=False, **_settings(file)) as out:
+        with pq.ParquetWriter(target, schema, store_schema=False, **_writer_settings(file)) as out:
             start = 0
             for group in range(file.num_row_groups):
                 rows = file.metadata.row_group(group).num_rows
                 kept = None if cut.rows is None else cut.rows[slice(*np.searchsorted(cut.rows, (start, start + rows)))]
                 if kept is None or len(kept):
                     table = file.read_row_group(group, use_threads=False)
-                    out.write_table(_chosen(table, kept, start, schema, places, cut))
+                    out.write_table(_cut_table(table, kept, start, schema, places, cut))
                 start += rows
         _check_types(file.schema, target, places, name)
         return count
 
 
 def _check_types(source: pq.ParquetSchema, target: Path, places: Sequence[int], name: str) -> None:
-    """Refuses a new file in which columns of the old one have other types; but nobody writes INT96 any more."""
+    """Raise UnsupportedError if columns of the new file have other types. Obsolete INT96 may change."""
     with open_parquet(target) as new:
-        before = _blocks(source)
-        for place, column, after in zip(places, new.schema_arrow, _blocks(new.schema), strict=False):
+        before = _column_schemas(source)
+        for place, column, after in zip(places, new.schema_arrow, _column_schemas(new.schema), strict=False):
             then = before[place]
             same = sorted(_ANNOTATION.findall(then)) == sorted(_ANNOTATION.findall(after))
             if then != after and "int96" not in then and not same:
@@ -121,8 +128,13 @@ def _check_types(source: pq.ParquetSchema, target: Path, places: Sequence[int], 
                 )
 
 
-def _chosen(
-    table: pa.Table, kept: npt.NDArray[np.int64] | None, start: int, schema: pa.Schema, places: Sequence[int], cut: Cut
+def _cut_table(
+    table: pa.Table,
+    kept: npt.NDArray[np.int64] | None,
+    start: int,
+    schema: pa.Schema,
+    places: Sequence[int],
+    cut: FileCut,
 ) -> pa.Table:
     columns = [table.column(place) for place in places]
     if cut.row_ids is not None:
@@ -137,8 +149,8 @@ def _chosen(
     return chosen if kept is None else chosen.take(from_numpy(kept - start))
 
 
-def _schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut: Cut, name: str) -> pa.Schema:
-    """The schema of the new file: the old file's, but for INT96."""
+def _cut_schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut: FileCut, name: str) -> pa.Schema:
+    """Return the schema of the new file: the schema of the old file, with timestamps in place of INT96."""
     leaves = map(file.schema.column, range(len(file.schema.names)))
     int96 = {column.path.partition(".")[0] for column in leaves if column.physical_type == "INT96"}
     fields = []
@@ -159,8 +171,8 @@ def _schema(file: pq.ParquetFile, stored: pa.Schema, places: Sequence[int], cut:
     return pa.schema(fields, metadata=stored.metadata)
 
 
-def _settings(file: pq.ParquetFile) -> dict[str, object]:
-    """Compression, and how decimals are stored, as in the file."""
+def _writer_settings(file: pq.ParquetFile) -> dict[str, object]:
+    """Return the compression and the storage of decimals of a file, as writer settings."""
     columns = [file.schema.column(i) for i in range(len(file.schema.names))]
     decimals = [c.physical_type for c in columns if c.logical_type.type == "DECIMAL"]
     codec = file.metadata.row_group(0).column(0).compression if file.num_row_groups and columns else None
@@ -170,8 +182,8 @@ def _settings(file: pq.ParquetFile) -> dict[str, object]:
     }
 
 
-def _blocks(schema: pq.ParquetSchema) -> list[str]:
-    """The schema of each top-level column, as text."""
+def _column_schemas(schema: pq.ParquetSchema) -> list[str]:
+    """Return the schema of each top-level column as text."""
     blocks: list[str] = []
     for line in str(schema).splitlines()[2:]:
         if line.startswith("  ") and not line.startswith(("   ", "  }")):
@@ -182,21 +194,23 @@ def _blocks(schema: pq.ParquetSchema) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """A data file that is in its place.
+class SliceFile:
+    """A data file in its final place.
 
-    size: bytes. count: rows; None: the source's file, whose metadata holds on.
-    rows: positions in the source's file; None: all of them.
-    said: the statistics; empty for the source's file.
+    Attributes:
+        size: The size in bytes.
+        count: The number of rows, or None if the file is unchanged and its metadata stays valid.
+        rows: The positions of its rows in the source file. None: all rows.
+        statistics: The statistics, empty for an unchanged file.
     """
 
     size: int
     count: int | None = None
     rows: RowPositions | None = None
-    said: Mapping[str, Any] = field(default_factory=dict)
+    statistics: Mapping[str, Any] = field(default_factory=dict)
 
-    def moved(self, positions: BitMap64) -> BitMap64:
-        """The present positions of rows at positions of the source's file, without rows that are gone."""
+    def translate_positions(self, positions: BitMap64) -> BitMap64:
+        """Return the new positions of rows at positions of the source file, without rows that were removed."""
         if self.rows is None:
             return positions
         here = np.isin(self.rows, np.fromiter(positions, np.uint64, len(positions)).astype(np.int64))
@@ -205,31 +219,40 @@ class Settled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewriter:
-    """Writes the data files of a slice anew.
+    """Rewrites the data files of a slice.
 
-    columns: those of the slice, of the plans' schemas; None: all. rows: those of the slice; None: all.
-    row_ids: name and id of the column for ids of rows; None: rows have no ids, or no column for them.
-    row_versions: likewise of the column of the version that changed each row last.
-    pseudonyms: other values; None: values stay.
+    Attributes:
+        columns: The slice's columns. None: all columns.
+        rows: The slice's rows. None: all rows.
+        row_ids: The name and id of the column for row ids. None: rows have no ids, or no column for them.
+        row_versions: The same for the column with the version that last changed each row.
+        statistics: A function that computes a file's statistics from its values.
+        pseudonyms: The pseudonyms. None: values stay.
     """
 
     columns: tuple[Field, ...] | None
-    rows: KeptRows | None
+    rows: RowSelection | None
     row_ids: tuple[str, int | None] | None
     row_versions: tuple[str, int | None] | None
     statistics: Callable[[pa.Table, tuple[Field, ...]], Mapping[str, object]]
     pseudonyms: Pseudonyms | None
 
-    def settled(
-        self, plans: Iterable[PlannedScan], keys: str, place: SlicePlace, names: SliceNames
-    ) -> dict[str, Settled]:
-        """All data files, in their place. keys: the column of planned files whose paths name them in the result.
+    def rewrite_files(
+        self, plans: Iterable[PlannedScan], keys: str, place: SliceDirectory, names: SlicePaths
+    ) -> dict[str, SliceFile]:
+        """Write all data files to their final places.
+
+        Args:
+            plans: The reads of the slice's snapshots.
+            keys: The column of planned files with the paths by which the result is keyed.
+            place: The slice's directory.
+            names: The paths in the slice.
 
         Raises:
-            UnsupportedError: a file cannot be written without the other rows or columns.
-            CorruptFileError: a file cannot be read.
+            UnsupportedError: A file cannot be written without the dropped rows or columns.
+            CorruptFileError: A file cannot be read.
         """
-        found: dict[str, Settled] = {}
+        found: dict[str, SliceFile] = {}
         for plan in plans:
             paths = zip(*(plan.files.column(name).to_pylist() for name in (keys, "physical")), strict=True)
             with phase("rewriting files", plan.files.num_rows, "files") as advance:
@@ -237,17 +260,19 @@ class Rewriter:
                     advance(1)
                     if path in found or (self.rows is not None and physical not in self.rows):
                         continue
-                    original, target = (place.file(name(path, anew=True)) for name in (names.fetched, names.written))
-                    with writing(target):
-                        found[path] = self._settle(plan, ordinal, original, target)
+                    original, target = (
+                        place.file(name(path, is_rewritten=True)) for name in (names.fetched_path, names.written_path)
+                    )
+                    with translate_write_errors(target):
+                        found[path] = self._rewrite_file(plan, ordinal, original, target)
         return found
 
-    def _settle(self, plan: PlannedScan, ordinal: int, original: Path, target: Path) -> Settled:
+    def _rewrite_file(self, plan: PlannedScan, ordinal: int, original: Path, target: Path) -> SliceFile:
         (row,) = plan.files.slice(ordinal, 1).to_pylist()
         rows = None if self.rows is None else self.rows[row["physical"]]
         if row["format"] != "parquet":
             if self.columns is None and (rows is None or len(rows) == row["record_count"]):
-                return _linked(original, target)
+                return _link_original(original, target)
             raise UnsupportedError(
                 f"Cannot rewrite data file: its format is {row['format']}, and only Parquet is written; "
                 "pull whole files",
@@ -257,15 +282,17 @@ class Rewriter:
         footer = read_footer(original, row["path"], plan.table)
         rows = None if rows is None or len(rows) == footer.rows else rows
         if rows is None and self.columns is None:
-            return _linked(original, target)
-        cut, stored = self._cut(plan, row, footer, rows)
+            return _link_original(original, target)
+        cut, stored = self._file_cut(plan, row, footer, rows)
         count = cut_file(original, target, cut, name=row["path"])
-        return Settled(target.stat().st_size, count, rows, self._said(plan, ordinal, target, count, stored))
+        return SliceFile(
+            target.stat().st_size, count, rows, self._read_statistics(plan, ordinal, target, count, stored)
+        )
 
-    def _cut(
+    def _file_cut(
         self, plan: PlannedScan, row: Mapping[str, Any], footer: Footer, rows: RowPositions | None
-    ) -> tuple[Cut, tuple[Field, ...]]:
-        """The cut of a file, and the columns of the slice that it has."""
+    ) -> tuple[FileCut, tuple[Field, ...]]:
+        """Return the cut of a file, and the slice's columns that the file has."""
         positional = is_positional(footer.schema, name_mapping=plan.name_mapping)
         if self.columns is not None and positional and plan.lookup is ColumnLookup.ICEBERG:
             raise UnsupportedError(
@@ -284,10 +311,10 @@ class Rewriter:
             table=plan.table,
             lookup=plan.lookup,
         )
-        stored = {f: source.place for f, source in zip(wanted, sources, strict=True) if isinstance(source, Stored)}
-        version = _place(self.row_versions, footer)
+        stored = {f: source.place for f, source in zip(wanted, sources, strict=True) if isinstance(source, FileColumn)}
+        version = _column_index(self.row_versions, footer)
         places = None if self.columns is None else sorted({*stored.values(), *([] if version is None else [version])})
-        ids, own = None, _place(self.row_ids, footer)
+        ids, own = None, _column_index(self.row_ids, footer)
         if self.row_ids is not None and row["first_row_id"] is not None and not (rows is None and own is None):
             name, id_ = self.row_ids
             marks = {} if id_ is None else {"PARQUET:field_id": str(id_)}
@@ -296,13 +323,15 @@ class Rewriter:
                 places = [p for p in (range(len(footer.schema)) if places is None else places) if p != own]
         instants = frozenset(p for f, p in stored.items() if isinstance(f.type, TimestampType) and f.type.utc)
         masked = {} if self.pseudonyms is None else {place: column for column, place in stored.items()}
-        cut = Cut(rows=rows, places=places, instants=instants, row_ids=ids, pseudonyms=self.pseudonyms, masked=masked)
+        cut = FileCut(
+            rows=rows, places=places, instants=instants, row_ids=ids, pseudonyms=self.pseudonyms, masked=masked
+        )
         return cut, tuple(stored)
 
-    def _said(
+    def _read_statistics(
         self, plan: PlannedScan, ordinal: int, target: Path, count: int, stored: tuple[Field, ...]
     ) -> Mapping[str, Any]:
-        """The statistics of the new file, by the values that a reader finds in it."""
+        """Return the statistics of the new file, from the values that a reader finds in it."""
         if not stored:
             return self.statistics(pa.table({"_": pa.nulls(count)}).drop_columns(["_"]), ())
         files = plan.files.slice(ordinal, 1)
@@ -311,7 +340,7 @@ class Rewriter:
             kind = files.schema.types[index]
             files = files.set_column(index, files.schema.field(index), pa.repeat(scalar_of(value, kind), 1))
         partitions = plan.partitions
-        if self.pseudonyms is not None:  # the tuples are those of the old values
+        if self.pseudonyms is not None:  # the partition tuples have the old values
             partitions = tuple(replace(partition, constants={}) for partition in partitions)
         read = replace(
             without_deletes(replace(plan, files=files, filter=None, partitions=partitions)),
@@ -323,13 +352,19 @@ class Rewriter:
 
 
 def read_footer(original: Path, recorded: str, table: str) -> Footer:
-    """The footer of a file. original: a copy. recorded, table: for messages."""
+    """Return the footer of a file.
+
+    Args:
+        original: A copy of the file.
+        recorded: The recorded path, for messages.
+        table: The table, for messages.
+    """
     physical = PhysicalPath(str(original))
     return read_footers(DuckDBFiles(cursor(), Storage()), [FileName(recorded, physical)], table=table)[physical]
 
 
-def _place(column: tuple[str, int | None] | None, footer: Footer) -> int | None:
-    """The place of a column by name and id; None: the file has no such column."""
+def _column_index(column: tuple[str, int | None] | None, footer: Footer) -> int | None:
+    """Return the index of a column, given by name and id, or None if the file has no such column."""
     if column is None:
         return None
     name, id_ = column
@@ -337,12 +372,15 @@ def _place(column: tuple[str, int | None] | None, footer: Footer) -> int | None:
     return None if found is None else found.place
 
 
-def _linked(original: Path, target: Path) -> Settled:
-    """The source's file in its place; the original stays, for a pull that goes on after an interruption."""
+def _link_original(original: Path, target: Path) -> SliceFile:
+    """Link the unchanged source file to its final place.
+
+    The original stays, so that an interrupted pull can continue.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     try:
         os.link(original, target)
     except OSError:
         shutil.copyfile(original, target)
-    return Settled(target.stat().st_size)
+    return SliceFile(target.stat().st_size)

@@ -1,13 +1,13 @@
-"""Cases of published suites: tables in a directory, with reads and what these must give.
+"""Cases of published suites: tables in a directory, with reads and their expected results.
 
     suite.json                        a suite that `harness scenarios build` wrote
-    NAME/test_case_info.json          a case of Delta's acceptance tests (DAT): `delta/`, and for each reading
-    NAME/expected/latest, expected/vN `table_content/*.parquet` and `table_version_metadata.json`
-    NAME/specs/CASE.json              a case of the acceptance workloads: `delta/`, and rows of a read in
-    NAME/expected/CASE/expected_data  Parquet files
+    NAME/test_case_info.json          a case of Delta's acceptance tests (DAT): the table is `delta/`, and for each read
+    NAME/expected/latest, expected/vN there are `table_content/*.parquet` and `table_version_metadata.json`
+    NAME/specs/CASE.json              a case of the acceptance workloads: the table is `delta/`, and the rows of a read
+    NAME/expected/CASE/expected_data  are in Parquet files
 
-Names that begin with `.` or `_` are Spark's own and hold no rows. Whatever a case asks that harness does not know is
-counted by kind, and not run.
+Files and folders whose names begin with `.` or `_` come from Spark and hold no rows. Cases with features that harness
+does not know are counted by kind and not run.
 """
 
 from __future__ import annotations
@@ -25,23 +25,28 @@ import sqlglot
 
 from harness.errors import RequestError, counted
 from harness.metadata.files.parquet import open_parquet
-from harness.suite.foreign_files import MOST_BYTES, MOST_ROWS, path_below, read_below, read_json
+from harness.suite.foreign_files import MAX_BYTES, MAX_ROWS, path_below, read_below, read_json
 from harness.suite.scenarios.model import ExpectedError, ResolvedExpectation, ResolvedSelector, Scenario, TableCase
 from harness.suite.suite_files import INDEX, load_case, load_suite
 from harness.table import open_table
 
 _DAT, _WORKLOADS = "test_case_info.json", "specs"
 _SNAPSHOTS = ("snapshot", "snapshotConstruction", "snapshot_construction")
-_KNOWN = {"type", "name", "description", "version", "timestamp", "predicate", "columns", "expected", "error"}
+_KNOWN_KEYS = {"type", "name", "description", "version", "timestamp", "predicate", "columns", "expected", "error"}
 _FILE_NUMBERS = ("fileCount", "filesSkipped")
-"""Numbers of files, which bind no reader."""
+"""Expected numbers of files, which readers do not have to match."""
 _BATCH_ROWS = 1024
-"""Rows of Parquet that are decoded before their size is checked: a long text may be the value of each."""
+"""The number of rows that are decoded before their size is checked, because a long text may be repeated in each row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
-    """The cases of a directory. not_run: by kind of cases, their number in words. features: meanings by name."""
+    """The cases of a directory.
+
+    Attributes:
+        not_run: The number of cases that are not run, in words, by kind.
+        features: The meanings of features by name.
+    """
 
     directory: Path
     cases: tuple[TableCase, ...]
@@ -63,18 +68,23 @@ _FACTS: Mapping[str, Callable[[Any], object]] = {
     "partitionColumns": lambda state: list(state.metadata.partition_columns),
     "configuration": lambda state: dict(state.metadata.configuration),
 }
-"""The facts of a version that cases say, and where harness has them."""
+"""The facts about a version that cases state, and how to read them from harness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRead(ResolvedExpectation):
-    """A read of a version's protocol and metadata in place of its rows, which only harness's own readers do.
+    """A read of a version's protocol and metadata instead of its rows. Only harness's own readers support it.
 
-    expected: a row of `name` and `value` for each fact, values as JSON.
+    Attributes:
+        expected: One row per fact with columns `name` and `value`. Values are JSON.
     """
 
     def rows(self, location: str) -> pa.Table:
-        """The facts as harness reads them. Raises as `harness.open_table` and `Table.snapshot`."""
+        """Return the facts as harness reads them.
+
+        Raises:
+            HarnessError: As for `harness.open_table` and `Table.snapshot`.
+        """
         snapshot: Any = open_table(location).snapshot(self.at.moment)
         state = snapshot._selection.snapshot.state
         assert isinstance(self.expected, pa.Table)
@@ -87,46 +97,47 @@ def _facts(known: Mapping[str, object]) -> pa.Table:
 
 
 class _UnknownKind(Exception):
-    """The kind of a case that is not run."""
+    """A case of a kind that is not run. The text is the kind."""
 
 
 def load_cases(directory: Path) -> Cases:
-    """The cases of a directory, by name.
+    """Return the cases of a directory, sorted by name.
 
     Raises:
-        RequestError: there is no case, or a file of one cannot be read.
+        RequestError: There is no case, or a file of a case cannot be read.
     """
     if (directory / INDEX).exists():
         suite = load_suite(directory)
         cases = [load_case(path) for path in suite.cases.values()]
         return Cases(directory=directory, cases=tuple(cases), not_run={}, features=suite.features)
-    found: dict[str, TableCase] = {}
+    cases_by_name: dict[str, TableCase] = {}
     not_run: Counter[str] = Counter()
     for file, load in _files(directory):
         try:
-            found |= {case.scenario.name: case for case in load(file, directory)}
+            cases_by_name |= {case.scenario.name: case for case in load(file, directory)}
         except _UnknownKind as kind:
             not_run[str(kind)] += 1
         except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
             raise RequestError(f"Cannot read the case: {type(error).__name__}: {error}", file=str(file)) from error
-    if not found and not not_run:
+    if not cases_by_name and not not_run:
         raise RequestError(
             f"No cases: expected {INDEX}, folders with {_DAT}, or folders {_WORKLOADS}", file=str(directory)
         )
-    unknown_kinds = {
-        kind: f"{counted(number, 'case')} of a kind that is not known" for kind, number in sorted(not_run.items())
-    }
+    unknown_kinds = {kind: f"{counted(number, 'case')} of an unknown kind" for kind, number in sorted(not_run.items())}
     return Cases(
-        directory=directory, cases=tuple(found[name] for name in sorted(found)), not_run=unknown_kinds, features={}
+        directory=directory,
+        cases=tuple(cases_by_name[name] for name in sorted(cases_by_name)),
+        not_run=unknown_kinds,
+        features={},
     )
 
 
 def _files(directory: Path) -> Iterator[tuple[Path, Any]]:
     for path in sorted(directory.rglob("*.json")):
         if path.name == _DAT:
-            yield path, _dat
+            yield path, _dat_cases
         elif path.parent.name == _WORKLOADS:
-            yield path, _workload
+            yield path, _workload_cases
 
 
 def _case(name: str, title: str, table: Path, reads: list[ResolvedExpectation]) -> TableCase:
@@ -151,11 +162,8 @@ def _object(path: Path, directory: Path) -> dict[str, Any]:
     return document
 
 
-# Delta's acceptance tests.
-
-
-def _dat(file: Path, directory: Path) -> Iterator[TableCase]:
-    """A case of the rows, and a case of what the versions' metadata says."""
+def _dat_cases(file: Path, directory: Path) -> Iterator[TableCase]:
+    """Yield a case for the rows and a case for the metadata of the versions."""
     folder, info = file.parent, _object(file, directory)
     name = folder.name if folder == directory else folder.relative_to(directory).as_posix()
     rows: list[ResolvedExpectation] = []
@@ -181,7 +189,7 @@ def _dat(file: Path, directory: Path) -> Iterator[TableCase]:
 
 
 def _rows(folder: Path, directory: Path) -> pa.Table:
-    """The rows of a folder of Parquet files, below the directory of the cases."""
+    """Return the rows of a folder of Parquet files below the directory of the cases."""
     parts = [path.relative_to(folder).parts for path in folder.rglob("*.parquet")]
     files = [folder.joinpath(*each) for each in sorted(parts) if not any(part[0] in "._" for part in each)]
     if not files:
@@ -190,53 +198,56 @@ def _rows(folder: Path, directory: Path) -> pa.Table:
 
 
 def _file_rows(path: Path, directory: Path) -> pa.Table:
-    """The rows of a file of Spark's, whose INT96 are instants and lack the mark for it."""
+    """Return the rows of a Parquet file from Spark. Its INT96 timestamps are unmarked instants."""
     data = read_below(directory, str(path.relative_to(directory)))
     with open_parquet(pa.BufferReader(data)) as file:
-        rows, leaves = _decoded(file, path), [file.schema.column(i) for i in range(len(file.schema))]
+        rows, leaves = _read_batches(file, path), [file.schema.column(i) for i in range(len(file.schema))]
     instants = {leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96"}
-    schema = [field.with_type(_instants(field.type)) if field.name in instants else field for field in rows.schema]
+    schema = [
+        field.with_type(_with_utc_timestamps(field.type)) if field.name in instants else field for field in rows.schema
+    ]
     return rows.cast(pa.schema(schema)).replace_schema_metadata(None)
 
 
-def _decoded(file: Any, path: Path) -> pa.Table:
-    """The rows of a Parquet file. Raises RequestError: they take more than a limit."""
+def _read_batches(file: Any, path: Path) -> pa.Table:
+    """Return the rows of a Parquet file.
+
+    Raises:
+        RequestError: The rows exceed a limit.
+    """
     batches, size = [], 0
-    if file.metadata.num_rows > MOST_ROWS:
-        raise RequestError(f"Cannot read file: it has more than {MOST_ROWS:,} rows", file=str(path))
+    if file.metadata.num_rows > MAX_ROWS:
+        raise RequestError(f"Cannot read file: it has more than {MAX_ROWS:,} rows", file=str(path))
     for batch in file.iter_batches(_BATCH_ROWS):
         size += batch.nbytes
-        if size > MOST_BYTES:
-            raise RequestError(f"Cannot read file: its rows take more than {MOST_BYTES:,} bytes", file=str(path))
+        if size > MAX_BYTES:
+            raise RequestError(f"Cannot read file: its rows take more than {MAX_BYTES:,} bytes", file=str(path))
         batches.append(batch)
     return pa.Table.from_batches(batches, batches[0].schema if batches else file.schema_arrow)
 
 
-def _instants(type_: pa.DataType) -> pa.DataType:
-    """The type with its timestamps in UTC."""
+def _with_utc_timestamps(type_: pa.DataType) -> pa.DataType:
+    """Return the type with its timestamps in UTC."""
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", "UTC")
     if pa.types.is_struct(type_):
-        return pa.struct([field.with_type(_instants(field.type)) for field in type_])
+        return pa.struct([field.with_type(_with_utc_timestamps(field.type)) for field in type_])
     if pa.types.is_list(type_):
-        return pa.list_(type_.value_field.with_type(_instants(type_.value_type)))
+        return pa.list_(type_.value_field.with_type(_with_utc_timestamps(type_.value_type)))
     if pa.types.is_map(type_):
-        return pa.map_(_instants(type_.key_type), _instants(type_.item_type))
+        return pa.map_(_with_utc_timestamps(type_.key_type), _with_utc_timestamps(type_.item_type))
     return type_
 
 
-# The acceptance workloads.
-
-
-def _workload(file: Path, directory: Path) -> Iterator[TableCase]:
+def _workload_cases(file: Path, directory: Path) -> Iterator[TableCase]:
     spec, folder = _object(file, directory), file.parent.parent
     name = file.stem if folder == directory else f"{folder.relative_to(directory).as_posix()}/{file.stem}"
     kind, expected = str(spec.get("type")), spec.get("expected") or {}
     if kind not in ("read", *_SNAPSHOTS):
         raise _UnknownKind(kind)
-    if unknown := sorted(spec.keys() - _KNOWN):
+    if unknown := sorted(spec.keys() - _KNOWN_KEYS):
         raise _UnknownKind(f"{kind} with {unknown[0]}")
-    at = _moment(spec)
+    at = _selector(spec)
     columns, where = spec.get("columns"), _condition(spec.get("predicate"))
     numbers = [f"{key} {expected[key]}" for key in _FILE_NUMBERS if key in expected]
     title = str(spec.get("description") or spec.get("name") or file.stem) + (
@@ -246,14 +257,14 @@ def _workload(file: Path, directory: Path) -> Iterator[TableCase]:
     arguments["columns"] = None if columns is None else tuple(columns)
     refusal = _refusal(spec)
     if refusal is not None:
-        # A version that cannot be had has no rows either, so any reader can be asked.
+        # A version that does not exist has no rows either, so this read works with every reader.
         read = ResolvedExpectation(**arguments, expected=refusal)
     elif "expected" not in spec:
         raise _UnknownKind(f"{kind} without an expectation")
     elif kind == "read":
         rows = _rows(folder / "expected" / file.stem / "expected_data", directory)
         if rows.num_rows != expected.get("rowCount", rows.num_rows):
-            raise _UnknownKind("read whose rowCount is not that of its expected rows")
+            raise _UnknownKind("read with a rowCount that differs from its expected rows")
         read = ResolvedExpectation(**arguments, expected=rows)
     else:
         read = MetadataRead(**arguments, expected=_facts(_stated_facts(expected)))
@@ -261,30 +272,30 @@ def _workload(file: Path, directory: Path) -> Iterator[TableCase]:
 
 
 def _refusal(spec: Mapping[str, Any]) -> ExpectedError | None:
-    """The error that a case asks for, of whatever class a reader has for it."""
+    """Return the expected error of a case. Readers may use any error class."""
     version = spec.get("version")
     if "error" not in spec and not (isinstance(version, int) and version < 0):
         return None
-    code = str((spec.get("error") or {}).get("errorCode", "a version that cannot be"))
-    # A reader that declines such a table does as it must.
+    code = str((spec.get("error") or {}).get("errorCode", "a version that cannot exist"))
+    # A reader that declines such a table is correct.
     declined = any(word in code.upper() for word in ("UNSUPPORTED", "FEATURE", "PROTOCOL"))
     return ExpectedError("UnsupportedError" if declined else "HarnessError", match=code)
 
 
-def _moment(spec: Mapping[str, Any]) -> ResolvedSelector:
+def _selector(spec: Mapping[str, Any]) -> ResolvedSelector:
     text = spec.get("timestamp")
     if text is None:
         return ResolvedSelector(version=spec.get("version"))
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise _UnknownKind("timestamp in another form than ISO 8601") from None
+        raise _UnknownKind("timestamp that is not ISO 8601") from None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return ResolvedSelector(timestamp_ms=round(moment.timestamp() * 1000))
 
 
 def _condition(predicate: str | None) -> str | None:
-    """A predicate of Spark as DuckDB says it."""
+    """Translate a predicate from Spark's SQL to DuckDB's."""
     if predicate is None:
         return None
     try:
@@ -294,7 +305,7 @@ def _condition(predicate: str | None) -> str | None:
 
 
 def _stated_facts(expected: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts of a snapshot that a case says. The time of creation is none: a copy has another."""
+    """Return the facts about a snapshot that a case states, except the creation time, which a copy does not keep."""
     protocol, metadata = expected.get("protocol") or {}, expected.get("metadata") or {}
     facts = {
         **protocol,

@@ -1,4 +1,4 @@
-"""Commands by which a person reads a table with a reader: code for Python, or a script of SQL."""
+"""Commands that read a table with a reader: Python code, or a script of SQL."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ from harness.suite.readers import PINNED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Form:
-    """The form of a reader's commands.
+class _CommandTemplate:
+    """The template of a reader's commands. Placeholders are in braces.
 
-    code: with `place` (metadata file or directory), `location`, `metadata` (name of the file), and the parts below.
-    columns: of `names`; every: for all columns. where: of `text`, in a dialect of SQL. at: by kind of a point of
-    history, of `value` and `moment`. quote: stands around names.
+    Attributes:
+        code: The command, with `place` (metadata file or directory), `location`, `metadata` (file name), and the parts
+            below.
+        columns: The selected columns, with `names` or `columns_text`.
+        where: The filter, with `text`, a condition in `dialect`.
+        every: The text for all columns.
+        dialect: The SQL dialect of the filter.
+        quote: The quotation mark around names.
+        at: For each kind of a point in history, its text with `value` and `moment`.
     """
 
     code: str
@@ -31,16 +37,18 @@ class _Form:
     at: Mapping[str, str] = field(default_factory=dict)
 
 
-def _sql(code: str, dialect: str, at: Mapping[str, str]) -> _Form:
-    return _Form(code=code, columns="{listed}", every="*", where=" WHERE {text}", dialect=dialect, quote='"', at=at)
+def _sql(code: str, dialect: str, at: Mapping[str, str]) -> _CommandTemplate:
+    return _CommandTemplate(
+        code=code, columns="{listed}", every="*", where=" WHERE {text}", dialect=dialect, quote='"', at=at
+    )
 
 
-def _spark(format: str) -> _Form:
+def _spark(format: str) -> _CommandTemplate:
     pinned = PINNED[format]
     settings = " ".join(f"--conf {name}={value}" for name, value in pinned["settings"].items())
     start = f"# pyspark {pinned['pyspark']}: pyspark --packages {','.join(pinned['packages'])} {settings}"
     version = '.option("versionAsOf", {value!r})'
-    return _Form(
+    return _CommandTemplate(
         code=f'{start}\nspark.read.format("{format}"){{at}}.load({{place!r}}){{where}}{{columns}}.show(truncate=False)',
         columns=".select(*{names!r})",
         where=".where({text!r})",
@@ -55,8 +63,8 @@ def _spark(format: str) -> _Form:
     )
 
 
-def _polars(call: str, at: Mapping[str, str]) -> _Form:
-    return _Form(
+def _polars(call: str, at: Mapping[str, str]) -> _CommandTemplate:
+    return _CommandTemplate(
         code=f"import polars as pl\nprint(pl.{call}{{where}}{{columns}}.collect())",
         columns=".select(*{names!r})",
         where=".filter(pl.sql_expr({text!r}))",
@@ -64,8 +72,8 @@ def _polars(call: str, at: Mapping[str, str]) -> _Form:
     )
 
 
-def _daft(call: str, at: Mapping[str, str]) -> _Form:
-    return _Form(
+def _daft(call: str, at: Mapping[str, str]) -> _CommandTemplate:
+    return _CommandTemplate(
         code=f"import daft\nprint(daft.{call}{{where}}{{columns}}.to_arrow())",
         columns=".select(*{names!r})",
         where=".where(daft.sql_expr({text!r}))",
@@ -85,7 +93,7 @@ print(table.scan({at}{where}{columns}).to_arrow())"""
 _DELTALAKE = """from deltalake import DeltaTable, QueryBuilder
 table = DeltaTable({place!r})
 {at}print(QueryBuilder().register("t", table).execute('''SELECT {columns} FROM t{where}''').read_all())"""
-_FORMS: Mapping[str, Mapping[str, _Form]] = {
+_TEMPLATES: Mapping[str, Mapping[str, _CommandTemplate]] = {
     "iceberg": {
         "DuckDB": _sql(
             "INSTALL iceberg; LOAD iceberg;\nSELECT {columns} FROM iceberg_scan('{place}'{at}){where};",
@@ -112,7 +120,7 @@ _FORMS: Mapping[str, Mapping[str, _Form]] = {
                 "timestamp_ms": " SETTINGS iceberg_timestamp_ms = {value}",
             },
         ),
-        "PyIceberg": _Form(
+        "PyIceberg": _CommandTemplate(
             code=_PYICEBERG,
             columns="selected_fields={names!r}",
             where="row_filter={text!r}, ",
@@ -159,40 +167,45 @@ _FORMS: Mapping[str, Mapping[str, _Form]] = {
 
 
 def commands(table: TableAt, columns: tuple[str, ...] | None, where: str | None) -> dict[str, str]:
-    """The command of each reader that has words for the read, by the reader's name.
+    """Return the command of each reader that can express the read, by the reader's name.
 
-    where: a boolean expression in DuckDB's dialect. Code for Python ends with a `print` of the rows, or Spark's `show`.
+    Python code ends with a `print` of the rows, or with Spark's `show`.
+
+    Args:
+        table: The table.
+        columns: The selected columns. None means all.
+        where: A boolean expression in DuckDB's dialect. None means every row.
     """
-    forms = _FORMS[table.format].items()
+    templates = _TEMPLATES[table.format].items()
     return {
-        reader: _filled(form, table, columns, where)
-        for reader, form in forms
-        if table.at is None or table.at.kind in form.at
+        reader: _fill(template, table, columns, where)
+        for reader, template in templates
+        if table.at is None or table.at.kind in template.at
     }
 
 
-def _filled(form: _Form, table: TableAt, columns: tuple[str, ...] | None, where: str | None) -> str:
-    at = "" if table.at is None else form.at[table.at.kind].format(value=table.at.value, moment=_moment(table.at))
-    shown = form.every
+def _fill(template: _CommandTemplate, table: TableAt, columns: tuple[str, ...] | None, where: str | None) -> str:
+    at = "" if table.at is None else template.at[table.at.kind].format(value=table.at.value, moment=_moment(table.at))
+    columns_text = template.every
     if columns is not None:
-        q = form.quote
+        q = template.quote
         names = tuple(f"{q}{name.replace(q, q * 2)}{q}" if q else name for name in columns)
-        shown = form.columns.format(names=names, listed=", ".join(names))
+        columns_text = template.columns.format(names=names, listed=", ".join(names))
     condition = ""
     if where is not None:
-        condition = form.where.format(text=sqlglot.transpile(where, read="duckdb", write=form.dialect)[0])
-    return form.code.format(
+        condition = template.where.format(text=sqlglot.transpile(where, read="duckdb", write=template.dialect)[0])
+    return template.code.format(
         place=table.location if table.metadata_path is None else table.metadata_path,
         location=table.location,
         metadata="" if table.metadata_path is None else Path(table.metadata_path).name,
         at=at,
-        columns=shown,
+        columns=columns_text,
         where=condition,
     )
 
 
 def _moment(at: At) -> str:
-    """The time in UTC of a point of history that is a time."""
+    """Return the UTC time of a point in history, or an empty text if it is not a time."""
     if at.kind != "timestamp_ms":
         return ""
     return datetime.fromtimestamp(int(at.value) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")

@@ -1,8 +1,8 @@
-"""Protocol 1 between the suite and a reader under test, in whatever language the reader is written.
+"""Version 1 of the protocol between the suite and a reader under test in any language.
 
-The reader is a program that gets a JSON object a line on standard input and answers each by a line on standard output.
-`protocol.json` is the schema of both, and every answer is held to it. `docs/suite/reader-protocol.md` shows whole
-readers.
+The reader is a program. It reads JSON objects from standard input, one per line, and answers each with a line on
+standard output. `protocol.json` is the schema of requests and answers, and every answer is validated.
+`docs/suite/reader-protocol.md` contains complete readers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.errors import HarnessError
 from harness.metadata.model import schema as dt
 from harness.metadata.model.schema import Schema
 from harness.suite.json_rows import excerpt
-from harness.suite.scenarios.values import stored_value
+from harness.suite.scenarios.values import parse_value
 
 PROTOCOL = 1
 _SCHEMA = Path(__file__).with_name("protocol.json")
@@ -38,25 +38,29 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def fault(message: object, kind: str) -> str | None:
-    """The first fault of a message, in words; None: the message is as the protocol has it.
+def message_fault(message: object, kind: str) -> str | None:
+    """Return the first fault of a message in words, or None if the message conforms to the protocol.
 
-    kind: `read answer`, and so on: a name of the schema's definitions.
+    `kind` is the name of a definition in the schema, for example `read answer`.
     """
-    return first_fault(message, kind, schema(), "the answer" if kind.endswith("answer") else "the request")
+    return schema_fault(message, kind, schema(), "the answer" if kind.endswith("answer") else "the request")
 
 
 @cache
 def schema() -> dict[str, Any]:
-    """The JSON schema of all messages."""
+    """Return the JSON schema of all messages."""
     document: dict[str, object] = json.loads(_SCHEMA.read_text("utf-8"))
     return document
 
 
-def first_fault(value: object, kind: str, schema: Mapping[str, Any], place: str) -> str | None:
-    """The first fault of a value by a definition of a JSON schema, in words; None: there is none.
+def schema_fault(value: object, kind: str, schema: Mapping[str, Any], place: str) -> str | None:
+    """Return the first fault of a value in words, or None if it conforms to a definition of a JSON schema.
 
-    schema: of no other keywords than that of the protocol. place: what the value is called.
+    Args:
+        value: The value.
+        kind: The name of the definition.
+        schema: A JSON schema that uses only the keywords of the protocol's schema.
+        place: The name of the value in the message.
     """
     return _fault(value, schema["$defs"][kind], schema["$defs"], place)
 
@@ -75,8 +79,8 @@ def _fault(value: object, rule: Mapping[str, Any], known: Mapping[str, Any], pla
     if type(value) not in classes:
         return f"{place} is {excerpt(value)}, not {' or '.join(types)}"
     if isinstance(value, list) and "items" in rule:
-        found = (_fault(item, rule["items"], known, f"{place}, item {i},") for i, item in enumerate(value, 1))
-        return next(filter(None, found), None)
+        item_faults = (_fault(item, rule["items"], known, f"{place}, item {i},") for i, item in enumerate(value, 1))
+        return next(filter(None, item_faults), None)
     if not isinstance(value, dict) or "properties" not in rule:
         return None
     properties = rule["properties"]
@@ -84,38 +88,35 @@ def _fault(value: object, rule: Mapping[str, Any], known: Mapping[str, Any], pla
         return f"{place} has no {missing[0]!r}"
     unknown = sorted(value.keys() - properties.keys())
     if unknown and rule.get("additionalProperties") is False:
-        return f"{place} has a key {unknown[0]!r}, which the protocol does not know"
-    found = (
+        return f"{place} has a key {unknown[0]!r}, which the protocol does not define"
+    value_faults = (
         _fault(value[name], properties[name], known, f"{name!r} of {place}") for name in value if name in properties
     )
-    return next(filter(None, found), None)
-
-
-# Classes of refusals, in words that no reader owns.
+    return next(filter(None, value_faults), None)
 
 
 UNSUPPORTED = "unsupported-feature"
 ERROR_CLASSES: Mapping[str, str] = {
-    UNSUPPORTED: "legal, and the reader does not read it",
-    "corrupt-metadata": "the metadata cannot be decoded, or breaks the specification",
+    UNSUPPORTED: "legal, but the reader does not support it",
+    "corrupt-metadata": "the metadata cannot be decoded, or violates the specification",
     "corrupt-data": "a data file cannot be decoded, or is not the file that the metadata describes",
     "corrupt-deletes": "a delete file or deletion vector is damaged, or contradicts the data",
-    "schema-mismatch": "the columns of a file cannot become those of the table",
-    "missing-file": "the metadata names a file that is not there",
-    "not-found": "no such table, snapshot, version, branch or tag, or none at that time",
-    "invalid-request": "the table has no such column, or no answer to such a read",
-    "forbidden-file": "the metadata names a file that the table may not read",
-    "limit": "the table asks for more than the reader gives",
+    "schema-mismatch": "the columns of a file cannot be converted to those of the table",
+    "missing-file": "the metadata names a file that does not exist",
+    "not-found": "the table, snapshot, version, branch or tag does not exist, or not at that time",
+    "invalid-request": "the table does not have the column or does not support the read",
+    "forbidden-file": "the metadata names a file outside the allowed directories",
+    "limit": "the table exceeds a limit of the reader",
     "failed": "any other error",
 }
-"""The classes of errors by which a case says what is wrong, and their meaning. A reader may have its own."""
-_OF_CAUSE = {
+"""The classes of errors that cases expect, with their meanings. A reader may use other classes."""
+_CLASS_BY_CAUSE = {
     "CorruptDataFile": "corrupt-data",
     "CorruptDeletionVector": "corrupt-deletes",
     "CorruptManifest": "corrupt-metadata",
     "LogCorrupt": "corrupt-metadata",
 }
-_OF_CLASS: Mapping[type[errors.HarnessError], str] = {
+_CLASS_BY_TYPE: Mapping[type[errors.HarnessError], str] = {
     errors.RequestError: "invalid-request",
     errors.SnapshotNotFoundError: "not-found",
     errors.TableNotFoundError: "not-found",
@@ -131,12 +132,15 @@ _OF_CLASS: Mapping[type[errors.HarnessError], str] = {
 
 
 def error_class(kind: str, cause: str | None = None) -> str:
-    """The neutral class of a class of `harness.errors`, by name and perhaps with its cause; a neutral class stays."""
+    """Return the neutral class for a class of `harness.errors`, by its name and optionally its cause.
+
+    A neutral class is returned unchanged.
+    """
     if kind in ERROR_CLASSES:
         return kind
     bases: tuple[type, ...] = getattr(errors, kind).__mro__
-    by_class = next((_OF_CLASS[each] for each in bases if each in _OF_CLASS), "failed")
-    return _OF_CAUSE.get(cause or "", by_class)
+    by_class = next((_CLASS_BY_TYPE[each] for each in bases if each in _CLASS_BY_TYPE), "failed")
+    return _CLASS_BY_CAUSE.get(cause or "", by_class)
 
 
 _COMPARISONS: Mapping[type[exp.Expr], str] = {
@@ -147,29 +151,34 @@ _COMPARISONS: Mapping[type[exp.Expr], str] = {
     exp.GT: "gt",
     exp.GTE: "gt-eq",
 }
-_TURNED = {"lt": "gt", "lt-eq": "gt-eq", "gt": "lt", "gt-eq": "lt-eq"}
+_MIRRORED = {"lt": "gt", "lt-eq": "gt-eq", "gt": "lt", "gt-eq": "lt-eq"}
 _SAME_TEXT = (exp.DataType.Type.DATE, exp.DataType.Type.DECIMAL, exp.DataType.Type.UUID)
-"""Types whose literals are the same text in SQL and in JSON."""
+"""Types whose literals have the same text in SQL and in JSON."""
 _MOMENTS = {False: exp.DataType.Type.TIMESTAMPNTZ, True: exp.DataType.Type.TIMESTAMPTZ}
-"""The types of TIMESTAMP and TIMESTAMPTZ in DuckDB's dialect."""
+"""The types of TIMESTAMP (False) and TIMESTAMPTZ (True) in DuckDB's dialect."""
 _BYTES = re.compile(r"(?:\\x[0-9a-fA-F]{2})*")
 
 
-class _Unsayable(Exception):
-    """A part that Iceberg's expressions have no word for."""
+class _NotExpressible(Exception):
+    """A part of a filter that Iceberg's expressions cannot represent."""
 
 
 def predicate(where: str | None, columns: Schema | None = None) -> dict[str, object] | None:
-    """The filter as JSON of Iceberg's REST catalog (`Expression`); None: no filter, or none that JSON can say.
+    """Return the filter as JSON of Iceberg's REST catalog (`Expression`).
 
-    where: a boolean expression in DuckDB's dialect. columns: the types of columns, by which JSON says times and bytes.
+    Args:
+        where: A boolean expression in DuckDB's dialect.
+        columns: The columns, whose types are needed to write times and bytes.
+
+    Returns:
+        The expression, or None if there is no filter or JSON cannot represent it.
     """
     if where is None:
         return None
     types = {} if columns is None else {".".join(path): field.type for path, field in columns.walk()}
     try:
         return _expression(sqlglot.parse_one(where, dialect="duckdb"), types)
-    except (sqlglot.ParseError, HarnessError, _Unsayable):
+    except (sqlglot.ParseError, HarnessError, _NotExpressible):
         return None
 
 
@@ -188,19 +197,19 @@ def _expression(node: exp.Expr, types: Mapping[str, dt.Type], negated: bool = Fa
             high = exp.LTE(this=node.this, expression=node.args["high"])
             return _expression(exp.And(this=low, expression=high), types, negated)
         case _:
-            found = _test(node, types)
-    negated = negated != bool(node.args.get("negate"))  # of NOT LIKE
-    if found["type"] == "is-null":
-        return {"type": "not", "child": found} if negated else found
-    if not negated and found["type"] != "not-eq":
-        return found
-    # SQL drops null here. An expression of Iceberg is true of null where it is not equal, or not true.
-    known = {"type": "not", "child": {"type": "is-null", "term": found["term"]}}
-    return {"type": "and", "left": {"type": "not", "child": found} if negated else found, "right": known}
+            expression = _column_test(node, types)
+    negated = negated != bool(node.args.get("negate"))  # for NOT LIKE
+    if expression["type"] == "is-null":
+        return {"type": "not", "child": expression} if negated else expression
+    if not negated and expression["type"] != "not-eq":
+        return expression
+    # SQL drops nulls here, but Iceberg's `not-eq` and `not` are true for null.
+    known = {"type": "not", "child": {"type": "is-null", "term": expression["term"]}}
+    return {"type": "and", "left": {"type": "not", "child": expression} if negated else expression, "right": known}
 
 
-def _test(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, object]:
-    """The expression of one column."""
+def _column_test(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, object]:
+    """Return the expression for a test of one column."""
     match node:
         case exp.Column() if isinstance(types.get(_term(node)), dt.BooleanType):
             return {"type": "eq", "term": _term(node), "value": True}
@@ -222,23 +231,23 @@ def _test(node: exp.Expr, types: Mapping[str, dt.Type]) -> dict[str, object]:
         case exp.Binary() if type(node) in _COMPARISONS:
             kind, left, right = _COMPARISONS[type(node)], node.left, node.right
             if not isinstance(left, exp.Column):
-                kind, left, right = _TURNED.get(kind, kind), right, left
+                kind, left, right = _MIRRORED.get(kind, kind), right, left
             return {"type": kind, "term": _term(left), "value": _literal(right, types.get(_term(left)))}
         case _:
-            raise _Unsayable
+            raise _NotExpressible
 
 
 def _term(node: exp.Expr) -> str:
     if not isinstance(node, exp.Column):
-        raise _Unsayable
+        raise _NotExpressible
     return ".".join(part.name for part in node.parts)
 
 
 def _prefix(pattern: exp.Expr) -> str:
-    """The text before the only sign of a LIKE, which stands at the end."""
+    """Return the text before the only wildcard of a LIKE pattern, which must be at its end."""
     text = pattern.name if isinstance(pattern, exp.Literal) and pattern.is_string else ""
     if not text.endswith("%") or any(sign in text[:-1] for sign in "%_"):
-        raise _Unsayable
+        raise _NotExpressible
     return text[:-1]
 
 
@@ -252,17 +261,17 @@ def _literal(node: exp.Expr, type_: dt.Type | None) -> Any:
             return node.name
         case exp.Literal():
             value = int(node.name) if node.name.isdigit() else float(node.name)
-            if Decimal(repr(value)) != Decimal(node.name):  # of more digits than a double has
-                raise _Unsayable
+            if Decimal(repr(value)) != Decimal(node.name):  # it has more digits than a double
+                raise _NotExpressible
             return value
         case exp.Cast(this=exp.Literal(is_string=True) as text):
             return _cast(text.name, node.to.this, type_)
         case _:
-            raise _Unsayable
+            raise _NotExpressible
 
 
 def _cast(text: str, sql: object, type_: dt.Type | None) -> str:
-    """A literal of a named type, as Iceberg writes single values."""
+    """Return a literal of a named type in the form of Iceberg's single-value serialization."""
     if sql in _SAME_TEXT:
         return text
     if (
@@ -273,8 +282,8 @@ def _cast(text: str, sql: object, type_: dt.Type | None) -> str:
         return text.replace("\\x", "").lower()
     match type_:
         case dt.TimeType(unit=unit) if sql is exp.DataType.Type.TIME:
-            return str(np.datetime64(stored_value(type_, text), unit)).partition("T")[2]
+            return str(np.datetime64(parse_value(type_, text), unit)).partition("T")[2]
         case dt.TimestampType(unit=unit, utc=utc) if sql is _MOMENTS[utc]:
-            return f"{np.datetime64(stored_value(type_, text), unit)}{'+00:00' if utc else ''}"
+            return f"{np.datetime64(parse_value(type_, text), unit)}{'+00:00' if utc else ''}"
         case _:
-            raise _Unsayable
+            raise _NotExpressible

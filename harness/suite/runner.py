@@ -1,4 +1,4 @@
-"""Runs scenarios on engines: each table is built once and read by every engine, and the reads are scored."""
+"""Runs scenarios on engines: each table is built once, every engine reads it, and the reads are scored."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from harness.suite.results import (
     Case,
     Check,
     EngineInfo,
-    Expected,
+    ListEntry,
     Outcome,
     Run,
     ScenarioInfo,
-    case_of,
     first_match,
-    unused,
+    make_case,
+    unused_lines,
 )
 from harness.suite.scenarios.building import build
-from harness.suite.scenarios.evidence import evidence_of
+from harness.suite.scenarios.evidence import collect_evidence
 from harness.suite.scenarios.features import MEANINGS, missing_features
 from harness.suite.scenarios.loading import fixtures_directory
-from harness.suite.scenarios.model import Built, ResolvedExpectation, Scenario, TableCase
-from harness.suite.scenarios.verifying import FAULTS, intact_twin
+from harness.suite.scenarios.model import BuiltScenario, ResolvedExpectation, Scenario, TableCase
+from harness.suite.scenarios.verifying import FAULTS, build_intact_copy
 from harness.suite.scores import (
     Strictness,
+    confirm_refusal,
     error_text,
-    needs_twin,
+    needs_intact_copy,
     read_info,
     read_text,
     score_count,
     score_read,
-    with_twin,
 )
 from harness.suite.suite_files import SuiteCase, load_case
 from harness.suite.workers import Worker
@@ -58,7 +58,7 @@ _PACKAGES = ("pyarrow", "duckdb", "pyspark", "tzdata")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnderTest:
+class EngineUnderTest:
     """An engine to run, with its name and options on the command line."""
 
     reader: Reader | HarnessReader
@@ -67,38 +67,40 @@ class UnderTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lists:
+class OutcomeLists:
     """Lists of skips and expected failures; see `harness.suite.results.read_list`."""
 
-    skips: tuple[Expected, ...] = ()
-    xfails: tuple[Expected, ...] = ()
+    skips: tuple[ListEntry, ...] = ()
+    xfails: tuple[ListEntry, ...] = ()
 
 
 def run(
     scenarios: Sequence[Scenario] | Cases,
-    engines: Sequence[UnderTest],
+    engines: Sequence[EngineUnderTest],
     *,
-    lists: Lists | None = None,
+    lists: OutcomeLists | None = None,
     keep: Path | None = None,
     missing: Mapping[str, str] | None = None,
 ) -> Run:
-    """Every scenario on every engine.
+    """Run every scenario on every engine.
 
     Args:
-        scenarios: scenarios, whose tables are built, or cases of tables that are there.
-        lists: skips and expected failures; None: there are none.
-        keep: where tables are built, each in a directory of its scenario's name, and stay; None: they do not stay.
-        missing: engines that cannot run, by name, and why, for the reports.
+        scenarios: Scenarios, whose tables are built, or cases with existing tables.
+        engines: The engines.
+        lists: Skips and expected failures. None means that there are none.
+        keep: The directory in which tables are built and kept, each in a directory with its scenario's name. None
+            removes the tables.
+        missing: Engines that cannot run, by name, with the reason. They only appear in reports.
 
     Raises:
-        RequestError: two engines have one name, or a table that was kept is in the way.
+        RequestError: Two engines have the same name, or a table to be kept already exists.
     """
     started = time.monotonic()
-    lists = Lists() if lists is None else lists
+    lists = OutcomeLists() if lists is None else lists
     run_engines: list[_RunEngine] = []
-    for given in engines:
-        reader = given.reader
-        info = EngineInfo(name=reader.name, version=reader.version(), argument=given.argument, options=given.options)
+    for engine in engines:
+        reader = engine.reader
+        info = EngineInfo(name=reader.name, version=reader.version(), argument=engine.argument, options=engine.options)
         if any(each.info.name == info.name for each in run_engines):
             raise RequestError(f"Cannot run: two engines are called {info.name!r}; give one of them another name")
         run_engines.append(_RunEngine(info, reader, reader.capabilities()))
@@ -109,24 +111,26 @@ def run(
         listed = [(case, case_info(case, scenarios.directory)) for case in scenarios.cases]
     else:
         meanings, not_run = MEANINGS, {}
-        listed = [(scenario, _info(scenario)) for scenario in scenarios]
+        listed = [(scenario, _scenario_info(scenario)) for scenario in scenarios]
     infos = {about.name: about for _, about in listed}
     cases: list[Case] = []
     with ExitStack() as resources:
         # The tables break rules on purpose.
         resources.enter_context(warnings.catch_warnings(action="ignore", category=HarnessWarning))
-        directory = resources.enter_context(_directory(keep))
+        directory = resources.enter_context(_build_directory(keep))
         advance = resources.enter_context(phase("running", len(listed), "scenarios"))
         for scenario, about in listed:
             place = create_path_below(directory, about.name)
             if os.path.lexists(place):
                 raise RequestError(
-                    "Cannot keep a table where something is: remove it, or name another directory", file=str(place)
+                    "Cannot keep a table: the path already exists; remove it, or name another directory",
+                    file=str(place),
                 )
             with phase(about.name):
-                found_here = list(_cases(scenario, about, lists, place, run_engines))
-            infos |= {each.scenario.name: each.scenario for each in found_here}  # the last one knows the table
-            cases += found_here
+                scenario_cases = list(_run_scenario(scenario, about, lists, place, run_engines))
+            # the last case describes the built table
+            infos |= {each.scenario.name: each.scenario for each in scenario_cases}
+            cases += scenario_cases
             if keep is None:
                 shutil.rmtree(place, ignore_errors=True)
                 shutil.rmtree(place.with_name(f"{place.name} intact"), ignore_errors=True)
@@ -137,7 +141,7 @@ def run(
         scenarios=tuple(infos.values()),
         cases=found,
         missing={**(missing or {}), **not_run},
-        unused=unused((*lists.skips, *lists.xfails), found),
+        unused_lines=unused_lines((*lists.skips, *lists.xfails), found),
         environment=environment(),
         meanings={name: meanings[name] for info in infos.values() for name in info.features},
         seconds=time.monotonic() - started,
@@ -145,7 +149,7 @@ def run(
 
 
 def environment() -> dict[str, str]:
-    """Versions that results may depend on, beside the engines'."""
+    """Return the versions that results may depend on, without the versions of the engines."""
     found = {
         "harness": harness.__version__,
         "python": platform.python_version(),
@@ -162,41 +166,44 @@ def environment() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _RunEngine:
-    """An engine with its answers to what a run asks once."""
+    """An engine with the properties that a run queries once."""
 
     info: EngineInfo
     reader: Reader | HarnessReader
     claims: frozenset[str] | None
 
 
-def _cases(
+def _run_scenario(
     scenario: Scenario | TableCase,
     info: ScenarioInfo,
-    lists: Lists,
+    lists: OutcomeLists,
     place: Path,
     engines: Sequence[_RunEngine],
 ) -> Iterator[Case]:
-    """A scenario on every engine; its table is made in `place` for the first engine that does not skip it."""
+    """Yield a scenario's case for every engine.
+
+    The table is built in `place` for the first engine that does not skip it.
+    """
     built: TableCase | Check | None = scenario if isinstance(scenario, TableCase) else None
-    twins = _Twins(scenario, place.with_name(f"{place.name} intact"))
+    intact_copies = _IntactCopies(scenario, place.with_name(f"{place.name} intact"))
     for each in engines:
         if (line := first_match(lists.skips, each.info.name, info.name)) is not None:
             yield Case(scenario=info, engine=each.info, outcome=Outcome.SKIP, expected=line)
             continue
         if built is None:
             assert isinstance(scenario, Scenario)
-            built = _built(scenario, place)
+            built = _build(scenario, place)
         if not isinstance(built, Check):
             info = replace(info, expected=tuple(map(read_info, built.expectations)))
-        checks = (built,) if isinstance(built, Check) else tuple(_checks(each, built, twins))
-        yield case_of(info, each.info, checks, lists.xfails)
+        checks = (built,) if isinstance(built, Check) else tuple(_check_reads(each, built, intact_copies))
+        yield make_case(info, each.info, checks, lists.xfails)
 
 
-def _built(scenario: Scenario, place: Path) -> Built | Check:
-    """The table; or the fault of the scenario itself, which is no engine's."""
+def _build(scenario: Scenario, place: Path) -> BuiltScenario | Check:
+    """Return the built table, or an ERROR if the scenario itself is faulty."""
     try:
         built = build(scenario, place)
-        absent = missing_features(evidence_of(built))
+        absent = missing_features(collect_evidence(built))
     except FAULTS as error:
         return Check(
             number=0, read="", outcome=Outcome.ERROR, message=f"the scenario cannot be built: {error_text(error)}"
@@ -207,11 +214,11 @@ def _built(scenario: Scenario, place: Path) -> Built | Check:
     return built
 
 
-def _checks(engine: _RunEngine, built: TableCase, twins: _Twins) -> Iterator[Check]:
+def _check_reads(engine: _RunEngine, built: TableCase, intact_copies: _IntactCopies) -> Iterator[Check]:
     reader = engine.reader
-    own = Strictness.ORACLE if reader.name == ORACLE else Strictness.OWN
-    # Other suites have neither harness's types nor its errors.
-    measure = own if isinstance(reader, HarnessReader) and isinstance(built, Built) else Strictness.FOREIGN
+    own = Strictness.ORACLE if reader.name == ORACLE else Strictness.HARNESS
+    # Other suites do not define harness's types and errors.
+    measure = own if isinstance(reader, HarnessReader) and isinstance(built, BuiltScenario) else Strictness.FOREIGN
     unclaimed = set() if engine.claims is None else {*built.scenario.features} - engine.claims
     for each in built.expectations:
         if unclaimed:
@@ -224,47 +231,50 @@ def _checks(engine: _RunEngine, built: TableCase, twins: _Twins) -> Iterator[Che
             )
             continue
         started = time.monotonic()
-        result = _answer(reader, built, each)
+        result = _read_result(reader, built, each)
         check = score_read(each, result, measure, engine.info.name, time.monotonic() - started)
         if not isinstance(reader, HarnessReader):
-            check = twins.scored(check, each, reader)
-        yield _counted(check, reader, built, each) if isinstance(reader, Worker) else check
+            check = intact_copies.confirm(check, each, reader)
+        yield _with_count(check, reader, built, each) if isinstance(reader, Worker) else check
 
 
 @dataclass(frozen=True)
-class _Twins:
-    """The intact twin of a broken table, which readers are asked for where they refuse the broken one."""
+class _IntactCopies:
+    """The intact copy of a broken table, which confirms that a reader's refusal is caused by the damage."""
 
     scenario: Scenario | TableCase
     place: Path
 
-    def scored(self, check: Check, expectation: ResolvedExpectation, reader: Reader) -> Check:
-        """The check of a right refusal, if the reader reads the twin rightly; else UNSUPPORTED."""
-        if check.outcome is not Outcome.PASS or not needs_twin(expectation) or self.built is None:
+    def confirm(self, check: Check, expectation: ResolvedExpectation, reader: Reader) -> Check:
+        """Return the check, or UNSUPPORTED if a refusal is correct but the intact copy is not read correctly."""
+        if check.outcome is not Outcome.PASS or not needs_intact_copy(expectation) or self.built is None:
             return check
-        twin = self.built.expectations[0]
-        return with_twin(check, score_read(twin, _answer(reader, self.built, twin), Strictness.FOREIGN, reader.name))
+        intact_read = self.built.expectations[0]
+        result = _read_result(reader, self.built, intact_read)
+        return confirm_refusal(check, score_read(intact_read, result, Strictness.FOREIGN, reader.name))
 
     @cached_property
     def built(self) -> TableCase | None:
-        """The twin; None: there is none."""
+        """Return the intact copy, or None if there is none."""
         match self.scenario:
-            case SuiteCase(twin=Path() as path):
+            case SuiteCase(intact_copy=Path() as path):
                 return load_case(path)
             case Scenario():
-                return intact_twin(self.scenario, self.place)
+                return build_intact_copy(self.scenario, self.place)
             case _:
                 return None
 
 
-def _counted(check: Check, reader: Worker, built: TableCase, expectation: ResolvedExpectation) -> Check:
-    """The check of a read that is right, or that the engine has no operation for, with the engine's own count scored.
+def _with_count(check: Check, reader: Worker, built: TableCase, expectation: ResolvedExpectation) -> Check:
+    """Return the check with the engine's own count scored.
 
-    An engine may count by the metadata alone, and forget deletes that it applies to rows.
+    Counts are only scored for correct reads and for engines that cannot read rows. An engine may count by the metadata
+    alone and ignore deletes that it applies to rows.
     """
     expected, has_rows = expectation.expected, reader.offers("read")
     is_other = isinstance(expectation, MetadataRead) or expectation.opening or expectation.at.changes is not None
-    is_other = is_other or "_deleted" in (expectation.columns or ())  # deleted rows are rows of it, and are not counted
+    # deleted rows are rows of such a read but are not counted
+    is_other = is_other or "_deleted" in (expectation.columns or ())
     if is_other or not reader.offers("count"):
         return check
     if has_rows and (check.outcome is not Outcome.PASS or not isinstance(expected, pa.Table)):
@@ -279,8 +289,10 @@ def _counted(check: Check, reader: Worker, built: TableCase, expectation: Resolv
     return score_count(check if has_rows else None, expectation, count, reader.name)
 
 
-def _answer(reader: Reader | HarnessReader, built: TableCase, expectation: ResolvedExpectation) -> pa.Table | Exception:
-    """The rows of a read; or whatever the engine raises, which is its answer."""
+def _read_result(
+    reader: Reader | HarnessReader, built: TableCase, expectation: ResolvedExpectation
+) -> pa.Table | Exception:
+    """Return the rows of a read, or the exception that the engine raised, which counts as its answer."""
     try:
         rows = _rows(reader, built, expectation)
         return rows if isinstance(rows, pa.Table) else pa.RecordBatchReader.from_stream(rows).read_all()
@@ -291,19 +303,19 @@ def _answer(reader: Reader | HarnessReader, built: TableCase, expectation: Resol
 def _rows(reader: Reader | HarnessReader, built: TableCase, expectation: ResolvedExpectation) -> ArrowStream:
     if isinstance(expectation, MetadataRead):
         if not isinstance(reader, HarnessReader) or reader.name == ORACLE:
-            raise UnsupportedError("protocol and metadata of a version are asked of harness's own engines only")
+            raise UnsupportedError("only harness's own engines can read the protocol and metadata of a version")
         facts: ArrowStream = expectation.rows(built.address)
         return facts
     if isinstance(reader, HarnessReader):
         own: ArrowStream = reader.answer(built.address, expectation)
         return own
     if unknown := expectation.plan_arguments().keys() - {"columns", "where"} | expectation.opening.keys():
-        raise UnsupportedError(f"reads by {', '.join(sorted(unknown))} are asked of harness's own engines only")
+        raise UnsupportedError(f"only harness's own engines support reads with {', '.join(sorted(unknown))}")
     table, columns, where = table_at(built, expectation), expectation.columns, expectation.where
     schema = expectation.expected.schema if isinstance(expectation.expected, pa.Table) else None
     if expectation.at.changes is not None:
         if not isinstance(reader, Worker) or where is not None:
-            raise UnsupportedError("filtered reads of change data are asked of harness's own engines only")
+            raise UnsupportedError("only harness's own engines support filtered reads of change data")
         changes: ArrowStream = reader.changes(table, *expectation.at.changes, columns=columns, schema=schema)
         return changes
     if isinstance(reader, Worker):
@@ -313,15 +325,15 @@ def _rows(reader: Reader | HarnessReader, built: TableCase, expectation: Resolve
 
 
 def table_at(built: TableCase, expectation: ResolvedExpectation) -> TableAt:
-    """The table of an expectation, with its metadata file if there is one."""
+    """Return the table of an expectation, with its metadata file if there is one."""
     path = None if built.metadata_path is None else str(built.metadata_path)
     kinds: tuple[AtKind, ...] = get_args(AtKind)
-    given = ((kind, getattr(expectation.at, kind)) for kind in kinds)
-    at = next((At(kind, value) for kind, value in given if value is not None), None)
+    values = ((kind, getattr(expectation.at, kind)) for kind in kinds)
+    at = next((At(kind, value) for kind, value in values if value is not None), None)
     return TableAt(format=built.scenario.format, location=str(built.location), metadata_path=path, at=at)
 
 
-def _info(scenario: Scenario) -> ScenarioInfo:
+def _scenario_info(scenario: Scenario) -> ScenarioInfo:
     supplied = scenario.path == fixtures_directory() / f"{scenario.name}.yaml"
     path = None if scenario.path is None else str(scenario.path)
     return ScenarioInfo(
@@ -339,7 +351,7 @@ def _info(scenario: Scenario) -> ScenarioInfo:
 
 
 def case_info(case: TableCase, directory: Path) -> ScenarioInfo:
-    """A case of a directory in reports."""
+    """Return the description of a case for reports."""
     scenario = case.scenario
     return ScenarioInfo(
         name=scenario.name,
@@ -355,7 +367,7 @@ def case_info(case: TableCase, directory: Path) -> ScenarioInfo:
 
 
 @contextmanager
-def _directory(keep: Path | None) -> Iterator[Path]:
+def _build_directory(keep: Path | None) -> Iterator[Path]:
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="harness-run-") as directory:
             yield Path(directory)

@@ -1,16 +1,16 @@
-"""The suite as data: tables, their reads and what these must give, as plain files for a program in any language.
+"""The suite as data: tables, reads, and expected results as plain files for programs in any language.
 
     DIR/suite.json                  all cases, and the meanings of features
     DIR/README.md, schema.json      how to read the suite; the schema of its JSON files and of results
     DIR/CASE/table/                 a table
-    DIR/CASE/case.json              where it is, what to read, and what that must give
+    DIR/CASE/case.json              the path of the table, its reads, and their expected results
     DIR/CASE/expected/N.arrow       the rows of the N-th read as an Arrow IPC file
     DIR/CASE/expected/N.jsonl       the same as JSON lines, see `json_rows`
-    DIR/CASE/intact/                of a broken table the intact twin, which is a case too
+    DIR/CASE/intact/                for a broken table, its intact copy, which is a case too
 
-Paths in JSON files are relative to the file. Paths in Iceberg's metadata cannot be: versions 1 to 3 of the format know
-absolute ones alone, and position deletes name data files by the same text. A suite is therefore read where it was
-written, which `suite.json` names.
+Paths in JSON files are relative to the file. Paths in Iceberg's metadata cannot be relative: versions 1 to 3 of the
+format only support absolute paths, and position deletes name data files by the same text. A suite must therefore be
+read in the directory in which it was written, which `suite.json` names.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from harness.rules import find_rule
 from harness.storage.outputs import create_path_below, write_file
 from harness.suite.foreign_files import path_below, read_json
 from harness.suite.json_rows import json_lines_of, read_rows
-from harness.suite.protocol import error_class, first_fault, predicate
+from harness.suite.protocol import error_class, predicate, schema_fault
 from harness.suite.reader import AtKind
 from harness.suite.scenarios.building import build, columns_of
 from harness.suite.scenarios.features import MEANINGS
 from harness.suite.scenarios.model import (
-    Built,
+    BuiltScenario,
     ExpectationKeys,
     ExpectedError,
     ResolvedExpectation,
@@ -47,12 +47,12 @@ from harness.suite.scenarios.model import (
     Scenario,
     TableCase,
 )
-from harness.suite.scenarios.verifying import intact_twin
-from harness.suite.scores import needs_twin
-from harness.writing.places import FIRST_TIMESTAMP_MS, set_time
+from harness.suite.scenarios.verifying import build_intact_copy
+from harness.suite.scores import needs_intact_copy
+from harness.writing.local_files import FIRST_TIMESTAMP_MS, set_time
 
 FORMAT = 1
-"""The number of the JSON files; a reader should refuse others. `kind` is suite or case."""
+"""The version of the JSON files. Readers should reject other versions. `kind` is suite or case."""
 INDEX, CASE = "suite.json", "case.json"
 _INTACT = "intact"
 _SCHEMA = Path(__file__).with_name("suite.json")
@@ -61,36 +61,44 @@ _README = Path(__file__).with_name("suite.md")
 
 @cache
 def schema() -> dict[str, Any]:
-    """The JSON schema of the suite's files and of results."""
+    """Return the JSON schema of the suite's files and of results."""
     document: dict[str, object] = json.loads(_SCHEMA.read_text("utf-8"))
     return document
 
 
 def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callable[[int], object]) -> list[Path]:
-    """Builds the tables of scenarios in a directory, each with its reads and their results; the paths of the cases.
+    """Build the tables of scenarios in a directory, with their reads and expected results.
 
-    directory: where the suite will be read, absolute; made if missing. advance: is called with 1 after each scenario.
+    Args:
+        scenarios: The scenarios.
+        directory: The absolute directory in which the suite will be read. It is created if missing.
+        advance: Called with 1 after each scenario.
+
+    Returns:
+        The paths of the `case.json` files.
 
     Raises:
-        RequestError: a suite or a folder of a scenario's name is there, or a scenario cannot be built.
+        RequestError: The directory already contains a suite or a folder with a scenario's name, or a scenario cannot be
+            built.
     """
     if os.path.lexists(directory / INDEX):
-        raise RequestError("A suite is there already: give another directory, or remove it", file=str(directory))
+        raise RequestError("A suite already exists: use another directory, or remove it", file=str(directory))
     started = time.time()
     entries, paths = [], []
     for scenario in scenarios:
         place = create_path_below(directory, scenario.name)
         if os.path.lexists(place):
-            raise RequestError(f"{place} is there already: give another directory, or remove it")
-        built, twin = build(scenario, place), None
-        if any(map(needs_twin, built.expectations)):
-            with warnings.catch_warnings(action="ignore", category=HarnessWarning):  # of what is left of the damage
-                twin = intact_twin(scenario, place / _INTACT)
-        paths.append(_write_case(built, place, twin is not None))
+            raise RequestError(f"{place} already exists: use another directory, or remove it")
+        built, intact_copy = build(scenario, place), None
+        if any(map(needs_intact_copy, built.expectations)):
+            # the undamaged history may still break rules
+            with warnings.catch_warnings(action="ignore", category=HarnessWarning):
+                intact_copy = build_intact_copy(scenario, place / _INTACT)
+        paths.append(_write_case(built, place, intact_copy is not None))
         entries.append(_entry(scenario, paths[-1].relative_to(directory), None))
-        if twin is not None:
-            path = _write_case(_sorted(twin), place / _INTACT, False)
-            entries.append(_entry(twin.scenario, path.relative_to(directory), scenario.name))
+        if intact_copy is not None:
+            path = _write_case(_with_sorted_rows(intact_copy), place / _INTACT, False)
+            entries.append(_entry(intact_copy.scenario, path.relative_to(directory), scenario.name))
         advance(1)
     document = {
         "format": FORMAT,
@@ -104,39 +112,39 @@ def write_suite(scenarios: Sequence[Scenario], directory: Path, advance: Callabl
     write_file(directory / "schema.json", _SCHEMA.read_text("utf-8"))
     write_file(directory / "README.md", _README.read_text("utf-8"))
     write_file(directory / INDEX, _json(document))
-    _settle(directory, started)
+    _set_times(directory, started)
     return paths
 
 
-def _entry(scenario: Scenario, path: Path, twin_of: str | None) -> dict[str, object]:
+def _entry(scenario: Scenario, path: Path, intact_copy_of: str | None) -> dict[str, object]:
     return {
         "name": scenario.name,
         "title": scenario.title,
         "table_format": scenario.format,
         "features": list(scenario.features),
         "case": path.as_posix(),
-        "twin_of": twin_of,
+        "intact_of": intact_copy_of,
     }
 
 
-def _sorted(twin: Built) -> Built:
-    """The twin with its rows in the order of their text: a read gives them in any order."""
-    (read,) = twin.expectations
+def _with_sorted_rows(intact_copy: BuiltScenario) -> BuiltScenario:
+    """Return the intact copy with its rows sorted by their text, because a read returns them in any order."""
+    (read,) = intact_copy.expectations
     assert isinstance(read.expected, pa.Table)
     lines = json_lines_of(read.expected).split("\n")[:-1]
     order = sorted(range(len(lines)), key=lines.__getitem__)
-    return replace(twin, expectations=(replace(read, expected=read.expected.take(pa.array(order, pa.int64()))),))
+    return replace(intact_copy, expectations=(replace(read, expected=read.expected.take(pa.array(order, pa.int64()))),))
 
 
-def _settle(directory: Path, started: float) -> None:
-    """Gives all files that the builder gave no time the same one, so that a suite has the same bytes in any archive."""
+def _set_times(directory: Path, started: float) -> None:
+    """Set the same time on all files without a time of the builder, so that archives of a suite are reproducible."""
     for file in directory.rglob("*"):
-        if file.is_file() and file.stat().st_mtime > started - 1:  # clocks of files run behind
+        if file.is_file() and file.stat().st_mtime > started - 1:  # the clock of the file system may lag
             set_time(file, FIRST_TIMESTAMP_MS)
 
 
-def _write_case(built: Built, directory: Path, has_twin: bool) -> Path:
-    """Writes `case.json` and the expected rows of a built scenario; the path of `case.json`."""
+def _write_case(built: BuiltScenario, directory: Path, has_intact_copy: bool) -> Path:
+    """Write `case.json` and the expected rows of a built scenario, and return the path of `case.json`."""
     (directory / "expected").mkdir(parents=True, exist_ok=True)
     scenario, metadata = built.scenario, built.metadata_path
     document = {
@@ -149,7 +157,7 @@ def _write_case(built: Built, directory: Path, has_twin: bool) -> Path:
         "requirements": [_requirement(clause) for clause in scenario.clauses],
         "table": built.location.relative_to(directory).as_posix(),
         "metadata": None if metadata is None else metadata.relative_to(directory).as_posix(),
-        "twin": f"{_INTACT}/{CASE}" if has_twin else None,
+        "intact": f"{_INTACT}/{CASE}" if has_intact_copy else None,
         "reads": [_read(built, expectation, directory) for expectation in built.expectations],
     }
     path = directory / CASE
@@ -158,7 +166,7 @@ def _write_case(built: Built, directory: Path, has_twin: bool) -> Path:
 
 
 def _requirement(clause: str) -> dict[str, object]:
-    """A rule, or what else a scenario cites."""
+    """Return a rule, or another clause that a scenario cites."""
     try:
         rule = find_rule(clause)
     except RequestError:
@@ -166,14 +174,14 @@ def _requirement(clause: str) -> dict[str, object]:
     return {"id": rule.name, "title": rule.title, "source": rule.source, "links": list(rule.links)}
 
 
-def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> dict[str, object]:
+def _read(built: BuiltScenario, expectation: ResolvedExpectation, directory: Path) -> dict[str, object]:
     at, expected, rows, error = expectation.at, expectation.expected, None, None
     if isinstance(expected, pa.Table):
         columns = columns_of(built.history, built.scenario.expectations[expectation.number - 1], at)
         rows = _write_rows(expected, columns, directory, expectation.number)
     elif expected is not None:
         error = error_class(expected.kind, expected.cause)
-    # A moment that is not there has no schema.
+    # A point in history that does not exist has no schema.
     known = built.history.schema_at(at) if expectation.where is not None and rows is not None else None
     points = ({"kind": kind, "value": getattr(at, kind)} for kind in get_args(AtKind))
     return {
@@ -183,16 +191,16 @@ def _read(built: Built, expectation: ResolvedExpectation, directory: Path) -> di
         "predicate": predicate(expectation.where, known),
         "at": next((point for point in points if point["value"] is not None), None),
         "changes": None if at.changes is None else {"from": at.changes[0], "to": at.changes[1]},
-        "catalog": {name: _plain(value) for name, value in expectation.opening.items()} or None,
+        "catalog": {name: _json_value(value) for name, value in expectation.opening.items()} or None,
         "rows": rows,
         "error": error,
     }
 
 
 def _write_rows(rows: pa.Table, columns: Sequence[Field], directory: Path, number: int) -> dict[str, object]:
-    # A required column of a damaged table may hold nulls, which other implementations of Arrow refuse.
-    kept = [f.with_nullable(f.nullable or rows.column(i).null_count > 0) for i, f in enumerate(rows.schema)]
-    schema, name = pa.schema(kept), f"expected/{number}"
+    # A required column of a damaged table may hold nulls, which other implementations of Arrow reject.
+    values = [f.with_nullable(f.nullable or rows.column(i).null_count > 0) for i, f in enumerate(rows.schema)]
+    schema, name = pa.schema(values), f"expected/{number}"
     with pa.ipc.new_file(directory / f"{name}.arrow", schema) as file:
         file.write_table(pa.Table.from_arrays(rows.columns, schema=schema))
     (directory / f"{name}.jsonl").write_text(json_lines_of(rows), "utf-8")
@@ -200,10 +208,10 @@ def _write_rows(rows: pa.Table, columns: Sequence[Field], directory: Path, numbe
     return {"count": rows.num_rows, "columns": types, "arrow": f"{name}.arrow", "jsonl": f"{name}.jsonl"}
 
 
-def _plain(value: object) -> object:
-    """The answer of a catalog, with held commits as text."""
+def _json_value(value: object) -> object:
+    """Return a part of a catalog's answer as JSON, with the content of commits as text."""
     if isinstance(value, tuple):
-        return [_plain(each) for each in value]
+        return [_json_value(each) for each in value]
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -211,12 +219,14 @@ def _json(document: object) -> str:
     return json_text(document, indent=1) + "\n"
 
 
-# A suite read again.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A suite in a directory. cases: the paths of `case.json` by name, twins left out. features: meanings by name."""
+    """A suite in a directory.
+
+    Attributes:
+        cases: The paths of the `case.json` files by name, without intact copies.
+        features: The meanings of features by name.
+    """
 
     directory: Path
     version: str
@@ -226,15 +236,17 @@ class Suite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteCase(TableCase):
-    """A case of a suite. twin: `case.json` of the intact twin; None: there is none."""
+    """A case of a suite. `intact_copy` is the `case.json` of the intact copy, or None if there is none."""
 
-    twin: Path | None
+    intact_copy: Path | None
 
 
 def load_suite(directory: Path) -> Suite:
-    """The suite in a directory.
+    """Return the suite in a directory.
 
-    Raises RequestError: there is none, `suite.json` is not as its schema says, or a case is not below the directory.
+    Raises:
+        RequestError: There is no suite, `suite.json` does not conform to its schema, or a case is outside the
+            directory.
     """
     document = json_object(directory, INDEX, "suite")
     return Suite(
@@ -244,20 +256,22 @@ def load_suite(directory: Path) -> Suite:
         cases={
             each["name"]: path_below(directory, each["case"], "the case")
             for each in document["cases"]
-            if each["twin_of"] is None
+            if each["intact_of"] is None
         },
     )
 
 
 def load_case(path: Path) -> SuiteCase:
-    """The case of a `case.json`, with expected rows. Errors are of neutral classes, see `protocol.ERROR_CLASSES`.
+    """Return the case of a `case.json` with its expected rows.
+
+    Expected errors have neutral classes, see `protocol.ERROR_CLASSES`.
 
     Raises:
-        RequestError: a file cannot be read, is not as the schema says, or is not below the folder of the case.
+        RequestError: A file cannot be read, does not conform to its schema, or is outside the folder of the case.
     """
     place = path.parent
     document = json_object(place, path.name, "case")
-    path_below(place, document["name"], "the case by its name")  # results and tables are found by the name
+    path_below(place, document["name"], "the case by its name")  # results and tables are found by this name
     scenario = Scenario(
         name=document["name"],
         path=None,
@@ -274,7 +288,7 @@ def load_case(path: Path) -> SuiteCase:
         location=path_below(place, document["table"], "the table"),
         metadata_path=None if document["metadata"] is None else path_below(place, document["metadata"], "the metadata"),
         expectations=tuple(_expectation(read, place) for read in document["reads"]),
-        twin=None if document["twin"] is None else path_below(place, document["twin"], "the twin"),
+        intact_copy=None if document["intact"] is None else path_below(place, document["intact"], "the intact copy"),
     )
 
 
@@ -282,7 +296,7 @@ def _expectation(read: Mapping[str, Any], place: Path) -> ResolvedExpectation:
     at = {} if read["at"] is None else {read["at"]["kind"]: read["at"]["value"]}
     changes = None if read["changes"] is None else (read["changes"]["from"], read["changes"]["to"])
     given = {key.name: read.get(key.name) for key in fields(ExpectationKeys)}
-    kept: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     expected: pa.Table | ExpectedError | None = None if read["error"] is None else ExpectedError(read["error"])
     if read["rows"] is not None:
         expected = read_rows(place, read["rows"]["arrow"])
@@ -291,16 +305,17 @@ def _expectation(read: Mapping[str, Any], place: Path) -> ResolvedExpectation:
         at=ResolvedSelector(**at, changes=changes),
         expected=expected,
         opening=read["catalog"] or {},
-        **kept,
+        **values,
     )
 
 
 def json_object(folder: Path, name: str, kind: str) -> dict[str, Any]:
-    """The JSON document of a file below a folder, held to a definition of the schema.
+    """Return the JSON object in a file below a folder, validated against a definition of the schema.
 
-    Raises RequestError: it is none.
+    Raises:
+        RequestError: The file cannot be read or does not conform to the schema.
     """
     document: dict[str, Any] = read_json(folder, name, f"the {kind}")
-    if wrong := first_fault(document, kind, schema(), f"the {kind}"):
+    if wrong := schema_fault(document, kind, schema(), f"the {kind}"):
         raise RequestError(f"Invalid {kind}: {wrong}", file=str(folder / name))
     return document

@@ -1,4 +1,4 @@
-"""`assert_same_rows`: two results are the same rows, or the test fails with the report of where they are not.
+"""`assert_same_rows`: fails unless two results are the same rows, and reports how they differ.
 
 assert_same_rows(table, [(1, "x"), (2, "y")])
 assert_same_rows(table.snapshot(), connection.sql("SELECT * FROM expected"), keys=["id"])
@@ -17,16 +17,16 @@ import duckdb
 import pyarrow as pa
 from pyarrow import types
 
-from harness.diff.compare import FEW, compare
-from harness.diff.opening import SideOpening, is_frame, opened
+from harness.diff.compare import DIRECT_ROWS, compare
+from harness.diff.opening import SideOpening, is_frame, resolve_side
 from harness.errors import RequestError, counted
 from harness.snapshot import Changes, Snapshot
 from harness.table import Table
 
-# Python values that stand for Arrow values, taken at their word: Arrow itself would round, cut and guess.
+# Python values must have exactly the type of their column, because Arrow itself would round, truncate and guess:
 #
 # boolean bool · integers int · floats float, int · decimals Decimal, int · strings str · binary bytes · dates date ·
-# times time · timestamps datetime, with a zone exactly where the type has one · UUIDs uuid.UUID · structs a mapping of
+# times time · timestamps datetime, with a zone exactly if the type has one · UUIDs uuid.UUID · structs a mapping of
 # all fields · lists a list or tuple · maps a mapping or pairs · null None
 
 
@@ -45,11 +45,11 @@ _KINDS: tuple[tuple[Callable[[pa.DataType], bool], tuple[type, ...]], ...] = (
     (types.is_map, (Mapping, list, tuple)),
     (lambda type_: isinstance(type_, pa.UuidType), (uuid.UUID,)),
 )
-"""The Python types of values, by kind of Arrow type."""
+"""The Python types of values for each kind of Arrow type."""
 _NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-def _check(type_: pa.DataType, value: object) -> None:
+def _check_value(type_: pa.DataType, value: object) -> None:
     if value is None:
         return
     kinds = next((kinds for fits, kinds in _KINDS if fits(type_)), (object,))
@@ -65,7 +65,7 @@ def _check_time(type_: pa.DataType, value: Any) -> None:
     if types.is_timestamp(type_) and (value.tzinfo is None) != (type_.tz is None):
         raise ValueError(f"expected {'no' if type_.tz is None else 'a'} zone for {type_}, got {value!r}")
     if types.is_timestamp(type_) or types.is_time(type_):
-        nanos = value.microsecond * 1000 + getattr(value, "nanosecond", 0)  # pandas counts these
+        nanos = value.microsecond * 1000 + getattr(value, "nanosecond", 0)  # pandas timestamps have nanoseconds
         if nanos % _NANOS[type_.unit]:
             raise ValueError(f"{value!r} has more digits than {type_}")
 
@@ -76,14 +76,14 @@ def _check_nested(type_: pa.DataType, value: Any) -> None:
         if set(value) != set(names):
             raise ValueError(f"expected the fields {', '.join(names)}, got {value!r}")
         for field in type_:
-            _check(field.type, value[field.name])
+            _check_value(field.type, value[field.name])
     elif types.is_map(type_):
         for key, item in value.items() if isinstance(value, Mapping) else value:
-            _check(type_.key_type, key)
-            _check(type_.item_type, item)
+            _check_value(type_.key_type, key)
+            _check_value(type_.item_type, item)
     elif isinstance(value, list | tuple):
         for item in value:
-            _check(type_.value_type, item)
+            _check_value(type_.value_type, item)
 
 
 def assert_same_rows(
@@ -91,65 +91,71 @@ def assert_same_rows(
     right: object,
     *,
     keys: Sequence[str] | None = None,
-    **how: Any,
+    **options: Any,
 ) -> None:
     """Fail unless both sides have the same columns and, in any order, the same rows.
 
-    A side is what `harness.compare` takes: tables, Spark DataFrames (classic or of Connect), DuckDB relations, Arrow,
-    pandas and Polars frames; or a list of rows: mappings with all columns, Spark's Rows (`df.collect()`), or tuples or
-    lists in the order of the columns, of the Python values that `harness.testing.same_rows` lists for the other side's
-    types. Of two lists, the first one that has names of columns gives the types.
+    A side is anything that `harness.compare` accepts: tables, Spark DataFrames (classic or Connect), DuckDB relations,
+    and Arrow, pandas and Polars frames. It can also be a list of rows: mappings with all columns, Spark's Rows
+    (`df.collect()`), or tuples or lists in the order of the columns. Their values are the Python values that
+    `harness.testing.same_rows` lists for the types of the opposite side. If both sides are lists, the first one that
+    names its columns determines the types.
 
     Args:
-        keys: columns that tell rows apart; rows of one key are paired and show as changed.
-        how: further arguments of `harness.compare`, such as `tolerance={"price": 0.01, "share": "0.1%"}`. With
+        left: One side.
+        right: The opposite side.
+        keys: The columns that identify a row. Rows with the same key are paired and reported as changed. None: rows are
+            counted.
+        options: Keyword arguments of `harness.compare`, for example `tolerance={"price": 0.01, "share": "0.1%"}`. With
             `columns`, a list of rows has these columns, in this order.
 
     Raises:
-        AssertionError: they differ; the message is the report of the comparison.
-        RequestError: as `harness.compare`; both sides are lists without names of columns, or with Spark's maps.
+        AssertionError: The rows differ. The message is the report of the comparison.
+        RequestError: As for `harness.compare`; or both sides are lists without column names, or with Spark's maps.
     """
     __tracebackhide__ = True
     both = _is_rows(left) and _is_rows(right)
     names = ["expected" if _is_rows(side) else None for side in (left, right)]
-    how.setdefault("names", ("actual" if both else names[0], names[1]))
+    options.setdefault("names", ("actual" if both else names[0], names[1]))
     sides = [_without_spark(side) if _is_rows(side) else side for side in (left, right)]
     if both:
         if not (left and right):
             if left or right:
-                raise AssertionError(f"different: {_counted(left)} on the left, {_counted(right)} on the right")
+                raise AssertionError(f"different: {_row_count(left)} on the left, {_row_count(right)} on the right")
             return
-        _give_types(sides, (left, right))
+        _type_rows(sides, (left, right))
     for number in (0, 1):
         if _is_rows(sides[number]):
-            other = _read_before(sides[1 - number], how, 1 - number)
+            other = _prepare_other_side(sides[1 - number], options, 1 - number)
             sides[1 - number] = other
-            schema = _schema_of(other, how.get("columns"))
+            schema = _schema_of(other, options.get("columns"))
             if any(map(_is_spark_row, cast("Any", (left, right)[number]))):
                 sides[number] = [_with_zones(pa.struct(schema), row) for row in cast("Any", sides[number])]
-            sides[number] = rows_like(sides[number], schema)
-    found = compare(*sides, keys=() if keys is None else keys, **how)
+            sides[number] = rows_to_table(sides[number], schema)
+    found = compare(*sides, keys=() if keys is None else keys, **options)
     if not found.equal:
         raise AssertionError(found.to_text())
 
 
 def _is_rows(side: object) -> bool:
-    """Tells a list of rows from a pair of a table and an engine's name."""
+    """Return whether a side is a list of rows, and not a pair of a table and an engine's name."""
     if not isinstance(side, list | tuple):
         return False
     return all(isinstance(row, Mapping | list | tuple) for row in side)
 
 
-def _counted(rows: object) -> str:
+def _row_count(rows: object) -> str:
     return counted(len(cast("Any", rows)), "row")
 
 
-def _give_types(sides: list[Any], given: Sequence[Any]) -> None:
-    """Replace the first of two lists of rows that names its columns by a table.
+def _type_rows(sides: list[Any], given: Sequence[Any]) -> None:
+    """Replace the first of two lists of rows that names its columns by an Arrow table.
 
-    Arrow takes a dict for a struct. In a Row of Spark, a struct is a Row, and a dict is a map.
+    Arrow reads a dict as a struct. In Spark's Rows, a struct is a Row and a dict is a map, so maps are rejected.
 
-    Raises AssertionError: its rows have different columns, of which Arrow would take those of the first row.
+    Raises:
+        AssertionError: Its rows have different columns. Arrow would use only the columns of the first row.
+        RequestError: Its rows are Spark's and have maps.
     """
     for number, rows in enumerate(sides):
         if all(isinstance(row, Mapping) for row in rows):
@@ -163,7 +169,7 @@ def _give_types(sides: list[Any], given: Sequence[Any]) -> None:
 
 
 def _is_spark_row(value: object) -> bool:
-    """Whether it is a Row of Spark with names of columns, no two alike."""
+    """Return whether a value is a Row of Spark whose columns have distinct names."""
     names = getattr(value, "__fields__", None) if isinstance(value, tuple) and hasattr(value, "asDict") else None
     return names is not None and len(set(names)) == len(names)
 
@@ -180,7 +186,7 @@ def _without_spark(rows: Any) -> list[object]:
 
 
 def _with_zones(type_: pa.DataType, value: object) -> object:
-    """Return a value of a Row with zones where the type has one: Spark's instants are datetimes in local time."""
+    """Return a value of a Row with time zones added if the type has one: Spark returns instants as local datetimes."""
     if types.is_timestamp(type_) and type_.tz is not None and isinstance(value, dt.datetime) and value.tzinfo is None:
         return value.astimezone(dt.UTC)
     if types.is_struct(type_) and isinstance(value, Mapping):
@@ -193,11 +199,11 @@ def _with_zones(type_: pa.DataType, value: object) -> object:
     return value
 
 
-def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
-    """A list of rows as a table of this schema.
+def rows_to_table(rows: Any, schema: pa.Schema) -> pa.Table:
+    """Return a list of rows as a table with this schema.
 
     Raises:
-        AssertionError: a row has other columns, or a value that its column's type has not; so no such rows are there.
+        AssertionError: A row has other columns, or a value does not have its column's type. The sides therefore differ.
     """
     names, records = schema.names, []
     for number, row in enumerate(rows):
@@ -209,7 +215,7 @@ def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
     for i, field in enumerate(schema):
         try:
             for record in records:
-                _check(field.type, record[i])
+                _check_value(field.type, record[i])
             arrays.append(pa.array([record[i] for record in records], field.type))
         except (ValueError, pa.ArrowException, TypeError, OverflowError) as error:
             raise AssertionError(f"different values: column {field.name!r} is {field.type}: {error}") from error
@@ -217,28 +223,31 @@ def rows_like(rows: Any, schema: pa.Schema) -> pa.Table:
 
 
 def _schema_of(side: object, columns: Sequence[str] | None) -> pa.Schema:
-    """Names and types of the columns of a side; of some, in that order. Reads metadata only."""
-    data = opened(side[0] if isinstance(side, tuple) else side)
+    """Return the names and types of a side's columns, or of some of them in that order. Only metadata is read."""
+    data = resolve_side(side[0] if isinstance(side, tuple) else side)
     data = data.snapshot() if isinstance(data, Table) else data
     names = None if columns is None else tuple(columns)
     opening = SideOpening(data=data, label="other", name=None, engine="duckdb", columns=names, where=None, spark=None)
     opening.check()
     with ExitStack() as resources:
-        return opening.open(FEW, resources).schema
+        return opening.open(DIRECT_ROWS, resources).schema
 
 
-def _read_before(side: object, how: dict[str, Any], number: int) -> object:
-    """The side that rows are held against, in a form that can be looked at first and filtered by `where`."""
+def _prepare_other_side(side: object, options: dict[str, Any], number: int) -> object:
+    """Return the side that a list of rows is compared with, so that its schema can be read first.
+
+    Its filter is applied here, because the list of rows cannot be filtered.
+    """
     if _is_rows(side):
         raise RequestError("Cannot compare two lists of rows: one side must be a table, a result or a relation")
-    data, engine = side if isinstance(side, tuple) else (side, (how.get("engines") or ("duckdb", "duckdb"))[number])
+    data, engine = side if isinstance(side, tuple) else (side, (options.get("engines") or ("duckdb", "duckdb"))[number])
     if isinstance(data, Table | Snapshot | Changes):
-        where = how.get("where")
+        where = options.get("where")
         if where is None or isinstance(data, Changes):
             return side
-        del how["where"]
+        del options["where"]
         snapshot = data.snapshot() if isinstance(data, Table) else data
-        return snapshot.to_arrow(columns=how.get("columns"), where=where, engine=engine)
+        return snapshot.to_arrow(columns=options.get("columns"), where=where, engine=engine)
     if isinstance(data, duckdb.DuckDBPyRelation) or is_frame(data) or not hasattr(data, "__arrow_c_stream__"):
         return side
-    return pa.table(data)  # what can be read once only
+    return pa.table(data)  # a stream can be read only once

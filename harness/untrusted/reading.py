@@ -13,23 +13,23 @@ import pyarrow as pa
 
 import harness.errors
 from harness.errors import EngineError, HarnessError, HarnessWarning, RequestError, visible, warn
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.metadata.model.times import When, parse_moment
 from harness.metadata.plan.read_options import TableOptions, catalog_answer
 from harness.storage.limits import DEFAULT, Limits
 from harness.storage.paths import expanded
 from harness.untrusted.arrow_messages import MOST_ARRAYS, StreamError, read_stream
-from harness.untrusted.bounds import DOCUMENT_BYTES, Bounds, check_waived, directories_of
-from harness.untrusted.launching import LIBRARIES, Finished, refused, run
+from harness.untrusted.bounds import DOCUMENT_BYTES, Bounds, check_waived, readable_directories
+from harness.untrusted.launching import LIBRARIES, WorkerResult, refused_calls_text, run
 
-_SAID = b"harness.warnings"
-"""The key of the warnings in the rows' metadata: sentences as JSON."""
+_WARNINGS_KEY = b"harness.warnings"
+"""The key of the warnings in the rows' metadata, which are sentences as JSON."""
 _TEXT_LENGTH, _CONTEXT_LENGTH = 1 << 16, 1 << 12
-"""Most characters of a message, and of a name in it."""
+"""The most characters of a message, and of a name in it."""
 _CONTEXT = ("table", "snapshot", "file", "field", "rule")
 
 
-@checked
+@validate_call
 def read_untrusted(
     location: str,
     *,
@@ -41,32 +41,37 @@ def read_untrusted(
     waived: Sequence[str] = (),
     **options: Unpack[TableOptions],
 ) -> pa.Table:
-    """The rows of a table that somebody else wrote, read in a process that can do little besides.
+    """Return the rows of a table that somebody else wrote, read in a separate process with few rights.
 
         harness.read_untrusted("upload/orders", where="total > 100")
         harness.read_untrusted("upload/orders", query="SELECT region, sum(total) FROM t GROUP BY ALL")
 
-    The whole read is made in a worker process, by DuckDB, as of `open_table(untrusted=True)`: without a network, other
-    programs, the environment of this process, or files but the table's; in memory, time, open files and output it is
-    held to `bounds`. It gives back validated Arrow data, or one error in one line. A start takes half a second.
+    DuckDB does the whole read in a worker process, as with `open_table(untrusted=True)`. The worker has no network, no
+    other programs, no environment variables of this process, and no files except the table's. `bounds` limits its
+    memory, time, open files and output. It returns validated Arrow data, or one error on one line. Starting it takes
+    half a second.
 
     Args:
-        location: a local directory or metadata file.
-        columns, where: as for `Snapshot.plan`.
-        query: a query in place of those; the table is `t` in it.
-        at: as for `Table.snapshot`.
-        bounds: of the worker; None: `harness.Bounds()`.
-        waived: limits that need not hold where the system cannot hold them, such as `["memory_bytes"]`; see
+        location: A local directory or metadata file.
+        columns: As for `Snapshot.plan`.
+        where: As for `Snapshot.plan`.
+        query: A query instead of `columns` and `where`. The table is `t` in it.
+        at: As for `Table.snapshot`.
+        bounds: The limits of the worker. None: `harness.Bounds()`.
+        waived: Limits that need not be enforced if the system cannot enforce them, for example `["memory_bytes"]`; see
             `harness.untrusted.bounds.WAIVABLE`.
-        options: Keyword arguments that `TableOptions` describes, as for `open_table`. The bytes of a commit that only
-            the catalog has go to the worker.
+        options: Keyword arguments that `TableOptions` describes, as for `open_table`. Commits that only the catalog has
+            are sent to the worker.
+
+    Returns:
+        The rows.
 
     Raises:
-        RequestError: a limit cannot be enforced on this system, and is not waived; the table is not on a local disk;
-            or as for `open_table`, `Snapshot.plan` and `sql`.
-        LimitError: the worker reached one of its bounds, or a file one of `limits`.
-        EngineError: the worker crashed or was killed, its answer is no Arrow data, or DuckDB failed.
-        HarnessError: as for `open_table` and `Snapshot.to_arrow`.
+        RequestError: A limit cannot be enforced on this system and is not waived; the table is not on a local disk; or
+            as for `open_table`, `Snapshot.plan` and `sql`.
+        LimitError: The worker exceeded one of its bounds, or a file one of `limits`.
+        EngineError: The worker crashed or was killed, its answer is not valid Arrow data, or DuckDB failed.
+        HarnessError: As for `open_table` and `Snapshot.to_arrow`.
     """
     if query is not None and not (columns is None and where is None):
         raise RequestError("Cannot take a query with columns or where: say it in the query", options=("query",))
@@ -85,7 +90,7 @@ def read_untrusted(
             (c.version, c.name, None if c.content is None else b64encode(c.content).decode()) for c in answer.ratified
         ],
         "limits": {name: getattr(limits, name) for name in Limits.__slots__},
-        "at": _sent(at),
+        "at": _json_moment(at),
         "columns": None if columns is None else list(columns),
         "where": where,
         "query": query,
@@ -95,19 +100,19 @@ def read_untrusted(
         request,
         bounds=bounds or Bounds(),
         waived=check_waived(waived),
-        directories=directories_of([place], [*path_map.values(), *roots]),
+        directories=readable_directories([place], [*path_map.values(), *roots]),
         libraries=LIBRARIES,
     )
     if finished.code != 0:
-        raise _error(finished)
-    rows, said = _rows(finished.output, (bounds or Bounds()).output_bytes)
+        raise _worker_error(finished)
+    rows, said = _decode_rows(finished.output, (bounds or Bounds()).output_bytes)
     for sentence in said:
         warn(sentence)
     return rows
 
 
-def _sent(at: When) -> int | str | None:
-    """Return `at` as a value of JSON."""
+def _json_moment(at: When) -> int | str | None:
+    """Return `at` as a JSON value."""
     moment = parse_moment(at)
     if isinstance(at, datetime):
         return f"timestamp={at.isoformat()}"
@@ -115,16 +120,16 @@ def _sent(at: When) -> int | str | None:
 
 
 def serve(request: dict[str, Any], output: BinaryIO) -> int:
-    """The work itself, in the worker: rows as an Arrow stream and 0, or an error as JSON and 2."""
+    """Read the table in the worker: write rows as an Arrow stream and return 0, or an error as JSON and return 2."""
     try:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", HarnessWarning)
             rows = _read(request)
-        said = _shortened([str(each.message) for each in told if issubclass(each.category, HarnessWarning)])
+        said = _limit_warnings([str(each.message) for each in told if issubclass(each.category, HarnessWarning)])
     except HarnessError as error:
-        output.write(json.dumps(_document(error)).encode())
+        output.write(json.dumps(_error_document(error)).encode())
         return 2
-    rows = _with_metadata(rows, {**(rows.schema.metadata or {}), _SAID: json.dumps(said).encode()})
+    rows = _with_metadata(rows, {**(rows.schema.metadata or {}), _WARNINGS_KEY: json.dumps(said).encode()})
     if sum(column.num_chunks for column in rows.columns) > MOST_ARRAYS >> 4:
         rows = rows.combine_chunks()
     with pa.ipc.new_stream(output, rows.schema) as writer:
@@ -156,14 +161,14 @@ def _read(request: dict[str, Any]) -> pa.Table:
         raise EngineError(f"DuckDB cannot run the query: {error}") from error
 
 
-def _document(error: HarnessError) -> dict[str, object]:
+def _error_document(error: HarnessError) -> dict[str, object]:
     context = {name: value and str(value)[:_CONTEXT_LENGTH] for name in _CONTEXT for value in (getattr(error, name),)}
     kind, message = type(error).__name__, error.message[:_TEXT_LENGTH]
     return {"kind": kind, "message": message, "cause": error.cause, "options": error.options, **context}
 
 
-def _shortened(sentences: Sequence[str]) -> list[str]:
-    """The first of the sentences, so that all are no longer than one text may be."""
+def _limit_warnings(sentences: Sequence[str]) -> list[str]:
+    """Return the first sentences, as many as fit into the length of one text."""
     kept: list[str] = []
     left = _TEXT_LENGTH
     for number, sentence in enumerate(sentences):
@@ -174,8 +179,8 @@ def _shortened(sentences: Sequence[str]) -> list[str]:
     return kept
 
 
-def _error(finished: Finished) -> HarnessError:
-    """The error that a worker tells of: of a class of harness's own, with printable texts."""
+def _worker_error(finished: WorkerResult) -> HarnessError:
+    """Return the error that a worker reports, as a harness error with printable texts."""
     try:
         if len(finished.output) > DOCUMENT_BYTES:
             raise ValueError("too long")
@@ -183,39 +188,41 @@ def _error(finished: Finished) -> HarnessError:
         kind = getattr(harness.errors, said["kind"], None)
         if not (isinstance(kind, type) and issubclass(kind, HarnessError)):
             raise ValueError(said["kind"])
-        context = {name: _text(said[name]) for name in ("cause", *_CONTEXT) if said.get(name) is not None}
-        options = tuple(_text(name) for name in said["options"])
-        return kind(_text(said["message"]) + refused(finished.refused), options=options, **context)
+        context = {name: _printable(said[name]) for name in ("cause", *_CONTEXT) if said.get(name) is not None}
+        options = tuple(_printable(name) for name in said["options"])
+        return kind(
+            _printable(said["message"]) + refused_calls_text(finished.refused_calls), options=options, **context
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return _nonsense("its error is none of harness's")
+        return _broken_output("its error is none of harness's")
 
 
-def _text(value: object) -> str:
-    """Any value as printable text of limited length."""
+def _printable(value: object) -> str:
+    """Return a value as printable text of limited length."""
     return visible(str(value)[:_TEXT_LENGTH])[:_TEXT_LENGTH]
 
 
-def _rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
-    """The rows, and the warnings. most_bytes: of the rows; a row of no bytes counts as one bit."""
+def _decode_rows(output: bytes, most_bytes: int) -> tuple[pa.Table, list[str]]:
+    """Return the rows and the warnings. A row without bytes counts as one bit of `most_bytes`."""
     try:
         rows = read_stream(output, most_bytes=most_bytes, most_rows=8 * most_bytes)
         metadata = dict(rows.schema.metadata or {})
-        warned = metadata.pop(_SAID, b"[]")
+        warned = metadata.pop(_WARNINGS_KEY, b"[]")
         if len(warned) > DOCUMENT_BYTES:
             raise StreamError("its warnings are too long")
-        said = [_text(sentence) for sentence in json.loads(warned)]
+        said = [_printable(sentence) for sentence in json.loads(warned)]
     except (ValueError, TypeError, RecursionError) as error:
-        raise _nonsense(visible(str(error))) from error
+        raise _broken_output(visible(str(error))) from error
     return _with_metadata(rows, metadata or None), said
 
 
 def _with_metadata(rows: pa.Table, metadata: Mapping[bytes, bytes] | None) -> pa.Table:
-    """The rows with other metadata. Of rows without columns, pyarrow's own call forgets the number."""
+    """Return the rows with other metadata. pyarrow's own method loses the row count of rows without columns."""
     if rows.num_columns:
         return rows.replace_schema_metadata(metadata)
     batches = [batch.replace_schema_metadata(metadata) for batch in rows.to_batches()]
     return pa.Table.from_batches(batches, rows.schema.with_metadata(metadata))
 
 
-def _nonsense(why: str) -> EngineError:
+def _broken_output(why: str) -> EngineError:
     return EngineError(f"Cannot read what the process for the untrusted table gave back: {why}", cause="Broken")

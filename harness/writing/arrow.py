@@ -1,7 +1,7 @@
-"""Stored rows as Arrow tables with field ids, in the physical types of data files; and files without a column.
+"""Conversion of stored rows to Arrow tables with field ids, and data files without columns.
 
-pyarrow writes a Parquet file without columns with a footer that counts no rows, and crashes on such an ORC file. So
-their few bytes are put together here.
+The Arrow types are the physical types of data files. Files without columns are assembled byte by byte, because pyarrow
+writes a Parquet footer that counts no rows for them, and crashes for ORC.
 """
 
 from __future__ import annotations
@@ -42,13 +42,24 @@ from harness.metadata.model.schema import (
 
 
 def group_sizes(rows: int, group: int | None) -> list[int]:
-    """The rows of each row group; `group`: the most that one has, None: all."""
+    """Return the number of rows in each row group.
+
+    Args:
+        rows: The number of rows in the file.
+        group: The maximum number of rows per row group. None for a single row group.
+    """
     size = rows if group is None else group
     return [min(size, rows - start) for start in range(0, rows, size)] if rows else []
 
 
 def write_columnless_parquet(path: Path, groups: Sequence[int], footer: Mapping[str, str]) -> None:
-    """A Parquet file whose schema is a root without children. groups: the rows of each; footer: its key-value pairs."""
+    """Write a Parquet file whose schema is a root without children.
+
+    Args:
+        path: The file to write.
+        groups: The number of rows in each row group.
+        footer: Key-value pairs of the footer.
+    """
     schema = _struct({4: _text("schema"), 5: _int(0)})
     row_groups = [_struct({1: _list([]), 2: _long(0), 3: _long(rows)}) for rows in groups]
     fields = {1: _int(2), 2: _list([schema]), 3: _long(sum(groups)), 4: _list(row_groups)}
@@ -59,7 +70,7 @@ def write_columnless_parquet(path: Path, groups: Sequence[int], footer: Mapping[
 
 
 def write_columnless_orc(path: Path, rows: int) -> None:
-    """An ORC file whose only type is the root struct, uncompressed, with all rows in one stripe."""
+    """Write an uncompressed ORC file with the root struct as its only type, and all rows in one stripe."""
     stripe_footer = _message({2: [_message({1: [0]})]})  # the root is encoded directly, and has no stream
     stripe = _message({1: [3], 2: [0], 3: [0], 4: [len(stripe_footer)], 5: [rows]})
     root = _message({1: [12]})
@@ -70,7 +81,7 @@ def write_columnless_orc(path: Path, rows: int) -> None:
     path.write_bytes(b"ORC" + stripe_footer + footer + tail + bytes([len(tail)]))
 
 
-# Thrift's compact protocol: a value with the number of its type.
+# A value in Thrift's compact protocol: the number of its type, and its bytes.
 _ThriftValue = tuple[int, bytes]
 _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 
@@ -102,7 +113,7 @@ def _text(text: str) -> _ThriftValue:
 
 
 def _message(fields: Mapping[int, Sequence[int] | Sequence[bytes]]) -> bytes:
-    """A message of Protocol Buffers: numbers and byte strings by field number."""
+    """Return a Protocol Buffers message with numbers and byte strings by field number."""
     content = b""
     for number, values in fields.items():
         for value in values:
@@ -114,7 +125,7 @@ def _message(fields: Mapping[int, Sequence[int] | Sequence[bytes]]) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """Return an unsigned number in as many bytes as it takes, 7 bits in each."""
+    """Return an unsigned number in the fewest bytes, with 7 bits in each byte."""
     content = bytearray()
     while number >= 0x80:
         content.append(number & 0x7F | 0x80)
@@ -122,32 +133,43 @@ def varint(number: int) -> bytes:
     return bytes([*content, number])
 
 
-Marks: TypeAlias = Literal["parquet", "orc", "none"]
+FieldIdStyle: TypeAlias = Literal["parquet", "orc", "none"]
 _VARIANT = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 
 
-def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, CellValue]], marks: Marks) -> pa.Table:
-    """A table with a column for each field of a known type, and ids in the style of `marks`.
+def arrow_table(fields: Sequence[Field], rows: Sequence[dict[int, CellValue]], id_style: FieldIdStyle) -> pa.Table:
+    """Return an Arrow table of stored rows, with a column for each field of a known type.
+
+    Args:
+        fields: The columns.
+        rows: The rows, as internal values by field id. A missing value is null.
+        id_style: How columns carry their field ids: as Parquet or ORC attributes, or not at all.
+
+    Returns:
+        The table. Columns of type unknown are left out, because files do not store them.
 
     Raises:
-        RequestError: a required field is null.
+        RequestError: A required field is null, or a value does not fit its type.
     """
     fields = [f for f in fields if not isinstance(f.type, UnknownType)]
     if not fields:
         return pa.table({"_": pa.nulls(len(rows))}).drop_columns(["_"])
-    arrays = [_array(f, [row.get(f.id) for row in rows], marks) for f in fields]
-    return pa.Table.from_arrays(arrays, schema=pa.schema([_field(f, marks) for f in fields]))
+    arrays = [_array(f, [row.get(f.id) for row in rows], id_style) for f in fields]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([_field(f, id_style) for f in fields]))
 
 
 def with_field_ids(table: pa.Table, fields: Sequence[Field], *, elements: bool = True) -> pa.Table:
-    """The table with Parquet field ids on every column, at every level, that has the name of a field.
+    """Return the table with Parquet field ids on every column and nested field that has the name of a field.
 
-    elements: whether elements of lists, keys and values of maps have ids too.
+    Args:
+        table: The table.
+        fields: The fields with their ids.
+        elements: If true, list elements, map keys, and map values get ids too.
     """
     if not table.schema:
         return table
     by_name = {f.name: f for f in fields}
-    schema = pa.schema([_marked(f, by_name.get(f.name), elements=elements) for f in table.schema])
+    schema = pa.schema([_with_ids(f, by_name.get(f.name), elements=elements) for f in table.schema])
     return pa.Table.from_arrays([c.cast(f.type) for c, f in zip(table.columns, schema, strict=True)], schema=schema)
 
 
@@ -177,25 +199,33 @@ _TYPE_NAMES = [
     "geometry",
     "geography",
 ]
-"""Names of simple types in either format, for suggestions."""
+"""Names of the simple types of both formats, for suggestions in errors."""
 
 
-def physical_type(type_: Type, marks: Marks) -> pa.DataType:
-    """The Arrow type whose Parquet or ORC form is the one that Iceberg wants for `type_`."""
+def physical_type(type_: Type, id_style: FieldIdStyle) -> pa.DataType:
+    """Return the Arrow type that pyarrow writes in the physical type that Iceberg requires for `type_`.
+
+    Args:
+        type_: The type of the column.
+        id_style: As for `arrow_table`.
+
+    Raises:
+        RequestError: The type is unknown.
+    """
     match type_:
         case StructType(fields=fields):
-            return pa.struct([_field(f, marks) for f in fields if not isinstance(f.type, UnknownType)])
+            return pa.struct([_field(f, id_style) for f in fields if not isinstance(f.type, UnknownType)])
         case ListType(element=element):
-            return pa.list_(_field(element, marks))
+            return pa.list_(_field(element, id_style))
         case MapType(key=key, value=value):
-            return pa.map_(_field(key, marks), _field(value, marks))
+            return pa.map_(_field(key, id_style), _field(value, id_style))
         case VariantType():
             return _VARIANT
         case UuidType():
-            return pa.uuid() if marks != "orc" else pa.binary()
-        case FixedType() | GeometryType() | GeographyType() if marks == "orc":
+            return pa.uuid() if id_style != "orc" else pa.binary()
+        case FixedType() | GeometryType() | GeographyType() if id_style == "orc":
             return pa.binary()
-        case TimeType() if marks == "orc":
+        case TimeType() if id_style == "orc":
             return pa.int64()
         case OpaqueType():
             near = get_close_matches(str(type_), _TYPE_NAMES, n=1)
@@ -205,12 +235,12 @@ def physical_type(type_: Type, marks: Marks) -> pa.DataType:
             return arrow_type(type_)
 
 
-def _field(field: Field, marks: Marks) -> pa.Field:
-    return pa.field(field.name, physical_type(field.type, marks), not field.required, _metadata(field, marks))
+def _field(field: Field, id_style: FieldIdStyle) -> pa.Field:
+    return pa.field(field.name, physical_type(field.type, id_style), not field.required, _metadata(field, id_style))
 
 
-def _metadata(field: Field, marks: Marks) -> dict[str, str] | None:
-    match marks:
+def _metadata(field: Field, id_style: FieldIdStyle) -> dict[str, str] | None:
+    match id_style:
         case "parquet":
             return {"PARQUET:field_id": str(field.id)}
         case "orc":
@@ -245,32 +275,32 @@ def _orc_attributes(type_: Type) -> dict[str, str]:
             return {}
 
 
-def _array(field: Field, values: list[Any], marks: Marks) -> pa.Array:
+def _array(field: Field, values: list[Any], id_style: FieldIdStyle) -> pa.Array:
     if field.required and None in values:
         raise RequestError(
             f"Cannot write null into the required field {field.name!r}; make it optional or give a value",
             field=field.name,
         )
-    return _typed_array(field.type, values, marks)
+    return _typed_array(field.type, values, id_style)
 
 
-def _typed_array(type_: Type, values: list[Any], marks: Marks) -> pa.Array:
-    target = physical_type(type_, marks)
+def _typed_array(type_: Type, values: list[Any], id_style: FieldIdStyle) -> pa.Array:
+    target = physical_type(type_, id_style)
     nulls = pa.array([v is None for v in values], pa.bool_())
     match type_:
         case StructType(fields=fields):
-            parts = [_child(f, values, marks) for f in fields if not isinstance(f.type, UnknownType)]
+            parts = [_child(f, values, id_style) for f in fields if not isinstance(f.type, UnknownType)]
             return pa.StructArray.from_arrays(parts, fields=list(target), mask=nulls)
         case ListType(element=element):
             items = [item for v in values if v is not None for item in v]
-            return pa.ListArray.from_arrays(_offsets(values), _array(element, items, marks), type=target, mask=nulls)
+            return pa.ListArray.from_arrays(_offsets(values), _array(element, items, id_style), type=target, mask=nulls)
         case MapType(key=key, value=value):
             pairs = [pair for v in values if v is not None for pair in v]
-            keys = _array(key, [k for k, _ in pairs], marks)
+            keys = _array(key, [k for k, _ in pairs], id_style)
             return pa.MapArray.from_arrays(
-                _offsets(values), keys, _array(value, [v for _, v in pairs], marks), type=target, mask=nulls
+                _offsets(values), keys, _array(value, [v for _, v in pairs], id_style), type=target, mask=nulls
             )
-        case UuidType() if marks != "orc":
+        case UuidType() if id_style != "orc":
             return pa.ExtensionArray.from_storage(target, pa.array(values, pa.binary(16)))
         case _:
             try:
@@ -279,10 +309,11 @@ def _typed_array(type_: Type, values: list[Any], marks: Marks) -> pa.Array:
                 raise RequestError(f"Cannot write a column of type {type_}: {exc}") from exc
 
 
-def _child(field: Field, parents: list[Any], marks: Marks) -> pa.Array:
-    # Arrow refuses nulls in a required child even where its parent is null, so those places get a value nobody reads.
+def _child(field: Field, parents: list[Any], id_style: FieldIdStyle) -> pa.Array:
+    # Arrow refuses nulls in a required child even if its parent is null, so that child gets a filler value that is
+    # never read.
     absent = _filler(field.type) if field.required else None
-    return _array(field, [absent if p is None else p.get(field.id) for p in parents], marks)
+    return _array(field, [absent if p is None else p.get(field.id) for p in parents], id_style)
 
 
 def _filler(type_: Type) -> object:
@@ -316,19 +347,19 @@ def _offsets(values: list[Any]) -> pa.Array:
     return pa.array(offsets, pa.int32())
 
 
-def _marked(arrow: pa.Field, field: Field | None, *, elements: bool) -> pa.Field:
+def _with_ids(arrow: pa.Field, field: Field | None, *, elements: bool) -> pa.Field:
     if field is None:
         return arrow
 
     def inside(part: pa.Field, held: Field) -> pa.Field:
-        marked = _marked(part, held, elements=elements)
+        marked = _with_ids(part, held, elements=elements)
         return marked if elements else marked.remove_metadata()
 
     inner = children(field.type)
     kind = arrow.type
     if pa.types.is_struct(kind):
         names = {f.name: f for f in inner}
-        kind = pa.struct([_marked(f, names.get(f.name), elements=elements) for f in kind])
+        kind = pa.struct([_with_ids(f, names.get(f.name), elements=elements) for f in kind])
     elif pa.types.is_map(kind) and len(inner) == 2:
         kind = pa.map_(inside(kind.key_field, inner[0]), inside(kind.item_field, inner[1]))
     elif pa.types.is_list(kind) and len(inner) == 1:

@@ -24,7 +24,7 @@ from harness.errors import EngineError, RequestError
 from harness.suite import readers
 from harness.suite.readers import SERVER
 from harness.suite.results import Outcome
-from harness.suite.runner import UnderTest, run
+from harness.suite.runner import EngineUnderTest, run
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.loading import find
 from harness.suite.workers import Worker
@@ -164,7 +164,7 @@ def _by_scenarios(bug: Bug, scripts: Sequence[tuple[Path, Path]]) -> tuple[list[
         for name, (python, script) in zip(("broken", "fixed"), scripts, strict=False):
             command = (str(python), str(SERVER), str(script), bug.reader)
             workers.append(Worker(name, command, time_limit_s=_TIME_LIMIT_S))
-        engines = [UnderTest(reader=worker, argument=worker.name) for worker in workers]
+        engines = [EngineUnderTest(reader=worker, argument=worker.name) for worker in workers]
         outcomes: dict[tuple[str, int], dict[str, str]] = {}
         for case in run(scenarios, engines).cases:
             for check in case.checks:

@@ -26,19 +26,19 @@ from harness.engines.column_values import (
     Position,
     PositionFrom,
     StoredColumn,
-    StoredOr,
+    StoredOrInherited,
     Uniform,
     as_arrow,
+    as_exact_type,
     conform,
-    exact,
 )
 from harness.engines.data_files import FileName
-from harness.engines.file_groups import DirectLooks, FileGroup, Inspector, ScanFiles, looks_here
+from harness.engines.file_groups import FileGroup, Inspector, LocalFileOpener, ScanFiles, local_opener
 from harness.engines.footers import is_legacy
 from harness.engines.union_arms import (
     DELETED,
+    DeletePool,
     KeySet,
-    Pooled,
     UnionArm,
     columns_to_read,
     delete_files,
@@ -50,7 +50,7 @@ from harness.errors import EngineError, HarnessError, UnsupportedError
 from harness.metadata.files.roaring import deleted_mask
 from harness.metadata.filters.predicate import And, Comparison, In, IsNan, IsNull, Or, Predicate, StartsWith
 from harness.metadata.filters.predicate import Constant as Always
-from harness.metadata.model.arrow_values import children_of, nullable, with_children
+from harness.metadata.model.arrow_values import children_of, nullable_type, with_children
 from harness.metadata.model.schema import Field, TimestampType, Type, arrow_field, arrow_type, children
 from harness.metadata.planned_scan import PlannedScan
 
@@ -112,11 +112,11 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 
 def _rows(plan: PlannedScan, columns: Sequence[Field]) -> pa.Table:
     """The live rows as `c0`, `c1`, …"""
-    types = [nullable(arrow_type(f.type)) for f in columns]
+    types = [nullable_type(arrow_type(f.type)) for f in columns]
     schema = pa.schema([pa.field(f"c{i}", type_) for i, type_ in enumerate(types)] + [pa.field("one", pa.int8())])
     if plan.files.num_rows == 0:
         return schema.empty_table()
-    files = _Files.of(plan)
+    files = _RegisteredFiles.of(plan)
     parts = [schema.empty_table()]
     for arm in union_arms(plan, tuple(columns), files.inspector, files.deletes):
         rows = _arm(arm, files)
@@ -124,7 +124,7 @@ def _rows(plan: PlannedScan, columns: Sequence[Field]) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def _arm(arm: UnionArm, files: _Files) -> pa.Table:
+def _arm(arm: UnionArm, files: _RegisteredFiles) -> pa.Table:
     made = [files.read(name, arm.group, arm.fields, i) for i, name in enumerate(arm.names)]
     values = arm.values()
     rows = pa.concat_tables(
@@ -146,13 +146,13 @@ def _deleted(arm: UnionArm, number: int, count: int) -> Any:
     return deleted_mask(arm.deleted[int(arm.group.members[number])], count).astype(bool)
 
 
-def _hit(arm: UnionArm, rows: pa.Table, files: _Files) -> Iterator[Any]:
+def _hit(arm: UnionArm, rows: pa.Table, files: _RegisteredFiles) -> Iterator[Any]:
     """The numbers of the rows that equality deletes hit, by set of keys."""
     plan, scope = arm.plan, arm.scope
     if scope is None:
         return
-    pooled = scope is Pooled.ALL
-    members = range(len(files.deletes)) if scope is Pooled.ALL else plan.delete_sets[scope]
+    pooled = scope is DeletePool.ALL
+    members = range(len(files.deletes)) if scope is DeletePool.ALL else plan.delete_sets[scope]
     roots = {root: rows.column(label).combine_chunks() for root, label in arm.key_labels().items()}
     for key_set, numbers in key_sets(plan, members).items():
         data = {"n": rows.column("n")} | _keys(key_set, [roots[root] for root in key_set.keys])
@@ -167,7 +167,7 @@ def _hit(arm: UnionArm, rows: pa.Table, files: _Files) -> Iterator[Any]:
         yield found.column(0).to_numpy()
 
 
-def _deleted_keys(key_set: KeySet, numbers: Sequence[int], files: _Files) -> pa.Table:
+def _deleted_keys(key_set: KeySet, numbers: Sequence[int], files: _RegisteredFiles) -> pa.Table:
     parts = []
     for group in files.inspector.groups(files.deletes, key_set.keys, np.array(numbers)):
         found = deleted_keys(files.plan, key_set, files.deletes, group)
@@ -201,29 +201,29 @@ def _comparable(array: pa.Array) -> pa.Array:
 
 
 @dataclass(frozen=True)
-class _Files:
+class _RegisteredFiles:
     """The files of a plan."""
 
     plan: PlannedScan
-    looks: DirectLooks
+    opener: LocalFileOpener
     inspector: Inspector
     deletes: ScanFiles
 
     @staticmethod
-    def of(plan: PlannedScan) -> _Files:
+    def of(plan: PlannedScan) -> _RegisteredFiles:
         """Opens none yet."""
-        looks = looks_here(plan)
-        return _Files(plan, looks, Inspector(looks, plan), delete_files(plan))
+        looks = local_opener(plan)
+        return _RegisteredFiles(plan, looks, Inspector(looks, plan), delete_files(plan))
 
-    def read(self, name: FileName, group: FileGroup, fields: Sequence[Field], number: int) -> _File:
+    def read(self, name: FileName, group: FileGroup, fields: Sequence[Field], number: int) -> _NumberedFile:
         """The file that is the `number`th of its group."""
         if not group.form.schema:
-            return _File(number, int(group.rows[number]), None, group)
-        rows = self.looks.rows(name, group, fields)
-        return _File(number, rows.num_rows, rows, group)
+            return _NumberedFile(number, int(group.rows[number]), None, group)
+        rows = self.opener.rows(name, group, fields)
+        return _NumberedFile(number, rows.num_rows, rows, group)
 
 
-class _File:
+class _NumberedFile:
     """The rows of a file as stored, and what is read of them."""
 
     def __init__(self, number: int, count: int, rows: pa.Table | None, group: FileGroup) -> None:
@@ -242,7 +242,7 @@ class _File:
                 return self.positions
             case PositionFrom(first=first):
                 return pc.add_checked(self.array(first), self.positions)
-            case StoredOr(stored=stored, inherited=inherited):
+            case StoredOrInherited(stored=stored, inherited=inherited):
                 return pc.coalesce(self.array(stored), self.array(inherited))
             case Lineage(first_row_id=first, value=inner):
                 found = self.array(inner)
@@ -278,7 +278,7 @@ class _File:
             else self.constant(part, count)
             for part in value.parts
         ]
-        return with_children(array, parts, nullable(arrow_type(wanted)))
+        return with_children(array, parts, nullable_type(arrow_type(wanted)))
 
 
 def _single(array: pa.Array, stored: Type, wanted: Type) -> pa.Array:
@@ -293,7 +293,7 @@ def _single(array: pa.Array, stored: Type, wanted: Type) -> pa.Array:
         nanos = array.view(pa.int64())
         micros = pa.array(np.floor_divide(nanos.fill_null(0).to_numpy(), 1000), mask=pc.is_null(array).to_numpy(False))
         return micros.view(target)
-    found = exact(array, target)
+    found = as_exact_type(array, target)
     if pa.types.is_string(target):
         found.validate(full=True)  # text that is no UTF-8 (iceberg 6.11)
     return found
@@ -327,7 +327,7 @@ def _carried(rows: pa.Table) -> pa.Table:
 
 def _storage(column: pa.ChunkedArray) -> pa.ChunkedArray:
     type_ = _storage_type(column.type)
-    return pa.chunked_array([exact(chunk, type_) for chunk in column.chunks], type_)
+    return pa.chunked_array([as_exact_type(chunk, type_) for chunk in column.chunks], type_)
 
 
 def _storage_type(type_: pa.DataType) -> pa.DataType:

@@ -7,7 +7,7 @@ import pytest
 from harness.engines.registry import registered_engines
 from harness.suite.reader import HarnessReader
 from harness.suite.results import Outcome
-from harness.suite.runner import UnderTest, run
+from harness.suite.runner import EngineUnderTest, run
 from harness.suite.scenarios.loading import find
 
 pytestmark = [
@@ -20,7 +20,7 @@ pytestmark = [
 
 
 def test_no_scenario_is_read_wrongly() -> None:
-    found = run(find(), [UnderTest(reader=HarnessReader("datafusion"), argument="datafusion")])
+    found = run(find(), [EngineUnderTest(reader=HarnessReader("datafusion"), argument="datafusion")])
     counts = Counter(case.outcome for case in found.cases)
     wrong = [case.id for case in found.cases if case.outcome in (Outcome.FAIL, Outcome.ERROR)]
     print({outcome.value: count for outcome, count in counts.items()})

@@ -5,6 +5,7 @@
 Files outside docs/ that pages include go to build/included, if they have tables.
 """
 
+import re
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from tables import ROOT, WRITTEN
 from harness.cli import main as harness
 
 BUILD = ROOT / "build"
+ROOT_PAGES = {"CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
+"""Files beside docs/ that are pages of the site, and their names there."""
 
 
 def write_pages() -> None:
@@ -26,6 +29,19 @@ def write_pages() -> None:
         target.write_text(written((ROOT / name).read_text("utf-8")), "utf-8")
 
 
+def write_root_pages() -> None:
+    """Copy the files of ROOT_PAGES into the site, and make links to and from them point to the copies."""
+    for file, page in ROOT_PAGES.items():
+        (BUILD / "docs" / page).write_text((ROOT / file).read_text("utf-8").replace("](docs/", "]("), "utf-8")
+    for page in (BUILD / "docs").rglob("*.md"):
+        text = page.read_text("utf-8")
+        linked = re.sub(
+            r"\]\(\.\./((?:\.\./)*)(CHANGELOG|SECURITY)\.md", lambda link: f"]({link[1]}{link[2].lower()}.md", text
+        )
+        if linked != text:
+            page.write_text(linked, "utf-8")
+
+
 def write_scripts(folder: Path) -> None:
     """Write a script beside each scenario of a report: the script writes the scenario's table, wherever it is run."""
     for scenario in sorted(folder.glob("*.yaml")):
@@ -35,4 +51,5 @@ def write_scripts(folder: Path) -> None:
 
 if __name__ == "__main__":
     write_pages()
+    write_root_pages()
     write_scripts(BUILD / "docs/suite/reports")

@@ -2,7 +2,8 @@
 
     python programs/documentation/tables.py
 
-writes the scores of readers into the README, from docs/suite/readers.md. `build.py` writes all other tables.
+writes the scores of readers into the README and docs/index.md, from docs/suite/readers.md. `build.py` writes all other
+tables.
 """
 
 import ast
@@ -22,13 +23,13 @@ from harness.cli.parameters import Command
 from harness.engines.spark.transpile.functions import nested, numbers, registry, times
 from harness.engines.spark.transpile.functions import text as texts
 from harness.engines.spark.transpile.functions.registry import Signature
-from harness.metadata.plan.trust import CLAIMS, LIES, Lie
+from harness.metadata.plan.trust import CLAIMS, WRITER_FAULTS, WriterFault
 from harness.storage.limits import Limits
 from harness.storage.option_names import CONNECTION, NAMES, StoreKind
 from harness.suite.rereads.shapes import SHAPES
 from harness.suite.scenarios.delta.history import OPERATIONS as DELTA_OPERATIONS
 from harness.suite.scenarios.iceberg.history import OPERATIONS as ICEBERG_OPERATIONS
-from harness.suite.scenarios.model import WAYS, Expectation
+from harness.suite.scenarios.model import SELECTORS, Expectation
 from harness.writing.delta import builder as delta
 from harness.writing.iceberg import builder as iceberg
 
@@ -104,7 +105,7 @@ def _written(page: str, mark: str, head: str, rows: Iterable[str]) -> str:
 def with_shapes(page: str) -> str:
     """The page about rereads with its table of shapes as it must be now."""
     needs = {shape.name: "" if shape.needs is None else f"`{shape.needs}`" for shape in SHAPES}
-    rows = [f"| `{shape.name}` | {shape.read} | {shape.holds} | {needs[shape.name]} |" for shape in SHAPES]
+    rows = [f"| `{shape.name}` | {shape.read} | {shape.result} | {needs[shape.name]} |" for shape in SHAPES]
     return _between(page, "shapes", "\n".join(["| Shape | Read | Must be | Option |", "|---|---|---|---|", *rows]))
 
 
@@ -152,7 +153,10 @@ def with_trust(page: str) -> str:
     ]
     lies = [
         ("Writer", "What is wrong", "Of", "Guard", "Source"),
-        *((_releases(e), f"{e.statement.value}: {e.wrong}", _types(e.types), e.guard, f"<{e.source}>") for e in LIES),
+        *(
+            (_releases(e), f"{e.statement.value}: {e.wrong}", _types(e.types), e.guard, f"<{e.source}>")
+            for e in WRITER_FAULTS
+        ),
     ]
     for name, rows in (("claims", claims), ("lies", lies)):
         head, *body = ["| " + " | ".join(row) + " |" for row in rows]
@@ -165,8 +169,8 @@ def _types(types: tuple[type, ...]) -> str:
     return ", ".join(each.__name__.removesuffix("Type").lower() for each in types) or "any"
 
 
-def _releases(lie: Lie) -> str:
-    return lie.writer if lie.until is None else f"{lie.writer} before {lie.until[0]}.{lie.until[1]}"
+def _releases(fault: WriterFault) -> str:
+    return fault.writer if fault.until is None else f"{fault.writer} before {fault.until[0]}.{fault.until[1]}"
 
 
 def with_limits(page: str) -> str:
@@ -220,19 +224,22 @@ def with_checks(page: str) -> str:
 def with_keywords(page: str) -> str:
     """The page of scenarios with the tables of their keywords as they must be now."""
     keys = ((key.name, key.metadata["meaning"]) for key in dataclasses.fields(Expectation))
-    ways = ((name, way.meaning) for name, way in WAYS.items())
-    for mark, rows in (("keys of expect", keys), ("ways to say at", ways)):
+    selectors = ((name, kind.meaning) for name, kind in SELECTORS.items())
+    for mark, rows in (("keys of expect", keys), ("keys of at", selectors)):
         page = _written(page, mark, "Key", (f"| `{name}` | {meaning} |" for name, meaning in rows))
     for mark, operations in (("Iceberg", ICEBERG_OPERATIONS), ("Delta", DELTA_OPERATIONS)):
         rows = (f"| `{name}` | `{operation.keys}` |" for name, operation in operations.items())
         page = _written(page, f"operations of {mark}", f"Operation of {mark}", rows)
-    files = (("Iceberg", iceberg.IcebergTable, iceberg), ("Delta", delta.DeltaTable, delta))
-    rows = (f"| {name} | {_file_keys(table.write_data, module.FileOptions)} |" for name, table, module in files)
+    files = (
+        ("Iceberg", iceberg.IcebergTable, iceberg.IcebergFileOptions),
+        ("Delta", delta.DeltaTable, delta.DeltaFileOptions),
+    )
+    rows = (f"| {name} | {_file_keys(table.write_data, options)} |" for name, table, options in files)
     return _written(page, "keys of a file", "Table", rows)
 
 
 def _file_keys(method: Any, options: Any) -> str:
-    named = inspect.signature(method).parameters.keys() - {"self", "rows", "schema", "more"}
+    named = inspect.signature(method).parameters.keys() - {"self", "rows", "schema", "file_options"}
     known = sorted(named | {field.name for field in dataclasses.fields(options)})
     return ", ".join(f"`{name.replace('_', '-')}`" for name in known)
 
@@ -300,8 +307,8 @@ def with_functions(page: str) -> str:
         entries = sorted((f for f in SUPPORTED if f.kind is kind), key=lambda f: f.names[0])
         head = "| Function | Arguments | On Spark | Same for | Otherwise |\n|---|---|---|---|---|"
         sections.append("\n".join([f"## {kind.value}\n", head, *(_function_row(each, told) for each in entries)]))
-    refused = sum(bool(f.refused) for f in SUPPORTED)
-    names = sum(len(f.names) for f in SUPPORTED if not f.refused)
+    refused = sum(bool(f.alternative) for f in SUPPORTED)
+    names = sum(len(f.names) for f in SUPPORTED if not f.alternative)
     counted = (
         f"{len(SUPPORTED) - refused} functions and operators are supported, under {names} names; {refused} entries are "
         f"refused by name.\n{_everyday()}\n"
@@ -322,8 +329,8 @@ def _everyday() -> str:
 def _function_row(function: Any, told: Mapping[str, list[str]]) -> str:
     names = _escaped(", ".join(map(_code, function.names)))
     _, takes, spark, agree, outside = told.get(names.split(", ")[0], ["", "", "", "all values", ""])
-    if function.refused:
-        takes, spark, agree, outside = "", "refused", "", _escaped(function.refused)
+    if function.alternative:
+        takes, spark, agree, outside = "", "refused", "", _escaped(function.alternative)
     elif function.forms:
         takes = _escaped("<br>".join(_plain(_parameters(form)) for form in function.forms))
         spark = _escaped("<br>".join(_code(form.spark) for form in function.forms))
@@ -394,15 +401,15 @@ WRITTEN = {
     **{f"docs/rules/{name}.md": with_topics for name in ("iceberg", "delta", "frontier")},
     "docs/how-to/object-stores.md": with_stores,
     "fixtures/README.md": with_keywords,
-    "docs/index.md": with_scores,
 }
 """The pages that have tables, and the function that returns a page with its tables."""
 
 
 def main() -> None:
-    """Write the scores into the README, which is not built."""
-    readme = ROOT / "README.md"
-    readme.write_text(with_scores(readme.read_text("utf-8")), "utf-8")
+    """Write the scores into the README and the home page, which hold them in the repository."""
+    for name in ("README.md", "docs/index.md"):
+        page = ROOT / name
+        page.write_text(with_scores(page.read_text("utf-8")), "utf-8")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 
 import harness
 from harness.metadata.catalogs.catalog import renewal_of
-from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog, asking
+from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog, translate_errors
 
 DELTA = {"spark.sql.sources.provider": "delta"}
 
@@ -58,11 +58,13 @@ class HiveCatalog(GlueCatalog):
 
     @property
     def _client(self) -> Any:
-        def named(dbname: str, tbl_names: list[str]) -> list[Any]:
+        def tables_by_name(dbname: str, tbl_names: list[str]) -> list[Any]:
             return [self._get_hive_table(None, dbname, name) for name in tbl_names]
 
         names = [table for _, table in self.records]
-        return nullcontext(SimpleNamespace(get_all_tables=lambda db_name: names, get_table_objects_by_name=named))
+        return nullcontext(
+            SimpleNamespace(get_all_tables=lambda db_name: names, get_table_objects_by_name=tables_by_name)
+        )
 
     def _get_hive_table(self, client: Any, database: str, table: str) -> Any:
         record = self._get_glue_table(database, table)
@@ -206,7 +208,9 @@ GCS = "gs://lake/t/metadata/1.metadata.json"
 EVIL_GCS = {"gcs.service.host": "http://evil:1"}
 
 
-def answered(config: dict[str, Any], configured: dict[str, Any], server: dict[str, Any], at: str) -> harness.Located:
+def answered(
+    config: dict[str, Any], configured: dict[str, Any], server: dict[str, Any], at: str
+) -> harness.TableLocation:
     client = RestCatalog({"metadata-location": at, "config": config})
     client.properties = {"type": "rest", **configured, **server}
     return PyIcebergCatalog("prod", client, configured).locate(("sales", "t"))
@@ -247,20 +251,20 @@ def home(tmp_path, monkeypatch):
 def test_only_credentials_of_a_server_go_to_an_address_of_the_server(configured, server, config, at, home):
     found = answered(config, configured, server, at)
     with pytest.raises(harness.RequestError, match=r"names \S*evil\S* as the address of"):
-        found.lent({}, ())
+        found.store_options({}, ())
 
 
 @pytest.mark.parametrize("config", [EVIL, {**EVIL, **KEYS}])
 def test_credentials_of_the_caller_go_to_no_address_of_a_server(config, home):
     with pytest.raises(harness.RequestError, match="name the address yourself"):
-        answered(config, {}, {}, METADATA).lent({"key": "c", "secret": "d", "token": "e"}, ())
+        answered(config, {}, {}, METADATA).store_options({"key": "c", "secret": "d", "token": "e"}, ())
 
 
 def test_credentials_of_a_server_come_without_those_of_the_user(home):
     mine = {**KEYS, "s3.session-token": "c", "client.session-token": "d", "s3.profile-name": "p", "s3.region": "r"}
     given = {"s3.access-key-id": "e", "s3.secret-access-key": "f"}
     expected = {"key": "e", "secret": "f", "client_kwargs": {"region_name": "r"}}
-    assert answered(given, mine, {}, METADATA).lent({}, ()) == expected
+    assert answered(given, mine, {}, METADATA).store_options({}, ()) == expected
 
 
 @pytest.mark.parametrize(
@@ -280,7 +284,7 @@ def test_credentials_of_a_server_come_without_those_of_the_user(home):
     ],
 )
 def test_an_address_of_a_server_gets_the_credentials_that_are_said_for_it(configured, config, at, own, home):
-    assert answered(config, configured, {}, at).lent(own, ()) is not None
+    assert answered(config, configured, {}, at).store_options(own, ()) is not None
 
 
 def test_an_address_counts_as_the_users_where_a_configuration_file_names_it_too(home):
@@ -290,19 +294,19 @@ def test_an_address_counts_as_the_users_where_a_configuration_file_names_it_too(
     file.write_text(own)
     found = answered(EVIL, {}, {}, METADATA)
     with pytest.raises(harness.RequestError, match="name the address yourself"):
-        found.lent({}, ())
+        found.store_options({}, ())
     file.write_text(f'{own}endpoint = "http://evil:1"')
-    assert found.lent({}, ()) == answered(EVIL, {}, {}, METADATA).storage_options
+    assert found.store_options({}, ()) == answered(EVIL, {}, {}, METADATA).storage_options
 
 
 def test_an_address_for_another_bucket_gets_none_of_them_either(home):
     said = {"config": EVIL | {"s3.anonymous": "false"}, "metadata": {"location": "s3://archive/t"}}
     found = PyIcebergCatalog("prod", RestCatalog({"metadata-location": METADATA, **said})).locate(("sales", "t"))
     mine = {"key": "a", "secret": "b", "endpoint_url": "http://mine:1"}
-    assert "s3://archive" not in found.lent(mine, ())
+    assert "s3://archive" not in found.store_options(mine, ())
     with pytest.raises(harness.RequestError, match="as the address of s3://archive"):
-        found.lent(mine, ["s3://archive/t"])
-    assert found.lent({**mine, "s3://archive": mine}, ["s3://archive/t"])["s3://archive"] == mine
+        found.store_options(mine, ["s3://archive/t"])
+    assert found.store_options({**mine, "s3://archive": mine}, ["s3://archive/t"])["s3://archive"] == mine
 
 
 def test_a_renewed_answer_that_names_an_address_gets_none_of_them_either(home, monkeypatch):
@@ -393,7 +397,10 @@ def refused() -> Exception:
 )
 def test_every_failure_is_one_line_that_says_what_to_set(raised, kind, said, caplog):
     caplog.set_level("DEBUG", "harness.catalogs")
-    with pytest.raises(kind, match=said) as shown, asking("my-prod", "http://user:pass@host/x?key=secret", "its name"):
+    with (
+        pytest.raises(kind, match=said) as shown,
+        translate_errors("my-prod", "http://user:pass@host/x?key=secret", "its name"),
+    ):
         raise raised
     assert caplog.text.count("my-prod: its name, ") == 1
     assert "\n" not in str(shown.value)

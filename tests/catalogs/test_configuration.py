@@ -87,25 +87,25 @@ PROD = "[tool.harness.catalogs.prod]\n"
 def test_a_configuration_that_is_none(project, text, words):
     say(project, text)
     with pytest.raises(RequestError, match=words) as error:
-        resolving.configured()
+        resolving.configured_catalogs()
     assert (error.value.cause, error.value.file) == ("CatalogMisconfigured", str(project / "pyproject.toml"))
 
 
 def test_a_name_that_two_configurations_have(project, monkeypatch):
     say(project, WAREHOUSE)
     monkeypatch.setattr(pyiceberg, "is_installed", lambda: True)
-    monkeypatch.setattr(pyiceberg, "configured", lambda: {"lake": {"type": "rest"}})
+    monkeypatch.setattr(pyiceberg, "configured_properties", lambda: {"lake": {"type": "rest"}})
     with pytest.raises(
         RequestError, match="Cannot tell which catalog is lake: harness's configuration and PyIceberg's"
     ):
-        resolving.configured()
+        resolving.configured_catalogs()
 
 
 def test_a_project_puts_no_server_in_place_of_its_users(project):
     say_at_home(project, f"{PROD}type = 'unity'\nuri = 'https://own'\n")
     say(project, f"{PROD}type = 'unity'\nuri = 'https://evil'\n")
     with pytest.raises(RequestError, match="Cannot tell which catalog is prod: your own configuration and the project"):
-        resolving.configured()
+        resolving.configured_catalogs()
 
 
 def test_a_name_of_no_catalog(project):
@@ -122,7 +122,7 @@ def test_a_name_of_no_catalog(project):
 @pytest.mark.parametrize("is_installed", [True, False])
 def test_where_no_catalog_is_configured_it_is_said_where_one_can_be(project, monkeypatch, capfd, is_installed):
     monkeypatch.setattr(pyiceberg, "is_installed", lambda: is_installed)
-    monkeypatch.setattr(pyiceberg, "configured", dict)
+    monkeypatch.setattr(pyiceberg, "configured_properties", dict)
     monkeypatch.setattr(pyiceberg, "default_name", lambda: None)
     assert main(["list", "--verbose"]) == 0
     assert main(["sql", "FROM prod.sales.orders"]) == 2
@@ -147,4 +147,4 @@ def test_where_no_catalog_is_configured_it_is_said_where_one_can_be(project, mon
     ],
 )
 def test_what_a_catalog_of_pyiceberg_is(properties, kind):
-    assert pyiceberg.kind(properties) == kind
+    assert pyiceberg.catalog_kind(properties) == kind

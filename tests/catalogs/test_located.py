@@ -29,9 +29,9 @@ class Own:
     def tables(self, namespace: tuple[str, ...] = ()) -> tuple[tuple[str, ...], ...]:
         return (("sales", "orders"),) if namespace == ("sales",) else ()
 
-    def locate(self, name: tuple[str, ...]) -> harness.Located:
+    def locate(self, name: tuple[str, ...]) -> harness.TableLocation:
         self.asked.append(name)
-        return harness.Located(catalog=self.name, name=name, **self.answer)
+        return harness.TableLocation(catalog=self.name, name=name, **self.answer)
 
 
 @pytest.fixture
@@ -66,9 +66,9 @@ def test_all_else_is_not(orders, more, metadata):
 
 def test_options_for_another_bucket_go_there_where_the_user_allows_to_read_it():
     both = {"key": "a", "s3://archive": {"key": "b"}, "s3://evil": {"key": "c"}}
-    found = harness.Located(catalog="own", name=("t",), location="s3://lake/t", storage_options=both)
-    assert found.lent({}, ()) == {"key": "a"}
-    assert found.lent({"secret": "mine"}, ["s3a://archive/t"]) == {
+    found = harness.TableLocation(catalog="own", name=("t",), location="s3://lake/t", storage_options=both)
+    assert found.store_options({}, ()) == {"key": "a"}
+    assert found.store_options({"secret": "mine"}, ["s3a://archive/t"]) == {
         "key": "a",
         "s3://archive": {"key": "b"},
         "secret": "mine",
@@ -85,7 +85,7 @@ def test_options_for_another_bucket_go_there_where_the_user_allows_to_read_it():
 def test_options_of_the_catalog_go_to_the_store(orders, vended, own, expected):
     renewed = {"location": str(orders), "storage_options": {"key": "new"}, "expires_ms": None}
     catalog = Own({"location": str(orders), "storage_options": vended, "expires_ms": 0})
-    catalog.answer["renew"] = lambda: harness.Located(catalog="own", name=("sales", "orders"), **renewed)
+    catalog.answer["renew"] = lambda: harness.TableLocation(catalog="own", name=("sales", "orders"), **renewed)
     table = harness.open_table("sales.orders", catalog=catalog, storage_options=own, allowed_roots=[orders.parent])
     storage = table._source.storage
     assert storage.options == expected

@@ -1,7 +1,7 @@
 import pytest
 
 from harness import RequestError
-from harness.metadata.catalogs.catalog import parse_name, written
+from harness.metadata.catalogs.catalog import name_text, parse_name
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from harness.metadata.catalogs.catalog import parse_name, written
 )
 def test_a_name_has_parts_and_is_written_again(text, parts):
     assert parse_name(text) == parts
-    assert parse_name(written(parts)) == parts
+    assert parse_name(name_text(parts)) == parts
 
 
 @pytest.mark.parametrize("text", ["", ".", "a.", ".a", "a..b", '"a', '"a"b', 'a"b"', '""'])

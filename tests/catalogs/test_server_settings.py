@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 
 import harness
-from harness.metadata.catalogs.catalog import paged
+from harness.metadata.catalogs.catalog import read_pages
 from harness.metadata.catalogs.pyiceberg_rest import accepted_properties
 
 OWN = {"uri": "https://catalog.example/api", "token": "secret"}
@@ -90,6 +90,6 @@ def test_a_listing_ends_or_is_an_error(tokens, pages):
 
     if pages is None:
         with pytest.raises(harness.StorageError, match="Catalog prod gave pages of tables that do not end"):
-            paged("prod", "tables", ask)
+            read_pages("prod", "tables", ask)
     else:
-        assert paged("prod", "tables", ask) == [None, "a", "b"][:pages]
+        assert read_pages("prod", "tables", ask) == [None, "a", "b"][:pages]

@@ -19,7 +19,7 @@ from harness.errors import (
     UnsupportedError,
 )
 from harness.metadata.catalogs.catalog import Catalog, walk
-from harness.metadata.catalogs.unity import Unity, lent, open_unity
+from harness.metadata.catalogs.unity import UnityCatalog, open_unity, parse_credentials
 from harness.testing.unity_server import UnityServer
 from harness.writing.delta.builder import DeltaTable
 
@@ -68,7 +68,7 @@ def newer(orders) -> Iterator[UnityServer]:
         yield server
 
 
-def unity(server: UnityServer, **more: Any) -> Unity:
+def unity(server: UnityServer, **more: Any) -> UnityCatalog:
     """A catalog that does not sleep before it asks again."""
     found = open_unity(server.uri, **{"token": TOKEN, **more})
     return dataclasses.replace(found, server=dataclasses.replace(found.server, wait=lambda seconds: None))
@@ -290,7 +290,7 @@ def test_credentials_are_asked_for_again_before_they_end(server, plain, monkeypa
 
 
 def lending(server: UnityServer) -> int:
-    return sum("credentials" in asked for asked in server.asked)
+    return sum("credentials" in asked for asked in server.requests)
 
 
 def test_a_catalog_that_lends_nothing(server):
@@ -328,4 +328,4 @@ def credential(prefix: str, config: dict[str, str]) -> dict[str, Any]:
     ],
 )
 def test_what_a_catalog_lends_becomes_options_of_the_store(answer, location, expected):
-    assert lent(answer, location) == expected
+    assert parse_credentials(answer, location) == expected

@@ -8,7 +8,7 @@ import pytest
 
 from harness.cli import main
 from harness.untrusted.bounds import Bounds
-from harness.untrusted.launching import Finished
+from harness.untrusted.launching import WorkerResult
 from harness.writing.delta.builder import DeltaTable
 
 
@@ -24,7 +24,7 @@ def worker(monkeypatch):
     """Workers that give back what the test says, and what they were started with."""
 
     class Worker:
-        answer = Finished(0, b"rows\n", "")
+        answer = WorkerResult(0, b"rows\n", "")
 
         def __init__(self):
             self.started = []
@@ -96,7 +96,7 @@ def test_the_command_is_spelled_out(table, worker, capfd, command, words, direct
 
 def test_a_query_from_standard_input_and_an_output_file(worker, monkeypatch, tmp_path, capfd):
     monkeypatch.setattr(sys, "stdin", io.StringIO("SELECT 1 -- one\n"))
-    worker.answer = Finished(0, b"\xff\x00PAR1", "warning: w\x1b\n")
+    worker.answer = WorkerResult(0, b"\xff\x00PAR1", "warning: w\x1b\n")
     output = tmp_path / "rows.parquet"
     assert main(["sql", "-", "--untrusted", "--format", "parquet", "--output", str(output)]) == 0
     ((_, request, _),) = worker.started
@@ -107,7 +107,7 @@ def test_a_query_from_standard_input_and_an_output_file(worker, monkeypatch, tmp
 
 
 def test_text_is_valid_and_shown_on_a_terminal(worker, monkeypatch, capfd):
-    worker.answer = Finished(0, b"a\x1b[31m\xff\n", "")
+    worker.answer = WorkerResult(0, b"a\x1b[31m\xff\n", "")
     monkeypatch.setattr("harness.cli.results.ByteStream.isatty", lambda self: True)
     assert main(["sql", "SELECT 1", "--untrusted", "--format", "csv"]) == 0
     assert capfd.readouterr().out == "a\\x1b[31m\\xff\n"
@@ -149,10 +149,10 @@ def test_what_is_refused_starts_no_worker(table, worker, capfd, command, message
 
 
 def test_options_are_named_as_the_command_has_them(worker, monkeypatch, capfd):
-    from harness.untrusted.launching import _beyond
+    from harness.untrusted.launching import _limit_error
 
     def beyond(*_, bounds, **__):
-        raise _beyond("output_bytes", bounds, "gave back too many bytes")
+        raise _limit_error("output_bytes", bounds, "gave back too many bytes")
 
     monkeypatch.setattr("harness.untrusted.launching.run", beyond)
     assert main(["sql", "SELECT 1", "--untrusted", "--set", "bounds.output_bytes=7"]) == 2

@@ -7,7 +7,7 @@ import duckdb
 import pytest
 
 import harness
-from harness.connections.connection import view_plans
+from harness.connections.connection import plan_views
 from harness.engines.duckdb.engine import attach
 from harness.errors import AmbiguousTableError, EngineError, RequestError, TableNotFoundError
 from harness.writing.delta.builder import DeltaTable
@@ -94,7 +94,7 @@ def test_a_view_stays_at_its_version_until_it_is_attached_again(con, tmp_path):
 
 
 def test_cursors_are_told_what_the_views_need(con, lake):
-    needed = attach(view_plans(str(lake), ["sales.orders"], {}), con)
+    needed = attach(plan_views(str(lake), ["sales.orders"], {}), con)
     cursor = con.cursor()
     needed.bind(cursor)
     assert cursor.execute("SELECT count(*) FROM sales.orders").fetchall() == [(2,)]

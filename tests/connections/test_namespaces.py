@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 import harness
-from harness.connections.statements import finished, statements
+from harness.connections.statements import is_finished, statements
 from harness.connections.tables import in_sql
 from harness.errors import AmbiguousTableError, HarnessWarning, StorageError, TableNotFoundError
 from harness.metadata.catalogs import pyiceberg
@@ -168,7 +168,7 @@ def test_locations_are_told_from_names_and_files(place, name, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected", "is_finished"),
+    ("text", "expected", "ends"),
     [
         ("", [], True),
         (" ;; -- a ; b\n ;", [], True),
@@ -183,9 +183,9 @@ def test_locations_are_told_from_names_and_files(place, name, expected):
         ("SELECT 1; -- done", ["SELECT 1"], True),
     ],
 )
-def test_statements_end_with_semicolons(text, expected, is_finished):
+def test_statements_end_with_semicolons(text, expected, ends):
     assert statements(text) == expected
-    assert finished(text) is is_finished
+    assert is_finished(text) is ends
 
 
 @pytest.mark.parametrize(

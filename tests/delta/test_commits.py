@@ -8,7 +8,7 @@ from harness.metadata.delta.log_files import LogFile
 from harness.metadata.delta.paths import TableRoot
 from harness.storage.stores import Storage
 
-LOCATOR = Locator(TableRoot.of("/t"))
+LOCATOR = Locator(TableRoot.at("/t"))
 
 
 def commit(*actions, locator=LOCATOR, separator="\n"):
@@ -49,9 +49,9 @@ def test_longs_are_exact():
         pytest.param(add("a", partitionValues=[]), "not an object", id="partition values are a list"),
         pytest.param(add("a", size="1"), "is '1', expected int64", id="size is text"),
         pytest.param(add("a", size=1.0), "is 1.0, expected int64", id="size is a float"),
-        pytest.param(add("a", size=2**63), "holds what is no int64", id="size is too large"),
+        pytest.param(add("a", size=2**63), "does not fit int64", id="size is too large"),
         pytest.param(add("a", stats={}), "is {}, expected string", id="stats are an object"),
-        pytest.param(add("\ud800"), "holds what is no string", id="half of a surrogate pair"),
+        pytest.param(add("\ud800"), "does not fit string", id="half of a surrogate pair"),
         (add("a", deletionVector={"storageType": "u"}), "on line 2 has a deletionVector without pathOrInlineDv"),
         (add("a", deletionVector={"cardinality": 1}), "a deletionVector without storageType"),
         (add("a", deletionVector={}), "the add on line 2 has a deletionVector without storageType"),
@@ -82,7 +82,7 @@ def test_read_commit(tmp_path):
     log.mkdir()
     path = log / f"{0:020d}.json"
     path.write_text(json.dumps(add("a")))
-    reader = CommitReader(Storage(), Locator(TableRoot.of(str(tmp_path))))
+    reader = CommitReader(Storage(), Locator(TableRoot.at(str(tmp_path))))
     assert reader.read_commit(LogFile(str(path), 0, 1, None)).adds.column("key").to_pylist() == ["a"]
     path.write_bytes(b"")
     with pytest.raises(CorruptFileError, match="an empty file"):

@@ -19,9 +19,9 @@ READ: list[int] = []
 
 
 @pytest.fixture
-def made(tmp_path, monkeypatch, clock_ahead) -> DeltaTable:
+def six_files(tmp_path, monkeypatch, clock_ahead) -> DeltaTable:
     """Six files of one row, half of them of each partition, in a settled checkpoint; however few, they are kept."""
-    monkeypatch.setattr(checkpoint_statistics, "FEWEST", 1)
+    monkeypatch.setattr(checkpoint_statistics, "MIN_CACHED_FILES", 1)
     real = checkpoint_statistics.CheckpointPart.tables
 
     def counted(self: Any, rows: Any, structs: Any) -> Any:
@@ -54,14 +54,14 @@ def plans(folder: Path, filters: tuple[str | None, ...] = FILTERS) -> list[objec
     return found
 
 
-def test_the_same_process_reads_statistics_of_a_column_once(made, tmp_path):
+def test_the_same_process_reads_statistics_of_a_column_once(six_files, tmp_path):
     first = plans(tmp_path)
     assert [len(paths) for paths, *_ in first] == [6, 1, 1, 3, 2, 0]  # type: ignore[misc]
     assert len(READ) == 4, "row counts, and each of three columns"
     assert (plans(tmp_path), len(READ)) == (first, 4)
 
 
-def test_what_is_known_of_some_files_says_nothing_of_others(made, tmp_path):
+def test_what_is_known_of_some_files_says_nothing_of_others(six_files, tmp_path):
     expected = plans(tmp_path, filters=("id < 5",))
     forget()
     for where, read in (("part = 'a' AND id < 5", [3, 3]), ("id < 5", [6]), ("part = 'b' AND id < 5", [])):
@@ -72,29 +72,31 @@ def test_what_is_known_of_some_files_says_nothing_of_others(made, tmp_path):
             assert found == expected
 
 
-def test_files_that_commits_added_and_removed_since(made, tmp_path):
+def test_files_that_commits_added_and_removed_since(six_files, tmp_path):
     plans(tmp_path, filters=("id > 3",))
-    made.commit(add=[made.write_data([{"id": 9, "part": "a"}], partition={"part": "a"})], remove=[made.handles[4]])
+    six_files.commit(
+        add=[six_files.write_data([{"id": 9, "part": "a"}], partition={"part": "a"})], remove=[six_files.handles[4]]
+    )
     READ.clear()
     ((paths, counts, skipped),) = plans(tmp_path, filters=("id > 3",))  # type: ignore[misc]
-    assert (set(paths), counts, len(skipped)) == ({made.handles[5].path, made.handles[6].path}, [1, 1], 4)
+    assert (set(paths), counts, len(skipped)) == ({six_files.handles[5].path, six_files.handles[6].path}, [1, 1], 4)
     assert READ == []
 
 
-def test_statistics_that_cannot_be_read_are_not_kept(made, tmp_path, monkeypatch):
+def test_statistics_that_cannot_be_read_are_not_kept(six_files, tmp_path, monkeypatch):
     def damaged(*_: Any) -> Any:
         raise CorruptFileError("Cannot read statistics", file="checkpoint")
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint_statistics.CheckpointPart, "tables", damaged)
         for _ in range(2):
-            with pytest.warns(UserWarning, match="files are not skipped by them"):
+            with pytest.warns(UserWarning, match="no file is skipped by these statistics"):
                 ((paths, *_),) = plans(tmp_path, filters=("id = 3",))  # type: ignore[misc]
             assert len(paths) == 6
     assert [len(paths) for paths, *_ in plans(tmp_path, filters=("id = 3",))] == [1]  # type: ignore[misc]
 
 
-def test_columns_of_every_type_are_read_once(made, tmp_path):
+def test_columns_of_every_type_are_read_once(six_files, tmp_path):
     for read in ([6], []):
         READ.clear()
         assert [len(paths) for paths, *_ in plans(tmp_path, filters=("price < 0.4",))] == [1]  # type: ignore[misc]
@@ -102,7 +104,7 @@ def test_columns_of_every_type_are_read_once(made, tmp_path):
 
 
 @pytest.fixture
-def held(tmp_path, clock_ahead) -> DeltaTable:
+def three_files(tmp_path, clock_ahead) -> DeltaTable:
     """A table of three files whose checkpoint, like all its files, counts as settled."""
     DECODED.clear()
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
@@ -131,16 +133,16 @@ def ids(folder: Path, **options: Any) -> list[int]:
     return [plan.files.num_rows, len(plan.skipped)]
 
 
-def test_the_next_table_that_is_opened_takes_the_checkpoint_as_it_is(held, read, tmp_path):
-    held.checkpoint()
+def test_the_next_table_that_is_opened_takes_the_checkpoint_as_it_is(three_files, read, tmp_path):
+    three_files.checkpoint()
     assert (ids(tmp_path), len(read)) == ([2, 1], 1)
     assert (ids(tmp_path), len(read)) == ([2, 1], 1)
-    held.append(held.write_data([{"id": 1}]))
+    three_files.append(three_files.write_data([{"id": 1}]))
     assert (ids(tmp_path), len(read)) == ([3, 1], 1), "commits after it are read"
 
 
-def test_a_checkpoint_that_was_replaced_in_place_is_read_again(held, read, tmp_path):
-    held.checkpoint()
+def test_a_checkpoint_that_was_replaced_in_place_is_read_again(three_files, read, tmp_path):
+    three_files.checkpoint()
     ids(tmp_path)
     (path,) = (tmp_path / "t" / "_delta_log").glob("*.checkpoint.parquet")
     path.write_bytes(path.read_bytes())
@@ -148,19 +150,19 @@ def test_a_checkpoint_that_was_replaced_in_place_is_read_again(held, read, tmp_p
 
 
 @pytest.mark.parametrize("options", [{"limits": Limits(rows=5)}, {"path_map": {"/elsewhere": "/here"}}])
-def test_what_else_it_depends_on_tells_it_apart(held, read, tmp_path, options):
-    held.checkpoint()
+def test_what_else_it_depends_on_tells_it_apart(three_files, read, tmp_path, options):
+    three_files.checkpoint()
     ids(tmp_path)
     assert (ids(tmp_path, **options), len(read)) == ([2, 1], 2)
 
 
-def test_a_checkpoint_of_an_untrusted_table_is_read_each_time(held, read, tmp_path):
-    held.checkpoint()
+def test_a_checkpoint_of_an_untrusted_table_is_read_each_time(three_files, read, tmp_path):
+    three_files.checkpoint()
     for expected in (1, 2):
         assert (ids(tmp_path, untrusted=True), len(read), DECODED.size) == ([3, 0], expected, 0)  # none skipped
 
 
-def test_a_checkpoint_with_sidecars_is_read_each_time(held, read, tmp_path):
+def test_a_checkpoint_with_sidecars_is_read_each_time(three_files, read, tmp_path):
     table = DeltaTable.create(tmp_path / "v2" / "t", {"id": "long"}, features=["v2Checkpoint"])
     for i in range(3):
         table.append(table.write_data([{"id": i}]))

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 import harness
 from harness.errors import InvalidTableError, MissingFileError, UnsupportedError
 from harness.metadata.delta.commits import ids_of
-from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of
+from harness.metadata.delta.paths import TableRoot, canonical_paths, path_keys
 from harness.writing.delta.builder import DeltaTable
 
-LOCAL = TableRoot.of("/data/my table%20#1")
-REMOTE = TableRoot.of("s3://bucket/tables/t/")
+LOCAL = TableRoot.at("/data/my table%20#1")
+REMOTE = TableRoot.at("s3://bucket/tables/t/")
 
 
 def canonical(recorded: list[str], root: TableRoot) -> list[str]:
-    paths: list[str] = canonical_of(keys_of(pa.array(recorded, pa.string()), root), root).to_pylist()
+    paths: list[str] = canonical_paths(path_keys(pa.array(recorded, pa.string()), root), root).to_pylist()
     return paths
 
 
@@ -48,7 +48,7 @@ def test_bad_path_is_refused(recorded):
     with pytest.raises(InvalidTableError):
         LOCAL.canonical(recorded)
     with pytest.raises(InvalidTableError):
-        keys_of(pa.array(["x", recorded]), LOCAL)
+        path_keys(pa.array(["x", recorded]), LOCAL)
 
 
 def test_file_uri_of_another_host_is_refused():
@@ -68,30 +68,30 @@ def test_columns_resolve_as_single_paths_do(recorded):
             expected = [root.canonical(path) for path in recorded]
         except (InvalidTableError, UnsupportedError) as error:
             with pytest.raises(type(error)):
-                keys_of(pa.array(recorded), root)
+                path_keys(pa.array(recorded), root)
         else:
             assert canonical(recorded, root) == expected
 
 
 @given(st.lists(PIECES, min_size=1, max_size=5).map("".join), st.lists(PIECES, min_size=1, max_size=5).map("".join))
 def test_two_paths_have_one_key_where_they_name_one_file(one, other):
-    """Whether they come together or apart, and whether either begins with the table's folder."""
+    """Whether set both or neither or apart, and whether either begins with the table's folder."""
     for root in (LOCAL, REMOTE):
         spelled = [one, other, f"{root.prefix}{one}", f"{root.prefix}{other}"]
         try:
             files = [root.canonical(path) for path in spelled]
         except (InvalidTableError, UnsupportedError):
             continue
-        keys = keys_of(pa.array(spelled), root).to_pylist()
-        assert keys == [keys_of(pa.array([path]), root)[0].as_py() for path in spelled]
+        keys = path_keys(pa.array(spelled), root).to_pylist()
+        assert keys == [path_keys(pa.array([path]), root)[0].as_py() for path in spelled]
         assert [a == b for a in keys for b in keys] == [a == b for a in files for b in files]
 
 
 def test_a_plain_path_is_its_own_key():
     recorded = pa.array(["p=1/a.parquet", "b c"])
-    assert keys_of(recorded, LOCAL) is recorded
+    assert path_keys(recorded, LOCAL) is recorded
     within = LOCAL.prefix.replace("%", "%25")
-    assert keys_of(pa.array([f"{within}b%20c", "/p/x", "a%253Ab"]), LOCAL).to_pylist() == [
+    assert path_keys(pa.array([f"{within}b%20c", "/p/x", "a%253Ab"]), LOCAL).to_pylist() == [
         "b c",
         "/p/x",
         f"{LOCAL.prefix}a%3Ab",

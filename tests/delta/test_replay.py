@@ -59,7 +59,7 @@ class Log:
 
     def state(self, path_map=None):
         storage = Storage()
-        locator = Locator(TableRoot.of(str(self.root)), path_map or PathMap())
+        locator = Locator(TableRoot.at(str(self.root)), path_map or PathMap())
         return load_state(choose_segment(list_log(storage, str(self.root)), None), storage, locator, statistics="any")
 
     def live(self, path_map=None):
@@ -86,7 +86,7 @@ def test_log_without_protocol_or_metadata_is_refused(log, actions, missing):
 
 def test_negative_size_is_refused(log):
     log.commits([*START, add("a", size=-1)])
-    with pytest.raises(InvalidTableError, match="is -1 bytes"):
+    with pytest.raises(InvalidTableError, match="negative size for a: -1 bytes"):
         log.state()
 
 
@@ -140,7 +140,7 @@ def test_many_actions_are_reconciled_in_pieces(log, monkeypatch):
 
 
 def test_a_version_that_follows_another_is_the_one_that_is_replayed(tmp_path):
-    """Adds, removes and a checkpoint between: `follows` tells where one more commit makes the next version."""
+    """Adds, removes and a checkpoint between: `is_next_commit` tells where one more commit makes the next version."""
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     files = [table.write_data([{"id": number}]) for number in range(6)]
     table.append(files[0], files[1])
@@ -153,9 +153,9 @@ def test_a_version_that_follows_another_is_the_one_that_is_replayed(tmp_path):
     followed = []
     for version in range(1, opened.log.latest + 1):
         before, after = (opened.select(number).snapshot for number in (version - 1, version))
-        if opened.follows(version):
+        if opened.is_next_commit(version):
             followed.append(version)
-            found, wanted = opened.following(before).state, after.state
+            found, wanted = opened.next_snapshot(before).state, after.state
             live = [sorted(state.files.column("path").to_pylist()) for state in (found, wanted)]
             assert live[0] == live[1]
             assert (found.version, found.protocol, found.metadata) == (version, wanted.protocol, wanted.metadata)

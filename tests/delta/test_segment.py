@@ -9,8 +9,8 @@ import pytest
 
 from harness import errors
 from harness.errors import TableNotFoundError
-from harness.metadata.delta.log_files import Checkpoint, Hint, LogListing, arrange, list_log, parse_hint
-from harness.metadata.delta.segment import choose_segment, with_listing
+from harness.metadata.delta.log_files import Checkpoint, Hint, LogListing, list_log, listing_from_entries, parse_hint
+from harness.metadata.delta.segment import choose_segment, use_listing
 from harness.storage.clients import _FsspecClient
 from harness.storage.stores import Entry, Storage
 
@@ -21,7 +21,7 @@ def v(number: int) -> str:
 
 def log(commits: Iterable[int], classic: Iterable[int]) -> LogListing:
     names = [*(f"{v(n)}.json" for n in commits), *(f"{v(n)}.checkpoint.parquet" for n in classic)]
-    return arrange("/t", [Entry(name, 7, 0) for name in names])
+    return listing_from_entries("/t", [Entry(name, 7, 0) for name in names])
 
 
 LAGGING = log(range(21), classic=[10, 20])
@@ -70,7 +70,7 @@ def test_what_is_tried_twice(tmp_path: Path, error: errors.HarnessError, tries: 
         raise error
 
     with pytest.raises(type(error)) as raised:
-        with_listing(Storage(), str(tmp_path), use)
+        use_listing(Storage(), str(tmp_path), use)
     assert raised.value is error
     assert len(seen) == tries
 

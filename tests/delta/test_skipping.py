@@ -15,7 +15,14 @@ from harness.metadata.delta.actions import FILES_STATE
 from harness.metadata.delta.checkpoint_statistics import FilesStatistics
 from harness.metadata.delta.partition_values import partition_tuples
 from harness.metadata.delta.scan import skip_files
-from harness.metadata.delta.statistics import FileStats, Leaf, StatisticsBounds, leaves, read_statistics, record_counts
+from harness.metadata.delta.statistics import (
+    FileStats,
+    StatisticsBounds,
+    StatisticsColumn,
+    read_statistics,
+    record_counts,
+    statistics_columns,
+)
 from harness.metadata.filters import predicate as pred
 from harness.metadata.filters.parse import parse_filter
 from harness.metadata.filters.skipping import bound_array, may_match
@@ -106,7 +113,7 @@ PREFIX = "abcdefghijklmnopqrstuvwxyz012345"  # 32 characters
 T123, T1850, T1970 = "2024-01-01T00:00:00.123", "1850-01-01T00:00:00.000Z", "1970-01-01T00:00:00Z"
 
 
-def told(recorded: Any, out: str = "", kept: str = "") -> list[tuple[Any, str, bool]]:
+def match_cases(recorded: Any, out: str = "", kept: str = "") -> list[tuple[Any, str, bool]]:
     """What one file's statistics rule out, and what they do not."""
     return [
         (recorded, where, said) for said, text in ((False, out), (True, kept)) for where in text.split("; ") if where
@@ -136,14 +143,14 @@ CASES = [
         )
     ),
     # all rows null, and bounds beside it: neither is believed
-    *told(stats("i", 1, 9, nulls=10), kept="i = 5; i IS NOT NULL; i IS NULL; i > 100"),
-    *told(stats("s", "a", "b", nulls=10), kept="s = 'a'; s IS NOT NULL"),
+    *match_cases(stats("i", 1, 9, nulls=10), kept="i = 5; i IS NOT NULL; i IS NULL; i > 100"),
+    *match_cases(stats("s", "a", "b", nulls=10), kept="s = 'a'; s IS NOT NULL"),
     (stats("i", 1, 9), "i > 100", False),
     (stats("i", None, None, nulls=10), "i > 100", False),
-    *told({"numRecords": 10, "nullCount": {"i": 10}}, "i = 5 OR i <> 5; i IS NOT NULL", "i IS NULL"),
+    *match_cases({"numRecords": 10, "nullCount": {"i": 10}}, "i = 5 OR i <> 5; i IS NOT NULL", "i IS NULL"),
     ({"numRecords": 10, "nullCount": {"i": 3}, "tightBounds": False}, "i IS NULL", True),
     # F4
-    *told(
+    *match_cases(
         stats("i", 1, 9),
         "i = 10; i < 1; i >= 10; i IN (0, 10); NOT (i < 10); i > 100 AND s = 'x'; i + 1 > 100",
         "i = 9; i <= 1; i IN (0, 5); i > 100 OR s = 'x'; i * 2 > 100",
@@ -168,7 +175,7 @@ CASES = [
     (stats("s", "a", "\ud7ff" * 32), "s > '\U0010ffff'", False),
     (stats("s", PREFIX, "z"), f"s = '{PREFIX[:31]}'", False),
     (stats("s", PREFIX, "z"), f"s = '{PREFIX}0'", True),
-    *told(stats("s", "b", "c"), "s LIKE 'a%'; s LIKE 'd%'", "s LIKE 'bcd%'"),
+    *match_cases(stats("s", "b", "c"), "s LIKE 'a%'; s LIKE 'd%'", "s LIKE 'bcd%'"),
     (only("s", "\uffff"), "s < '\U00010000'", True),  # not so in UTF-16
     # F7: cut to milliseconds
     (only("ts", T123 + "Z"), "ts > TIMESTAMPTZ '2024-01-01 00:00:00.124Z'", False),
@@ -179,7 +186,7 @@ CASES = [
     (only("ts", T1850), "ts = TIMESTAMPTZ '1901-01-01 00:00:01Z'", False),
     (only("ts", "1901-01-01T00:00:00.000Z"), "ts < TIMESTAMPTZ '1900-12-31 23:59:59Z'", False),
     (only("ntz", "0100-01-01T00:00:00"), "ntz = TIMESTAMP '0099-12-30 00:00:00'", True),
-    *told(only("day", "0100-01-01"), "day > DATE '1901-01-01'", "day = DATE '0099-12-30'"),
+    *match_cases(only("day", "0100-01-01"), "day > DATE '1901-01-01'", "day = DATE '0099-12-30'"),
     (only("day", "0099-12-30"), "day = DATE '0100-01-01'", True),
     (only("day", "1900-12-31"), "day = DATE '1582-10-04'", True),
     (only("day", "1901-01-01"), "day < DATE '1901-01-01'", False),
@@ -187,11 +194,11 @@ CASES = [
     (only("ntz", T123), "ntz = TIMESTAMP '2024-01-01 00:00:00.125'", False),
     (only("ntz", T123 + "Z"), "ntz = TIMESTAMP '2025-01-01 00:00:00'", True),
     (only("ntz", "2024-01-01"), "ntz = TIMESTAMP '2025-01-01 00:00:00'", False),  # widened from date (T24)
-    *told(stats("day", "2024-01-01", "2024-02-01"), "day = DATE '2024-02-02'", "day = DATE '2024-02-01'"),
+    *match_cases(stats("day", "2024-01-01", "2024-02-01"), "day = DATE '2024-02-02'", "day = DATE '2024-02-01'"),
     (stats("day", "+12024-01-01", "+12024-02-01"), "day = DATE '2024-02-02'", True),
     (stats("day", 19723, 19754), "day = DATE '2030-01-01'", True),
     # F8
-    *told(stats("d", 1.0, 2.0), "d < 1; d <= 0.5; d = 2.5", "d > 5; d >= 5; d = 'NaN'::DOUBLE; NOT (d < 5)"),
+    *match_cases(stats("d", 1.0, 2.0), "d < 1; d <= 0.5; d = 2.5", "d > 5; d >= 5; d = 'NaN'::DOUBLE; NOT (d < 5)"),
     (stats("d", "NaN", "Infinity"), "d < 0", True),
     ('{"numRecords": 1, "minValues": {"d": NaN}, "maxValues": {"d": Infinity}, "nullCount": {"d": 0}}', "d < 0", True),
     (stats("d", 1, 2), "d = 3", False),
@@ -200,7 +207,7 @@ CASES = [
     (only("d", 3.4), "d = 3.4000000953674316::DOUBLE", True),  # widened from float (T24)
     (only("d", 3.4), "d = 3.5", False),
     # decimals, less what a double may have lost
-    *told(decimals("12345678.01", "12345678.01"), "n = 12345678.02; n <> 12345678.01"),
+    *match_cases(decimals("12345678.01", "12345678.01"), "n = 12345678.02; n <> 12345678.01"),
     (decimals("123456789012345678.01", "123456789012345678.01"), "n = 123456789012345678.02", True),
     (decimals("123456789012345678.01", "123456789012345678.01"), "n = 123456789012360000.00", False),
     (decimals("900719925474099.4", "900719925474099.4"), "n < 900719925474000", False),
@@ -210,7 +217,7 @@ CASES = [
     # longs are exact, or were no longs when they were written
     (only("i", 1e18), "i = 5", True),
     ('{"numRecords": 1, "minValues": {"i": 9.007199254740993E15}, "nullCount": {"i": 0}}', "i = 5", True),
-    *told(decimals("1E+3", "1000"), "n > 1000.00", "n = 1000.00"),
+    *match_cases(decimals("1E+3", "1000"), "n > 1000.00", "n = 1000.00"),
 ]
 
 
@@ -262,10 +269,10 @@ def struct(low: Any, high: Any, type_: pa.DataType, *, nulls: int | None = 0, ro
     )
 
 
-def known(structs: pa.Array, type_: Any, text: str | None = None) -> tuple[Any, Any]:
+def row_bounds(structs: pa.Array, type_: Any, text: str | None = None) -> tuple[Any, Any]:
     column = dt.Field(id=1, name="c", type=type_)
     table = files(text, structs=structs)
-    found = read_statistics(table, leaves(dt.Schema(fields=(column,)), [1])).bounds(column)
+    found = read_statistics(table, statistics_columns(dt.Schema(fields=(column,)), [1])).bounds(column)
     assert found is not None
     return found.lower[0].as_py(), found.upper[0].as_py()
 
@@ -305,7 +312,7 @@ EPOCH_2024 = 1704067200 * 10**6
     ],
 )
 def test_struct_statistics(structs, type_, bounds):
-    assert known(structs, type_) == bounds
+    assert row_bounds(structs, type_) == bounds
 
 
 @pytest.mark.parametrize(
@@ -325,21 +332,21 @@ def test_struct_statistics(structs, type_, bounds):
 def test_bounds_in_text(value, type_, bounds, neighbour):
     column = dt.Field(id=1, name="c", type=type_)
     table = files(stats("c", value, value), neighbour)
-    found = read_statistics(table, leaves(dt.Schema(fields=(column,)), [1])).bounds(column)
+    found = read_statistics(table, statistics_columns(dt.Schema(fields=(column,)), [1])).bounds(column)
     assert found is not None
     assert (found.lower[0].as_py(), found.upper[0].as_py()) == bounds
 
 
 def test_text_goes_before_struct_and_damaged_text_behind_it():
     structs = struct(1, 5, pa.int64())
-    assert known(structs, LONG, json.dumps(stats("c", 2, 3))) == (2, 3)
-    assert known(structs, LONG, "{broken") == (1, 5)
-    assert known(structs, LONG, "{}") == (None, None)
+    assert row_bounds(structs, LONG, json.dumps(stats("c", 2, 3))) == (2, 3)
+    assert row_bounds(structs, LONG, "{broken") == (1, 5)
+    assert row_bounds(structs, LONG, "{}") == (None, None)
 
 
 def test_struct_that_lags_behind_the_schema():
     structs = pa.array([{"numRecords": 3, "minValues": {"old": 1}}])
-    assert known(structs, LONG) == (None, None)
+    assert row_bounds(structs, LONG) == (None, None)
     assert record_counts(files(None, structs=structs)).tolist() == [3]
 
 
@@ -449,7 +456,7 @@ PREDICATES = st.recursive(
 
 @given(file_stats(), PREDICATES)
 def test_many_files_at_once(statistics, predicate):
-    def one(place: int) -> FileStats:
+    def file_statistics_at(place: int) -> FileStats:
         columns = {
             id_: StatisticsBounds(each.lower[place:][:1], each.upper[place:][:1], each.nulls[place:][:1])
             for id_, each in statistics.columns.items()
@@ -457,7 +464,7 @@ def test_many_files_at_once(statistics, predicate):
         return FileStats(statistics.rows[place:][:1], columns)
 
     size = len(statistics.rows)
-    expected = [may_match(predicate, one(place).bounds, 1)[0] for place in range(size)]
+    expected = [may_match(predicate, file_statistics_at(place).bounds, 1)[0] for place in range(size)]
     assert may_match(predicate, statistics.bounds, size).tolist() == expected
 
 
@@ -472,7 +479,7 @@ def test_texts_are_parsed_some_at_a_time_with_the_same_values(monkeypatch, rows,
         '{"numRecords": 5, "minValues": {"id": 7}, "nullCount": {"id": 5}}',
         "[]",
     ]
-    leaf = Leaf(dt.Field(id=1, name="id", type=dt.IntegerType(64)), ("id",))
+    leaf = StatisticsColumn(dt.Field(id=1, name="id", type=dt.IntegerType(64)), ("id",))
     found = read_statistics(pa.table({"path": list("abcde"), "stats": pa.array(texts, pa.string())}), [leaf])
     assert found.rows.to_pylist() == [3, None, None, 5, None]
     bounds = found.columns[1]

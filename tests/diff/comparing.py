@@ -31,7 +31,7 @@ COLUMNS = ("id", "region", "total")
 def difference_of(
     left: pa.Table, right: pa.Table, columns: Sequence[str], keys: Sequence[str] = (), **how: Any
 ) -> Difference:
-    rules = Rules(**{"keys": tuple(keys), "few": 0, **how})
+    rules = Rules(**{"keys": tuple(keys), "direct_rows": 0, **how})
     return rules.difference(left, right, columns)
 
 

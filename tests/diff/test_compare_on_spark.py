@@ -12,15 +12,15 @@ from nasty import CARRIED, SHARED
 from pyspark.sql import functions
 from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_schema
-from test_compared_rows import AS_THEY_ARE, BY_HASHES, counts, shown
+from test_compared_rows import AS_THEY_ARE, BY_HASHES, counts, printed_differences
 
 import harness
 from harness.diff import spark_side
 from harness.diff.compare import compare
-from harness.diff.hashing import form
+from harness.diff.hashing import hash_form
 from harness.diff.opening import SideOpening
 from harness.diff.sides import BITS, Hashing
-from harness.diff.spark_side import SparkSide, hashed_by_duckdb
+from harness.diff.spark_side import SparkSide, hash_with_duckdb
 from harness.engines.spark.types import ARROW_METADATA
 
 ODD = "it's {}\\n"
@@ -78,17 +78,17 @@ def test_each_value_that_differs_is_found(spark) -> None:
         values = [nulls[i : i + 1] if emptied[i].as_py() else rows.column(name)[i : i + 1].chunk(0) for i in range(30)]
         moved = moved.set_column(rows.column_names.index(name), name, pa.concat_arrays(values))
     found, exact = (
-        compare(duckdb.connect().from_arrow(rows), frame_of(spark, moved), keys=["id"], few=few)
-        for few in (BY_HASHES, AS_THEY_ARE)
+        compare(duckdb.connect().from_arrow(rows), frame_of(spark, moved), keys=["id"], direct_rows=direct_rows)
+        for direct_rows in (BY_HASHES, AS_THEY_ARE)
     )
     assert counts(found) == counts(exact) == (30, 30, 0, 0, len(SHARED))
-    assert shown(found) == shown(exact)
+    assert printed_differences(found) == printed_differences(exact)
     assert {row.differing for row in found.rows} == {(name,) for name in SHARED}
 
 
 def test_rows_of_carried_types_hash_as_what_they_stand_for(spark) -> None:
     rows, frame = carried_frame(spark)
-    found, exact = (compare(rows, frame, few=few) for few in (BY_HASHES, AS_THEY_ARE))
+    found, exact = (compare(rows, frame, direct_rows=direct_rows) for direct_rows in (BY_HASHES, AS_THEY_ARE))
     assert counts(found) == counts(exact) == (rows.num_rows, rows.num_rows, 0, 0, 0)
     assert [difference for difference in found.schema if difference.counts] == []
 
@@ -96,10 +96,10 @@ def test_rows_of_carried_types_hash_as_what_they_stand_for(spark) -> None:
 def test_duckdb_on_the_executors_hashes_as_java_does(spark) -> None:
     for frame in (frame_of(spark, spread(SHARED)), carried_frame(spark)[1]):
         side = side_of(frame)
-        forms = tuple(form(type_, type_) for type_ in side.schema.types)
+        forms = tuple(hash_form(type_, type_) for type_ in side.schema.types)
         hashing = Hashing(columns=tuple(side.schema.names), forms=forms, keys=tuple(side.schema.names[:2]))
         java = side.hashes(hashing, range(1 << BITS))
-        workers = hashed_by_duckdb(side.frame, side.schema, hashing, keep=True).select(*hashing.names).toArrow()
+        workers = hash_with_duckdb(side.frame, side.schema, hashing, keep=True).select(*hashing.names).toArrow()
         signed = [column.cast(pa.uint64(), safe=False).to_pylist() for column in workers.columns]
         assert sorted(zip(*signed, strict=True)) == sorted(zip(*(c.to_pylist() for c in java.columns), strict=True))
 
@@ -109,7 +109,7 @@ def test_sums_in_arrays_are_those_of_spark_and_duckdb(spark, monkeypatch, keys: 
     rows = spread(SHARED)
     rows = pa.concat_tables([rows] * 30)  # sums of more than 64 bits, in several partitions
     names = tuple(SHARED)
-    forms = tuple(form(type_, type_) for type_ in rows.schema.types)
+    forms = tuple(hash_form(type_, type_) for type_ in rows.schema.types)
     hashing = Hashing(columns=names, forms=forms, keys=keys)
     arrays = side_of(frame_of(spark, rows).repartition(3)).buckets(hashing)
     assert sum(sums.rows for sums in arrays.values()) == rows.num_rows
@@ -129,8 +129,8 @@ def test_a_session_of_other_settings_gives_the_same(spark) -> None:
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'America/New_York'")
     connection.register("rows", rows)
-    for few in (BY_HASHES, AS_THEY_ARE):
-        found = compare(connection.sql("FROM rows"), frame, few=few)
+    for direct_rows in (BY_HASHES, AS_THEY_ARE):
+        found = compare(connection.sql("FROM rows"), frame, direct_rows=direct_rows)
         assert (found.only_left, found.only_right, found.columns) == (0, 0, ("t", "n", "d"))
     assert user.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
     ((zone,),) = connection.sql("SELECT current_setting('TimeZone')").fetchall()
@@ -140,36 +140,36 @@ def test_a_session_of_other_settings_gives_the_same(spark) -> None:
 @pytest.mark.smoke
 def test_a_failing_frame_is_an_outcome(spark) -> None:
     frame = spark.range(3).select(functions.expr("raise_error('no such luck')").cast("int").alias("id"))
-    for few in (BY_HASHES, AS_THEY_ARE):
-        found = compare(pa.table({"id": [1]}), frame, few=few)
+    for direct_rows in (BY_HASHES, AS_THEY_ARE):
+        found = compare(pa.table({"id": [1]}), frame, direct_rows=direct_rows)
         assert found.outcomes_differ
         assert (found.left.rows, found.right.rows) == (1, None)
         assert isinstance(found.right.error, harness.EngineError)
         assert "no such luck" in str(found.right.error)
 
 
-@pytest.mark.parametrize("few", [BY_HASHES, AS_THEY_ARE], ids=["by-hashes", "as-they-are"])
-def test_repeated_keys_are_refused(spark, few: int) -> None:
+@pytest.mark.parametrize("direct_rows", [BY_HASHES, AS_THEY_ARE], ids=["by-hashes", "as-they-are"])
+def test_repeated_keys_are_refused(spark, direct_rows: int) -> None:
     once, twice = pa.table({"id": [1, 2]}), spark.sql("SELECT * FROM VALUES (1L), (1L), (2L) AS t(id)")
     with pytest.raises(harness.RequestError, match="the right side has 2 rows with id = 1"):
-        compare(once, twice, keys=["id"], few=few)
+        compare(once, twice, keys=["id"], direct_rows=direct_rows)
     with pytest.raises(harness.RequestError, match="the left side has 2 rows with id = 1"):
-        compare(twice, once, keys=["id"], few=few)
+        compare(twice, once, keys=["id"], direct_rows=direct_rows)
     both = pa.table({"id": [1, 1, 2]})
     with pytest.raises(harness.RequestError, match="side has 2 rows with id = 1"):
-        compare(both, twice, keys=["id"], few=few)
+        compare(both, twice, keys=["id"], direct_rows=direct_rows)
 
 
 def test_names_that_differ_by_case_only(spark) -> None:
     rows = pa.table({"a": [1], "A": [2]})
     frame = spark.createDataFrame([(1, 2)], spark_types.StructType().add("a", "long").add("A", "long"))
-    for few in (BY_HASHES, AS_THEY_ARE):
-        assert compare(rows, frame, few=few).only_left == 0
+    for direct_rows in (BY_HASHES, AS_THEY_ARE):
+        assert compare(rows, frame, direct_rows=direct_rows).only_left == 0
 
 
 def test_intervals_of_spark_are_durations(spark) -> None:
     frame = spark.sql("SELECT INTERVAL '1' DAY AS d")
-    assert compare(pa.table({"d": pa.array([86_400_000_000], pa.duration("us"))}), frame, few=BY_HASHES).equal
+    assert compare(pa.table({"d": pa.array([86_400_000_000], pa.duration("us"))}), frame, direct_rows=BY_HASHES).equal
 
 
 def test_types_without_values_to_compare_are_refused(spark) -> None:
@@ -177,18 +177,18 @@ def test_types_without_values_to_compare_are_refused(spark) -> None:
         compare(pa.table({"d": [1]}), spark.sql("SELECT make_interval(1) AS d"))
 
 
-@pytest.mark.parametrize("few", [AS_THEY_ARE, BY_HASHES])
-def test_tolerances_mean_the_same_on_spark(spark, few) -> None:
+@pytest.mark.parametrize("direct_rows", [AS_THEY_ARE, BY_HASHES])
+def test_tolerances_mean_the_same_on_spark(spark, direct_rows) -> None:
     left = {"id": range(900), "v": [1.0] * 900, "t": ["a", ODD, None] * 300}
     right = left | {"v": [1.0, 1.0 + 2**-52, 2.0] * 300, "t": ["a", None, None] + ["a", ODD, None] * 299}
     frame = frame_of(spark, pa.table(right))
-    found = compare(pa.table(left), frame, keys=["id"], tolerance={"v": "1 ulps"}, few=few, max_rows=3)
+    found = compare(pa.table(left), frame, keys=["id"], tolerance={"v": "1 ulps"}, direct_rows=direct_rows, max_rows=3)
     assert (found.changed, found.allowed, found.only_left, found.only_right) == (301, 299, 0, 0)
     assert [(each.column, each.rows, each.allowed) for each in found.by_column] == [("v", 300, 300), ("t", 1, 0)]
 
 
-@pytest.mark.parametrize("few", [AS_THEY_ARE, BY_HASHES])
-def test_values_are_converted_alike_on_spark(spark, few) -> None:
+@pytest.mark.parametrize("direct_rows", [AS_THEY_ARE, BY_HASHES])
+def test_values_are_converted_alike_on_spark(spark, direct_rows) -> None:
     digits = ["0.10", "-12345678901234567.89", "1.00000000000000011102", "1.00000000000000011103", "0", None]
     numbers = pa.array([None if text is None else Decimal(text) for text in digits], pa.decimal128(38, 20))
     truth = [True, False, None] * 2
@@ -197,4 +197,4 @@ def test_values_are_converted_alike_on_spark(spark, few) -> None:
     rounded = pa.table({"v": pa.array(floats, pa.float64()), "f": pa.array(np.array(floats, "f4"), from_pandas=True)})
     rounded = rounded.append_column("b", pa.array([None if each is None else int(each) for each in truth], pa.int64()))
     for left, right in ((exact, frame_of(spark, rounded)), (frame_of(spark, exact), rounded)):
-        assert compare(left, right, types="by_value", few=few).equal
+        assert compare(left, right, types="by_value", direct_rows=direct_rows).equal

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nasty import ALL, SHARED, array
 
-from harness.diff.by_hashes import passes
+from harness.diff.by_hashes import differing_batches
 from harness.diff.compare import compare
 from harness.diff.exact import DifferingRow
 from harness.diff.result import ComparisonResult, RowKind
@@ -112,14 +112,14 @@ def counts(found: ComparisonResult) -> tuple[int, ...]:
     return (*(side.rows for side in sides), found.only_left, found.only_right, found.changed)
 
 
-def shown(found: ComparisonResult) -> set:
+def printed_differences(found: ComparisonResult) -> set:
     return {(row.kind, row.left, row.right, row.count, row.differing) for row in found.rows}
 
 
 def both_ways(left: object, right: object, **how: object) -> ComparisonResult:
-    exact, hashed = (compare(left, right, few=few, **how) for few in (AS_THEY_ARE, BY_HASHES))
+    exact, hashed = (compare(left, right, direct_rows=direct_rows, **how) for direct_rows in (AS_THEY_ARE, BY_HASHES))
     assert counts(hashed) == counts(exact)
-    assert shown(hashed) == shown(exact)
+    assert printed_differences(hashed) == printed_differences(exact)
     assert hashed.schema == exact.schema
     assert hashed.truncated == exact.truncated
     return hashed
@@ -210,6 +210,6 @@ def test_both_ways_agree(left: list, right: list) -> None:
 def test_passes_hold_no_more_than_they_may() -> None:
     left = {b: Sums(10, b, b) for b in range(10)}
     right = {b: Sums(10, b, b + (b != 4)) for b in range(9)}
-    assert list(passes(left, right, 50)) == [(0, 1), (2, 3), (5, 6), (7, 8, 9)]
-    assert list(passes(left, right, 1)) == [(b,) for b in range(10) if b != 4]
-    assert list(passes(left, left, 1)) == []
+    assert list(differing_batches(left, right, 50)) == [(0, 1), (2, 3), (5, 6), (7, 8, 9)]
+    assert list(differing_batches(left, right, 1)) == [(b,) for b in range(10) if b != 4]
+    assert list(differing_batches(left, left, 1)) == []

@@ -173,7 +173,7 @@ def test_pairs_show_the_difference(left, right, expected):
 BYTE, INT, LONG, TEXT, BYTES = pa.int8(), pa.int32(), pa.int64(), pa.string(), pa.binary()
 
 
-def one(type_: pa.DataType) -> pa.Schema:
+def one_column(type_: pa.DataType) -> pa.Schema:
     return pa.schema([("a", type_)])
 
 
@@ -228,7 +228,7 @@ INCOMPARABLE = [
 
 @pytest.mark.parametrize(("left", "right"), ENCODINGS, ids=str)
 def test_encodings_of_one_type_are_equal(left, right):
-    assert compare_schemas(one(left), one(right)) == ((), ("a",))
+    assert compare_schemas(one_column(left), one_column(right)) == ((), ("a",))
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_encodings_of_one_type_are_equal(left, right):
     ids=str,
 )
 def test_types_differ_and_are_compared_where_values_can_be(left, right, kind, common):
-    (found,), compared = compare_schemas(one(left), one(right))
+    (found,), compared = compare_schemas(one_column(left), one_column(right))
     assert found == SchemaDifference("a", kind, str(left), str(right))
     assert (found.counts, compared) == (True, common)
 
@@ -279,7 +279,10 @@ def test_types_differ_and_are_compared_where_values_can_be(left, right, kind, co
     ids=["type in a list in a struct", "key and value", "fields of one side", "nullability of elements"],
 )
 def test_nested_differences_are_named_by_path(left, right, expected, common):
-    assert compare_schemas(one(left), one(right)) == (tuple(SchemaDifference(*d) for d in expected), common)
+    assert compare_schemas(one_column(left), one_column(right)) == (
+        tuple(SchemaDifference(*d) for d in expected),
+        common,
+    )
 
 
 def test_nullability_and_order_do_not_count():
@@ -299,12 +302,12 @@ def test_duplicate_names_are_refused():
     good, bad = pa.schema([("a", pa.int8())]), pa.schema([("a", pa.int8()), ("b", pa.int8()), ("b", pa.int8())])
     with pytest.raises(RequestError, match="the right side has 2 times a column called 'b'"):
         compare_schemas(good, bad)
-    nested = one(pa.list_(pa.struct([("x", pa.int8()), ("x", pa.int8())])))
+    nested = one_column(pa.list_(pa.struct([("x", pa.int8()), ("x", pa.int8())])))
     with pytest.raises(RequestError, match=r"the left side has 2 times a field of a\.element called 'x'"):
         compare_schemas(nested, good)
 
 
 def test_unions_are_refused():
-    union = one(pa.struct([("u", pa.sparse_union([pa.field("x", pa.int8())]))]))
+    union = one_column(pa.struct([("u", pa.sparse_union([pa.field("x", pa.int8())]))]))
     with pytest.raises(UnsupportedError, match=r"Cannot compare a\.u on the left: it is a union"):
         compare_schemas(union, union)

@@ -11,7 +11,7 @@ from comparing import ALL, CHANGED, CUT, EQUAL, FAILED, KEYED, LEFT, OUTCOME, PL
 from harness.diff.reports.documents import to_json, to_junit
 from harness.diff.reports.html import MOST_ROWS, to_html
 from harness.diff.reports.text import to_text
-from harness.diff.result import ColumnDifference, GroupDifference, Made, RowDifference, RowKind
+from harness.diff.result import ColumnDifference, GroupDifference, ReportProvenance, RowDifference, RowKind
 
 NASTY = ["\x00", "\x1b[31m", "\ufffe", "\ud800", "]]>", "<a b='c'>&amp;\"", "a\r\nb\tc", "\u202e", "\x85\u2028", "é日"]
 NASTY += ['a"b\\', "</script><img src=x onerror=alert(1)>", "'\" onmouseover=alert(1) x='"]
@@ -253,7 +253,9 @@ def test_nothing_is_loaded_from_anywhere(name: str) -> None:
 
 
 def test_html() -> None:
-    shown = words(replace(KEYED, made=Made(at="2026-01-02T03:04:05Z", version="1.2", command="harness diff '<a>' b")))
+    shown = words(
+        replace(KEYED, made=ReportProvenance(at="2026-01-02T03:04:05Z", version="1.2", command="harness diff '<a>' b"))
+    )
     assert "Differences found 1 row changed, 2 rows only on the left, 1 row only on the right" in shown
     assert "harness 1.2, 2026-01-02T03:04:05Z: harness diff '<a>' b" in shown
     assert "data/1.parquet, row 8, hidden on the right by data/3-deletes.parquet" in shown

@@ -220,13 +220,13 @@ def test_what_names_nothing_is_an_error_with_a_suggestion(how: dict, sentence: s
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("few", [50_000, 0], ids=["in-memory", "by-hashes"])
-def test_both_engines_take_paths(few: int, spark) -> None:
+@pytest.mark.parametrize("direct_rows", [50_000, 0], ids=["in-memory", "by-hashes"])
+def test_both_engines_take_paths(direct_rows: int, spark) -> None:
     left, right = (
         spark.createDataFrame(rows()),
         rows(s=near(x=1.25, **{"in": {"a": 1, "b": 3}}), m=[("q", None), ("p", OTHER_X)]),
     )
-    how = {"keys": ["k"], "few": few}
+    how = {"keys": ["k"], "direct_rows": direct_rows}
     differing = [("s.x", "1.0", "1.25"), ("s.in.b", "2", "3"), ("m['p'].x", "1.0", "1.25")]
     assert parts(compare(left, right, **how)) == differing
     assert parts(compare(left, right, exclude=["s.x", "m"], **how)) == differing[1:2]

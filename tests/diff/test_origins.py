@@ -6,7 +6,7 @@ from comparing import difference_of
 
 import harness
 from harness.diff import origins
-from harness.diff.origins import hidden_places, with_origins
+from harness.diff.origins import hiding_deletes, with_origins
 from harness.diff.result import Origin
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -64,7 +64,7 @@ def test_an_equality_delete_hits_older_files_only(table):
     b = table.write_data(numbered(1))
     table.commit(add=[d, b])
     plan = opened(table).snapshot().plan()
-    assert hidden_places(plan, [(a.path, 0), (b.path, 0), ("elsewhere", 0)]) == {
+    assert hiding_deletes(plan, [(a.path, 0), (b.path, 0), ("elsewhere", 0)]) == {
         (a.path, 0): (d.path,),
         (b.path, 0): (),
     }

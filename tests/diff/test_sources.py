@@ -50,7 +50,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def made(name: str) -> str:
+def write_source(name: str) -> str:
     """A source with ROWS, in the current directory."""
     match name.rpartition(".")[2]:
         case "csv":
@@ -81,10 +81,10 @@ NAMES = ["o.csv", "o.tsv", "o.ndjson", "o.parquet", "o.feather", "o.arrows", "du
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize(("name", "few"), [*((name, 50_000) for name in NAMES), ("o.csv", 0)])
-def test_a_source_is_compared_by_value(name: str, few: int) -> None:
-    made(name)
-    found = compare(ROWS, name, keys=["id"], few=few, tolerance={"share": "1e-7 relative"})
+@pytest.mark.parametrize(("name", "direct_rows"), [*((name, 50_000) for name in NAMES), ("o.csv", 0)])
+def test_a_source_is_compared_by_value(name: str, direct_rows: int) -> None:
+    write_source(name)
+    found = compare(ROWS, name, keys=["id"], direct_rows=direct_rows, tolerance={"share": "1e-7 relative"})
     assert found.equal, found.to_text()
 
 
@@ -116,12 +116,12 @@ def test_digits_beyond_the_other_sides_scale_are_a_difference() -> None:
 
 @pytest.mark.usefixtures("here")
 def test_queries_stand_for_tables() -> None:
-    made("duckdb:old.duckdb#s.orders")
+    write_source("duckdb:old.duckdb#s.orders")
     found = compare("duckdb:old.duckdb#SELECT id + 0 AS id FROM s.orders", "duckdb:#FROM range(1, 3) t(id)")
     assert found.equal
-    source = RowSource.parse(made("o.csv"))
+    source = RowSource.parse(write_source("o.csv"))
     assert source is not None
-    assert compare(source.asking("SELECT max(note) AS n FROM t"), pa.table({"n": ["007"]})).equal
+    assert compare(source.with_query("SELECT max(note) AS n FROM t"), pa.table({"n": ["007"]})).equal
 
 
 @pytest.mark.usefixtures("here")
@@ -133,11 +133,11 @@ def test_what_a_query_gives_of_text_is_read_as_the_other_sides_types() -> None:
     types = pa.schema([("id", pa.int32()), ("total", pa.decimal128(9, 2)), ("day", pa.date32()), ("note", pa.string())])
     rows = [(1, Decimal("1.5"), None, "007"), (2, None, date(2024, 1, 2), "X")]
     right = pa.Table.from_pylist([dict(zip(types.names, row, strict=True)) for row in rows], types)
-    assert compare(source.asking(query), right, keys=["id"]).equal
-    failed = compare(source.asking("SELECT note AS id FROM t"), right, columns=["id"]).left.error
+    assert compare(source.with_query(query), right, keys=["id"]).equal
+    failed = compare(source.with_query("SELECT note AS id FROM t"), right, columns=["id"]).left.error
     assert "column id has a text that is no INTEGER: x" in str(failed)
     with pytest.raises(RequestError, match="2 times a column called 'a'"):
-        compare(source.asking("SELECT note AS a, note AS a FROM t"), pa.table({"a": ["x"]}))
+        compare(source.with_query("SELECT note AS a, note AS a FROM t"), pa.table({"a": ["x"]}))
 
 
 PARSED = {
@@ -181,7 +181,7 @@ def test_a_password_is_not_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_is_no_source_is_one_line(text: str, error: type[Exception], sentence: str) -> None:
-    made("duckdb:old.duckdb#s.orders")
+    write_source("duckdb:old.duckdb#s.orders")
     with pytest.raises(error, match=sentence) as raised:
         compare(text, ROWS)
     assert "\n" not in str(raised.value)
@@ -317,7 +317,7 @@ def test_types_of_sums_are_each_engines_own(monkeypatch, dialect: str, outcome: 
 
     monkeypatch.setattr(Query, "run", result)
     run = QueryRun(engines=("spark", "duckdb"), tables=({}, {}), dialect=dialect)
-    entry = run.entry(QueryFile(name="q", text="SELECT sum(x) FROM t"))
+    entry = run.run_query(QueryFile(name="q", text="SELECT sum(x) FROM t"))
     assert entry.outcome is outcome
     assert entry.document is not None
     assert [each["rule"] for each in entry.document["schema"]] == [None if dialect == "duckdb" else "decimal precision"]

@@ -16,7 +16,7 @@ from harness.errors import RequestError
 
 def both_ways(left: object, right: object, **how: object) -> ComparisonResult:
     """The comparison, which is the same in memory and by hashes."""
-    exact, hashed = (compare(left, right, few=few, **how) for few in (50_000, 0))
+    exact, hashed = (compare(left, right, direct_rows=direct_rows, **how) for direct_rows in (50_000, 0))
     for name in ("only_left", "only_right", "changed", "allowed", "schema", "rows", "equal"):
         assert getattr(hashed, name) == getattr(exact, name), name
     totals = [[(c.column, c.rows, c.allowed, c.largest, c.left_nulls) for c in x.by_column] for x in (exact, hashed)]

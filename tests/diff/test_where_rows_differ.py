@@ -17,7 +17,7 @@ import harness
 from harness.diff.exact import Difference, DifferingRow
 from harness.diff.reports.where import where_html, where_lines
 from harness.diff.result import ColumnDifference, GroupDifference, RowKind, Spread
-from harness.diff.spread import by_key
+from harness.diff.spread import spread_by_key
 from harness.metadata.model.text_tables import cell_width
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -62,7 +62,7 @@ def only_left(keys: pa.Array | list[Any], among: pa.Array | None = None) -> Spre
     array = pa.array(keys)
     rows = tuple(DifferingRow(LEFT, i, None) for i in range(len(array)))
     tables = (pa.table({"k": array}), pa.table({"k": array[:0] if among is None else among.cast(array.type)}))
-    return by_key(Difference(differing=rows, only_left=len(rows)), tables, "k", is_whole=True)
+    return spread_by_key(Difference(differing=rows, only_left=len(rows)), tables, "k", is_whole=True)
 
 
 @pytest.mark.parametrize(
@@ -105,14 +105,14 @@ def test_every_type_has_ranges(keys: Any, expected: dict[str, int] | None) -> No
     assert found.rows == len(keys)
 
 
-@pytest.mark.parametrize("few", [50_000, 0], ids=["in-memory", "by-hashes"])
-def test_a_composite_key_is_placed_by_its_first_column(few: int) -> None:
+@pytest.mark.parametrize("direct_rows", [50_000, 0], ids=["in-memory", "by-hashes"])
+def test_a_composite_key_is_placed_by_its_first_column(direct_rows: int) -> None:
     left = pa.table({"a": [1, 1, 2, 2], "b": [1, 2, 1, 2], "v": [1, 1, 1, 1]})
     right = pa.table({"a": [1, 2, 2, 3], "b": [1, 1, 2, 1], "v": [2, 2, 1, 1]})
-    found = harness.compare(left, right, keys=["a", "b"], few=few)
+    found = harness.compare(left, right, keys=["a", "b"], direct_rows=direct_rows)
     assert counts(found.by_key) == {"1": (1, 1, 0), "2": (1, 0, 0), "3": (0, 0, 1)}
     assert found.by_key is not None
-    assert found.by_key.is_whole is (few > 0)
+    assert found.by_key.is_whole is (direct_rows > 0)
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
@@ -189,11 +189,11 @@ def delta(place: Path) -> harness.Table:
     return harness.open_table(str(place))
 
 
-@pytest.mark.parametrize("few", [50_000, 0], ids=["in-memory", "by-hashes"])
+@pytest.mark.parametrize("direct_rows", [50_000, 0], ids=["in-memory", "by-hashes"])
 @pytest.mark.parametrize("make", [iceberg, delta])
-def test_partition_columns(tmp_path: Path, make: Any, few: int) -> None:
+def test_partition_columns(tmp_path: Path, make: Any, direct_rows: int) -> None:
     sides = (make(tmp_path / "t"), duckdb.connect().from_arrow(OTHER))
-    how = {"keys": ["id"], "few": few}
+    how = {"keys": ["id"], "direct_rows": direct_rows}
     for found in (harness.compare(*sides, **how), harness.compare(*sides[::-1], **how)):
         assert (found.grouped_by, set(found.by_group), found.groups) == (("day",), BY_DAY, 2)
     assert harness.compare(*sides, max_rows=0, **how).groups == 2

@@ -6,11 +6,18 @@ and from the top of the page to its end:
 - in each `console` block, every `$ harness …` is run, and what it prints is compared with the lines under it; what
   stands between `<<'END'` and `END` is typed into it; `$ export NAME=VALUE` holds from there on;
 - the commands of a block below the line `<!-- run, output not shown -->` must succeed, and may print anything;
-- each `python` block is executed, with the names that the blocks before it made; its `assert`s are the check.
+- each `python` block is executed, with the names that the blocks before it made; its `assert`s are the check;
+- `$ pytest …` in a `console` block must pass. Its output is not compared.
+
+A block below the line `<!-- saved as FILE -->`, in any language, is not executed but saved in that file. All files of a
+page are saved before its first block is run.
 
 A block below the line `<!-- not run: why -->` is only shown, and one below `<!-- run with PyIceberg -->` is run where
 that is installed, by `nox -s tests-external -- catalogs`. `python tests/docs/refresh.py` writes into the pages what the
 commands print now.
+
+In every page of docs/, a block below the line `<!-- copy of FILE -->` is the text of that file, and so is the Markdown
+between `<!-- text of FILE -->` and `<!-- end -->`. `refresh.py` writes these copies.
 """
 
 import contextlib
@@ -19,6 +26,8 @@ import logging
 import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,10 +40,17 @@ from harness.cli import main
 ROOT = Path(__file__).parents[2]
 MARK = "<!-- examples are run -->"
 _BLOCK = re.compile(
-    r"(?:^<!-- (?P<mark>not run: [^\n]*|run with PyIceberg|run, output not shown) -->\n+)?"
+    r"(?:^<!-- (?P<mark>not run: [^\n]*|run with PyIceberg|run, output not shown|saved as \S+|copy of \S+) -->\n+)?"
     r"^```(?P<kind>python|console)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+_SAVED = re.compile(r"^<!-- saved as (\S+) -->\n+```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_COPY = re.compile(
+    r"^(<!-- copy of (?P<file>\S+) -->\n+```\w+\n).*?(^```$)|^(<!-- text of (?P<text>\S+) -->\n\n).*?(\n<!-- end -->$)",
+    re.MULTILINE | re.DOTALL,
+)
+_FINDING = re.compile(r"different: |^\d+ errors? by ", re.MULTILINE)
+_PYTEST = re.compile(r"^\$ (pytest .*)$", re.MULTILINE)
 _EXPORT = re.compile(r"^\$ export (\w+)=(.*)$", re.MULTILINE)
 _COMMAND = re.compile(
     r"^\$ harness (?P<command>.*?)(?P<typed> <<'END'\n(?:(?!END$).*\n)*END)?\n(?P<shown>(?:(?!\$ ).*\n)*)", re.MULTILINE
@@ -71,8 +87,19 @@ def examples(text: str, *, with_pyiceberg: bool = False) -> list[Example]:
     return [
         Example(found["kind"], found["text"], found.start("text"), found["mark"] != "run, output not shown")
         for found in _BLOCK.finditer(text)
-        if (found["mark"] != "run with PyIceberg" or with_pyiceberg) and not (found["mark"] or "").startswith("not run")
+        if (found["mark"] != "run with PyIceberg" or with_pyiceberg)
+        and not (found["mark"] or "").startswith(("not run", "saved as", "copy of"))
     ]
+
+
+def with_copies(text: str) -> str:
+    """Return a page with the current text of each file that the page holds a copy of."""
+
+    def copied(match: re.Match[str]) -> str:
+        before, after = (match[1], match[3]) if match["file"] else (match[4], match[6])
+        return f"{before}{(ROOT / (match['file'] or match['text'])).read_text('utf-8')}{after}"
+
+    return _COPY.sub(copied, text)
 
 
 def commands(block: str) -> list[tuple[str, str, str]]:
@@ -85,9 +112,10 @@ def _typed(match: re.Match[str]) -> str:
 
 
 def answer(command: str, typed: str = "") -> tuple[str, int]:
-    """What a command prints, to either stream, on the newest DuckDB; and its exit code. Runs in this process.
+    """Run a command in this process, and return what it prints to both streams, and its exit code.
 
-    Of the shell, which goes on after an error, as one stream, as a terminal has it.
+    Fixed texts replace the versions of DuckDB and pyarrow and the working directory. The output of the shell, which
+    continues after an error, is one stream, as on a terminal.
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     if typed:
@@ -99,12 +127,16 @@ def answer(command: str, typed: str = "") -> tuple[str, int]:
         changed.enter_context(mock.patch.object(logging.root, "handlers", []))  # those of pytest would have the lines
         code = main(shlex.split(command))
     printed = "".join(stream.buffer.getvalue().decode("utf-8") for stream in dict.fromkeys((out, err)))
-    return printed.replace(f"duckdb {duckdb.__version__}", "duckdb 2.0.0"), code
+    printed = printed.replace(f"duckdb {duckdb.__version__}", "duckdb 2.0.0")
+    printed = re.sub(r"parquet-cpp-arrow version [0-9.]+", "parquet-cpp-arrow version 26.0.0", printed)
+    return printed.replace(os.getcwd(), "/home/you"), code
 
 
 def run(page: Path, *, with_pyiceberg: bool = False) -> Iterator[tuple[tuple[str, str], str, str, int]]:
     """Runs the blocks of a page; each command with the typed text, the lines under it, its output and exit code."""
     text, namespace = page.read_text("utf-8"), {}
+    for file, content in _SAVED.findall(text):
+        Path(file).write_text(content, "utf-8")
     with mock.patch.dict(os.environ):
         for example in examples(text, with_pyiceberg=with_pyiceberg):
             if example.kind == "python":
@@ -112,14 +144,28 @@ def run(page: Path, *, with_pyiceberg: bool = False) -> Iterator[tuple[tuple[str
                 exec(compile(lines_before + example.text, str(page), "exec"), namespace)
                 continue
             os.environ.update({name: shlex.split(value)[0] for name, value in _EXPORT.findall(example.text)})
+            for command in _PYTEST.findall(example.text):
+                run_pytest(command)
             for command, typed, shown in commands(example.text):
                 printed, code = answer(command, typed)
                 yield (command, typed), shown if example.shows_output else printed, printed, code
 
 
+def run_pytest(command: str) -> None:
+    """Run a command `pytest …` of a page in a process of its own, as a reader of the page would.
+
+    Raises:
+        AssertionError: A test fails or is skipped, or no test runs.
+    """
+    options = ["-m", *shlex.split(command), "-p", "no:cacheprovider", "-W", "ignore", "-rs"]
+    ran = subprocess.run([sys.executable, *options], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, f"$ {command}\n{ran.stdout}{ran.stderr}"
+    assert " skipped" not in ran.stdout, f"$ {command}\n{ran.stdout}"
+
+
 def expected_code(transcript: str) -> int:
-    """The exit code that goes with a transcript: an error, a difference, or neither."""
-    return 2 if "error: " in transcript else int("different: " in transcript)
+    """Return the exit code that goes with a transcript: 2 for an error, 1 for a difference or a finding of check."""
+    return 2 if "error: " in transcript else int(_FINDING.search(transcript) is not None)
 
 
 def rewritten(text: str, answered: Answer, *, with_pyiceberg: bool = False) -> str:

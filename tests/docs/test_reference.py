@@ -60,6 +60,12 @@ def test_links_into_the_repository_lead_somewhere(name):
     assert [link for link in links if not os.path.exists(pages.ROOT / link)] == []
 
 
+@pytest.mark.parametrize("page", sorted((pages.ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
+def test_copies_of_files_are_the_files(page):
+    text = page.read_text("utf-8")
+    assert pages.with_copies(text) == text
+
+
 _MARKED = pages.marked()
 _FIRST_PAGES = ("README.md", "docs/index.md", "docs/tour.md")
 """Pages that begin in an empty directory, in which a newcomer pastes block after block."""

@@ -10,7 +10,7 @@ import harness
 from harness.engines.column_values import conform
 from harness.engines.duckdb import relations as engine
 from harness.engines.duckdb.instance import cursor
-from harness.engines.duckdb.relations import Use
+from harness.engines.duckdb.relations import QueryUse
 from harness.writing.iceberg.builder import IcebergTable
 
 
@@ -22,7 +22,7 @@ def arrow(
     at_once = engine.to_arrow(plan)
     if at_once.num_columns and len({name.lower() for name in at_once.column_names}) == at_once.num_columns:
         con = cursor()
-        for use in (Use.ONCE, Use.VIEW):
+        for use in (QueryUse.ONCE, QueryUse.VIEW):
             engine.register(plan, con, "v", use=use)
             assert con.execute("SELECT count(*) FROM v").fetchall() == [(at_once.num_rows,)], use
         assert values(conform(pa.table(con.sql("FROM v")), at_once.schema)) == values(at_once)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from harness.engines.duckdb.engine import Streamed
+from harness.engines.duckdb.engine import RelationStream
 from harness.engines.registry import Batches
 from harness.errors import CorruptFileError, RequestError
 from harness.snapshot import Snapshot
@@ -156,7 +156,7 @@ def test_a_closed_connection_keeps_no_query_from_being_ended():
 
 
 def read_to_the_end(relation: Relation, *, asked: bool) -> None:
-    stream = Streamed(relation, 10)  # type: ignore[arg-type]
+    stream = RelationStream(relation, 10)  # type: ignore[arg-type]
     if asked:
         threads.interrupt_all()
     assert stream.read().num_rows == 1

@@ -284,19 +284,19 @@ def test_messages_show_the_physical_path(memory: Any, tmp_path: Path, damaged: s
     ids=["1.5", "3.11", "3.13"],
 )
 def test_of_a_failure_in_python_only_what_is_marked_is_told(form: str) -> None:
-    @instance.marked
+    @instance.mark_errors
     def fails() -> None:
         raise harness.StorageError("fails") from ValueError("secret")
 
     with pytest.raises(OSError, match="fails") as caught:
         fails()
     assert caught.value.__suppress_context__
-    assert instance.said(duckdb.Error(form.format(f"OSError: {caught.value}"))) == "StorageError: fails [Storage]"
+    assert instance.error_text(duckdb.Error(form.format(f"OSError: {caught.value}"))) == "StorageError: fails [Storage]"
 
 
 def test_messages_have_no_names_of_planned_files() -> None:
     name = f"harness-{'a' * 32}://12/s3://b/a.parquet"
-    assert instance.said(duckdb.Error(f"IO Error: of\n{name}")) == "IO Error: of s3://b/a.parquet"
+    assert instance.error_text(duckdb.Error(f"IO Error: of\n{name}")) == "IO Error: of s3://b/a.parquet"
 
 
 def test_release_takes_back_the_files_that_no_other_connection_has(tmp_path):
@@ -364,4 +364,4 @@ def test_filtered_maps_get_other_keys(stored, wanted, wrap):
     found = conform(table, pa.schema({"c": wanted}))
     assert found.column("c").to_pylist() == rows[1:]
     large = table.set_column(0, "c", found.column("c"))
-    assert harness.compare(table, large, few=0).equal
+    assert harness.compare(table, large, direct_rows=0).equal

@@ -60,7 +60,7 @@ def test_an_instance_that_was_given_up_is_replaced(location: str, lossless: bool
     before = cursor(lossless=lossless)
     before.execute("CREATE TABLE of_the_old_instance (a INT)")
     given_up = [True]
-    monkeypatch.setattr(instance, "is_given_up", lambda error: given_up.pop() if given_up else False)
+    monkeypatch.setattr(instance, "ends_instance", lambda error: given_up.pop() if given_up else False)
     after = cursor(lossless=lossless)
     assert not given_up
     with pytest.raises(duckdb.CatalogException):

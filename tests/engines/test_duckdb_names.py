@@ -9,7 +9,7 @@ from reading import arrow, rows
 import harness
 from harness.engines.duckdb import scans
 from harness.engines.duckdb.instance import cursor
-from harness.engines.duckdb.scans import counted
+from harness.engines.duckdb.scans import row_count_relation
 from harness.errors import CorruptFileError, HarnessWarning
 from harness.metadata.model.schema import Field, IntegerType, Schema, StringType, StructType
 from harness.writing.delta.builder import DeltaTable
@@ -72,8 +72,8 @@ def test_a_struct_that_is_seen_flat_is_an_error(tmp_path: Path, monkeypatch: pyt
     table = IcebergTable.create(tmp_path / "t", {"s": "struct<a:int,b:string>"})
     table.append(table.write_data([{"s": {"a": 1, "b": "x"}}], format="orc"))
     table.rename_column("s.b", "c")  # so that the struct is built anew
-    seen = scans.exposed
-    monkeypatch.setattr(scans, "exposed", lambda label, type_: dataclasses.replace(seen(label, type_), parts=()))
+    seen = scans.duckdb_column
+    monkeypatch.setattr(scans, "duckdb_column", lambda label, type_: dataclasses.replace(seen(label, type_), parts=()))
     with pytest.raises(harness.SchemaMismatchError, match="Cannot read a column: Arrow sees it as"):
         harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
 
@@ -132,7 +132,7 @@ def test_files_of_two_formats_are_joined_with_themselves(tmp_path: Path) -> None
 
 def test_a_footer_that_claims_many_rows_costs_nothing_until_they_are_read() -> None:
     connection, tables = cursor(), []
-    relation = counted((3, 2**50), lambda table: tables.append(table) or "t")
+    relation = row_count_relation((3, 2**50), lambda table: tables.append(table) or "t")
     (table,) = tables
     connection.register("t", table)
     assert connection.sql(f"SELECT * FROM {relation} LIMIT 5").fetchall() is not None

@@ -17,7 +17,7 @@ from harness.engines.duckdb import lowering
 from harness.engines.duckdb import relations as engine
 from harness.engines.duckdb.instance import cursor
 from harness.engines.duckdb.lowering import Run
-from harness.engines.duckdb.relations import Use
+from harness.engines.duckdb.relations import QueryUse
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.table import open_table
 from harness.writing.iceberg.builder import IcebergTable
@@ -67,8 +67,8 @@ def registered(plan: ScanPlan, con: duckdb.DuckDBPyConnection, runs: Callable[..
     """Makes the view `v`, with files joined by position in the `runs` given, whether or not this DuckDB is trusted."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lowering, "POSITIONAL_JOIN_VERSIONS", {duckdb.__version__})
-        patch.setattr(lowering, "runs", runs)
-        engine.register(plan, con, "v", use=Use.ONCE)
+        patch.setattr(lowering, "plan_runs", runs)
+        engine.register(plan, con, "v", use=QueryUse.ONCE)
 
 
 @pytest.fixture(params=[(file_by_file, 2), (all_at_once, 1)], ids=["files", "runs"], scope="module")
@@ -171,9 +171,9 @@ def test_deleted_rows_stay_deleted_under_every_optimizer_rule(connection, query,
 @pytest.mark.parametrize("version", ["2.0.99", "1.5.7", "2.1.0"])
 def test_no_files_are_joined_by_position_on_a_duckdb_without_proof(plan, version, monkeypatch):
     monkeypatch.setattr(duckdb, "__version__", version)
-    monkeypatch.setattr(lowering, "runs", file_by_file)
+    monkeypatch.setattr(lowering, "plan_runs", file_by_file)
     with cursor() as con:
-        engine.register(plan, con, "v", use=Use.ONCE)
+        engine.register(plan, con, "v", use=QueryUse.ONCE)
         assert "POSITIONAL JOIN" not in view_sql(con)
 
 

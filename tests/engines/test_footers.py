@@ -17,7 +17,7 @@ from harness.engines.duckdb.instance import DuckDBFiles
 from harness.engines.footers import read_footers
 from harness.engines.registry import find_engine
 from harness.engines.spark import engine as spark_engine
-from harness.errors import CorruptFileError, HarnessWarning, MissingFileError, in_format
+from harness.errors import CorruptFileError, HarnessWarning, MissingFileError, rule_in_format
 from harness.metadata.files import parquet_footer
 from harness.metadata.files.parquet_footer import Contradiction, check_counts, parse_tail
 from harness.storage.stores import Storage
@@ -74,7 +74,7 @@ def test_types_that_a_footer_tells_are_those_that_the_binder_shows(tmp_path, col
     pq.write_table(pa.schema(list(columns.items())).empty_table(), path)
     access = DuckDBFiles(duckdb.connect(), Storage())
     footer = read_footers(access, [FileName(path, path)], table="t")[path]
-    assert footer.shown == shown
+    assert footer.duckdb_types == shown
     if shown is not None:
         bound = access.connection.sql(f"SELECT * FROM read_parquet('{path}')")
         assert bound.columns == list(columns)
@@ -258,7 +258,7 @@ def test_delta_files_of_other_names_are_warned_of(engine, tmp_path, request):
     assert f"{unlike[0].path} (" in said[0]
     assert ", and 1 more files, of table" in said[0]
     assert said[0].endswith("[delta T7]")  # the rule by which the values are null, as iceberg 5.2 is
-    assert in_format("iceberg 5.2", "delta") == "delta T7"
+    assert rule_in_format("iceberg 5.2", "delta") == "delta T7"
 
 
 @pytest.mark.parametrize("engine", ENGINES)

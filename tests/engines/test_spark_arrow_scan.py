@@ -15,11 +15,11 @@ from harness import errors
 from harness.engines.data_files import FileName, load
 from harness.engines.spark import engine
 from harness.engines.spark.arrow_scan import reads_natively
-from harness.engines.spark.arrow_worker import read_head, reshaped, told
+from harness.engines.spark.arrow_worker import read_head, reshape, worker_error
 from harness.engines.spark.executor_python import unwrap
 from harness.errors import CorruptFileError, EncryptedTableError, HarnessError, MissingFileError
 from harness.metadata.model.schema import Field, IntegerType, OpaqueType, StructType, VariantType
-from harness.metadata.plan.projection import Stored
+from harness.metadata.plan.projection import FileColumn
 from harness.storage.stores import Storage
 from harness.table import open_table
 from harness.writing.iceberg.builder import IcebergTable
@@ -85,7 +85,7 @@ KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and is
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_errors_keep_all_parts_through_text_and_pickle(kind):
     error = kind("tëxt [x]", cause="C", table="t", snapshot=7, file="f\nx", field="a.b", rule="iceberg 1")
-    text = RuntimeError(f"Job aborted.\n  File x\nWorkerError: {told(error)}\n\tat org.apache.spark")
+    text = RuntimeError(f"Job aborted.\n  File x\nWorkerError: {worker_error(error)}\n\tat org.apache.spark")
     around = ValueError("outside")
     around.__cause__ = text
     for again in (unwrap(text), unwrap(around), pickle.loads(pickle.dumps(error))):
@@ -145,8 +145,8 @@ def test_parts_of_slices_stay_with_their_rows():
     )
     rows = [{"l": [i] * i, "m": [(f"k{i}", i)]} if i % 3 else None for i in range(10)]
     array = pa.array(rows, stored_as).slice(4, 5)
-    assert reshaped(array, wanted, None).to_pylist() == rows[4:9]
-    assert reshaped(array, wanted, {1: None}).to_pylist() == [row and {**row, "l": None} for row in rows[4:9]]
+    assert reshape(array, wanted, None).to_pylist() == rows[4:9]
+    assert reshape(array, wanted, {1: None}).to_pylist() == [row and {**row, "l": None} for row in rows[4:9]]
 
 
 # -- what Spark's Parquet reader is trusted with -----------------------------------------------------------------------
@@ -172,6 +172,6 @@ LONG = IntegerType(64)
     ],
 )
 def test_parquet_that_spark_reads_itself(schema, wanted, expected):
-    sources = (Stored(schema[0], place=0),)
+    sources = (FileColumn(schema[0], place=0),)
     assert reads_natively("parquet", schema, (Field(id=1, name="a", type=wanted),), sources, positions=True) is expected
     assert reads_natively("avro", schema, (Field(id=1, name="a", type=wanted),), sources, positions=False) is False

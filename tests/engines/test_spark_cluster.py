@@ -41,7 +41,7 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @cache
-def apart() -> tuple[str, ...]:
+def isolating_command() -> tuple[str, ...]:
     """The beginning of a command in a namespace where harness's folder is empty; nothing where none may be made."""
     hide = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"')
     package = str(Path(harness.__file__).parent)
@@ -69,7 +69,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory, bare_python: Path) -> I
     def start(kind: str, *arguments: str, until: str) -> str:
         command = [str(home / "bin/spark-class"), f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1"]
         process = subprocess.Popen(
-            [*apart(), *command, "--webui-port", "0", *arguments],
+            [*isolating_command(), *command, "--webui-port", "0", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -180,7 +180,7 @@ def shapes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return made
 
 
-def kept(name: str) -> list[list[int]]:
+def live_rows(name: str) -> list[list[int]]:
     ids = range(FILES * IN_EACH)
     return [[i] for i in ids if name.endswith("clean") or i % IN_EACH not in GONE]
 
@@ -189,5 +189,5 @@ def kept(name: str) -> list[list[int]]:
 def test_executors_that_are_killed_lose_no_row(standalone, shapes, tmp_path, fault):
     """By SIGKILL: before the job that looks at footers, or while rows are read and joined."""
     found = read_on_cluster(standalone, shapes, None, *(() if fault is None else (f"--kill={fault}", str(tmp_path))))
-    assert {name: read["rows"] for name, read in found.items()} == {name: kept(name) for name in shapes}
+    assert {name: read["rows"] for name, read in found.items()} == {name: live_rows(name) for name in shapes}
     assert all(read["killed"] for read in found.values()) is (fault is not None)

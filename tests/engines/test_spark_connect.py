@@ -38,7 +38,7 @@ from harness.writing.iceberg.builder import IcebergTable
 @pytest.fixture(params=[PlainPaths, PlannedSource], ids=["plain", "source"])
 def plain(request: pytest.FixtureRequest, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The session, read as if it had no gateway."""
-    Gateway.of(spark)  # which loads the classes that a client sends
+    Gateway.for_session(spark)  # which loads the classes that a client sends
     monkeypatch.setattr(spark_engine, "reader_of", request.param)
     return spark
 
@@ -238,7 +238,7 @@ def test_what_is_no_session_is_refused(what):
 
 def test_a_filter_that_comes_later_skips_files_of_the_source(tmp_path, spark, monkeypatch):
     """By the bounds of the metadata: of three files, one may hold the id."""
-    Gateway.of(spark)
+    Gateway.for_session(spark)
     monkeypatch.setattr(spark_engine, "reader_of", PlannedSource)
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(*[table.write_data([{"id": 10 * i}, {"id": 10 * i + 5}]) for i in range(3)])
@@ -268,7 +268,7 @@ def server_of(version: str, takes: bool = True) -> Any:
 )
 def test_the_source_is_sent_once_where_the_server_can_load_it(server, serves, tmp_path, monkeypatch):
     monkeypatch.setattr("harness.engines.spark.planned_source.jar_beside_a_client", lambda: tmp_path / "classes.jar")
-    assert [PlannedSource.of(server) is not None for _ in range(2)] == [serves] * 2
+    assert [PlannedSource.for_session(server) is not None for _ in range(2)] == [serves] * 2
     if serves:
         server.addArtifacts.assert_called_once_with(str(tmp_path / "classes.jar"))
 
@@ -285,7 +285,7 @@ def test_a_client_without_jars_or_with_those_of_another_spark_reads_plain_paths(
     monkeypatch.setattr(pyspark, "__file__", str(tmp_path / "site" / "packages" / "pyspark" / "__init__.py"))
     jar_beside_a_client.cache_clear()
     server = server_of(pyspark.__version__)
-    assert PlannedSource.of(server) is None
+    assert PlannedSource.for_session(server) is None
     server.addArtifacts.assert_not_called()
 
 

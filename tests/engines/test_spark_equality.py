@@ -49,7 +49,7 @@ def test_spark_broadcasts_unless_there_are_too_many_deletes(spark, keyed, record
 
 
 @pytest.fixture
-def apart(tmp_path: Path) -> IcebergTable:
+def separate_delete_sets(tmp_path: Path) -> IcebergTable:
     """Five files, four of which have a delete set of their own by the bounds of their ids."""
     table = IcebergTable.create(tmp_path / "t", {"id": "long"})
     table.append(*[table.write_data([{"id": first + i} for i in range(4)]) for first in (0, 10, 20, 30)])
@@ -58,7 +58,7 @@ def apart(tmp_path: Path) -> IcebergTable:
     return table
 
 
-def test_files_that_bounds_tell_apart_are_joined_once(spark, apart):
-    frame = open_table(apart.location).snapshot().to_spark(spark)
+def test_files_that_bounds_tell_apart_are_joined_once(spark, separate_delete_sets):
+    frame = open_table(separate_delete_sets.location).snapshot().to_spark(spark)
     assert sorted(row.id for row in frame.collect()) == sorted([0, 2, 3, 10, 11, 13, 20, 21, 22, *range(30, 34), 1, 12])
     assert joins(frame) == 1

@@ -112,7 +112,7 @@ SCHEMA = StructType([StructField("a", LongType())])
 
 @pytest.fixture(scope="module")
 def gateway(spark: Any) -> Gateway:
-    return Gateway.of(spark)
+    return Gateway.for_session(spark)
 
 
 def written(folder: Path, count: int) -> list[DiskFile]:

@@ -18,11 +18,11 @@ from pyspark.sql.types import StructType as SparkStruct
 from harness.engines.data_files import FileName
 from harness.engines.spark.arrow_scan import arrow_frame, reads_natively
 from harness.engines.spark.arrow_worker import ArrowFile, read_head, read_orc_traits
+from harness.engines.spark.file_opener import ClientTraits
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead
-from harness.engines.spark.looks import ClientTraits
-from harness.engines.spark.types import natural
+from harness.engines.spark.types import physical_column
 from harness.metadata.model.schema import Field, UnknownType
-from harness.metadata.plan.projection import Stored
+from harness.metadata.plan.projection import FileColumn
 from harness.storage.stores import Storage
 
 NONE = pa.table({})
@@ -70,7 +70,7 @@ def question(file: FileName) -> dict[str, Any]:
     return {
         "schema": schema,
         "fields": [Field(id=i, name=f.name, type=UnknownType()) for i, f in enumerate(schema)],
-        "sources": [Stored(f, place=i) for i, f in enumerate(schema)],
+        "sources": [FileColumn(f, place=i) for i, f in enumerate(schema)],
     }
 
 
@@ -100,7 +100,7 @@ def natively(gateway: Gateway, file: FileName) -> DataFrame:
     return gateway.planned_frame(
         PlannedRead(
             file_format="orc",
-            read_schema=SparkStruct([natural(stored) for stored in schema]),
+            read_schema=SparkStruct([physical_column(stored) for stored in schema]),
             files=[DiskFile(file.physical, Path(file.physical).stat().st_size)],
             constants=pa.table({"none": pa.nulls(1, pa.int32())}),
             positions=False,
@@ -110,7 +110,7 @@ def natively(gateway: Gateway, file: FileName) -> DataFrame:
 
 @pytest.fixture(params=["true", "false"], ids=["vectorised", "by row"])
 def gateway(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Gateway]:
-    found = Gateway.of(spark)
+    found = Gateway.for_session(spark)
     key = "spark.sql.orc.enableVectorizedReader"
     before = found.session.conf.get(key)
     found.session.conf.set(key, request.param)

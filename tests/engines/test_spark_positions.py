@@ -43,7 +43,7 @@ def neighbours(positions: BitMap64) -> list[int]:
 @pytest.fixture
 def jvm(spark: SparkSession) -> Any:
     """The JVM, after harness's classes were loaded."""
-    return Gateway.of(spark).session._jvm
+    return Gateway.for_session(spark).session._jvm
 
 
 def marked(jvm: Any, bitmap: BitMap64, positions: list[int]) -> list[int]:
@@ -100,7 +100,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @contextmanager
 def configured(spark: SparkSession, key: str, value: str) -> Iterator[None]:
     """The user's session and harness's own under a setting."""
-    sessions = [spark, Gateway.of(spark).session]
+    sessions = [spark, Gateway.for_session(spark).session]
     before = [session.conf.get(key) for session in sessions]
     for session in sessions:
         session.conf.set(key, value)
@@ -143,7 +143,7 @@ def scan(gateway: Gateway, paths: list[str], bitmaps: list[BitMap64]) -> DataFra
 
 @pytest.mark.usefixtures("small_splits", "reader")
 def test_positions_of_all_rows(spark, data, bitmaps):
-    frame = scan(Gateway.of(spark), data, bitmaps)
+    frame = scan(Gateway.for_session(spark), data, bitmaps)
     position = functions.col("pos")
     is_wrong = (unmarked(position) != functions.col("p0")) | position.isNull()
     assert frame.where(is_wrong).count() == 0
@@ -159,7 +159,7 @@ def test_positions_of_all_rows(spark, data, bitmaps):
     "condition", ["true", "p0 >= 77777", "p0 % 1000 = 3"], ids=["all", "row groups skipped", "few"]
 )
 def test_positions_hold_in_files_read_in_parts(spark, data, bitmaps, condition):
-    gateway = Gateway.of(spark)
+    gateway = Gateway.for_session(spark)
     frame = scan(gateway, data, bitmaps)
     kept = frame.where(~is_marked(functions.col("pos"))).where(condition)
     assert kept.rdd.getNumPartitions() > 4

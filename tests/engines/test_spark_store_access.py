@@ -187,7 +187,7 @@ def test_a_read_with_options_opens_one_file_system_and_asks_once_each_file(harne
     paths = [f"s3a://lake{tmp_path}/{i}.parquet" for i in range(count)]
     files = [DiskFile(path, (tmp_path / path.rpartition("/")[2]).stat().st_size) for path in paths]
     options = {"fs.s3a.impl.disable.cache": "true", "fs.s3a.bucket.lake.secret.key": "s"}
-    gateway = Gateway.of(harness_spark)
+    gateway = Gateway.for_session(harness_spark)
     load_classes(harness_spark.sparkContext, "counted_store")
     store = harness_spark._jvm.harness.spark.CountedStore
     harness_spark.conf.set("fs.s3a.impl", "harness.spark.CountedStore")

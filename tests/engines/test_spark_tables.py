@@ -17,7 +17,7 @@ from harness.engines.column_values import PerFile
 from harness.engines.spark import engine as spark_engine
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.engine import conform
-from harness.engines.spark.types import natural, shown, storage_type
+from harness.engines.spark.types import output_column, physical_column, storage_type
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import STORED_STRUCT, PhysicalField
 from harness.testing.demo import build_demo_tables
@@ -129,7 +129,7 @@ def test_missing_files_are_named(tmp_path, spark):
 def test_what_is_inside_of_an_unknown_type_does_not_hinder():
     stored = PhysicalField(name="f", id=None, type=dt.OpaqueType("x"))
     parent = PhysicalField(name="s", id=None, type=STORED_STRUCT, children=(stored,))
-    assert natural(parent) == s.StructField("s", s.StructType([s.StructField("f", s.BinaryType())]))
+    assert physical_column(parent) == s.StructField("s", s.StructType([s.StructField("f", s.BinaryType())]))
 
 
 @pytest.mark.parametrize("type_", [dt.OpaqueType("quux"), dt.UnsignedType(8), dt.FloatType(16)], ids=str)
@@ -139,7 +139,7 @@ def test_types_that_never_leave(type_):
 
 
 def test_a_shown_column_says_its_exact_type():
-    column = shown(dt.Field(id=1, name="a.b", type=dt.TimestampType("ns", utc=True), required=True))
+    column = output_column(dt.Field(id=1, name="a.b", type=dt.TimestampType("ns", utc=True), required=True))
     assert (column.name, column.dataType, column.nullable) == ("a.b", s.LongType(), True)
     exact = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(column.metadata["harness.arrow"])))
     assert exact == pa.schema([pa.field("a.b", pa.timestamp("ns", "UTC"), nullable=False)])

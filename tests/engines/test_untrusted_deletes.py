@@ -16,57 +16,63 @@ from harness.writing.iceberg.files import IcebergFile
 ALL = [{"id": i, "name": None if i == 4 else f"n{i}"} for i in range(6)]
 LONG = 8
 
-Lie = Callable[[IcebergFile, IcebergFile, IcebergFile], None]
+StatisticsEdit = Callable[[IcebergFile, IcebergFile, IcebergFile], None]
 """What is said otherwise, of the data file, another data file and the delete."""
 
 
-def said(of: int, **statements: dict[int, Any]) -> Lie:
+def edit_statistics(of: int, **statements: dict[int, Any]) -> StatisticsEdit:
     """Replace statements about one of the three files, by name and field id; None: the statement is left out."""
 
-    def lie(*files: IcebergFile) -> None:
+    def edit(*files: IcebergFile) -> None:
         for name, values in statements.items():
             true = {pair["key"]: pair["value"] for pair in files[of].data_file.get(name) or ()}
             pairs = {**true, **values}.items()
             files[of].data_file[name] = [{"key": key, "value": value} for key, value in pairs if value is not None]
 
-    return lie
+    return edit
 
 
 def number(value: int) -> bytes:
     return value.to_bytes(LONG, "little", signed=True)
 
 
-def bounded(of: int) -> Lie:
+def bounded(of: int) -> StatisticsEdit:
     """Bounds of `id` that no row of the table is within."""
-    return said(of, lower_bounds={1: number(7)}, upper_bounds={1: number(9)})
+    return edit_statistics(of, lower_bounds={1: number(7)}, upper_bounds={1: number(9)})
 
 
-def all_null(of: int, rows: int) -> Lie:
+def all_null(of: int, rows: int) -> StatisticsEdit:
     """Counts by which every `id` is null. Bounds beside them would contradict the counts."""
-    return said(of, value_counts={1: rows}, null_value_counts={1: rows}, lower_bounds={1: None}, upper_bounds={1: None})
+    return edit_statistics(
+        of, value_counts={1: rows}, null_value_counts={1: rows}, lower_bounds={1: None}, upper_bounds={1: None}
+    )
 
 
-EQUALITY: dict[str, tuple[list[dict[str, Any]], list[int], Lie]] = {
+EQUALITY: dict[str, tuple[list[dict[str, Any]], list[int], StatisticsEdit]] = {
     "nulls of the data": ([{"id": 2}], [0, 1, 3, 4, 5], all_null(0, rows=6)),
     "nulls of the delete": ([{"id": 2}], [0, 1, 3, 4, 5], all_null(2, rows=1)),
-    "no null in the data": ([{"name": None}], [0, 1, 2, 3, 5], said(0, null_value_counts={2: 0})),
+    "no null in the data": ([{"name": None}], [0, 1, 2, 3, 5], edit_statistics(0, null_value_counts={2: 0})),
     "no null in the delete": (
         [{"name": None}],
         [0, 1, 2, 3, 5],
-        said(2, null_value_counts={2: 0}, lower_bounds={2: b"x"}, upper_bounds={2: b"x"}),
+        edit_statistics(2, null_value_counts={2: 0}, lower_bounds={2: b"x"}, upper_bounds={2: b"x"}),
     ),
     "bounds of the data": ([{"id": 2}], [0, 1, 3, 4, 5], bounded(0)),
     "bounds of the delete": ([{"id": 2}], [0, 1, 3, 4, 5], bounded(2)),
-    "bounds of a text": ([{"name": "n2"}], [0, 1, 3, 4, 5], said(2, lower_bounds={2: b"x"}, upper_bounds={2: b"y"})),
+    "bounds of a text": (
+        [{"name": "n2"}],
+        [0, 1, 3, 4, 5],
+        edit_statistics(2, lower_bounds={2: b"x"}, upper_bounds={2: b"y"}),
+    ),
 }
 
 
 def equality(folder: Path, name: str) -> tuple[str, list[int]]:
-    keys, expected, lie = EQUALITY[name]
+    keys, expected, edit = EQUALITY[name]
     table = IcebergTable.create(folder / "t", {"id": "long", "name": "string"})
     data, other = table.write_data(ALL), table.write_data([{"id": 50, "name": "n50"}])
     delete = table.write_equality_deletes(list(keys[0]), keys)
-    lie(data, other, delete)
+    edit(data, other, delete)
     table.append(data, other)
     table.commit(add=[delete])
     return table.location, [*expected, 50]
@@ -75,21 +81,21 @@ def equality(folder: Path, name: str) -> tuple[str, list[int]]:
 def elsewhere(data: IcebergFile, other: IcebergFile, delete: IcebergFile) -> None:
     """Bounds of a path before any of the table."""
     path = data.data_file["file_path"].encode()
-    said(2, lower_bounds={FILE_PATH_ID: path[:-9] + b"\0"}, upper_bounds={FILE_PATH_ID: path[:-9] + b"\0"})(
+    edit_statistics(2, lower_bounds={FILE_PATH_ID: path[:-9] + b"\0"}, upper_bounds={FILE_PATH_ID: path[:-9] + b"\0"})(
         data, other, delete
     )
 
 
 def of_another(data: IcebergFile, other: IcebergFile, delete: IcebergFile) -> None:
     path = other.data_file["file_path"].encode()
-    said(2, lower_bounds={FILE_PATH_ID: path}, upper_bounds={FILE_PATH_ID: path})(data, other, delete)
+    edit_statistics(2, lower_bounds={FILE_PATH_ID: path}, upper_bounds={FILE_PATH_ID: path})(data, other, delete)
 
 
-def positions(folder: Path, lie: Lie) -> tuple[str, list[int]]:
+def positions(folder: Path, edit: StatisticsEdit) -> tuple[str, list[int]]:
     table = IcebergTable.create(folder / "t", {"id": "long", "name": "string"})
     data, other = table.write_data(ALL), table.write_data([{"id": 50, "name": "n50"}])
     delete = table.write_position_deletes([(data, 2)])
-    lie(data, other, delete)
+    edit(data, other, delete)
     table.append(data, other)
     table.commit(add=[delete])
     return table.location, [0, 1, 3, 4, 5, 50]
@@ -132,16 +138,16 @@ def test_no_statistic_of_a_footer_skips_a_delete(name: str, where: str | None, t
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("lie", [elsewhere, of_another])
-def test_no_bound_of_paths_skips_a_position_delete(lie: Lie, engine: str, tmp_path: Path) -> None:
-    check(*positions(tmp_path, lie), engine)
+@pytest.mark.parametrize("edit", [elsewhere, of_another])
+def test_no_bound_of_paths_skips_a_position_delete(edit: StatisticsEdit, engine: str, tmp_path: Path) -> None:
+    check(*positions(tmp_path, edit), engine)
 
 
 def test_a_delete_file_for_another_file_than_it_says(tmp_path: Path) -> None:
-    def lie(data: IcebergFile, other: IcebergFile, delete: IcebergFile) -> None:
+    def edit(data: IcebergFile, other: IcebergFile, delete: IcebergFile) -> None:
         delete.data_file["referenced_data_file"] = str(other.data_file["file_path"])
 
-    location, _ = positions(tmp_path, lie)
+    location, _ = positions(tmp_path, edit)
     for where in (None, "id < 10"):
-        with pytest.raises(CorruptDeleteError, match=r"is for data file .* and has rows for"):
+        with pytest.raises(CorruptDeleteError, match=r"is for data file .* but has rows for"):
             harness.open_table(location, untrusted=True).snapshot().to_arrow(where=where)

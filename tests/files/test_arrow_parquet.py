@@ -11,7 +11,7 @@ import pytest
 import harness
 from harness.errors import CorruptFileError
 from harness.metadata.deletes.position_files import POSITION_ID
-from harness.metadata.files.parquet import whole
+from harness.metadata.files.parquet import check_rows
 from harness.metadata.plan.deletes import FILE_PATH_ID
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -69,7 +69,7 @@ INSIDE = pa.DictionaryArray.from_arrays(pa.array([0, 2], pa.int32()), pa.array([
 )
 def test_within_nested_values(values: pa.Array) -> None:
     with pytest.raises(CorruptFileError, match="dictionary"):
-        whole(pa.table({"v": values}), 2, file="f")
+        check_rows(pa.table({"v": values}), 2, file="f")
 
 
 ROWS = 4242

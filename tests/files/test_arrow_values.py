@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from harness.engines.column_values import conform as duckdb_conform
-from harness.engines.spark.arrow_worker import reshaped
+from harness.engines.spark.arrow_worker import reshape
 from harness.engines.spark.engine import conform as spark_conform
 from harness.metadata.model.arrow_values import (
     array_of,
@@ -167,7 +167,7 @@ def narrowed_by(conform: Callable[[pa.Table, pa.Schema], pa.Table]) -> Callable[
 CALLERS = {
     "duckdb": narrowed_by(duckdb_conform),
     "spark": narrowed_by(spark_conform),
-    "stored": lambda array, wanted: reshaped(array, wanted, None),
+    "stored": lambda array, wanted: reshape(array, wanted, None),
 }
 BYTES = pa.int8()
 """HIDDEN is none."""

@@ -13,7 +13,7 @@ from bombs import avro, number
 
 from harness.errors import CorruptFileError, HarnessError, LimitError
 from harness.metadata.files.avro import read_avro
-from harness.metadata.files.avro_container import Wanted, open_container
+from harness.metadata.files.avro_container import RequestedField, open_container
 from harness.suite.oracle import iceberg_manifests as planner
 from harness.suite.oracle.avro import open_avro
 
@@ -33,7 +33,7 @@ def oracle(data):
 
 
 def manifest(data):
-    return [row[0] for row in open_container(data, file="f").records((Wanted(1),))]
+    return [row[0] for row in open_container(data, file="f").records((RequestedField(1),))]
 
 
 def planned(data):

@@ -5,7 +5,7 @@ import pytest
 
 from harness.engines.data_files import canonical_wkb
 from harness.errors import CorruptFileError
-from harness.suite.oracle.values import canonical
+from harness.suite.oracle.values import canonical_geometry
 
 XY, XYZ = "000000000000f03f0000000000000040", "000000000000f03f00000000000000400000000000000840"
 BIG_XY, BIG_XYZ = "3ff00000000000004000000000000000", "3ff000000000000040000000000000004008000000000000"
@@ -17,7 +17,7 @@ def in_duckdb(data):
 
 
 # DuckDB before 2.0 lets some bytes pass that are no geometry; it is not asked to read any.
-FORMS = [canonical_wkb, canonical, *([] if duckdb.__version__.startswith("1.") else [in_duckdb])]
+FORMS = [canonical_wkb, canonical_geometry, *([] if duckdb.__version__.startswith("1.") else [in_duckdb])]
 
 SAME = {
     "little-endian": (f"0101000000{XY}", f"0101000000{XY}"),
@@ -77,6 +77,6 @@ def test_what_is_no_geometry(form, stored):
 
 
 def test_no_byte_order():
-    for form in (canonical_wkb, canonical):
+    for form in (canonical_wkb, canonical_geometry):
         with pytest.raises((ValueError, CorruptFileError), match="byte order"):
             form(bytes.fromhex(f"0201000000{XY}"))

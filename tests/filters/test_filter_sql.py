@@ -388,7 +388,7 @@ class Stats:
 def is_kept(predicate: Predicate, stats_of: Callable[[dt.Field], Stats]) -> bool:
     def facts(field: dt.Field) -> ColumnBounds:
         stats = stats_of(field)
-        return ColumnBounds.of(
+        return ColumnBounds.from_statistics(
             field.type,
             lower=bound_array([stats.lower], field.type),
             upper=bound_array([stats.upper], field.type),
@@ -442,7 +442,7 @@ def test_a_long_list_keeps_the_files_that_hold_a_value(data: st.DataObject) -> N
     column = next(f for f in SCHEMA.fields if f.name == name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(literal_comparison, "IN_LIMIT", 4)
-        covered = literal_comparison.covering(column, listed)
+        covered = literal_comparison.covering_ranges(column, listed)
     for value in listed:
         assert evaluate(covered, lambda field, value=value: value) is True
     low, high = sorted(data.draw(st.tuples(values, values)))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import CorruptFileError, LimitError, UnsupportedError
-from harness.metadata.files.avro_container import Wanted, open_container
+from harness.metadata.files.avro_container import RequestedField, open_container
 from harness.writing.iceberg.avro import write_avro
 
 
@@ -57,7 +57,7 @@ def test_every_type_is_decoded_or_skipped(type_, value, expected):
     schema["fields"][1]["type"] = type_["name"] if named else type_
     writable = {**schema, "fields": [{**f, "type": _unlogical(f["type"])} for f in schema["fields"]]}
     data = container(writable, [{"a": value, "skipped": value, "end": 9}])
-    assert read(data, Wanted(1), Wanted(3)) == [[expected, 9]]
+    assert read(data, RequestedField(1), RequestedField(3)) == [[expected, 9]]
 
 
 def _unlogical(type_):
@@ -70,7 +70,7 @@ def test_a_type_that_contains_itself_is_refused_before_its_values_nest():
     row = {"a": {"value": 1, "next": {"value": 2}}, "b": 3}
     data = container(record(field("a", node, 1), field("b", "int", 2)), [row])
     with pytest.raises(UnsupportedError, match=r"the record node at a\.next contains itself") as raised:
-        read(data, Wanted(2))
+        read(data, RequestedField(2))
     assert (raised.value.file, raised.value.rule) == ("f.avro", "iceberg 7.3")
 
 
@@ -79,7 +79,11 @@ def test_fields_are_found_by_id_and_by_name_only_without_one():
     items = {"type": "array", "items": inner}
     schema = record(field("a", "int", 1), field("b", "int"), field("c", ["null", items], 3))
     data = container(schema, [{"a": 1, "b": 2, "c": [{"x": 5, "y": 6}]}, {"a": 3, "b": 4, "c": None}])
-    wanted = (Wanted(9, ("a",)), Wanted(2, ("b",)), Wanted(3, fields=(Wanted(8, ("y",)), Wanted(4))))
+    wanted = (
+        RequestedField(9, ("a",)),
+        RequestedField(2, ("b",)),
+        RequestedField(3, fields=(RequestedField(8, ("y",)), RequestedField(4))),
+    )
     assert read(data, *wanted) == [[None, 2, [[6, 5]]], [None, 4, None]]
 
 
@@ -96,7 +100,7 @@ def test_a_cut_file_is_corrupt(codec):
         if end == header_end:
             continue
         with pytest.raises(CorruptFileError) as raised:
-            read(data[:end], Wanted(1, fields=(Wanted(2),)))
+            read(data[:end], RequestedField(1, fields=(RequestedField(2),)))
         assert (raised.value.cause, raised.value.file) == ("CorruptManifest", "f.avro")
 
 
@@ -107,5 +111,5 @@ def test_damage_is_an_error_of_ours_or_other_values(codec, data):
     position = data.draw(st.integers(0, len(written) - 1))
     written[position] = data.draw(st.integers(0, 255))
     with contextlib.suppress(CorruptFileError, UnsupportedError, LimitError):
-        rows = read(bytes(written), Wanted(1, fields=(Wanted(2),)), Wanted(3))
+        rows = read(bytes(written), RequestedField(1, fields=(RequestedField(2),)), RequestedField(3))
         assert len(rows) <= 3

@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 from drawn.agreement import scenario_of
-from drawn.reads import Read
+from drawn.reads import ReadShape
 from drawn.strategies import DrawnHistory
 
 from harness.suite.results import Check, Outcome
 from harness.suite.runner import table_at
 from harness.suite.scenarios.building import build
-from harness.suite.scenarios.model import Built, ExpectedError, ResolvedExpectation, Scenario
+from harness.suite.scenarios.model import BuiltScenario, ExpectedError, ResolvedExpectation, Scenario
 from harness.suite.scores import Strictness, read_text, score_read
 
 
@@ -28,7 +28,7 @@ def differences(format: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReferenceImplementation:
     """A reference implementation, and what is known of it.
 
     reader: a `SparkReference` of `harness.suite.other_readers`. declines: what it raises when it has no
@@ -57,7 +57,7 @@ class Reference:
 
     def check_drawn(self, drawn: DrawnHistory, place: Path, counted: Counter[str]) -> None:
         """Every state of a drawn history that it can read agrees with the model."""
-        scenario = scenario_of(drawn, [Read(at=point) for point in drawn.model.points()])
+        scenario = scenario_of(drawn, [ReadShape(at=point) for point in drawn.model.points()])
         read = self._asked(scenario, place, {Outcome.SKIP, Outcome.UNSUPPORTED})
         counted[f"{self.name} tables drawn"] += bool(read)
         counted[f"{self.name} tables drawn, not read"] += not read
@@ -79,7 +79,7 @@ class Reference:
             return None if known is None else f"{read}: agrees; take it off the list, which says: {known}"
         return None if known is not None else f"{read}: {check.outcome.value}, {check.message}"
 
-    def _scored(self, built: Built, expectation: ResolvedExpectation) -> Check:
+    def _scored(self, built: BuiltScenario, expectation: ResolvedExpectation) -> Check:
         """Held against what harness says, also where the specification leaves it open."""
         skipped = Check(number=expectation.number, read=read_text(expectation), outcome=Outcome.SKIP)
         words = {*(expectation.columns or ()), *re.findall(r"\w+", expectation.where or "")}
@@ -96,7 +96,7 @@ class Reference:
             return dataclasses.replace(skipped, outcome=Outcome.PASS)
         return score_read(dataclasses.replace(expectation, open=None), result, Strictness.FOREIGN, self.name)
 
-    def _rows(self, built: Built, expectation: ResolvedExpectation) -> pa.Table:
+    def _rows(self, built: BuiltScenario, expectation: ResolvedExpectation) -> pa.Table:
         if (changes := expectation.at.changes) is not None:
             if self.feed is None:
                 raise self.declines("It has no change data feed")

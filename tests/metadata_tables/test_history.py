@@ -7,7 +7,7 @@ import pytest
 
 import harness
 from harness.errors import CorruptFileError
-from harness.metadata.tables.history import COUNTS, drawn, history
+from harness.metadata.tables.history import COUNTS, draw_history, history
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -201,7 +201,7 @@ def test_an_iceberg_table(tmp_path):
         [],
     ]
     assert (
-        drawn(found, 3).note == "3 snapshots, 2023-11-14 22:13:21 to 2023-11-14 22:13:28"
+        draw_history(found, 3).note == "3 snapshots, 2023-11-14 22:13:21 to 2023-11-14 22:13:28"
     )  # each change takes a second
     assert "<svg" in found._repr_html_()
     assert "schema_changes" in str(found)

@@ -8,7 +8,7 @@ import pytest
 
 import harness
 from harness.errors import MissingFileError, RequestError, UnknownColumnError
-from harness.metadata.iceberg.columns import entries as walked
+from harness.metadata.iceberg.columns import entries
 from harness.metadata.tables.reading import NAMES
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -206,17 +206,17 @@ def recorded(tmp_path_factory) -> harness.Table:
 @pytest.mark.parametrize("in_step", [True, False])
 def test_what_manifests_record_beside(recorded, monkeypatch, in_step):
     """Decoded in step with others, and entry by entry."""
-    monkeypatch.setattr(walked, "worth_it", lambda batch: frozenset(b.number for b in batch if in_step))
+    monkeypatch.setattr(entries, "manifests_for_lockstep", lambda batch: frozenset(b.number for b in batch if in_step))
     wanted = ["column_sizes", "split_offsets", "sort_order_id", "key_metadata"]
     assert [tuple(row.values()) for row in recorded.metadata("files").to_arrow(wanted).to_pylist()] == [
         ([(1, 40), (3, 7)], [4, 1 << 40], 2, None),
         (None, None, None, None),
         ([(3, 9)], [300, 5, -7], 0, None),  # 99 is no column
     ]
-    entries = recorded.metadata("entries").to_arrow()
-    assert [tuple(row.values())[:4] for row in entries.to_pylist()] == [(1, FIRST, 1, 1)] * 3
-    assert entries["data_file"].combine_chunks().field("split_offsets").to_pylist()[0] == [4, 1 << 40]
-    metrics = entries["readable_metrics"].to_pylist()
+    rows = recorded.metadata("entries").to_arrow()
+    assert [tuple(row.values())[:4] for row in rows.to_pylist()] == [(1, FIRST, 1, 1)] * 3
+    assert rows["data_file"].combine_chunks().field("split_offsets").to_pylist()[0] == [4, 1 << 40]
+    metrics = rows["readable_metrics"].to_pylist()
     assert [row["s.x"]["column_size"] for row in metrics] == [7, None, 9]
 
 
@@ -287,9 +287,11 @@ def test_what_commits_of_delta_say(tmp_path):
 
 
 def test_what_there_is_not_is_named(iceberg, delta):
-    with pytest.raises(RequestError, match="no metadata table 'snapshot' of iceberg tables: did you mean snapshots"):
+    with pytest.raises(
+        RequestError, match="Unknown metadata table 'snapshot' for iceberg tables: did you mean snapshots"
+    ):
         iceberg.metadata("snapshot")
-    with pytest.raises(RequestError, match="no metadata table 'refs' of delta tables: there are versions, files"):
+    with pytest.raises(RequestError, match="Unknown metadata table 'refs' for delta tables: there are versions, files"):
         delta.metadata("refs")
     with pytest.raises(UnknownColumnError, match="Unknown column 'path': there are content, file_path"):
         iceberg.metadata("files").to_arrow(["path"])

@@ -172,7 +172,7 @@ DAMAGED: dict[str, Callable[[bytes], bytes]] = {
     "positions that are not there": lambda data: edited(data, files=set_to("positions", 7)),
     "a vector of no format": lambda data: edited(data, vectors=set_to("format", "roaring")),
     "a stored vector without a place": lambda data: edited(data, vectors=set_to("offset", None)),
-    "a skipped file of no verdict": lambda data: edited(data, skipped=set_to("verdict", 0)),
+    "a skipped file without a decision": lambda data: edited(data, skipped=set_to("decision", 0)),
     "no member": lambda data: edited(data, lambda document: document.pop("schema")),
     "another member": lambda data: edited(data, put("load_positions", "os.system")),
     "another class": lambda data: edited(data, put("rules/is", "PathMap")),

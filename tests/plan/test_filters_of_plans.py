@@ -66,7 +66,7 @@ def test_files_that_a_filter_keeps_whole(tmp_path: Path, make: Callable[[Path], 
         plan = table.snapshot().plan(["id"], where=where)
         assert plan.statistics is not None
         paths = plan.files.column("path").to_pylist()
-        flags = plan.statistics.kept_whole().tolist()
+        flags = plan.statistics.matches_all_rows().tolist()
         found[where] = sorted(firsts[path] for path, flag in zip(paths, flags, strict=True) if flag)
     assert found == CASES
 
@@ -91,4 +91,4 @@ def test_the_command_says_so_in_json(tmp_path, capsys):
     table.append(table.write_data([{"id": 1, "price": 1.0, "cost": 1}]))
     assert main(["plan", str(tmp_path / "t"), "--where", "price > 2", "--format", "json"]) == 0
     (sentence,) = json.loads(capsys.readouterr().out)["guarded"]
-    assert sentence == "price: the maximum leaves NaN out (https://github.com/delta-io/delta/pull/7101)"
+    assert sentence == "price: the maximum ignores NaN (https://github.com/delta-io/delta/pull/7101)"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import harness
-from harness.metadata.model.drawing import Bar, Kind
+from harness.metadata.model.drawing import Bar, BarKind
 from harness.metadata.plan.layout import layout
 from harness.metadata.plan.scan_plan import ScanPlan
 from harness.writing.delta.builder import DeltaTable
@@ -13,7 +13,7 @@ WHERE = "p <> 'c' AND id < 5"
 
 
 def bar(label: str, read: int, deleted: int, skipped: int, remark: str = "", unit: str = "rows") -> Bar:
-    parts = ((Kind.READ, read), (Kind.DELETED, deleted), (Kind.SKIPPED, skipped))
+    parts = ((BarKind.READ, read), (BarKind.DELETED, deleted), (BarKind.SKIPPED, skipped))
     return Bar(label=label, parts=parts, value=f"{read + deleted + skipped:,} {unit}", remark=remark)
 
 

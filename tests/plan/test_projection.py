@@ -11,12 +11,12 @@ from harness.metadata.model.file_schema import (
     MappedName,
     NameMapping,
     PhysicalField,
-    readable,
-    readable_in_delta,
+    is_readable,
+    is_readable_in_delta,
     widens,
 )
 from harness.metadata.model.schema import Field, ListType, MapType, OpaqueType, StructType
-from harness.metadata.plan.projection import ColumnLookup, Stored, Value, resolve
+from harness.metadata.plan.projection import ColumnLookup, ConstantValue, FileColumn, resolve
 
 NAMED: dict[str, dt.Type] = {
     "bool": dt.BooleanType(),
@@ -147,7 +147,7 @@ def run(fields, file, *, mapping=None, partition=(), file_format="parquet", look
 
 @pytest.mark.parametrize(
     ("text", "is_read", "lookup"),
-    [(ICEBERG, readable, ColumnLookup.ICEBERG), (DELTA, readable_in_delta, ColumnLookup.DELTA_NAME)],
+    [(ICEBERG, is_readable, ColumnLookup.ICEBERG), (DELTA, is_readable_in_delta, ColumnLookup.DELTA_NAME)],
     ids=["iceberg", "delta"],
 )
 def test_types_of_files_that_are_read(text, is_read, lookup):
@@ -158,7 +158,7 @@ def test_types_of_files_that_are_read(text, is_read, lookup):
         for other, type_ in NAMED.items():
             column = stored(1, "a", type_)
             if other in names:
-                assert run([want(1, "a", wanted)], [column], lookup=lookup) == (Stored(column),)
+                assert run([want(1, "a", wanted)], [column], lookup=lookup) == (FileColumn(column),)
             else:
                 with pytest.raises(SchemaMismatchError) as caught:
                     run([want(1, "a", wanted)], [column], lookup=lookup)
@@ -172,23 +172,23 @@ def test_types_that_were_widened():
 
 def test_a_column_stored_or_wanted_as_unknown_is_null():
     assert run([want(1, "a", dt.StringType(), initial_default="x")], [stored(1, "a", dt.UnknownType())]) == (
-        Value(None),
+        ConstantValue(None),
     )
     assert all(
-        is_read(type_, dt.UnknownType()) for is_read in (readable, readable_in_delta) for type_ in NAMED.values()
+        is_read(type_, dt.UnknownType()) for is_read in (is_readable, is_readable_in_delta) for type_ in NAMED.values()
     )
     for lookup in (ColumnLookup.ICEBERG, ColumnLookup.DELTA_NAME):
-        assert run([want(1, "a", dt.UnknownType())], [stored(1, "a")], lookup=lookup) == (Value(None),)
+        assert run([want(1, "a", dt.UnknownType())], [stored(1, "a")], lookup=lookup) == (ConstantValue(None),)
 
 
 def test_a_field_moved_between_structs_is_another_field():
     file = [group(1, "s", stored(3, "x")), group(2, "t")]
-    assert run([want(2, "t", struct(want(3, "x")))], file) == (Stored(file[1], (Value(None),)),)
+    assert run([want(2, "t", struct(want(3, "x")))], file) == (FileColumn(file[1], (ConstantValue(None),)),)
 
 
 def test_an_instant_of_orc_is_one():
     same = stored(1, "t", NAMED["tz_ns"])
-    assert run([want(1, "t", NAMED["tz_us"])], [same], file_format="orc") == (Stored(same),)
+    assert run([want(1, "t", NAMED["tz_us"])], [same], file_format="orc") == (FileColumn(same),)
 
 
 def mapped(id_, *names, fields=()):
@@ -196,7 +196,7 @@ def mapped(id_, *names, fields=()):
 
 
 MAPPED_LIST = NameMapping((mapped(1, "l", fields=[mapped(2, "element")]),))
-CORRECT = "correct the table property schema.name-mapping.default, by which the file's columns have their ids"
+CORRECT = "correct the table property schema.name-mapping.default, which assigns ids to the file's columns"
 BY_NAME, BY_ID = {"lookup": ColumnLookup.DELTA_NAME}, {"lookup": ColumnLookup.DELTA_ID}
 MONEY = OpaqueType("money")
 REFUSED = {
@@ -243,7 +243,7 @@ REFUSED = {
         want(1, "l", list_of(2, dt.StringType())),
         [listed(None, "l", stored(None, "x"))],
         {"mapping": MAPPED_LIST},
-        f"cannot be read as; rewrite the file, or {CORRECT} [",
+        f"which cannot be read as string, the type in the table; rewrite the file, or {CORRECT} [",
     ),
     "mapping of no required field": (
         want(3, "l", list_of(2), required=True),
@@ -268,8 +268,8 @@ REFUSED = {
         want(1, "s", struct(want(2, "x"))),
         [group(1, "s", stored(2, "old", LONG))],
         {},
-        "Cannot read column s.x: the file stores long and the table has int, which it cannot be read as; rewrite the "
-        "file [IncompatibleType; table t, file f.parquet, field s.x, rule iceberg 5.12]",
+        "Cannot read column s.x: the file stores long, which cannot be read as int, the type in the table; "
+        "rewrite the file [IncompatibleType; table t, file f.parquet, field s.x, rule iceberg 5.12]",
     ),
     "a wall clock of ORC as an instant": (
         want(1, "t", NAMED["tz_us"]),
@@ -278,7 +278,12 @@ REFUSED = {
         "IncompatibleType",
     ),
     "an int from a struct": (want(1, "a"), [group(1, "a", stored(2, "x"))], {}, "IncompatibleType"),
-    "an int from a list": (want(1, "a"), [listed(1, "a", stored(2, "element"))], {}, "the file stores list<int> and"),
+    "an int from a list": (
+        want(1, "a"),
+        [listed(1, "a", stored(2, "element"))],
+        {},
+        "the file stores list<int>, which",
+    ),
     "a variant without metadata": (
         want(1, "a", dt.VariantType()),
         [group(1, "a", stored(None, "value", dt.BinaryType()))],
@@ -296,14 +301,14 @@ REFUSED = {
         want(1, "ab"),
         [stored(None, "AB"), stored(None, "aB")],
         BY_NAME,
-        "Cannot read column ab: the file's columns 'AB' and 'aB' may both be 'ab'; rewrite the file "
+        "Cannot read column ab: the file's columns 'AB' and 'aB' both match 'ab'; rewrite the file "
         "[AmbiguousColumn; table t, file f.parquet, field ab, rule delta T10]",
     ),
     "delta: no ids": (
         want(1, "a", physical_name="a"),
         [stored(None, "a")],
         BY_ID,
-        "Cannot read column a: the table finds columns by field id, and the file's columns at its level have none; "
+        "Cannot read column a: the table finds columns by field id, and the file's columns at this level have none; "
         "rewrite the file [MissingFieldIds; table t, file f.parquet, field a, rule delta T11]",
     ),
     "delta: no ids in a struct": (
@@ -322,7 +327,7 @@ REFUSED = {
         want(1, "s", struct(want(2, "l", list_of(3)))),
         [group(None, "s", listed(None, "l", stored(None, "element", LONG)))],
         BY_NAME,
-        "Cannot read column s.l.element: the file stores long and the table has int, which it cannot be read as; "
+        "Cannot read column s.l.element: the file stores long, which cannot be read as int, the type in the table; "
         "rewrite the file [IncompatibleType; table t, file f.parquet, field s.l.element, rule delta T23]",
     ),
     "delta: a list from a map": (

@@ -3,11 +3,11 @@
 import dataclasses
 
 import pytest
-from drawn.agreement import address_of, comparison_problem, made, read_by
+from drawn.agreement import address_of, build_table, comparison_problem, read_by
 from drawn.models.model import arrow_rows
 from drawn.predicates import sql
 from drawn.profiles import property_settings
-from drawn.reads import Read, answer
+from drawn.reads import ReadShape, answer
 from drawn.strategies import histories, predicates
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ from harness.diff.compare import compare
 from harness.engines import union_arms
 from harness.engines.duckdb import lowering, scans
 from harness.engines.registry import find_engine
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 
 # A drawn history may drop every column that an old file has.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
@@ -34,15 +34,15 @@ def assert_same(expected, got) -> None:
 
 
 def modelled(drawn, read=None):
-    return arrow_rows(*answer(drawn.model, read or Read()))
+    return arrow_rows(*answer(drawn.model, read or ReadShape()))
 
 
 @FEW
 @given(HISTORIES, st.data())
 def test_pruning(drawn, data) -> None:
     where = sql(data.draw(predicates(drawn.model.columns)))
-    with made(drawn) as history:
-        expected = read_apart(address_of(history), where=where)
+    with build_table(drawn) as history:
+        expected = read_with_oracle(address_of(history), where=where)
         for prune in ("off", "files", "all") if drawn.format == "iceberg" else ("off", "files"):
             assert_same(expected, open_table(address_of(history), prune=prune).snapshot().to_arrow(where=where))
 
@@ -58,26 +58,26 @@ def test_ways_to_leave_deleted_rows_out(drawn, data) -> None:
     """Costs choose the way, so that small tables would take one alone. The oracle has but one."""
     columns = [f.name for f in drawn.model.columns] + ["_file", "_pos", *["_deleted"] * data.draw(st.booleans())]
     where = data.draw(st.none() | predicates(drawn.model.columns).map(sql))
-    with made(drawn) as history, pytest.MonkeyPatch.context() as patch:
-        expected = read_apart(address_of(history), columns=columns, where=where)
+    with build_table(drawn) as history, pytest.MonkeyPatch.context() as patch:
+        expected = read_with_oracle(address_of(history), columns=columns, where=where)
         plan = open_table(address_of(history)).snapshot().plan(columns, where)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
         patch.setattr(union_arms, "joins_by_set", lambda plan: False)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
-        patch.setattr(scans, "padding", lambda keys, probes: 3)
-        patch.setattr(lowering, "runs", three_runs)
+        patch.setattr(scans, "padding_columns", lambda keys, probes: 3)
+        patch.setattr(lowering, "plan_runs", three_runs)
         assert_same(expected, find_engine("duckdb").to_arrow(plan))
 
 
 @FEW
 @given(st.sampled_from(["iceberg-2", "iceberg-3"]).flatmap(lambda kind: histories(kind, max_size=4)))
 def test_order_of_files_in_the_metadata(drawn) -> None:
-    with made(drawn) as history:
+    with build_table(drawn) as history:
         if history.table.snapshot_id is not None:
             for path in history.table.manifests():
                 history.table.edit_manifest(path, lambda document: document.records.reverse())
             history.table.edit_manifest_list(lambda document: document.records.reverse())
-        assert_same(modelled(drawn), read_by(history, Read(), "duckdb"))
+        assert_same(modelled(drawn), read_by(history, ReadShape(), "duckdb"))
 
 
 @FEW
@@ -86,9 +86,9 @@ def test_the_base_that_a_delta_version_is_read_from(drawn) -> None:
     mixed = []
     for number, operation in enumerate(drawn.operations, 1):
         mixed += [operation, {"checkpoint": "classic"}] if number % 2 else [operation, {"compact": [1, number]}]
-    with made(dataclasses.replace(drawn, operations=tuple(mixed))) as history:
+    with build_table(dataclasses.replace(drawn, operations=tuple(mixed))) as history:
         for at in drawn.model.points():
-            assert_same(modelled(drawn, Read(at=at)), read_by(history, Read(at=at), "duckdb"))
+            assert_same(modelled(drawn, ReadShape(at=at)), read_by(history, ReadShape(at=at), "duckdb"))
 
 
 @FEW
@@ -98,7 +98,7 @@ def test_where_the_commits_of_a_managed_table_are(drawn, data) -> None:
     features = [*drawn.table.get("features", ()), "catalogManaged"]
     configuration = {**drawn.table.get("configuration", {}), "delta.enableInCommitTimestamps": "true"}
     table = {**drawn.table, "features": features, "configuration": configuration}
-    with made(dataclasses.replace(drawn, table=table)) as history:
+    with build_table(dataclasses.replace(drawn, table=table)) as history:
         log, newest = history.table.log, history.table.version
         ratified = []
         for version in range(data.draw(st.integers(1, newest + 1)), newest + 1):
@@ -106,7 +106,7 @@ def test_where_the_commits_of_a_managed_table_are(drawn, data) -> None:
             if place == "staged" and log.commit_path(version).exists():
                 ratified.append(log.stage(version))
             elif place == "held" and log.commit_path(version).exists():
-                ratified.append((version, log.hold(version)))
+                ratified.append((version, log.remove_commit_file(version)))
         known = {"max_version": newest, "ratified": ratified}
         assert_same(modelled(drawn), open_table(address_of(history), **known).snapshot().to_arrow())
-        assert_same(modelled(drawn), read_apart(address_of(history), **known))
+        assert_same(modelled(drawn), read_with_oracle(address_of(history), **known))

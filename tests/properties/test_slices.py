@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from drawn.agreement import address_of, made
+from drawn.agreement import address_of, build_table
 from drawn.predicates import sql
 from drawn.profiles import property_settings
 from drawn.strategies import histories, predicates
@@ -16,7 +16,7 @@ from test_metamorphic import assert_same
 from harness import MissingFileError, RequestError, UnsupportedError, open_table
 from harness.engines.duckdb.instance import connect
 from harness.slices.anonymising.pseudonyms import Pseudonyms
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 from harness.suite.scenarios.model import Selector
 
 pytestmark = [
@@ -34,7 +34,7 @@ HISTORIES = st.sampled_from(KINDS).flatmap(lambda kind: histories(kind, max_size
 def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
     where = data.draw(st.one_of(st.none(), predicates(drawn.model.columns).map(sql)), "where")
     last = data.draw(st.integers(1, 3), "last")
-    with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
+    with build_table(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         source, directory = open_table(address_of(history)), Path(place) / "slice"
         try:
             pulled = source.pull(directory, where=where, last=last)
@@ -54,7 +54,7 @@ def test_a_slice_gives_the_rows_of_its_source(engine, drawn, data) -> None:
                 assume(engine == "duckdb")  # Spark says that the filter has no certain meaning there
                 raise
             chosen = {"version" if drawn.format == "delta" else "snapshot_id": point} if at is not None else {}
-            assert_same(expected, read_apart(str(directory), where=where, **chosen))
+            assert_same(expected, read_with_oracle(str(directory), where=where, **chosen))
 
 
 def _has_vacuumed(model, last: int) -> bool:
@@ -68,7 +68,7 @@ def _has_vacuumed(model, last: int) -> bool:
 def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
     """As it is, it gives what the source gives under the filter."""
     where = data.draw(predicates(drawn.model.columns).map(sql), "where")
-    with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
+    with build_table(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
         try:
             open_table(address_of(history)).pull(directory, where=where, exact=True)
@@ -77,14 +77,14 @@ def test_an_exact_slice_has_no_other_rows(drawn, data) -> None:
             raise
         expected = open_table(address_of(history)).snapshot().to_arrow(where=where)
         assert_same(expected, open_table(directory).snapshot().to_arrow())
-        assert_same(expected, read_apart(str(directory)))
+        assert_same(expected, read_with_oracle(str(directory)))
 
 
 @property_settings(2)
 @given(HISTORIES, st.data())
 def test_an_anonymised_slice_gives_the_other_values_of_each_row(drawn, data) -> None:
     """Row by row what the source gives, its values replaced, also where partitions and bounds skip files."""
-    with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
+    with build_table(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
         try:
             open_table(address_of(history)).pull(directory, anonymise="key")
@@ -96,7 +96,7 @@ def test_an_anonymised_slice_gives_the_other_values_of_each_row(drawn, data) -> 
         expected = pa.Table.from_arrays([mask.column(column) for column in source.columns], schema=source.schema)
         slice_ = open_table(directory).snapshot()
         assert_same(expected, slice_.to_arrow())
-        assert_same(expected, read_apart(str(directory)))
+        assert_same(expected, read_with_oracle(str(directory)))
         where = sql(data.draw(predicates(drawn.model.columns), "where"))
         found = slice_.to_arrow(where=where)
         with connect() as connection:
@@ -111,7 +111,7 @@ def test_a_sample_with_fewer_columns(drawn, data) -> None:
     names = [f.name for f in drawn.model.columns]
     columns = data.draw(st.none() | st.lists(st.sampled_from(names), min_size=1, unique=True), "columns")
     size = data.draw(st.integers(1, 4), "rows")
-    with made(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
+    with build_table(drawn) as history, tempfile.TemporaryDirectory(prefix="harness-slice-") as place:
         directory = Path(place) / "slice"
         source = open_table(address_of(history))
         try:

@@ -8,7 +8,7 @@ import pytest
 from parsers import reads_all
 
 import harness
-from harness.engines.duckdb.relations import columns_of, syntax_trees
+from harness.engines.duckdb.relations import query_columns, syntax_trees
 from harness.engines.spark.transpile import agreement, queries
 from harness.engines.spark.transpile.parser import parse
 from harness.errors import RequestError, UnsupportedError
@@ -135,7 +135,7 @@ def test_columns_without_a_name_are_called_as_duckdb_calls_them(tables, items):
         assert [name for name, *_ in connection.execute(query).description] == names
     rewritten = rewrite(query, {name: table.snapshot().schema for name, table in tables.items()})
     plans = {reference.view: plan_reference(reference, tables["t"].snapshot()) for reference in rewritten.references}
-    told = columns_of(rewritten.sql, plans, rewritten.originals)  # what Spark's columns are called
+    told = query_columns(rewritten.sql, plans, rewritten.originals)  # what Spark's columns are called
     assert [name for name, _ in told] == names
 
 

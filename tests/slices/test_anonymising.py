@@ -68,7 +68,7 @@ def delta(place: Path) -> str:
     return str(t.directory)
 
 
-def said(directory: Path) -> str:
+def all_text(directory: Path) -> str:
     """All that the files of a directory say: their names, their bytes, and what they hold compressed."""
     found = []
     for file in sorted(path for path in directory.rglob("*") if path.is_file()):
@@ -86,17 +86,17 @@ def said(directory: Path) -> str:
 @pytest.mark.parametrize("make", [iceberg, delta])
 def test_nothing_of_the_source_is_left(tmp_path: Path, make: Any) -> None:
     source, directory = make(tmp_path), tmp_path / "slice"
-    assert all(secret in said(Path(source)) for secret in ("Kassandra", "Ulmenthal", LEFT)), "the test sees nothing"
+    assert all(secret in all_text(Path(source)) for secret in ("Kassandra", "Ulmenthal", LEFT)), "the test sees nothing"
     harness.open_table(source).pull(directory, anonymise="a key")
-    left = [secret for secret in SECRETS if secret in said(directory)]
+    left = [secret for secret in SECRETS if secret in all_text(directory)]
     assert left == []
     before, after = (harness.open_table(place).snapshot().to_arrow() for place in (source, directory))
     assert (after.num_rows, after.schema.types) == (before.num_rows, before.schema.types)
     names = Pseudonyms("a key")
     city = dict(zip(before["id"].to_pylist(), before["city"].to_pylist(), strict=True))
     for row in after.to_pylist():
-        (own,) = [id_ for id_ in city if names.of(before_type(source, "id"), id_) == row["id"]]
-        assert row["city"] == names.of(before_type(source, "city"), city[own])
+        (own,) = [id_ for id_ in city if names.pseudonym(before_type(source, "id"), id_) == row["id"]]
+        assert row["city"] == names.pseudonym(before_type(source, "city"), city[own])
     for column in before.column_names:
         assert after[column].null_count == before[column].null_count
 
@@ -144,7 +144,7 @@ def test_the_command(tmp_path: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch
         for name in ("plain", "environment", "file", "drawn")
     ]
     assert ids[0] == 7_654_321
-    assert ids[1] == ids[2] == Pseudonyms("one").of(before_type(str(tmp_path / "plain"), "id"), 7_654_321)
+    assert ids[1] == ids[2] == Pseudonyms("one").pseudonym(before_type(str(tmp_path / "plain"), "id"), 7_654_321)
     assert len({*ids}) == 3
     capfd.readouterr()
     assert main([*pull, str(tmp_path / "x"), "--key-file", str(tmp_path / "key")]) == 2

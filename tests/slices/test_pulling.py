@@ -15,7 +15,7 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.slices import place as copying
+from harness.slices import directory as copying
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -115,7 +115,7 @@ def test_a_directory_that_holds_something_is_refused(tmp_path, capsys):
 @pytest.mark.parametrize("make", [iceberg, delta])
 def test_an_interrupted_pull_leaves_no_table_and_goes_on(make, tmp_path, monkeypatch):
     make(tmp_path / "source")
-    fetched = copying._Work.fetch
+    fetched = copying._FetchState.fetch
     calls = []
 
     def interrupted(self, file):
@@ -126,7 +126,7 @@ def test_an_interrupted_pull_leaves_no_table_and_goes_on(make, tmp_path, monkeyp
 
     monkeypatch.setattr(copying, "FETCHES_AT_ONCE", 1)
     with monkeypatch.context() as patch:
-        patch.setattr(copying._Work, "fetch", interrupted)
+        patch.setattr(copying._FetchState, "fetch", interrupted)
         with pytest.raises(KeyboardInterrupt):
             harness.open_table(tmp_path / "source").pull(tmp_path / "slice")
     with pytest.raises(harness.TableNotFoundError):
@@ -141,7 +141,7 @@ def test_an_interrupted_pull_leaves_no_table_and_goes_on(make, tmp_path, monkeyp
 @pytest.mark.skipif(sys.platform == "win32", reason="no signal is sent to a thread there")
 def test_no_further_file_is_fetched_after_ctrl_c(tmp_path, monkeypatch):
     delta(tmp_path / "source")
-    fetched = copying._Work.fetch
+    fetched = copying._FetchState.fetch
     begun = []
 
     def interrupting(self, file):
@@ -155,7 +155,7 @@ def test_no_further_file_is_fetched_after_ctrl_c(tmp_path, monkeypatch):
         return fetched(self, file)
 
     monkeypatch.setattr(copying, "FETCHES_AT_ONCE", 1)
-    monkeypatch.setattr(copying._Work, "fetch", interrupting)
+    monkeypatch.setattr(copying._FetchState, "fetch", interrupting)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -193,7 +193,7 @@ def test_a_full_disk_is_named_whatever_is_written(make, tmp_path, monkeypatch):
 def test_a_file_that_changed_since_it_was_fetched_is_fetched_again(tmp_path, monkeypatch):
     delta(tmp_path / "source")
     with monkeypatch.context() as patch:
-        patch.setattr("harness.slices.place.SlicePlace.publish", _interrupt)
+        patch.setattr("harness.slices.directory.SliceDirectory.publish", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             harness.open_table(tmp_path / "source").pull(tmp_path / "slice")
     damaged = next((tmp_path / "slice").glob("*.parquet"))

@@ -19,7 +19,7 @@ from harness.storage.gate import Containment, Outside, Roots
 from harness.storage.paths import PhysicalPath
 from harness.storage.stores import Storage
 from harness.suite import oracle_engine as oracle
-from harness.untrusted.bounds import directories_of
+from harness.untrusted.bounds import readable_directories
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
 
@@ -60,7 +60,7 @@ ASKED: dict[str, Callable[[str, str], Any]] = {
     "location": lambda path, _: harness.open_table(path),
     "allowed_roots": lambda path, location: harness.open_table(location, allowed_roots=[path]),
     "path_map": lambda path, location: harness.open_table(location, path_map={"/old": path}),
-    "untrusted": lambda path, _: directories_of([path]),
+    "untrusted": lambda path, _: readable_directories([path]),
 }
 
 
@@ -201,7 +201,7 @@ def read_by_both(location: Path) -> Iterator[Any]:
     """What harness and the oracle say."""
     for read in (
         lambda: harness.open_table(str(location)).snapshot().to_arrow(),
-        lambda: oracle.read_apart(str(location)),
+        lambda: oracle.read_with_oracle(str(location)),
     ):
         try:
             with warnings.catch_warnings(action="ignore", category=harness.HarnessWarning):  # a device is elsewhere

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pytest
 
-from harness.metadata.delta.paths import TableRoot, canonical_of, keys_of
+from harness.metadata.delta.paths import TableRoot, canonical_paths, path_keys
 from harness.metadata.iceberg.metadata import default_prefixes, parse_metadata
 from harness.storage.paths import CanonicalPath, PathMap, canonical_path, climbs, possible_targets
 from harness.storage.stores import Storage
@@ -142,9 +142,9 @@ def windows() -> Iterator[None]:
 def test_the_log_of_a_delta_table_names_files_of_the_drive(location: str, recorded: str) -> None:
     paths = pa.array([recorded])
     with windows():
-        root = TableRoot.of(location)
-        keys = keys_of(paths, root)
-        found = canonical_of(keys, root)
+        root = TableRoot.at(location)
+        keys = path_keys(paths, root)
+        found = canonical_paths(keys, root)
     assert root.path == "C:/lake/t"
     assert keys.to_pylist() == ["part-0.parquet"]
     assert found.to_pylist() == ["C:/lake/t/part-0.parquet"]

@@ -9,7 +9,7 @@ import pytest
 
 import harness
 from harness.metadata.iceberg.columns import entries
-from harness.metadata.iceberg.columns import raw as manifests
+from harness.metadata.iceberg.columns import stored as manifests
 from harness.storage.decoded import DECODED
 from harness.storage.stores import Storage
 from harness.writing.iceberg.builder import IcebergTable
@@ -20,8 +20,8 @@ FILTERS = [None, "id = 17", "region = 'eu'", "id > 8 AND region = 'us'", "id IS 
 @pytest.fixture
 def table(tmp_path, monkeypatch, clock_ahead) -> Path:
     """Three manifests of four files each. Every version counts as settled, every manifest as worth keeping."""
-    monkeypatch.setattr(manifests, "FEWEST_KEPT", 0)
-    monkeypatch.setattr(entries, "worth_it", lambda batch: frozenset(b.number for b in batch))
+    monkeypatch.setattr(manifests, "MIN_CACHED_ENTRIES", 0)
+    monkeypatch.setattr(entries, "manifests_for_lockstep", lambda batch: frozenset(b.number for b in batch))
     DECODED.clear()
     made = IcebergTable.create(
         tmp_path / "t", {"id": "long", "region": "string"}, partition_spec=[("region", "identity")]
@@ -42,7 +42,7 @@ def plans(table: Path) -> list[object]:
     found = []
     for where in FILTERS:
         plan = opened.snapshot().plan(where=where)
-        found.append((plan.files.to_pylist(), plan.skipped.to_pylist(), [p.named() for p in plan.partitions]))
+        found.append((plan.files.to_pylist(), plan.skipped.to_pylist(), [p.by_name() for p in plan.partitions]))
     return found
 
 

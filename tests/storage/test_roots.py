@@ -163,5 +163,5 @@ def test_a_store_that_may_not_be_read_is_not_even_opened(counter: type[Counter])
 
 
 def test_options_of_a_store_are_a_mapping() -> None:
-    with pytest.raises(RequestError, match="what stands under s3://b is no mapping"):
+    with pytest.raises(RequestError, match="the value for s3://b is not a mapping"):
         opened("s3://a/t", **{"s3://b": "secret"})

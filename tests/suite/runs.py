@@ -8,12 +8,12 @@ from harness.suite.results import (
     Case,
     Check,
     EngineInfo,
-    Expected,
+    ListEntry,
     Outcome,
     ReadInfo,
     Run,
     ScenarioInfo,
-    of_checks,
+    worst_outcome,
 )
 from harness.suite.scenarios.model import ResolvedExpectation, ResolvedSelector
 from harness.suite.scores import Strictness, score_read
@@ -44,7 +44,7 @@ BROKEN = ScenarioInfo(
     ),
 )
 ROWS = pa.table({"id": [1, 2], "note": ["<img src=x>", "b"]})
-LISTED = Expected("bad::delta/*", "reported as bug 7", "xfails.txt", 3)
+LISTED = ListEntry("bad::delta/*", "reported as bug 7", "xfails.txt", 3)
 
 
 def check(result, number=1, expected=ROWS, **given):
@@ -54,7 +54,7 @@ def check(result, number=1, expected=ROWS, **given):
 
 
 def case(engine, scenario, *checks, listed=None):
-    outcome = of_checks(checks)
+    outcome = worst_outcome(checks)
     return Case(
         scenario=scenario,
         engine=engine,
@@ -82,7 +82,7 @@ def run(*cases, **given):
 SAMPLE = run(
     *FAILING,
     missing={"absent": "not installed"},
-    unused=(Expected("bad::nothing", "old", "skips.txt", 1),),
+    unused_lines=(ListEntry("bad::nothing", "old", "skips.txt", 1),),
     meanings={"broken": "a file is damaged & gone"},
 )
 EXPECTED_FAILURE = run(case(BAD, BROKEN, check(EngineError("x", cause="OSError")), listed=LISTED))

@@ -8,7 +8,7 @@ import pytest
 import harness
 from harness.engines.registry import find_engine
 from harness.metadata.plan.scan_plan import ScanPlan, without_deletes
-from harness.suite.runner import UnderTest, run
+from harness.suite.runner import EngineUnderTest, run
 from harness.suite.scenarios.loading import find
 from harness.suite.scenarios.model import ResolvedSelector
 
@@ -92,7 +92,7 @@ def scores():
     parts = ("iceberg/deletes/*", "delta/deletion-vectors/*", "*/time-travel/*", "*/pruning/*", "delta/log/*")
     scenarios = [scenario for part in parts for scenario in find(part)]
     assert len(scenarios) > 80
-    found = run(scenarios, [UnderTest(reader=each(), argument=each.name) for each in (Honest, *CHEATS)])
+    found = run(scenarios, [EngineUnderTest(reader=each(), argument=each.name) for each in (Honest, *CHEATS)])
     return {engine.name: found.score(engine) for engine in found.engines}
 
 

@@ -17,12 +17,12 @@ from harness.suite import cases, foreign_files, json_rows
 from harness.suite.cases import load_cases
 from harness.suite.json_rows import read_rows
 from harness.suite.reader import TableAt
-from harness.suite.readers import EnginePlaces, open_engine
+from harness.suite.readers import ReaderOptions, open_engine
 from harness.suite.result_files import score_results
 from harness.suite.results import Outcome
 from harness.suite.scenarios.loading import parse
 from harness.suite.suite_files import write_suite
-from harness.suite.workers import NONSENSE
+from harness.suite.workers import BROKEN_PROTOCOL
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and links of POSIX")
 
@@ -55,7 +55,7 @@ def reader(tmp_path_factory):
     program = tmp_path_factory.mktemp("reader") / "reader.py"
     program.write_text(READER, "utf-8")
     with ExitStack() as resources:
-        worker = open_engine(f"mine=exec:{sys.executable} {program}", EnginePlaces(), resources)
+        worker = open_engine(f"mine=exec:{sys.executable} {program}", ReaderOptions(), resources)
         yield lambda code: worker.read(TableAt(format="delta", location="/t"), columns=(code,), where=None)
 
 
@@ -93,7 +93,7 @@ def test_a_reader_answers_with_a_file_of_its_folder_or_that_is_its_error(reader,
     before = "[os.remove(each.path) for each in os.scandir(folder) if not each.is_dir(follow_symlinks=False)]\n"
     with pytest.raises(EngineError, match=f"mine wrote no rows: Cannot read the rows: .*{message}") as caught:
         reader(before + code.format(table=str(table)))
-    assert caught.value.cause == NONSENSE
+    assert caught.value.cause == BROKEN_PROTOCOL
     assert table.read_bytes() == b"rows of the table"
 
 
@@ -139,8 +139,8 @@ ODD_INNER_NAME = ipc(pa.table({"s": [{"name": 1}]})).replace(b"name", b"n\xffme"
 @pytest.fixture
 def few_bytes(monkeypatch):
     """Limits of 32 MiB, as of a test's rows."""
-    monkeypatch.setattr(json_rows, "MOST_BYTES", 32 << 20)
-    monkeypatch.setattr(json_rows, "MOST_ROWS", 4 << 20)
+    monkeypatch.setattr(json_rows, "MAX_BYTES", 32 << 20)
+    monkeypatch.setattr(json_rows, "MAX_ROWS", 4 << 20)
 
 
 @pytest.mark.parametrize(
@@ -214,10 +214,10 @@ def test_a_file_whose_stream_begins_later_or_has_no_end_is_read(tmp_path):
 def test_json_rows_are_bounded(tmp_path, monkeypatch):
     (tmp_path / "rows").write_text('{"a": [[], [], []]}\n', "utf-8")
     assert read_rows(tmp_path, "rows", is_json=True).num_rows == 1
-    monkeypatch.setattr(foreign_files, "MOST_JSON_VALUES", 5)
+    monkeypatch.setattr(foreign_files, "MAX_JSON_VALUES", 5)
     with pytest.raises(RequestError, match="Cannot read the rows: it has more than 5 values"):
         read_rows(tmp_path, "rows", is_json=True)
-    monkeypatch.setattr(foreign_files, "MOST_JSON_BYTES", 5)
+    monkeypatch.setattr(foreign_files, "MAX_JSON_BYTES", 5)
     with pytest.raises(RequestError, match="Cannot read the rows: it has more than 5 bytes"):
         read_rows(tmp_path, "rows", is_json=True)
 
@@ -277,7 +277,9 @@ def piped(path):
         pytest.param(lambda s: changed(s / "mine/case.json", table="../../t"), "the table: expected", id="climbs"),
         pytest.param(lambda s: linked(s / "mine/table", s.parent), "the table: links", id="table is a link"),
         pytest.param(lambda s: changed(s / "mine/case.json", metadata="/m"), "the metadata: expected", id="metadata"),
-        pytest.param(lambda s: changed(s / "mine/case.json", twin="../case.json"), "the twin: expected", id="twin"),
+        pytest.param(
+            lambda s: changed(s / "mine/case.json", intact="../case.json"), "the intact copy: expected", id="intact"
+        ),
         pytest.param(
             lambda s: changed(s / "mine/case.json", name="../mine"), "the case by its name: expected", id="name"
         ),
@@ -345,7 +347,7 @@ def workload(tmp_path):
 )
 def test_a_published_case_reads_its_own_regular_files_alone(workload, monkeypatch, attack, message):
     assert len(load_cases(workload).cases) == 1
-    monkeypatch.setattr(cases, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(cases, "MAX_BYTES", 1 << 20)
     attack(workload / "w")
     with pytest.raises(RequestError, match=message):
         load_cases(workload)

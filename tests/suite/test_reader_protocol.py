@@ -13,11 +13,11 @@ from harness.errors import EngineError, UnsupportedError
 from harness.metadata.model.schema import Schema
 from harness.suite.json_rows import json_lines_table
 from harness.suite.other_readers import spark_condition
-from harness.suite.protocol import fault, predicate
+from harness.suite.protocol import message_fault, predicate
 from harness.suite.reader import TableAt
 from harness.suite.readers import PROGRAMS as PROGRAMS_OF_OURS
-from harness.suite.readers import EnginePlaces, open_engine
-from harness.suite.workers import NONSENSE
+from harness.suite.readers import ReaderOptions, open_engine
+from harness.suite.workers import BROKEN_PROTOCOL
 from harness.writing.iceberg.types import schema_of
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -33,7 +33,7 @@ AT = {"format": "delta", "location": "/t", "metadata_path": None, "at": None}
         ("hello answer", {"missing": "no module"}, None),
         ("hello answer", {"version": 1}, "'version' of the answer is 1, not string"),
         ("hello answer", {"version": "1", "ops": ["write"]}, 'item 1, is "write", not "read" or "count" or "changes"'),
-        ("hello answer", {"version": "1", "row": "arrow"}, "a key 'row', which the protocol does not know"),
+        ("hello answer", {"version": "1", "row": "arrow"}, "a key 'row', which the protocol does not define"),
         ("hello answer", ["version"], 'the answer is ["version"], not object'),
         ("count request", {"id": 1, "op": "count", "table": AT, "where": None, "predicate": None}, None),
         (
@@ -57,7 +57,7 @@ AT = {"format": "delta", "location": "/t", "metadata_path": None, "at": None}
     ],
 )
 def test_messages_are_held_to_the_schema(kind, message, wrong):
-    found = fault(message, kind)
+    found = message_fault(message, kind)
     assert found is None if wrong is None else wrong in str(found)
 
 
@@ -68,7 +68,7 @@ NO_ROWS = ["0", "null", "[]", '""', "false", '{"a": 1}\n[]']
     ("text", "message"),
     [
         ('{"a": 1, "b": 2}\n{"a": 1}', "has no 'b', which another row has"),
-        *((text, "not an object by the names of columns") for text in NO_ROWS),
+        *((text, "not an object with a key for each column") for text in NO_ROWS),
     ],
 )
 def test_only_objects_of_the_same_keys_are_rows(text, message):
@@ -162,7 +162,7 @@ def test_a_filter_of_a_known_column_is_json_of_its_type(where, type_, wanted):
 @pytest.fixture
 def opened():
     with ExitStack() as resources:
-        yield lambda command: open_engine(f"mine=exec:{command}", EnginePlaces(time_limit_s=60), resources)
+        yield lambda command: open_engine(f"mine=exec:{command}", ReaderOptions(time_limit_s=60), resources)
 
 
 def answering(tmp_path, **answers):
@@ -186,7 +186,7 @@ READ = TableAt(format="delta", location="/t")
     ("answer", "message"),
     [
         pytest.param("{", "mine breaks the protocol: the answer is '{', not JSON", id="no-json"),
-        pytest.param('{"id": 7, "rows": "x"}', "the answer has the id 7, the request 1", id="another-request"),
+        pytest.param('{"id": 7, "rows": "x"}', "the answer has the id 7, expected 1", id="another-request"),
         pytest.param('{"id": 1, "row": "x"}', "mine breaks the protocol: ", id="unknown-key"),
         pytest.param('{"id": 1, "rows": "/no/such/file"}', "mine wrote no rows: Cannot read the rows", id="no-rows"),
     ],
@@ -195,17 +195,17 @@ def test_what_breaks_the_protocol_is_no_answer_of_the_reader(opened, tmp_path, a
     worker = opened(answering(tmp_path, hello='{"version": "1"}', read=answer))
     with pytest.raises(EngineError, match=message.replace("{", r"\{")) as caught:
         worker.read(READ, columns=None, where=None)
-    assert caught.value.cause == NONSENSE
+    assert caught.value.cause == BROKEN_PROTOCOL
 
 
 @pytest.mark.slow
 def test_a_reader_is_not_asked_for_what_it_does_not_offer(opened, tmp_path):
     worker = opened(answering(tmp_path, hello='{"version": "1", "filters": false, "ops": ["read"]}'))
-    with pytest.raises(UnsupportedError, match="mine takes no filters"):
+    with pytest.raises(UnsupportedError, match="mine does not support filters"):
         worker.read(READ, columns=None, where="id = 1")
-    with pytest.raises(UnsupportedError, match="mine does not offer count"):
+    with pytest.raises(UnsupportedError, match="mine does not support count"):
         worker.count(READ, where=None)
-    with pytest.raises(UnsupportedError, match="mine takes no option limit"):
+    with pytest.raises(UnsupportedError, match="mine does not support the option limit"):
         worker.read(READ, columns=None, where=None, options={"limit": 1})
 
 
@@ -235,8 +235,8 @@ def test_options_reach_a_reader_that_takes_them(opened, tmp_path):
     assert answer(options={"limit": 3, "union": [part]}) == (8, {"limit": 3, "union": [part]})
     assert answer() == (7, None)
     request = {"id": 1, "op": "read", "table": AT, "columns": None, "where": None, "predicate": None, "output": "/o"}
-    assert fault({**request, "options": {"limit": 3, "union": [part]}}, "read request") is None
-    assert "has a key 'rows'" in str(fault({**request, "options": {"rows": 3}}, "read request"))
+    assert message_fault({**request, "options": {"limit": 3, "union": [part]}}, "read request") is None
+    assert "has a key 'rows'" in str(message_fault({**request, "options": {"rows": 3}}, "read request"))
 
 
 def run(capsys, program, *scenarios):
@@ -318,7 +318,7 @@ for line in sys.stdin:
 
 @pytest.mark.slow
 def test_a_reader_whose_rows_are_json_is_right_to_refuse_what_is_broken(capsys, tmp_path):
-    """Its rows of the intact table are read in the types of that table, as its rows of every other table are."""
+    """Its rows of the intact copy are read in the types of that table, as its rows of every other table are."""
     (tmp_path / "broken.yaml").write_text(DECIMALS, "utf-8")
     (tmp_path / "parsing.py").write_text(PARSING, "utf-8")
     found = run(capsys, f"{sys.executable} {tmp_path / 'parsing.py'}", str(tmp_path / "broken.yaml"))

@@ -14,7 +14,7 @@ import harness
 from harness.cli import main
 from harness.diff.result import BatchOutcome
 from harness.errors import EngineError, HarnessError
-from harness.slices.pulling import make
+from harness.slices.pulling import make_slice
 from harness.suite.rereads import reads
 from harness.suite.rereads.reads import Copies, ReadRequest
 from harness.suite.rereads.shapes import reread
@@ -121,7 +121,7 @@ def test_a_copy_is_made_as_it_is_called(two_files, shape, expected):
     """The newest file is listed first, but in the reverse order; bounds skip one of both files, where there are any."""
     snapshot = harness.open_table(two_files).snapshot()
     with Copies(snapshot) as copies:
-        copy = copies.of(shape)
+        copy = copies.get(shape)
         assert copy.to_arrow().num_rows == 6
         skipped, first = len(copy.plan(where="id = 4").skipped), copy.plan().files["record_count"][0].as_py()
         assert (skipped, first) == expected
@@ -135,7 +135,7 @@ def test_a_copy_with_other_deletes_is_refused(two_files, monkeypatch):
     """A copy is held to the plan of the table: here it is one of another table."""
     snapshot = harness.open_table(two_files).snapshot()
     older = harness.open_table(two_files).snapshot(snapshot._source.snapshots()[0]["id"])
-    monkeypatch.setattr(reads, "make", lambda _, place, request: make(older, place, request))
+    monkeypatch.setattr(reads, "make_slice", lambda _, place, request: make_slice(older, place, request))
     found = reread(snapshot, shapes=["moved"])
     assert [(entry.outcome, entry.name) for entry in found.entries] == [(BatchOutcome.FAILED, "moved")]
     assert "has other files or deletes than the table" in found.entries[0].message
@@ -187,7 +187,7 @@ def test_a_difference_comes_with_both_queries_and_the_command(two_files):
     snapshot = harness.open_table(two_files).snapshot()
     found = reread(snapshot, "naive_readers:OneFilter", shapes=["twice"])
     (entry,) = [each for each in found.entries if each.name == "s = 'b', and not, by one query"]
-    assert [*entry.asked] == [
+    assert [*entry.commands] == [
         "both reads:",
         "  SELECT * FROM t WHERE \"s\" = 'b'",
         "  SELECT * FROM t WHERE NOT (\"s\" = 'b')",
@@ -207,7 +207,7 @@ def test_the_command_says_what_disagrees(table, capsys):
     assert "against itself, 17 checks of 4 rows" in document["title"]
     assert {tuple(entry["asked"]) for entry in document["entries"]} == {()}
     assert main(["scenarios", "reread", table, "--shapes", "mooved"]) == 2
-    assert "Unknown shape 'mooved': there are counts, again" in capsys.readouterr().err
+    assert "Unknown shape 'mooved': the shapes are counts, again" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -228,5 +228,5 @@ def test_a_column_that_comes_twice_is_an_error_of_the_reader(tmp_path):
 
     engine = SimpleNamespace(name="twice", options=frozenset, read=read, to_arrow=read, count=len, version=str)
     built = build(find("delta/log/bare-removals")[0], tmp_path)
-    with pytest.raises(EngineError, match=r"twice gives column a\.b twice"):
+    with pytest.raises(EngineError, match=r"twice returns column a\.b twice"):
         reads.SnapshotReads(harness.open_table(built.address).snapshot(), engine).rows(ReadRequest())

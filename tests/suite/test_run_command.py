@@ -96,7 +96,7 @@ def test_wrong_rows_fail_and_only_they_do(suite, outcomes):
         pytest.param("duckdb", [POLICY], ["PASS"], 0, id="harness-is-held-to-its-policy"),
         pytest.param("Declining", [PLAIN], ["UNSUPPORTED"], 0, id="unsupported"),
         pytest.param("Unwritten", [PLAIN], ["UNSUPPORTED"], 0, id="not-implemented"),
-        pytest.param("Refusing", [PLAIN, BROKEN], ["ERROR", "UNSUPPORTED"], 0, id="the-intact-twin-refused-too"),
+        pytest.param("Refusing", [PLAIN, BROKEN], ["ERROR", "UNSUPPORTED"], 0, id="the-intact-copy-refused-too"),
         pytest.param("Crashing", [PLAIN, BROKEN], ["ERROR", "ERROR"], 2, id="a-crash-refuses-nothing"),
         pytest.param("Counting", [DELETED, PLAIN], ["PASS", "FAIL"], 1, id="deleted-rows-are-not-counted"),
         pytest.param("Claiming", [PLAIN, REMOVED], ["PASS", "UNSUPPORTED"], 0, id="not-claimed"),

@@ -9,7 +9,7 @@ import pytest
 from runs import BAD, ROWS, SAMPLE, case, check, run
 
 from harness.suite.reports.html import to_html
-from harness.suite.results import Expected
+from harness.suite.results import ListEntry
 
 pytestmark = pytest.mark.browser
 
@@ -34,7 +34,7 @@ def test_the_page_fits_a_phone(browser):
     page = run(
         *(case(replace(BAD, name=f"engine-{n}"), long, check(ROWS.slice(1))) for n in range(8)),
         missing={"absent": "/long" * 40},
-        unused=(Expected("bad::" + "nothing" * 20, "old", "skips.txt", 1),),
+        unused_lines=(ListEntry("bad::" + "nothing" * 20, "old", "skips.txt", 1),),
     )
     root = "page.documentElement"
     assert browser.measured(to_html(page), 390, f"{root}.scrollWidth - {root}.clientWidth") == 0

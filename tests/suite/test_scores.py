@@ -14,7 +14,7 @@ from harness.suite.workers import CRASHED, TIMED_OUT
 ROWS = pa.table({"id": [1, 2], "name": ["a", None]})
 WRONG = pa.table({"id": [1, 1], "name": ["a", None]})
 CORRUPT = ExpectedError("CorruptDeleteError", match="position 7")
-OWN, FOREIGN = Strictness.OWN, Strictness.FOREIGN
+OWN, FOREIGN = Strictness.HARNESS, Strictness.FOREIGN
 
 
 def expectation(expected, **given):

@@ -24,10 +24,10 @@ from harness.suite.json_rows import json_lines_of, json_lines_table
 from harness.suite.protocol import ERROR_CLASSES, error_class
 from harness.suite.result_files import score_results
 from harness.suite.results import Outcome
-from harness.suite.runner import UnderTest, run, table_at
+from harness.suite.runner import EngineUnderTest, run, table_at
 from harness.suite.scenarios.building import expected_table
 from harness.suite.scenarios.loading import find, parse
-from harness.suite.scenarios.verifying import intact_twin
+from harness.suite.scenarios.verifying import build_intact_copy
 from harness.suite.suite_files import load_case, schema, write_suite
 from harness.suite.workers import Worker
 from harness.writing.iceberg.types import parse_type, with_fresh_ids
@@ -74,7 +74,7 @@ def suite(tmp_path_factory) -> Path:
     return written(tmp_path_factory.mktemp("suite"), *names)
 
 
-def case_of(suite: Path, name: str) -> dict:
+def make_case(suite: Path, name: str) -> dict:
     return json.loads((suite / name / "case.json").read_text("utf-8"))
 
 
@@ -82,7 +82,7 @@ def case_of(suite: Path, name: str) -> dict:
 
 
 def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
-    case = case_of(written(tmp_path, text=_TEXT), "mine/case")
+    case = make_case(written(tmp_path, text=_TEXT), "mine/case")
     first, second, third = case.pop("reads")
     requirement, note = case.pop("requirements")
     assert case == {
@@ -94,7 +94,7 @@ def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
         "features": ["position-delete"],
         "table": "table",
         "metadata": "table/metadata/v3.metadata.json",
-        "twin": "intact/case.json",
+        "intact": "intact/case.json",
     }
     assert requirement["title"] == "The same commit"
     assert requirement["links"] == ["https://iceberg.apache.org/spec/#scan-planning"]
@@ -128,17 +128,17 @@ def test_a_case_says_what_to_read_and_what_that_gives(tmp_path):
     assert (third["rows"], third["error"], third["open"]) == (None, None, "nobody says")
 
 
-def test_a_suite_lists_its_cases_and_twins(suite):
+def test_a_suite_lists_cases_and_intact_copies(suite):
     index = json.loads((suite / "suite.json").read_text("utf-8"))
-    twins = {each["name"]: each["twin_of"] for each in index["cases"] if each["twin_of"]}
+    intact_copies = {each["name"]: each["intact_of"] for each in index["cases"] if each["intact_of"]}
     refused = (
         "iceberg/time-travel/snapshots-and-schemas",
         "delta/change-feed/vacuumed-refused",
         "delta/time-travel/by-version",
     )
     broken = (_BROKEN, *refused, "delta/deletion-vectors/unknown-storage-refused")
-    assert twins == {f"{name}/intact": name for name in broken}
-    assert index["count"] == 8 == len(index["cases"]) - len(twins)
+    assert intact_copies == {f"{name}/intact": name for name in broken}
+    assert index["count"] == 8 == len(index["cases"]) - len(intact_copies)
     assert index["directory"] == str(suite)
     named = {feature for each in index["cases"] for feature in each["features"]}
     assert named == index["features"].keys()
@@ -231,11 +231,11 @@ def test_values_as_json_lines_and_back(text, value, expected):
         pytest.param("delta/schema/unknown-type-refused", None, id="none"),
     ],
 )
-def test_the_twin_is_the_most_of_a_history_that_is_readable(name, rows, tmp_path):
+def test_the_intact_copy_is_the_longest_readable_history(name, rows, tmp_path):
     (scenario,) = find(name)
-    twin = intact_twin(scenario, tmp_path / "twin")
-    assert (None if twin is None else twin.expectations[0].expected.num_rows) == rows
-    assert (tmp_path / "twin").exists() == (rows is not None)
+    intact_copy = build_intact_copy(scenario, tmp_path / "intact")
+    assert (None if intact_copy is None else intact_copy.expectations[0].expected.num_rows) == rows
+    assert (tmp_path / "intact").exists() == (rows is not None)
 
 
 # -- classes of errors -------------------------------------------------------------------------------------------------
@@ -319,8 +319,8 @@ REFUSAL = {"error": "Missing", "message": "no such file"}
         (_PLAIN, {"1.json": REFUSAL}, "ERROR", "Missing: no such file"),
         (_PLAIN, {"1.json": {"count": -1}}, "FAIL", "count(*) is -1"),
         (_PLAIN, {"1.jsonl": ..., "1.json": {"count": -1}}, "FAIL", "count(*) is -1"),
-        (_PLAIN, {"1.jsonl": ..., "1.arrow": ...}, "ERROR", "one result, not arrow and jsonl"),
-        (_PLAIN, {"1.jsonl": ..., "1.json": {"unsupported": "no"}}, "ERROR", "one result, not jsonl and json"),
+        (_PLAIN, {"1.jsonl": ..., "1.arrow": ...}, "ERROR", "one result, got arrow and jsonl"),
+        (_PLAIN, {"1.jsonl": ..., "1.json": {"unsupported": "no"}}, "ERROR", "one result, got jsonl and json"),
         (_PLAIN, {"1.arrow": "no Arrow"}, "ERROR", "Cannot read the rows"),
         (_PLAIN, {"1.arrow": arrow(NO_TEXT)}, "ERROR", "Invalid UTF8"),
         (_PLAIN, {"1.arrow": arrow(pa.array([1]))}, "FAIL", "expected and not read"),
@@ -328,8 +328,13 @@ REFUSAL = {"error": "Missing", "message": "no such file"}
         (_PLAIN, {"1.json": {"rows": 1}}, "ERROR", "the result has no 'unsupported'"),
         (_PLAIN, {"1.json": "{"}, "ERROR", "Cannot read the result"),
         (_BROKEN, {"1.json": REFUSAL, "intact/1.jsonl": ...}, "PASS", None),
-        (_BROKEN, {"1.json": REFUSAL, "intact/1.json": REFUSAL}, "UNSUPPORTED", "the intact table is not read rightly"),
-        (_BROKEN, {"1.json": REFUSAL}, "UNSUPPORTED", "not read rightly either: not run"),
+        (
+            _BROKEN,
+            {"1.json": REFUSAL, "intact/1.json": REFUSAL},
+            "UNSUPPORTED",
+            "the intact copy is not read correctly",
+        ),
+        (_BROKEN, {"1.json": REFUSAL}, "UNSUPPORTED", "not read correctly either: not run"),
         (_BROKEN, {"1.json": {**REFUSAL, "panic": True}, "intact/1.jsonl": ...}, "ERROR", "no such file"),
         (_BROKEN, {"1.jsonl": "", "intact/1.jsonl": ...}, "FAIL", "expected missing-file"),
         (_STRANGE, {"1.json": {"unsupported": "of that format"}}, "PASS", None),
@@ -362,7 +367,7 @@ def test_rows_of_what_harness_alone_refuses_are_no_mistake(tmp_path):
 def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
     index = json.loads((suite / "suite.json").read_text("utf-8"))
     for entry in index["cases"]:
-        for read in case_of(suite, entry["name"])["reads"]:
+        for read in make_case(suite, entry["name"])["reads"]:
             place = f"{entry['name']}/{read['number']}"
             right = {f"{place}.json": {"error": read["error"], "message": "as it must"}}
             if read["rows"]:
@@ -379,7 +384,7 @@ def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
     found = json.loads(report.read_text("utf-8"))
     assert found["engines"][0]["name"] == "empty"
     assert {case["outcome"] for case in found["cases"]} == {"FAIL"}
-    last = [each["name"] for each in index["cases"] if not each["twin_of"]][-1]
+    last = [each["name"] for each in index["cases"] if not each["intact_of"]][-1]
     assert found["cases"][-1]["command"] == f"harness scenarios score {suite} {tmp_path / 'empty'} {last}"
 
 
@@ -387,9 +392,9 @@ def test_right_results_are_right_and_empty_ones_are_not(suite, tmp_path, capfd):
     ("arguments", "words"),
     [
         (["{tmp}", "{tmp}"], "Cannot read the suite: it does not exist"),
-        (["{suite}", "{tmp}/none"], "There is no such folder of results"),
-        (["{suite}", "{tmp}"], "No file is a result of the suite"),
-        (["{suite}", "{tmp}", "no/such"], "No case is called no/such"),
+        (["{suite}", "{tmp}/none"], "The folder of results does not exist"),
+        (["{suite}", "{tmp}"], "The folder contains no result of the suite"),
+        (["{suite}", "{tmp}", "no/such"], "No case matches no/such"),
         (["{suite}", "{suite}", "--output", "x.csv"], "the suffix says csv"),
     ],
 )
@@ -426,7 +431,7 @@ def test_a_program_has_one_score_whether_it_is_run_or_its_results_are_scored(tmp
     """It takes no filters, and says so in its first answer and of each read."""
     suite, program = written(tmp_path / "suite", *SOME_FILTERED), [sys.executable, str(SIMPLE)]
     with contextlib.closing(Worker("simple", program, time_limit_s=60)) as reader:
-        ran = run(load_cases(suite), [UnderTest(reader=reader, argument="simple")])
+        ran = run(load_cases(suite), [EngineUnderTest(reader=reader, argument="simple")])
         for path in suite.rglob("case.json"):
             case = load_case(path)
             place = tmp_path / "results" / case.scenario.name

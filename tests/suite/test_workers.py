@@ -10,8 +10,8 @@ import pytest
 from harness.errors import EngineError, RequestError, UnsupportedError
 from harness.suite import readers
 from harness.suite.reader import At, TableAt
-from harness.suite.readers import SERVER, EnginePlaces, OtherReader, interpreter_of, open_engine, split_settings
-from harness.suite.workers import CRASHED, NONSENSE, NOT_INSTALLED, TIMED_OUT, Worker
+from harness.suite.readers import SERVER, OtherReader, ReaderOptions, interpreter_of, open_engine, split_settings
+from harness.suite.workers import BROKEN_PROTOCOL, CRASHED, NOT_INSTALLED, TIMED_OUT, Worker
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ def table(tmp_path):
 @pytest.fixture
 def opened():
     with ExitStack() as resources:
-        yield lambda name, limit=60.0: open_engine(f"fake_engines:{name}", EnginePlaces(time_limit_s=limit), resources)
+        yield lambda name, limit=60.0: open_engine(f"fake_engines:{name}", ReaderOptions(time_limit_s=limit), resources)
 
 
 @pytest.fixture
@@ -155,8 +155,8 @@ def test_a_program_is_not_named_like_an_engine(tmp_path):
     program.chmod(0o755)
     with ExitStack() as resources:
         with pytest.raises(RequestError, match="called duckdb: that is an engine"):
-            open_engine(f"exec:{program}", EnginePlaces(), resources)
-        assert open_engine(f"mine=exec:{program}", EnginePlaces(), resources).name == "mine"
+            open_engine(f"exec:{program}", ReaderOptions(), resources)
+        assert open_engine(f"mine=exec:{program}", ReaderOptions(), resources).name == "mine"
 
 
 def test_an_interpreter_without_pyarrow_is_told_before_any_read(tmp_path):
@@ -174,7 +174,7 @@ def test_rows_that_are_no_arrow_data_are_nonsense(script, table, tmp_path):
     worker = script(f"def version(): return '2'\ndef read(table, columns, where): return {str(tmp_path / 'junk')!r}")
     with pytest.raises(EngineError, match="Cannot read the rows") as caught:
         read(worker, table)
-    assert caught.value.cause == NONSENSE
+    assert caught.value.cause == BROKEN_PROTOCOL
 
 
 def test_an_interpreter_that_is_not_there(tmp_path):
@@ -208,7 +208,7 @@ def test_a_reader_that_is_missing_says_what_to_do(tmp_path, monkeypatch):
         interpreter_of(ABSENT, {})
     assert caught.value.cause == NOT_INSTALLED
     with pytest.raises(RequestError, match=r"iceberg-go: it is not built; .* nox -s readers -- native") as caught:
-        open_engine("iceberg-go", EnginePlaces(), ExitStack())
+        open_engine("iceberg-go", ReaderOptions(), ExitStack())
     assert caught.value.cause == NOT_INSTALLED
 
 
@@ -238,7 +238,7 @@ def settable(tmp_path, monkeypatch):
     monkeypatch.setattr(readers, "SCRIPT", path)
     monkeypatch.setattr(readers, "READERS", {"mine": OtherReader("mine", (), "", keeps_files=True)})
     with ExitStack() as resources:
-        yield lambda name: open_engine(name, EnginePlaces(time_limit_s=60), resources)
+        yield lambda name: open_engine(name, ReaderOptions(time_limit_s=60), resources)
 
 
 @pytest.mark.parametrize(
@@ -267,8 +267,8 @@ def test_a_reader_gets_its_settings_and_goes_by_them(settable):
     [
         ("mine:threads=many", "Cannot use the engine mine:threads=many .* 'many' is no number"),
         ("mine:threads", "Invalid setting 'threads' of the engine mine: expected mine:SETTING=VALUE"),
-        ("duckdb:threads=1", "duckdb takes no settings"),
-        ("iceberg-go:threads=1", "iceberg-go takes no settings"),
+        ("duckdb:threads=1", "duckdb accepts no settings"),
+        ("iceberg-go:threads=1", "iceberg-go accepts no settings"),
     ],
 )
 def test_a_wrong_setting_is_an_error_that_no_missing_reader_explains(settable, name, message):
@@ -300,4 +300,4 @@ def test_a_program_that_was_built_is_asked(tmp_path, monkeypatch):
     built.chmod(0o755)
     monkeypatch.setenv("HARNESS_READERS", str(tmp_path))
     with ExitStack() as resources:
-        assert open_engine("iceberg-go", EnginePlaces(), resources).version() == "built"
+        assert open_engine("iceberg-go", ReaderOptions(), resources).version() == "built"

@@ -24,7 +24,7 @@ def read(table: harness.Table, wanted: dict[str, Any], engine: str) -> pa.Table:
     return table.snapshot(ResolvedSelector(**wanted["at"]).moment).to_arrow(columns=wanted["columns"], engine=engine)
 
 
-def said(columns: list[str], rows: list[list[Any]]) -> list[str]:
+def printed_rows(columns: list[str], rows: list[list[Any]]) -> list[str]:
     """Rows as texts that can be sorted and compared, values that JSON has not as Python's text of them."""
     return sorted(json.dumps(dict(zip(columns, row, strict=True)), default=str) for row in rows)
 
@@ -34,7 +34,9 @@ def check(name: str, engine: str) -> None:
     table = harness.open_table(str(PLACE / name / "table"))
     for wanted in json.loads((PLACE / name / "expected.json").read_text(encoding="utf-8")):
         rows = [list(row.values()) for row in read(table, wanted, engine).to_pylist()]
-        assert said(wanted["columns"], rows) == said(wanted["columns"], wanted["rows"]), f"{name} at {wanted}"
+        assert printed_rows(wanted["columns"], rows) == printed_rows(wanted["columns"], wanted["rows"]), (
+            f"{name} at {wanted}"
+        )
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "oracle"])

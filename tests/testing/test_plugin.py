@@ -20,7 +20,7 @@ from harness.errors import RequestError
 from harness.suite.scenarios.loading import find
 from harness.testing.lake import make_table
 from harness.testing.plugin import spark_master_of
-from harness.testing.same_rows import assert_same_rows, rows_like
+from harness.testing.same_rows import assert_same_rows, rows_to_table
 from harness.testing.session import HarnessSession
 
 pytest_plugins = ["pytester"]
@@ -413,7 +413,7 @@ def test_check_shows_each_read_that_differs(tmp_path):
         table.check("duckdb")
     text = str(failure.value)
     assert "table t on duckdb, expectation 2: different: 1 row only on the left, 1 row only on the right" in text
-    assert "expectation 3: 1 rows, where CorruptFileError was expected" in text
+    assert "expectation 3: CorruptFileError was expected, got 1 rows" in text
     assert "expectation 1" not in text
 
 
@@ -471,13 +471,13 @@ OTHERS = [
 def test_rows_have_the_types_of_the_other_side(type_, value):
     schema = pa.schema([pa.field("c", type_, nullable=False)])
     assert_same_rows(pa.table({"c": pa.array([value], type_)}), [(value,)])
-    assert rows_like([{"c": value}], schema).schema.field("c").type == type_
+    assert rows_to_table([{"c": value}], schema).schema.field("c").type == type_
 
 
 @pytest.mark.parametrize(("type_", "value"), OTHERS, ids=str)
 def test_values_that_the_column_cannot_hold_are_a_difference(type_, value):
     with pytest.raises(AssertionError, match=r"^different values: column 'c' is "):
-        rows_like([(value,)], pa.schema([("c", type_)]))
+        rows_to_table([(value,)], pa.schema([("c", type_)]))
 
 
 @pytest.mark.parametrize("row", [(1,), (1, 2, 3), {"a": 1}, {"a": 1, "b": 2, "c": 3}])

@@ -14,10 +14,10 @@ from scenario_text import dump
 
 from harness.engines import union_arms
 from harness.engines.registry import find_engine
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 from harness.suite.results import first_match, read_list
 from harness.suite.scenarios.building import build
-from harness.suite.scenarios.evidence import evidence_of
+from harness.suite.scenarios.evidence import collect_evidence
 from harness.suite.scenarios.features import missing_features
 from harness.suite.scenarios.loading import find, parse
 from harness.suite.scenarios.model import ExpectedError
@@ -32,14 +32,14 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def made(request, tmp_path_factory):
+def scenario_table(request, tmp_path_factory):
     """The table of a scenario and the plans of its reads, in which what the scenario declares has to occur."""
-    evidence = evidence_of(build(request.param, tmp_path_factory.mktemp("scenario")))
+    evidence = collect_evidence(build(request.param, tmp_path_factory.mktemp("scenario")))
     assert missing_features(evidence) == (), "declared, but not in the table or its plans"
     return evidence
 
 
-@pytest.mark.parametrize("made", SCENARIOS, ids=operator.attrgetter("name"), indirect=True)
+@pytest.mark.parametrize("scenario_table", SCENARIOS, ids=operator.attrgetter("name"), indirect=True)
 @pytest.mark.parametrize(
     "engine",
     [
@@ -48,22 +48,25 @@ def made(request, tmp_path_factory):
         pytest.param("spark", marks=pytest.mark.harness_spark),
     ],
 )
-def test_scenario(engine, made, request, monkeypatch):
-    if line := first_match(EXPECTED_FAILURES, engine, made.built.scenario.name):
+def test_scenario(engine, scenario_table, request, monkeypatch):
+    if line := first_match(EXPECTED_FAILURES, engine, scenario_table.built.scenario.name):
         request.applymarker(pytest.mark.xfail(reason=line.reason, raises=AssertionError))
-    assert disagreements(engine, made) == []
-    if engine != "oracle" and any(plan.equality_deletes for plan in made.plans):
+    assert disagreements(engine, scenario_table) == []
+    if engine != "oracle" and any(plan.equality_deletes for plan in scenario_table.plans):
         # Files are joined with deletes set by set or all at once, whichever costs less. Here the other of the two.
         monkeypatch.setattr(union_arms, "joins_by_set", lambda plan, chosen=union_arms.joins_by_set: not chosen(plan))
-        assert disagreements(engine, made) == []
+        assert disagreements(engine, scenario_table) == []
 
 
-def disagreements(engine, made):
-    faults = {e.number: verify(asked(e, engine), partial(read, made, engine)) for e in made.built.expectations}
+def disagreements(engine, scenario_table):
+    faults = {
+        e.number: verify(engine_expectation(e, engine), partial(read, scenario_table, engine))
+        for e in scenario_table.built.expectations
+    }
     return [f"expectation {number}: {fault}" for number, fault in faults.items() if fault is not None]
 
 
-def asked(expectation, engine):
+def engine_expectation(expectation, engine):
     """The expectation that is asked of the engine: the oracle finds faults in words of its own."""
     expected = expectation.expected
     if engine != "oracle" or not isinstance(expected, ExpectedError):
@@ -71,12 +74,12 @@ def asked(expectation, engine):
     return replace(expectation, expected=ExpectedError(expected.kind))
 
 
-def read(made, engine, expectation):
+def read(scenario_table, engine, expectation):
     """The rows; the oracle plans for itself."""
     if engine != "oracle":
-        return find_engine(engine).to_arrow(made.plan_of(expectation.number))
+        return find_engine(engine).to_arrow(scenario_table.plan_of(expectation.number))
     shown = {"columns": expectation.columns, "where": expectation.where}
-    return read_apart(made.built.address, **asdict(expectation.at), **shown, **expectation.opening)
+    return read_with_oracle(scenario_table.built.address, **asdict(expectation.at), **shown, **expectation.opening)
 
 
 def test_dumped_scenarios_read_back_equal():

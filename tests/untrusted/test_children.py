@@ -10,7 +10,7 @@ import pytest
 
 from harness.errors import EngineError
 from harness.suite.reader import TableAt
-from harness.suite.workers import CRASHED, NONSENSE, TIMED_OUT, Worker
+from harness.suite.workers import BROKEN_PROTOCOL, CRASHED, TIMED_OUT, Worker
 from harness.untrusted.children import Child
 
 READER = """
@@ -76,7 +76,9 @@ def has_ended(process):
         pytest.param("start_another(); time.sleep(600)", "id", TIMED_OUT, "time limit", id="hangs"),
         pytest.param("start_another(); time.sleep(600)", "x" * 200_000, TIMED_OUT, "time limit", id="reads nothing"),
         pytest.param(f"{RUNNING}start_another(); os._exit(3)", "id", CRASHED, "ended with exit code 3", id="ends"),
-        pytest.param(f"{RUNNING}start_another(); answer(x=1)", "id", NONSENSE, "breaks the protocol", id="nonsense"),
+        pytest.param(
+            f"{RUNNING}start_another(); answer(x=1)", "id", BROKEN_PROTOCOL, "breaks the protocol", id="nonsense"
+        ),
     ],
 )
 def test_a_reader_ends_with_all_that_it_started(reader, tmp_path, code, name, cause, message):

@@ -29,8 +29,8 @@ def test_directories_that_nobody_holds_go_with_the_next_worker(tmp_path):
     (tmp_path / "else").mkdir()
     (tmp_path / f"{launching.PREFIX}link").symlink_to(tmp_path / "else")
     (tmp_path / f"{launching.PREFIX}file").touch()
-    with launching.own_directory() as first:
-        with launching.own_directory() as second:
+    with launching.worker_directory() as first:
+        with launching.worker_directory() as second:
             assert {os.path.basename(path) for path in (first, second)} | {
                 "else",
                 f"{launching.PREFIX}link",
@@ -43,8 +43,8 @@ def test_directories_that_nobody_holds_go_with_the_next_worker(tmp_path):
 HELD = """
 import os, sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from harness.untrusted.launching import own_directory
-with own_directory():
+from harness.untrusted.launching import worker_directory
+with worker_directory():
     os.kill(os.getpid(), 9)
 """
 
@@ -52,7 +52,7 @@ with own_directory():
 def test_a_killed_process_leaves_a_directory_until_the_next(tmp_path):
     subprocess.run([sys.executable, "-c", HELD, str(tmp_path)], check=False)
     assert len(os.listdir(tmp_path)) == 1
-    with launching.own_directory() as path:
+    with launching.worker_directory() as path:
         assert os.listdir(tmp_path) == [os.path.basename(path)]
     assert os.listdir(tmp_path) == []
 

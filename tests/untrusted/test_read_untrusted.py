@@ -22,8 +22,8 @@ from harness.errors import (
     UnknownColumnError,
 )
 from harness.untrusted import reading
-from harness.untrusted.arrow_messages import _Table
-from harness.untrusted.launching import Finished
+from harness.untrusted.arrow_messages import _FlatTable
+from harness.untrusted.launching import WorkerResult
 from harness.writing.delta.builder import DeltaTable
 
 
@@ -43,7 +43,7 @@ def here(monkeypatch):
     def run(work, request, **how):
         output = io.BytesIO()
         started.append((work, how))
-        return Finished(reading.serve(json.loads(json.dumps(request)), output), output.getvalue(), "")
+        return WorkerResult(reading.serve(json.loads(json.dumps(request)), output), output.getvalue(), "")
 
     monkeypatch.setattr(reading, "run", run)
     return started
@@ -108,7 +108,7 @@ def test_a_table_that_a_catalog_manages(tmp_path, here):
     )
     for number in range(1, 5):
         table.append(table.write_data([{"id": number}]))
-    name, content = table.log.stage(3), table.log.hold(4)
+    name, content = table.log.stage(3), table.log.remove_commit_file(4)
 
     def ids(**how):
         return sorted(harness.read_untrusted(str(table.directory), **how)["id"].to_pylist())
@@ -122,7 +122,7 @@ def test_a_table_that_a_catalog_manages(tmp_path, here):
 def test_the_table_is_opened_as_untrusted(tmp_path, here):
     table = DeltaTable.create(tmp_path / "t", {"id": "long"})
     (tmp_path / "t" / "_delta_log" / f"{0:020d}.crc").write_text('{"numFiles": 3}')
-    with pytest.raises(InvalidTableError, match="says numFiles 3, the log says 0; of an untrusted table that is an"):
+    with pytest.raises(InvalidTableError, match="records numFiles 3, the log has 0; of an untrusted table that is an"):
         harness.read_untrusted(str(table.directory))
 
 
@@ -181,7 +181,7 @@ BAD_OFFSETS = pa.Table.from_arrays(
     ],
 )
 def test_what_a_worker_that_was_taken_over_gives_back(table, monkeypatch, answer):
-    monkeypatch.setattr(reading, "run", lambda *_, **__: Finished(*answer, ""))
+    monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(*answer, ""))
     with pytest.raises(EngineError, match="Cannot read what the process for the untrusted table gave back"):
         harness.read_untrusted(table)
 
@@ -194,7 +194,7 @@ def patched(stream, before, after):
 def one_field_often(stream):
     """All fields of a schema at the place of the first one."""
     data = bytearray(stream)
-    count, at = _Table(stream[8:], struct.unpack_from("<I", stream, 8)[0]).table(2)._vector(1, 4)
+    count, at = _FlatTable(stream[8:], struct.unpack_from("<I", stream, 8)[0]).table(2)._find_vector(1, 4)
     first = at + struct.unpack_from("<I", data, 8 + at)[0]
     for place in range(at, at + 4 * count, 4):
         struct.pack_into("<I", data, 8 + place, first - place)
@@ -237,7 +237,7 @@ DICTIONARY = pa.DictionaryArray.from_arrays(pa.array(bytes(30_000), pa.uint8()),
     ],
 )
 def test_an_answer_that_is_more_than_its_bytes(table, monkeypatch, stream, said):
-    monkeypatch.setattr(reading, "run", lambda *_, **__: Finished(0, stream, ""))
+    monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(0, stream, ""))
     with pytest.raises(EngineError, match=f"Cannot read what the process for the untrusted table gave back: .*{said}"):
         harness.read_untrusted(table, bounds=harness.Bounds(output_bytes=32 << 20))
 
@@ -271,19 +271,19 @@ def test_damaged_answers_are_errors(stream):
         for bit in (1, 0x80):
             damaged = stream[:at] + bytes([stream[at] ^ bit]) + stream[at + 1 :]
             with contextlib.suppress(EngineError):
-                reading._rows(damaged, 1 << 20)
+                reading._decode_rows(damaged, 1 << 20)
 
 
 def test_an_error_that_is_told_at_length(table, monkeypatch):
     texts = {"message": "\u202e" * 100_000, "file": "f" * 100_000}
     said = json.dumps({"kind": "EngineError", "options": [], **texts}).encode()
-    monkeypatch.setattr(reading, "run", lambda *_, **__: Finished(2, said, ""))
+    monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(2, said, ""))
     with pytest.raises(EngineError) as told:
         harness.read_untrusted(table)
     assert (len(told.value.message), len(told.value.file)) == (1 << 16, 1 << 16)
-    sent = json.loads(json.dumps(reading._document(told.value)))
+    sent = json.loads(json.dumps(reading._error_document(told.value)))
     assert (len(sent["message"]), len(sent["file"])) == (1 << 16, 1 << 12)
-    long = Finished(2, b'{"kind": "EngineError", "options": [], "message": "' + bytes(1 << 20) + b'"}', "")
+    long = WorkerResult(2, b'{"kind": "EngineError", "options": [], "message": "' + bytes(1 << 20) + b'"}', "")
     monkeypatch.setattr(reading, "run", lambda *_, **__: long)
     with pytest.raises(EngineError, match="its error is none of harness's"):
         harness.read_untrusted(table)
@@ -291,7 +291,7 @@ def test_an_error_that_is_told_at_length(table, monkeypatch):
 
 def test_what_a_worker_says_is_shown_and_not_obeyed(table, monkeypatch):
     said = {"kind": "OutsideTableError", "message": "\x1b]0;m", "cause": "c\n", "file": "\u202e", "options": ["\x1b"]}
-    monkeypatch.setattr(reading, "run", lambda *_, **__: Finished(2, json.dumps(said).encode(), ""))
+    monkeypatch.setattr(reading, "run", lambda *_, **__: WorkerResult(2, json.dumps(said).encode(), ""))
     with pytest.raises(OutsideTableError) as told:
         harness.read_untrusted(table)
     assert str(told.value) == r"\x1b]0;m [c\n; file \u202e]"

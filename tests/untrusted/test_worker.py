@@ -34,7 +34,7 @@ def works(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def attempts_result(tmp_path_factory):
     """What came of the attempts of one worker, with a server that waits for it and files beside its own directory."""
     root = tmp_path_factory.mktemp("contained")
     own, outside, link = root / "own" / "file", root / "outside", root / "own" / "link"
@@ -65,23 +65,23 @@ def found(tmp_path_factory):
             "scratch_bytes": bounds.scratch_bytes,
         }
         finished = run("works:attempts", request, bounds=bounds, directories=[str(own.parent)])
-    assert (finished.code, finished.said) == (0, "")
-    assert finished.refused[:2] == ("socket", "vfork")
+    assert (finished.code, finished.stderr) == (0, "")
+    assert finished.refused_calls[:2] == ("socket", "vfork")
     return json.loads(finished.output) | {"files left": sorted(path.name for path in root.rglob("*"))}
 
 
-def test_what_a_worker_can_do(found):
-    attempts = found["attempts"]
+def test_what_a_worker_can_do(attempts_result):
+    attempts = attempts_result["attempts"]
     assert len(attempts) >= 36
     assert {name: came for name, (comes, came) in attempts.items() if came != comes} == {}
 
 
-def test_no_file_is_made_or_taken_away(found):
-    assert found["files left"] == ["file", "heard", "link", "outside", "own"]
+def test_no_file_is_made_or_taken_away(attempts_result):
+    assert attempts_result["files left"] == ["file", "heard", "link", "outside", "own"]
 
 
-def test_sql_unlocks_nothing_and_reads_no_other_file(found):
-    *refused, allowed = found["sql"].items()
+def test_sql_unlocks_nothing_and_reads_no_other_file(attempts_result):
+    *refused, allowed = attempts_result["sql"].items()
     assert {text: came for text, came in refused if "Exception" not in str(came)} == {}
     assert allowed[1] == [["own"]]
 
@@ -139,7 +139,7 @@ def test_a_worker_that_ends_otherwise(work, request_, cause, said):
 def test_what_a_worker_says_and_gives_back():
     request = {"text": "é", "code": 1, "said": "x" * 100_000}
     found = run("works:output_of", request, bounds=Bounds(output_bytes=2))
-    assert (found.code, found.output.decode(), len(found.said)) == (1, "é", 1 << 16)
+    assert (found.code, found.output.decode(), len(found.stderr)) == (1, "é", 1 << 16)
 
 
 def test_modules_in_the_working_directory_are_not_those_of_a_worker(monkeypatch, tmp_path):

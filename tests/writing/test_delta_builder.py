@@ -6,10 +6,10 @@ import json
 import pytest
 
 from harness.errors import RequestError
-from harness.writing.delta.builder import DeltaTable, edited_schema
+from harness.writing.delta.builder import DeltaTable, edit_schema
 from harness.writing.delta.files import upper_bound
 from harness.writing.delta.types import schema_json, schema_of
-from harness.writing.places import FIRST_TIMESTAMP_MS
+from harness.writing.local_files import FIRST_TIMESTAMP_MS
 
 
 def commit(table, version=None):
@@ -79,7 +79,7 @@ def test_rows_of_several_partitions_need_write_partitioned(tmp_path):
     with pytest.raises(RequestError) as refused:
         table.write_data(rows)
     assert str(refused.value) == (
-        "Cannot tell the partition of the rows: they fall in 2; name it with `partition`, "
+        "Cannot determine the partition of the rows: they are in 2 partitions; set `partition`, "
         "or use write_partitioned [Request]"
     )
     assert [f.add["partitionValues"] for f in table.write_partitioned(rows)] == [{"p": "0"}, {"p": "1"}]
@@ -111,7 +111,7 @@ def test_edited_commits_keep_their_times(tmp_path):
     table.edit_commit(1, lambda actions: actions[1]["add"].pop("size"))
     assert "size" not in contents(table, "add", 1)[0]
     assert table.log.commit_path(1).stat().st_mtime_ns == (FIRST_TIMESTAMP_MS + 1000) * 10**6
-    table.edit_commit(0, lambda actions: edited_schema(actions[2]["metaData"], lambda doc: doc["fields"].pop()))
+    table.edit_commit(0, lambda actions: edit_schema(actions[2]["metaData"], lambda doc: doc["fields"].pop()))
     assert len(json.loads(contents(table, "metaData", 0)[0]["schemaString"])["fields"]) == 1
 
 

@@ -14,11 +14,11 @@ from harness.cli.formats import RowFormat, number_of_rows
 from harness.cli.inspection import explained
 from harness.cli.writers import QueryRows, engine_error, write_rows
 from harness.connections.connection import Connection
-from harness.connections.statements import finished, statements
+from harness.connections.statements import is_finished, statements
 from harness.connections.tables import in_sql
 from harness.errors import RequestError, visible
-from harness.metadata.catalogs.catalog import nearest
-from harness.metadata.model.text_tables import aligned
+from harness.metadata.catalogs.catalog import nearest_names
+from harness.metadata.model.text_tables import align
 
 _BARE_WORDS = ("help", "quit", "exit")
 """Commands that need no dot: no statement of SQL consists of such a word."""
@@ -42,7 +42,7 @@ class InputLines:
                 self.unfinished = ""
                 return f".{word}" if is_word else line.strip()
         self.unfinished += line.rstrip("\n") + "\n"
-        return self.take() if finished(self.unfinished) else None
+        return self.take() if is_finished(self.unfinished) else None
 
     def take(self) -> str:
         """The unfinished lines, which are forgotten."""
@@ -93,7 +93,7 @@ class Session:
     def _run_command(self, line: str) -> None:
         name, _, argument = line.strip().rstrip(";").partition(" ")
         if name not in COMMANDS:
-            near = nearest((name[1:],), [(each[1:],) for each in COMMANDS]) or (("help",),)
+            near = nearest_names((name[1:],), [(each[1:],) for each in COMMANDS]) or (("help",),)
             raise RequestError(f"There is no command {name}; the nearest is .{near[0][0]}")
         COMMANDS[name][0](self, argument.strip())
 
@@ -129,7 +129,7 @@ class Session:
         if not argument:
             raise RequestError("Cannot show a schema: say whose, .schema sales.orders")
         fields = self.connection.table(argument.strip("'")).schema.fields
-        results.print_result(*(f"{line}\n" for line in aligned([(field.name, str(field.type)) for field in fields])))
+        results.print_result(*(f"{line}\n" for line in align([(field.name, str(field.type)) for field in fields])))
 
     def _plan(self, argument: str) -> None:
         query = argument or self.last_statement

@@ -1,4 +1,7 @@
-"""The reports of many comparisons: text, JSON, JUnit XML or one HTML page. Pure functions of a `Batch`."""
+"""The reports of many comparisons: text, JSON, JUnit XML, or one HTML page.
+
+All functions are pure functions of a `Batch`.
+"""
 
 from __future__ import annotations
 
@@ -12,36 +15,36 @@ from harness.diff.reports.html import document as page
 from harness.diff.result import Batch, BatchEntry, BatchOutcome
 from harness.errors import html_text as escaped
 from harness.errors import json_text, visible
-from harness.metadata.model.frames import preformatted
-from harness.metadata.model.text_tables import aligned
+from harness.metadata.model.frames import html_preformatted
+from harness.metadata.model.text_tables import align
 
 FORMAT = 1
-_LOOKS = {
+_STYLES = {
     BatchOutcome.DIFFERENT: ("≠", "different"),
     BatchOutcome.FAILED: ("!", "failed"),
     BatchOutcome.REFUSED: ("?", "failed"),
     BatchOutcome.ALLOWED: ("≈", "equal"),
     BatchOutcome.EQUAL: ("=", "equal"),
 }
-"""Sign and class of each outcome; people read them in this order."""
+"""The sign and CSS class of each outcome, in the order in which reports list them."""
 
 
 def _ranked(batch: Batch) -> list[BatchEntry]:
-    ranks = list(_LOOKS)
+    ranks = list(_STYLES)
     return sorted(batch.entries, key=lambda entry: ranks.index(entry.outcome))
 
 
 def to_text(batch: Batch) -> str:
-    """A line for each comparison, different ones first, then the reports of these."""
+    """Return a line for each comparison, different ones first, followed by the reports of the different ones."""
     lines = [summary(batch), ""]
     cells = []
     for entry in _ranked(batch):
         parts = (("left", entry.left_seconds), ("right", entry.right_seconds))
         times = ", ".join(f"{side} {seconds:.2f} s" for side, seconds in parts if seconds is not None)
-        said = f"{entry.message}{f'  ({times})' if times else ''}"
+        text = f"{entry.message}{f'  ({times})' if times else ''}"
         outcome = "" if entry.outcome is BatchOutcome.EQUAL else f"{entry.outcome.value}: "
-        cells.append((f"{_LOOKS[entry.outcome][0]} {entry.name}", f"{outcome}{said}"))
-    lines += aligned(cells)
+        cells.append((f"{_STYLES[entry.outcome][0]} {entry.name}", f"{outcome}{text}"))
+    lines += align(cells)
     for entry in batch.entries:
         if entry.outcome is BatchOutcome.DIFFERENT and entry.report is not None:
             lines += ["", f"── {visible(entry.name)}", "", entry.report.rstrip("\n")]
@@ -49,13 +52,13 @@ def to_text(batch: Batch) -> str:
 
 
 def summary(batch: Batch) -> str:
-    """The counts in a sentence."""
+    """Return the title and the counts in one sentence."""
     counts = [f"{batch.count(outcome):,} {outcome.value}" for outcome in BatchOutcome if batch.count(outcome)]
     return f"{visible(batch.title)}: {', '.join(counts) or 'nothing to compare'}"
 
 
 def to_json(batch: Batch) -> str:
-    """A JSON document; `docs/reference/json.md` tells what its keys hold."""
+    """Return a JSON document. `docs/reference/json.md` describes its keys."""
     content = {
         "format": FORMAT,
         "kind": "comparisons",
@@ -68,7 +71,7 @@ def to_json(batch: Batch) -> str:
                 "name": entry.name,
                 "outcome": entry.outcome.value,
                 "message": entry.message,
-                "asked": entry.asked,
+                "asked": entry.commands,
                 "left_seconds": entry.left_seconds,
                 "right_seconds": entry.right_seconds,
                 "comparison": entry.document,
@@ -80,7 +83,7 @@ def to_json(batch: Batch) -> str:
 
 
 def to_junit(batch: Batch) -> str:
-    """A suite with a case for each comparison; what was refused is skipped with its reason."""
+    """Return a JUnit suite with a case for each comparison. Refused comparisons are skipped with their reason."""
     properties = [("left", batch.sides[0]), ("right", batch.sides[1])]
     return document([suite("harness diff", properties, [_case(entry) for entry in batch.entries])])
 
@@ -105,11 +108,11 @@ def _case(entry: BatchEntry) -> ElementTree.Element:
 
 
 def to_html(batch: Batch) -> str:
-    """A self-contained page: a table of all comparisons, then the report of each that is not equal, to be opened."""
+    """Return a self-contained page: a table of all comparisons, then a collapsed report for each that is not equal."""
     if batch.equal:
-        sign, tone = _LOOKS[BatchOutcome.EQUAL]
+        sign, tone = _STYLES[BatchOutcome.EQUAL]
     else:
-        sign, tone = _LOOKS[BatchOutcome.DIFFERENT if batch.count(BatchOutcome.DIFFERENT) else BatchOutcome.FAILED]
+        sign, tone = _STYLES[BatchOutcome.DIFFERENT if batch.count(BatchOutcome.DIFFERENT) else BatchOutcome.FAILED]
     head = header(tone, sign, batch.title, summary(batch).partition(": ")[2], batch.made)
     entries = _ranked(batch)
     body = [*head, "<main>", *_table(entries, batch.sides), *_details(entries), "</main>"]
@@ -117,7 +120,7 @@ def to_html(batch: Batch) -> str:
 
 
 def _table(entries: Sequence[BatchEntry], sides: tuple[str, str]) -> Iterator[str]:
-    """All comparisons; without columns of seconds where none were measured."""
+    """Yield a table of all comparisons, with columns for seconds only if times were measured."""
     timed = any(each is not None for entry in entries for each in (entry.left_seconds, entry.right_seconds))
     heads = "".join(f'<th scope="col" class="number">{escaped(side)}, s</th>' for side in sides) if timed else ""
     yield '<section aria-labelledby="all"><h2 id="all">Comparisons</h2>'
@@ -128,7 +131,7 @@ def _table(entries: Sequence[BatchEntry], sides: tuple[str, str]) -> Iterator[st
         name = f"<code>{escaped(entry.name)}</code>"
         if _has_details(entry):
             name = f'<a href="#entry-{number}">{name}</a>'
-        sign, tone = _LOOKS[entry.outcome]
+        sign, tone = _STYLES[entry.outcome]
         yield f'<tr class="{tone}"><td class="mark">{sign}</td><th scope="row">{name}</th>'
         yield f"<td>{entry.outcome.value}</td><td>{escaped(entry.message)}</td>"
         for each in (entry.left_seconds, entry.right_seconds) if timed else ():
@@ -141,9 +144,9 @@ def _details(entries: Sequence[BatchEntry]) -> Iterator[str]:
     is_open = " open"
     for number, entry in enumerate(entries):
         if _has_details(entry):
-            yield f"<details{is_open}>"  # browsers open it for a link to what is inside
+            yield f"<details{is_open}>"  # browsers open it for a link to its content
             yield f"<summary><code>{escaped(entry.name)}</code> {escaped(entry.message)}</summary>"
-            yield f'<div id="entry-{number}">{preformatted(entry.report or "")}</div></details>'
+            yield f'<div id="entry-{number}">{html_preformatted(entry.report or "")}</div></details>'
             is_open = ""
 
 

@@ -1,8 +1,8 @@
 """The HTML report: one file that needs no network, no server and, except for the filter, no script.
 
-Everything that comes from a table is escaped, and a content security policy allows only the style and the script that
-are part of this package, by their hashes: even a value that slipped through could neither run nor load anything. A
-difference is told by signs and words, never by colour alone.
+All text from tables is escaped. In addition, a content security policy allows only the style and script of this
+package, by their hashes, so that even an unescaped value could neither run nor load anything. Differences are marked by
+signs and words, not only by color.
 """
 
 from __future__ import annotations
@@ -17,22 +17,26 @@ from harness.diff.reports.text import (
     ReportTable,
     RowPairing,
     column_table,
+    count_phrase,
     origin_texts,
     pair_rows,
     relaxation_lines,
-    times,
 )
 from harness.diff.reports.where import where_html
-from harness.diff.result import ComparisonResult, ComparisonVerdict, Made, RowKind
+from harness.diff.result import ComparisonOutcome, ComparisonResult, ReportProvenance, RowKind
 from harness.errors import counted
 from harness.errors import html_text as escaped
-from harness.metadata.model.frames import preformatted
+from harness.metadata.model.frames import html_preformatted
 
 
 def document(title: str, body: Iterable[str], *, style: str, script: str | None = None) -> str:
-    """A whole page. Its content security policy allows this style and script alone, by their hashes.
+    """Return a whole page. Its content security policy allows only this style and script, by their hashes.
 
-    title: any text. body: HTML, a line each.
+    Args:
+        title: Any text.
+        body: Lines of HTML.
+        style: The CSS.
+        script: The JavaScript, if any.
     """
     scripts = "'none'" if script is None else _hash(script)
     policy = f"default-src 'none'; style-src {_hash(style)}; script-src {scripts}; base-uri 'none'; form-action 'none'"
@@ -58,7 +62,7 @@ def document(title: str, body: Iterable[str], *, style: str, script: str | None 
 
 
 def asset(package: str, name: str) -> str:
-    """A style or script that lies in a package."""
+    """Return a style or script file of a package."""
     return resources.files(package).joinpath(name).read_text("utf-8")
 
 
@@ -66,47 +70,56 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-# A report in a notebook: a page in a frame that can reach nothing around it, and the text below. The frame keeps the
-# styles apart. Hosts of code that take frames out of notebooks leave the text.
-
-
 _LEAST, _MOST, _LINE = 320, 760, 22
-"""Pixels: the least and the most height of a frame, and the height of a line of the text report."""
+"""Pixels: the smallest and largest height of a frame, and the height of a line of the text report."""
 
 
 MOST_FRAMED_ROWS = 20
-"""Differing rows in a notebook, whose file keeps each page that it has shown."""
+"""The most differing rows in a notebook, because the notebook's file stores each page."""
 
 
-def framed(page: str, text: str) -> str:
-    """The fragment. page: the HTML report. text: the same for a terminal."""
+def notebook_frame(page: str, text: str) -> str:
+    """Return an HTML fragment for notebooks: the page in a frame, and the text below it.
+
+    The sandboxed frame cannot access the notebook, and keeps the styles apart. Code hosts that remove frames from
+    notebooks still show the text.
+
+    Args:
+        page: The HTML report.
+        text: The report for a terminal.
+    """
     height = min(_MOST, _LEAST + _LINE * text.count("\n"))
     size = f'width="100%" height="{height}" style="border: 0"'
-    quoted = page.replace("&", "&amp;").replace("'", "&#x27;")  # a page has more double quotes and tags than these
+    # a page has more double quotes and tags than single quotes and ampersands
+    quoted = page.replace("&", "&amp;").replace("'", "&#x27;")
     frame = f"<iframe sandbox=\"allow-scripts\" srcdoc='{quoted}' {size}></iframe>"
-    return f"<div>{frame}<details><summary>as text</summary>{preformatted(text, in_notebook=True)}</details></div>"
+    return f"<div>{frame}<details><summary>as text</summary>{html_preformatted(text, in_notebook=True)}</details></div>"
 
 
-_LOOKS = {
-    ComparisonVerdict.EQUAL: ("=", "No difference", "equal"),
-    ComparisonVerdict.DIFFERENT: ("≠", "Differences found", "different"),
-    ComparisonVerdict.OUTCOME: ("≠", "Different outcome", "different"),
-    ComparisonVerdict.FAILED: ("!", "Could not compare", "failed"),
+_STYLES = {
+    ComparisonOutcome.EQUAL: ("=", "No difference", "equal"),
+    ComparisonOutcome.DIFFERENT: ("≠", "Differences found", "different"),
+    ComparisonOutcome.DIFFERENT_OUTCOME: ("≠", "Different outcome", "different"),
+    ComparisonOutcome.FAILED: ("!", "Could not compare", "failed"),
 }
-"""Sign, title and class of the style."""
+"""The sign, title and CSS class of each outcome."""
 _MOST_NAMES = 3
 MOST_ROWS = 5_000
-"""Differing rows of a page: a browser opens no page of 100,000."""
+"""The most differing rows of a page, because browsers cannot open a page of 100,000."""
 _MANY_COLUMNS = 30
-"""The number of columns beyond which only differing ones are shown at first."""
+"""The number of columns beyond which only differing columns are shown at first."""
 
 
 def to_html(comparison: ComparisonResult, most: int = MOST_ROWS) -> str:
-    """The comparison as one HTML document. `#only=changed` and `#find=TEXT` in its address set the filter.
+    """Return the comparison as an HTML document.
 
-    most: differing rows in it at most.
+    `#only=changed` and `#find=TEXT` in its address set the filter.
+
+    Args:
+        comparison: The comparison.
+        most: The most differing rows to show.
     """
-    sign, title, tone = _LOOKS[comparison.verdict]
+    sign, title, tone = _STYLES[comparison.outcome]
     body = [
         *header(tone, sign, title, comparison.sentence, comparison.made),
         "<main>",
@@ -121,8 +134,16 @@ def to_html(comparison: ComparisonResult, most: int = MOST_ROWS) -> str:
     return document(title, body, style=asset(__package__, "report.css"), script=asset(__package__, "report.js"))
 
 
-def header(tone: str, sign: str, title: str, finding: str, made: Made | None = None) -> Iterator[str]:
-    """The head of a report. tone: a class of the style. title, finding: any text."""
+def header(tone: str, sign: str, title: str, finding: str, made: ReportProvenance | None = None) -> Iterator[str]:
+    """Yield the header of a report.
+
+    Args:
+        tone: A CSS class.
+        sign: The sign before the title.
+        title: Any text.
+        finding: Any text.
+        made: How the report was made.
+    """
     yield f'<header class="{tone}"><h1><span class="sign" aria-hidden="true">{sign}</span> {escaped(title)}</h1>'
     yield f'<p id="sentence">{escaped(finding)}</p>'
     if made is not None:
@@ -138,12 +159,12 @@ def _summary(comparison: ComparisonResult) -> Iterator[str]:
     names, keys = (
         ", ".join(f"<code>{escaped(name)}</code>" for name in each) for each in (comparison.columns, comparison.keys)
     )
-    said = f"{counted(len(comparison.columns), 'column')} compared"
+    text = f"{counted(len(comparison.columns), 'column')} compared"
     paired = f" Rows are paired by {keys}." if keys else ""
     if len(comparison.columns) > _MANY_COLUMNS:
-        yield f'<details><summary>{said}.{paired}</summary><p class="columns">{names}</p></details>'
+        yield f'<details><summary>{text}.{paired}</summary><p class="columns">{names}</p></details>'
     elif comparison.columns:
-        yield f'<p class="columns">{said}: {names}.{paired}</p>'
+        yield f'<p class="columns">{text}: {names}.{paired}</p>'
     if lines := relaxation_lines(comparison):
         items = "".join(f"<li>{escaped(line)}</li>" for line in lines)
         yield f'<div class="relaxed"><b>Let pass</b><ul>{items}</ul></div>'
@@ -151,7 +172,7 @@ def _summary(comparison: ComparisonResult) -> Iterator[str]:
 
 
 def _totals(table: ReportTable | None) -> Iterator[str]:
-    """A table of counts; it scrolls inside its box where it is long."""
+    """Yield a table of counts, which scrolls inside its box if it is long."""
     if table is None:
         return
     heading = escaped(table.title[:1].upper() + table.title[1:])
@@ -169,7 +190,7 @@ def _totals(table: ReportTable | None) -> Iterator[str]:
 def _counts(comparison: ComparisonResult) -> Iterator[str]:
     if comparison.failed or comparison.outcomes_differ:
         return
-    counts = {"schema differences": comparison.counting}
+    counts = {"schema differences": comparison.counted_schema_differences}
     if not comparison.schema_only:
         changed = {"rows changed": comparison.changed} if comparison.keys else {}
         sides = {"rows only on the left": comparison.only_left, "rows only on the right": comparison.only_right}
@@ -222,20 +243,20 @@ def _rows(comparison: ComparisonResult, most: int) -> Iterator[str]:
         shown, differing = sum(row.count for row in rows), comparison.differing
         yield '<section aria-labelledby="rows"><h2 id="rows">Differing rows</h2>'
         yield f'<p id="extent">{shown:,} of {differing:,} differing rows are in this report.</p>'
-        if shown < comparison.shown and most < MOST_ROWS:
+        if shown < comparison.rows_shown and most < MOST_ROWS:
             yield "<p><code>to_html()</code> shows more of them.</p>"
-        elif shown < comparison.shown:
+        elif shown < comparison.rows_shown:
             yield f"<p>A page ends at {MOST_ROWS:,}; a report in JSON, <code>--output rows.json</code>, has as many as "
             yield "<code>--max-rows</code> (<code>max_rows</code> in Python) lets show.</p>"
         elif shown < differing:
             yield "<p><code>--max-rows</code> (<code>max_rows</code> in Python) shows more of them.</p>"
         if rows:
-            yield from _shown(comparison, rows)
+            yield from _row_table(comparison, rows)
         yield "</section>"
 
 
-def _shown(comparison: ComparisonResult, rows: tuple[RowPairing, ...]) -> Iterator[str]:
-    # Columns in which some pair of rows differs have a column for each side; the others need only one.
+def _row_table(comparison: ComparisonResult, rows: tuple[RowPairing, ...]) -> Iterator[str]:
+    # Columns in which some pair of rows differs have one column per side; the others need only one.
     split = {
         name: any(row.marked[number] for row in rows)
         for number, name in enumerate(comparison.columns)
@@ -256,7 +277,7 @@ def _kind(row: RowPairing) -> str:
 
 
 def _filter(rows: tuple[RowPairing, ...], split: dict[str, bool]) -> Iterator[str]:
-    """Choices that work by style alone; the text box, which needs the script, is shown by it."""
+    """Yield the filter. Its choices work by CSS alone; the script shows the text box, which needs the script."""
     kinds = {_kind(row): row.label for row in rows}
     yield '<form class="filter" role="search" aria-label="Filter of the differing rows"><fieldset><legend>Show</legend>'
     for kind, label in {"all": "all", **kinds}.items():
@@ -290,7 +311,7 @@ def _head(comparison: ComparisonResult, split: dict[str, bool]) -> Iterator[str]
 
 
 def _row(row: RowPairing, comparison: ComparisonResult, split: dict[str, bool]) -> Iterator[str]:
-    """A row. The keys are in its head, which stays in sight."""
+    """Yield a row. Its header, which stays visible, has the keys."""
     kind = _kind(row)
     yield f'<tbody class="difference {kind}" data-kind="{kind}"><tr>'
     yield '<th scope="row" class="what"><div>'
@@ -340,4 +361,4 @@ def _what(row: RowPairing, comparison: ComparisonResult) -> str:
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     inside = f'<span class="in">in {", ".join(names[:_MOST_NAMES])}{more}</span>' if names else ""
     further = f'<span class="in">{MORE_PARTS}</span>' if row.has_more_parts else ""
-    return f'<span class="mark" aria-hidden="true">{sign}</span> {row.label}{times(row)}{inside}{further}'
+    return f'<span class="mark" aria-hidden="true">{sign}</span> {row.label}{count_phrase(row)}{inside}{further}'

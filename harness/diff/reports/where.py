@@ -1,6 +1,6 @@
-"""Pictures of where rows differ: by column, along the key, by group or partition, and by data file.
+"""Charts of where rows differ: by column, by ranges of the key, by group or partition, and by data file.
 
-Each is drawn as text and as SVG from one model. A picture of fewer rows than differ says of how many it is.
+Each chart is drawn as text and as SVG from one model. If a chart counts fewer rows than differ, it says how many.
 """
 
 from __future__ import annotations
@@ -10,25 +10,28 @@ from itertools import takewhile
 
 from harness.diff.result import ComparisonResult, GroupDifference
 from harness.errors import counted, html_text
-from harness.metadata.model.drawing import Bar, Drawing, Kind, as_svg, section
-from harness.metadata.model.frames import preformatted
+from harness.metadata.model.drawing import Bar, BarKind, Drawing, as_svg, text_section
+from harness.metadata.model.frames import html_preformatted
 
 _MOST_BARS, _FEW_RANGES = 20, 8
-_FIELDS = {Kind.CHANGED: "changed", Kind.ONLY_LEFT: "only_left", Kind.ONLY_RIGHT: "only_right"}
+_FIELDS = {BarKind.CHANGED: "changed", BarKind.ONLY_LEFT: "only_left", BarKind.ONLY_RIGHT: "only_right"}
 
 
 def where_lines(comparison: ComparisonResult, *, most: int = _MOST_BARS, width: int = 80) -> Iterator[str]:
-    """The pictures as lines of text.
+    """Yield the charts as lines of text.
 
-    most: bars of a picture; ranges of a key are all drawn. width: of a line at most, in cells, and at least 60.
+    Args:
+        comparison: The comparison.
+        most: The most bars of a chart. Ranges of a key are all drawn.
+        width: The largest width of a line, in terminal cells, but at least 60.
     """
     for number, drawing in enumerate(_drawings(comparison, most)):
         yield from [""] * (number > 0)
-        yield from section(drawing, max(width, 60))
+        yield from text_section(drawing, max(width, 60))
 
 
 def where_html(comparison: ComparisonResult) -> Iterator[str]:
-    """A section of a page; nothing where no row differs."""
+    """Yield a section of an HTML page, or nothing if no rows differ."""
     found = _drawings(comparison, _MOST_BARS)
     if not found:
         return
@@ -38,12 +41,12 @@ def where_html(comparison: ComparisonResult) -> Iterator[str]:
         yield f"<figure><figcaption>{title} <small>{html_text(drawing.note)}</small></figcaption>"
         yield f"{as_svg(drawing)}</figure>"
     yield "</div><details><summary>The pictures as text</summary>"
-    yield preformatted("\n".join(where_lines(comparison)))
+    yield html_preformatted("\n".join(where_lines(comparison)))
     yield "</details></section>"
 
 
 def _drawings(comparison: ComparisonResult, most: int) -> list[Drawing]:
-    """The pictures for which something is known; none of a single row, which says it all where it is shown."""
+    """Return the charts that have data. A single differing row has no charts, because the row itself is shown."""
     if comparison.differing == 1 and comparison.rows:
         return []
     found = (_columns(comparison, most), _key(comparison), _groups(comparison, most), _files(comparison, most))
@@ -51,13 +54,13 @@ def _drawings(comparison: ComparisonResult, most: int) -> list[Drawing]:
 
 
 def _columns(comparison: ComparisonResult, most: int) -> Drawing | None:
-    """The share of pairs of rows that differ in each column."""
+    """Return the chart of the share of row pairs that differ in each column."""
     pairs = comparison.changed or sum(row.partner is not None for row in comparison.rows) // 2
     found = sorted((each for each in comparison.by_column if each.rows), key=lambda each: -each.rows)
     if not found or not pairs:
         return None
     bars = tuple(
-        Bar(label=each.column, parts=((Kind.CHANGED, each.rows),), value=share, remark=counted(each.rows, "row"))
+        Bar(label=each.column, parts=((BarKind.CHANGED, each.rows),), value=share, remark=counted(each.rows, "row"))
         for each, share in ((each, f"{100 * each.rows / pairs:.3g} %") for each in found[:most])
     )
     rows = counted(pairs, "changed row") if comparison.keys else f"{counted(pairs, 'pair')} of alike rows"
@@ -65,25 +68,25 @@ def _columns(comparison: ComparisonResult, most: int) -> Drawing | None:
 
 
 def _key(comparison: ComparisonResult) -> Drawing | None:
-    """Ranges of the first key; not where few of its values are the groups, too."""
+    """Return the chart of the first key's ranges, except if the same few values already form the groups."""
     found = comparison.by_key
     if found is None or (len(found.places) <= _FEW_RANGES and comparison.grouped_by == comparison.keys[:1]):
         return None
     between = f"between the first and last of {'both sides' if found.is_whole else 'these'}"
-    note = _note(_looked_at(comparison, found.rows), between)
+    note = _note(_sample_note(comparison, found.rows), between)
     bars = _bars(found.places, [place.values[0] for place in found.places])
     return Drawing(title=f"by {comparison.keys[0]}", note=note, bars=bars, is_row=len(bars) > _FEW_RANGES)
 
 
 def _groups(comparison: ComparisonResult, most: int) -> Drawing | None:
     found = comparison.by_group[:most]
-    note = _note(_looked_at(comparison, comparison.differing), more=comparison.groups - len(found))
+    note = _note(_sample_note(comparison, comparison.differing), more=comparison.groups - len(found))
     bars = _bars(found, [", ".join(group.values) for group in found])
     return Drawing(title=f"by {', '.join(comparison.grouped_by)}", note=note, bars=bars) if found else None
 
 
 def _files(comparison: ComparisonResult, most: int) -> Drawing | None:
-    """Data files, without the directory that all of them are in, which is said beside."""
+    """Return the chart of data files. Their common directory is shown once, in the note."""
     found = comparison.by_file
     if found is None:
         return None
@@ -91,12 +94,12 @@ def _files(comparison: ComparisonResult, most: int) -> Drawing | None:
     directories = zip(*(place.values[1].split("/")[:-1] for place in shown), strict=False)
     above = "/".join(names[0] for names in takewhile(lambda names: len(set(names)) == 1, directories))
     start = len(above) + 1 if above else 0
-    note = _note(_looked_at(comparison, found.rows), f"below {above}" if above else "", more=found.total - len(shown))
+    note = _note(_sample_note(comparison, found.rows), f"below {above}" if above else "", more=found.total - len(shown))
     bars = _bars(shown, [place.values[1][start:] for place in shown], [place.values[0] for place in shown])
     return Drawing(title="by file", note=note, bars=bars)
 
 
-def _looked_at(comparison: ComparisonResult, rows: int) -> str:
+def _sample_note(comparison: ComparisonResult, rows: int) -> str:
     if rows < comparison.differing:
         return f"{rows:,} of {comparison.differing:,} differing rows"
     return f"all {rows:,} differing rows" if rows > 1 else "the differing row"
@@ -107,13 +110,19 @@ def _note(*parts: str, more: int = 0) -> str:
 
 
 def _bars(places: Sequence[GroupDifference], labels: Sequence[str], sides: Sequence[str] = ()) -> tuple[Bar, ...]:
-    """A bar for each place, with its kinds in words where there are several. sides: of files with changed rows."""
+    """Return a bar for each place, with its kinds in words if there are several.
+
+    Args:
+        places: The counts.
+        labels: The label of each place.
+        sides: For files, the side of each file, which is added if it has changed rows.
+    """
     bars = []
     sizes = [[(kind, getattr(place, field)) for kind, field in _FIELDS.items()] for place in places]
     is_mixed = len({kind for parts in sizes for kind, size in parts if size}) > 1
     for parts, label, side in zip(sizes, labels, sides or [""] * len(labels), strict=True):
         there = [(f"{size:,} ", _FIELDS[kind].replace("_", " ")) for kind, size in parts if size and is_mixed]
         words = ", ".join(f"{number if len(there) > 1 else ''}{word}" for number, word in there)
-        told = ": ".join(filter(None, (side if parts[0][1] else "", words)))
-        bars.append(Bar(label=label, parts=tuple(parts), value=f"{sum(size for _, size in parts):,}", remark=told))
+        remark = ": ".join(filter(None, (side if parts[0][1] else "", words)))
+        bars.append(Bar(label=label, parts=tuple(parts), value=f"{sum(size for _, size in parts):,}", remark=remark))
     return tuple(bars)

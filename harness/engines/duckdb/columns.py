@@ -1,7 +1,7 @@
-"""Translates where a column's values come from (`harness.engines.column_values`) to a DuckDB expression.
+"""Translation of column values (`harness.engines.column_values`) to DuckDB expressions.
 
-Structs, lists and maps are rebuilt by position where the file's names, order or types differ from the table's, because
-DuckDB matches nested fields by name and would give NULL without a word after a rename. A NULL parent stays NULL.
+DuckDB matches nested fields by name, and returns NULL without a warning after a rename. So structs, lists, and maps are
+rebuilt by position if the file's names, order, or types differ from the table's. A NULL parent stays NULL.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.engines.column_values import (
     Position,
     PositionFrom,
     StoredColumn,
-    StoredOr,
+    StoredOrInherited,
     Uniform,
 )
 from harness.engines.footers import OLDEST_DAY, OLDEST_MICROS, is_legacy
@@ -36,46 +36,50 @@ from harness.metadata.model.file_schema import PhysicalSchema
 from harness.metadata.plan.projection import is_identity
 from harness.storage.records import dataclass
 
-# How DuckDB shows the columns of a file: names and types that are its own, and values that it would read wrong.
-
-
 _OLDEST_DATE = f"DATE '{date(1970, 1, 1) + timedelta(days=OLDEST_DAY)}'"
 _OLDEST_TIMESTAMP = f"TIMESTAMP '{datetime(1970, 1, 1) + timedelta(microseconds=OLDEST_MICROS)}'"
 
 
 @dataclass(frozen=True, slots=True)
-class Exposed:
-    """A file's column as DuckDB shows it: its name (the second of `a`, `A` becomes `A_1`), type text and parts.
+class DuckDBColumn:
+    """A file's column as DuckDB presents it.
 
-    oldest: SQL text of the least value that DuckDB reads right; older ones fail the query. None: all are right.
+    Attributes:
+        name: The name in DuckDB. If a file has `a` and `A`, the second becomes `A_1`.
+        type: The type as text.
+        parts: The nested columns.
+        oldest: SQL text of the oldest value that DuckDB reads correctly. Older values fail the query. None if all
+            values are correct.
     """
 
     name: str
     type: str
-    parts: tuple[Exposed, ...] = ()
+    parts: tuple[DuckDBColumn, ...] = ()
     oldest: str | None = None
 
 
-def exposed(label: str, duckdb_type: Any) -> Exposed:
-    """The names under which DuckDB shows a column of `duckdb_type` (a DuckDBPyType) and its nested fields."""
+def duckdb_column(label: str, duckdb_type: Any) -> DuckDBColumn:
+    """Return a column as DuckDB presents it, with its nested parts, given its name and its DuckDBPyType."""
     match duckdb_type.id:
         case "struct" | "map":
-            parts = tuple(exposed(part, type_) for part, type_ in duckdb_type.children)
+            parts = tuple(duckdb_column(part, type_) for part, type_ in duckdb_type.children)
         case "list" | "array":
             child = next(type_ for part, type_ in duckdb_type.children if part == "child" or not isinstance(type_, int))
-            parts = (exposed("element", child),)
+            parts = (duckdb_column("element", child),)
         case _:
             parts = ()
-    return Exposed(label, str(duckdb_type), parts)
+    return DuckDBColumn(label, str(duckdb_type), parts)
 
 
-def guarded(shown: Sequence[Exposed], schema: PhysicalSchema, legacy: frozenset[str]) -> list[Exposed]:
-    """`shown` with the oldest value of each column, at any level, that is the same in both calendars (delta T20)."""
+def with_oldest_values(
+    columns: Sequence[DuckDBColumn], schema: PhysicalSchema, legacy: frozenset[str]
+) -> list[DuckDBColumn]:
+    """Return `columns` with, at every level, the oldest value that is the same in both calendars (delta T20)."""
     found = []
-    for column, physical in zip(shown, schema, strict=True):
+    for column, physical in zip(columns, schema, strict=True):
         oldest = _OLDEST_DATE if isinstance(physical.type, dt.DateType) else _OLDEST_TIMESTAMP
         if column.parts:
-            found.append(replace(column, parts=tuple(guarded(column.parts, physical.children, legacy))))
+            found.append(replace(column, parts=tuple(with_oldest_values(column.parts, physical.children, legacy))))
         else:
             found.append(replace(column, oldest=oldest) if is_legacy(physical, legacy) else column)
     return found
@@ -83,9 +87,12 @@ def guarded(shown: Sequence[Exposed], schema: PhysicalSchema, legacy: frozenset[
 
 @dataclass(slots=True)
 class FileTable:
-    """A table with a row per file of a relation, which joins it on DuckDB's `file_index`.
+    """A table with one row per file of a relation. The relation is joined with it on DuckDB's `file_index`.
 
-    size: of the files. The join costs next to nothing a row, and lets filters on the columns skip whole files.
+    The join costs almost nothing per row, and lets filters on its columns skip whole files.
+
+    Attributes:
+        size: The number of files.
     """
 
     size: int
@@ -93,14 +100,19 @@ class FileTable:
     _selected: dict[str, str] = field(default_factory=dict)
 
     def column(self, values: pa.Array, *, convert: str | None = None) -> str:
-        """The expression of a column of ready values, one per file; `convert`: a type that Arrow cannot carry."""
+        """Add a column with one value per file and return an expression for it.
+
+        Args:
+            values: The values.
+            convert: A DuckDB type to cast the values to, if Arrow has no such type.
+        """
         label = f"v{len(self._columns)}"
         self._columns[label] = values
         self._selected[label] = label if convert is None else f"CAST({label} AS {convert}) AS {label}"
         return f"g.{label}"
 
     def join(self, register: Callable[[pa.Table], str]) -> str:
-        """The JOIN clause that the expressions need; empty if there are none."""
+        """Return the JOIN clause that the expressions need, or an empty text if there are none."""
         if not self._columns:
             return ""
         table = pa.table({"i": from_numpy(np.arange(self.size, dtype=np.uint64)), **self._columns})
@@ -110,22 +122,23 @@ class FileTable:
 
 @dataclass(slots=True)
 class SqlTranslation:
-    """The expressions of values over one relation `f` and its file table `g`.
+    """Translates values to expressions over one relation `f` and its file table `g`.
 
-    shown: how DuckDB shows the top-level columns of the files, in their order.
-    table: gets a column for what differs from file to file.
+    Attributes:
+        columns: The top-level columns of the files as DuckDB presents them, in order.
+        table: The file table, which gets a column for each value that differs between files.
     """
 
-    shown: Sequence[Exposed]
+    columns: Sequence[DuckDBColumn]
     table: FileTable
     _constants: dict[PerFile, str] = field(default_factory=dict)
 
     def expression(self, value: ColumnValue) -> str:
-        """The expression of a value, in the type of its field.
+        """Return the expression of a value in the DuckDB type of its field.
 
         Raises:
-            SchemaMismatchError: there is no exact conversion from the stored type.
-            UnsupportedError: a constant has a type that no file table can hold.
+            SchemaMismatchError: The stored type cannot be converted exactly.
+            UnsupportedError: A constant has a type that a file table cannot hold.
         """
         match value:
             case Uniform(value=same, type=type_):
@@ -139,32 +152,39 @@ class SqlTranslation:
             case ConstantStruct(fields=fields, parts=parts):
                 return sqltext.struct({f.name: self.expression(part) for f, part in zip(fields, parts, strict=True)})
             case StoredColumn(source=source):
-                root = self.shown[source.place]
+                root = self.columns[source.place]
                 return self._stored(value, root, f"f.{name(root.name)}", 0)
             case Position():
                 return "f.file_row_number"
             case PositionFrom(first=first):
                 return f"{self.expression(first)} + f.file_row_number"
-            case StoredOr(stored=stored, inherited=inherited):
+            case StoredOrInherited(stored=stored, inherited=inherited):
                 return f"coalesce({self.expression(stored)}, {self.expression(inherited)})"
             case Lineage(first_row_id=first, value=inner):
                 return f"CASE WHEN {self.expression(first)} IS NULL THEN NULL ELSE {self.expression(inner)} END"
             case _:
                 assert_never(value)
 
-    def _stored(self, value: StoredColumn, shown: Exposed, access: str, depth: int) -> str:
-        """`access`, which DuckDB shows as `shown`, as the wanted type. `depth`: how deep in lambdas it may stand."""
+    def _stored(self, value: StoredColumn, shown: DuckDBColumn, access: str, depth: int) -> str:
+        """Return the expression `access` converted to the type of the value's field.
+
+        Args:
+            value: The value.
+            shown: The column as DuckDB presents it.
+            access: The expression for the stored column.
+            depth: The number of lambdas around the expression, which makes their parameter names unique.
+        """
         wanted = value.field.type
         if not dt.children(wanted):
             return cast(_checked(access, shown), shown.type, wanted)
         if is_identity(value.field, value.source) and _same_shape(wanted, shown):
             return access
 
-        def part(index: int, inner: Callable[[Exposed], str]) -> str:
+        def part(index: int, inner: Callable[[DuckDBColumn], str]) -> str:
             return self._part(value.parts[index], shown, inner, depth + 1)
 
-        def extracted(shown: Exposed) -> str:
-            return f"struct_extract({access}, {sqltext.text(shown.name)})"
+        def extracted(stored: DuckDBColumn) -> str:
+            return f"struct_extract({access}, {sqltext.text(stored.name)})"
 
         item = f"x{depth}"
         match wanted:
@@ -181,11 +201,12 @@ class SqlTranslation:
         return f"CASE WHEN {access} IS NULL THEN NULL ELSE {built} END"
 
     def _part(
-        self, value: StoredColumn | Constant, parent: Exposed, access: Callable[[Exposed], str], depth: int
+        self, value: StoredColumn | Constant, parent: DuckDBColumn, access: Callable[[DuckDBColumn], str], depth: int
     ) -> str:
         if not isinstance(value, StoredColumn):
             return self.expression(value)
-        if value.source.place >= len(parent.parts):  # of a damaged file, which is a struct to one reader alone
+        # a corrupt file, in which only one of the two readers sees a struct
+        if value.source.place >= len(parent.parts):
             message = (
                 f"Cannot read column {value.field.name!r}: DuckDB sees what holds it as {parent.type}, its footer says "
                 "otherwise; restore the file"
@@ -196,7 +217,7 @@ class SqlTranslation:
 
 
 def _storable(type_: dt.Type) -> tuple[pa.DataType, str]:
-    """An Arrow type that holds internal values of a primitive type as they are, and how DuckDB shows it."""
+    """Return an Arrow type that holds the internal values of a primitive type unchanged, and its DuckDB type."""
     match type_:
         case dt.BooleanType() | dt.FloatType() | dt.DecimalType() | dt.IntegerType() | dt.StringType():
             return dt.arrow_type(type_), sqltext.type_name(type_)
@@ -210,83 +231,91 @@ def _storable(type_: dt.Type) -> tuple[pa.DataType, str]:
             raise UnsupportedError(f"Cannot use {other} as a per-file constant", cause="UnsupportedType")
 
 
-def _checked(access: str, shown: Exposed) -> str:
-    """`access`, failing the query on a value that DuckDB would read wrong (delta T20)."""
-    if shown.oldest is None:
+def _checked(access: str, stored: DuckDBColumn) -> str:
+    """Return `access` as an expression that fails the query on a value that DuckDB would read wrong (delta T20)."""
+    if stored.oldest is None:
         return access
-    refusal = f"Column {shown.name} has a value before {shown.oldest} in the calendar of an old writer"
-    local = f"({access} AT TIME ZONE 'UTC')" if shown.type == "TIMESTAMP WITH TIME ZONE" else access
-    return f"CASE WHEN {local} < {shown.oldest} THEN error({sqltext.text(refusal)}) ELSE {access} END"
+    refusal = f"Column {stored.name} has a value before {stored.oldest} in the calendar of an old writer"
+    local = f"({access} AT TIME ZONE 'UTC')" if stored.type == "TIMESTAMP WITH TIME ZONE" else access
+    return f"CASE WHEN {local} < {stored.oldest} THEN error({sqltext.text(refusal)}) ELSE {access} END"
 
 
-def _same_shape(type_: dt.Type, shown: Exposed) -> bool:
-    """Tells whether DuckDB shows a column with the very names and types of the table, at every level."""
+def _same_shape(type_: dt.Type, stored: DuckDBColumn) -> bool:
+    """Return whether a DuckDB column has exactly the names and types of the table's column, at every level."""
     parts = dt.children(type_)
     if not parts:
-        return shown.type == sqltext.type_name(type_) and shown.oldest is None
-    if isinstance(type_, dt.StructType) and [f.name for f in parts] != [s.name for s in shown.parts]:
+        return stored.type == sqltext.type_name(type_) and stored.oldest is None
+    if isinstance(type_, dt.StructType) and [f.name for f in parts] != [s.name for s in stored.parts]:
         return False
-    return len(parts) == len(shown.parts) and all(
-        _same_shape(f.type, s) for f, s in zip(parts, shown.parts, strict=True)
+    return len(parts) == len(stored.parts) and all(
+        _same_shape(f.type, s) for f, s in zip(parts, stored.parts, strict=True)
     )
 
 
-def cast(access: str, shown: str, target: dt.Type) -> str:
-    """`access`, which DuckDB shows as type `shown`, as a value of `target` in the engine's type for it.
+def cast(access: str, type_text: str, target: dt.Type) -> str:
+    """Return an expression that converts `access` to the DuckDB type of `target`.
 
     No conversion depends on the session's time zone, rounds, or renders bytes as escapes.
 
-    Raises SchemaMismatchError: there is no exact conversion.
+    Args:
+        access: The expression to convert.
+        type_text: The DuckDB type of `access`.
+        target: The table's type.
+
+    Raises:
+        SchemaMismatchError: There is no exact conversion.
     """
     wanted = sqltext.type_name(target)
-    if shown == wanted and not isinstance(target, dt.GeometryType | dt.GeographyType):
+    if type_text == wanted and not isinstance(target, dt.GeometryType | dt.GeographyType):
         return access
     match target:
         case dt.StringType():
-            return f"decode({access})" if shown == "BLOB" else f"CAST({access} AS VARCHAR)"
-        case dt.GeometryType() | dt.GeographyType():  # in one form, however it is stored (frontier F1.6)
-            return f"st_aswkb({access})" if shown.startswith("GEOMETRY") else f"st_aswkb(st_geomfromwkb({access}))"
+            return f"decode({access})" if type_text == "BLOB" else f"CAST({access} AS VARCHAR)"
+        case dt.GeometryType() | dt.GeographyType():  # one form for all stored forms (frontier F1.6)
+            return f"st_aswkb({access})" if type_text.startswith("GEOMETRY") else f"st_aswkb(st_geomfromwkb({access}))"
         case dt.BinaryType() | dt.FixedType():
             return f"encode({access})"
         case dt.UuidType():
-            return f"CAST({f'hex({access})' if shown == 'BLOB' else access} AS UUID)"
-        case dt.DateType() if shown == "INTEGER":
+            return f"CAST({f'hex({access})' if type_text == 'BLOB' else access} AS UUID)"
+        case dt.DateType() if type_text == "INTEGER":
             return f"(DATE '1970-01-01' + {access})"
-        case dt.TimeType() if shown == "BIGINT":
+        case dt.TimeType() if type_text == "BIGINT":
             return f"(TIME '00:00:00' + to_microseconds({access}))"
         case dt.TimestampType():
-            return _timestamp(access, shown, target)
+            return _timestamp(access, type_text, target)
         case dt.BooleanType() | dt.IntegerType() | dt.FloatType() | dt.DecimalType() | dt.DateType() | dt.TimeType():
             return f"CAST({access} AS {wanted})"
         case _:
             raise SchemaMismatchError(
-                f"Cannot turn a stored {shown} into {target}", cause="IncompatibleType", rule="iceberg 5.12"
+                f"Cannot turn a stored {type_text} into {target}", cause="IncompatibleType", rule="iceberg 5.12"
             )
 
 
-def _timestamp(access: str, shown: str, target: dt.TimestampType) -> str:
-    """A timestamp of any stored unit and zone kind as `target`: the kind changes, the value does not (iceberg 6.8).
+def _timestamp(access: str, type_text: str, target: dt.TimestampType) -> str:
+    """Return an expression that converts a timestamp of any unit and zone kind to `target`.
 
-    DuckDB takes the outermost ints of dates and timestamps for infinities, which conversions would keep as such.
+    The value stays the same (iceberg 6.8). DuckDB reads the extreme integers of dates and timestamps as infinities,
+    which conversions would preserve.
     """
     wanted = sqltext.type_name(target)
     if target.unit == "ns":
-        match shown:
+        match type_text:
             case "BIGINT":
                 return f"make_timestamp_ns({access})"
-            case "TIMESTAMPTZ_NS":  # epoch_ns gives NULL for an infinity in DuckDB 2.0
+            case "TIMESTAMPTZ_NS":  # epoch_ns returns NULL for an infinity in DuckDB 2.0
                 return f"coalesce(make_timestamp_ns(epoch_ns({access})), CAST({access} AS TIMESTAMP_NS))"
-            case _:  # out-of-range micros raise in the cast (iceberg 6.10)
-                micros = _timestamp(access, shown, dt.TimestampType())
+            case _:  # the cast raises an error for microseconds out of range (iceberg 6.10)
+                micros = _timestamp(access, type_text, dt.TimestampType())
                 return _finite(micros, f"CAST({micros} AS {wanted})")
-    match shown:
+    match type_text:
         case "TIMESTAMP":
             local = access
         case "BIGINT":
             local = f"make_timestamp({access})"
         case "TIMESTAMP WITH TIME ZONE":
             local = f"({access} AT TIME ZONE 'UTC')"
-        case "TIMESTAMP_NS" | "TIMESTAMPTZ_NS":  # floor, also before 1970; a cast rounds in DuckDB 1.5
+        # round down, also before 1970; a cast rounds to the nearest in DuckDB 1.5
+        case "TIMESTAMP_NS" | "TIMESTAMPTZ_NS":
             nanos = f"coalesce(epoch_ns({access}), CASE WHEN {access} IS NOT NULL THEN {_OUT_OF_RANGE} END)"
             local = f"make_timestamp(({nanos} - ({nanos} % 1000 + 1000) % 1000) // 1000)"
         case _:

@@ -1,4 +1,4 @@
-"""Columns of single values at every depth, as SQL over a table's rows, and their values as internal ones."""
+"""Columns of single values at every nesting depth as SQL, and the aggregates of their values per row group."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.engines.duckdb.instance import cursor
-from harness.engines.duckdb.relations import about, relation
-from harness.engines.row_groups import Stated, row_groups
+from harness.engines.duckdb.relations import naming_table, relation
+from harness.engines.row_groups import ChunkStatistics, row_groups
 from harness.metadata.filters import sqltext
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import array_of
@@ -35,18 +35,21 @@ SINGLE = (
     dt.BinaryType,
     dt.FixedType,
 )
-"""The types of single values that have an order, or are at least equal or not."""
+"""The types of single values that can be ordered or at least compared for equality."""
 UNORDERED = (dt.UuidType, dt.VariantType, dt.GeometryType, dt.GeographyType, dt.ListType, dt.MapType)
-"""Types of which counts alone are compared."""
+"""The types for which only counts are compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Leaf:
-    """A column of single values as SQL over the table's rows.
+class LeafColumn:
+    """A column of single values, as SQL over the table's rows.
 
-    path: the fields from the top down. value: the value of a row, or if `listed` the list of values of a row.
-    gaps: counts of null and empty lists on the way, which stand for no value. parent: the count of null structs that
-    the column is a field of.
+    Attributes:
+        path: The fields from the top level down.
+        value: The expression for a row's value. If `listed`, for a list of the row's values.
+        listed: True if the column is inside a list or map.
+        gaps: Expressions that count null and empty lists above the column. They contribute no value.
+        parent: The expression that counts null structs around the column.
     """
 
     path: tuple[dt.Field, ...]
@@ -57,45 +60,58 @@ class Leaf:
 
     @cached_property
     def name(self) -> str:
-        """The names from the top down, with points between them."""
+        """Return the field names from the top level down, joined with dots."""
         return ".".join(f.name for f in self.path)
 
     @cached_property
     def stored(self) -> tuple[str, ...]:
-        """The names in data files, from the top down."""
+        """Return the names in data files, from the top level down."""
         return tuple(map(stored_name, self.path))
 
     def each(self, expression: str) -> str:
-        """The values of an expression of `x`, a value."""
+        """Apply an expression to each value. `expression` has `{}` in place of the value."""
         if self.listed:
             return f"list_transform({self.value}, lambda x: {expression.format('x')})"
         return expression.format(self.value)
 
     def count(self, condition: str) -> str:
-        """The number of values for which a condition on `x` holds."""
+        """Return an expression for the number of values that satisfy a condition."""
         if self.listed:
             return f"coalesce(sum(len(list_filter({self.value}, lambda x: {condition.format('x')}))), 0)::BIGINT"
         return f"count(*) FILTER ({condition.format(self.value)})"
 
     def most(self, function: str, condition: str = "") -> str:
-        """The least or greatest value, by `min` or `max`, of those for which a condition on `x` holds, for Arrow."""
+        """Return an expression for the minimum or maximum of the values, in internal form.
+
+        Args:
+            function: `min` or `max`.
+            condition: Only values that satisfy this condition count. Empty for all values.
+        """
         if not self.listed:
             found = f"{function}({self.value})" + (f" FILTER ({condition.format(self.value)})" if condition else "")
         else:
             some = f"list_filter({self.value}, lambda x: {condition.format('x')})" if condition else self.value
             found = f"{function}(list_aggregate({some}, '{function}'))"
-        return internal(found, self.path[-1].type)
+        return internal_value(found, self.path[-1].type)
 
     def aggregates(self) -> tuple[str, ...]:
-        """Values with nulls, values without, gaps, least and greatest value; NaN is the greatest."""
+        """Return expressions for the column's statistics.
+
+        Returns:
+            Five expressions: the number of values with nulls, the number without nulls, the gaps, the minimum, and the
+                maximum. NaN is the maximum if there is any.
+        """
         rows, values = "count(*)", f"count({self.value})"
         if self.listed:
             rows = " + ".join((f"coalesce(sum(len({self.value})), 0)::BIGINT", *self.gaps))
             values = f"coalesce(sum(list_aggregate({self.value}, 'count')), 0)::BIGINT"
         return rows, values, " + ".join((self.parent, *self.gaps)), self.most("min"), self.most("max")
 
-    def below(self, *, in_lists: bool) -> Iterator[Leaf]:
-        """The columns of single values in this one. in_lists: those in lists and maps, in place of these."""
+    def below(self, *, in_lists: bool) -> Iterator[LeafColumn]:
+        """Yield the columns of single values in this column.
+
+        With `in_lists`, this includes columns in lists and maps.
+        """
         type_ = self.path[-1].type
         match type_:
             case dt.StructType(fields=fields):
@@ -111,47 +127,62 @@ class Leaf:
                 gaps = (*self.gaps, self.count(f"coalesce({size}({{}}), 0) = 0"))
                 for f, function in zip(dt.children(type_), functions, strict=True):
                     value = f"flatten({self.each(function)})" if self.listed else self.each(function)
-                    leaf = Leaf(path=(*self.path, f), value=value, listed=True, gaps=gaps)
+                    leaf = LeafColumn(path=(*self.path, f), value=value, listed=True, gaps=gaps)
                     yield from leaf.below(in_lists=True)
             case _:
                 yield from (self,) if isinstance(type_, (*SINGLE, *UNORDERED)) else ()
 
 
 def single_columns(schema: dt.Schema) -> Mapping[int, tuple[dt.Field, dt.Field, str]]:
-    """The columns of single values by id, those in structs too: the top-level column, the field, and its SQL."""
-    found = (leaf for f in schema.fields for leaf in Leaf(path=(f,), value=sqltext.name(f.name)).below(in_lists=False))
+    """Return the columns of single values, including columns in structs, by field id.
+
+    For each: the top-level column, the field, and the SQL expression of its value.
+    """
+    found = (
+        leaf for f in schema.fields for leaf in LeafColumn(path=(f,), value=sqltext.name(f.name)).below(in_lists=False)
+    )
     return {leaf.path[-1].id: (leaf.path[0], leaf.path[-1], leaf.value) for leaf in found}
 
 
-def internal(value: str, type_: dt.Type) -> str:
-    """An SQL value of a type as an internal value: days, micros or nanos as numbers; null if there is no order."""
+def internal_value(value: str, type_: dt.Type) -> str:
+    """Return an expression that converts a SQL value to internal form: days, microseconds or nanoseconds as numbers.
+
+    The expression is NULL for types without an order.
+    """
     match type_:
         case dt.DateType():
             return f"date_diff('day', DATE '1970-01-01', {value})"
         case dt.TimeType():
             return f"epoch_us({value})"
         case dt.TimestampType(unit="ns", utc=True):
-            return "NULL"  # DuckDB shows them in micros
+            return "NULL"  # DuckDB returns them in microseconds
         case dt.TimestampType(unit=unit):
             return f"epoch_ns({value})" if unit == "ns" else f"epoch_us({value})"
         case _:
             return "NULL" if isinstance(type_, UNORDERED) else value
 
 
-# Values of columns by file and row group, in one pass of DuckDB over many files.
-
-
 _MOST_FILES, _MOST_BYTES = 2_000, 1 << 30
-"""Files, and their bytes, that are read by one query."""
+"""The most files and bytes that one query reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupValues:
-    """A column in one row group, actual beside stated; a file without row groups counts as one.
+    """The values of a column in one row group, next to its recorded statistics.
 
-    rows, nulls: its values with nulls, and the nulls. gaps: nulls that stand for a null struct, or for a null or empty
-    list; writers count them, or do not. nans: values that are NaN. least, greatest: of the other values, as internal
-    values; None: there is none. stated, pages: as of `RowGroups.statistics`.
+    A file without row groups counts as one group.
+
+    Attributes:
+        number: The number of the row group.
+        rows: The number of values, including nulls.
+        nulls: The number of nulls.
+        gaps: The number of nulls caused by a null struct, or by a null or empty list. Some writers count these as
+            nulls.
+        nans: The number of NaN values.
+        least: The minimum of the other values in internal form, or None.
+        greatest: The maximum of the other values in internal form, or None.
+        stated: The statistics in the footer, see `RowGroups.statistics`.
+        pages: The statistics of all pages together, see `RowGroups.statistics`.
     """
 
     number: int
@@ -161,14 +192,14 @@ class GroupValues:
     nans: int
     least: Any
     greatest: Any
-    stated: Stated | None
-    pages: Stated | None
+    stated: ChunkStatistics | None
+    pages: ChunkStatistics | None
 
 
 def group_values(
-    plan: PlannedScan, leaves: Sequence[Leaf], paths: Sequence[str]
-) -> Iterator[tuple[str, Leaf, Sequence[GroupValues]]]:
-    """The values of columns in some files of a plan, before deletes, by path, column and row group."""
+    plan: PlannedScan, leaves: Sequence[LeafColumn], paths: Sequence[str]
+) -> Iterator[tuple[str, LeafColumn, Sequence[GroupValues]]]:
+    """Yield the values of columns in files of a plan by path, column, and row group. Deletes are not applied."""
     with phase("reading values", len(paths), "files") as advance:
         for part in _parts(plan, paths):
             yield from _values(plan, leaves, part)
@@ -176,7 +207,7 @@ def group_values(
 
 
 def _parts(plan: PlannedScan, paths: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The files in parts that one query reads."""
+    """Split the files into parts that one query reads."""
     sizes = dict(zip(plan.files.column("path").to_pylist(), plan.files.column("size").to_pylist(), strict=True))
     part: list[str] = []
     size = 0
@@ -191,12 +222,12 @@ def _parts(plan: PlannedScan, paths: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _values(
-    plan: PlannedScan, leaves: Sequence[Leaf], paths: Sequence[str]
-) -> Iterator[tuple[str, Leaf, Sequence[GroupValues]]]:
+    plan: PlannedScan, leaves: Sequence[LeafColumn], paths: Sequence[str]
+) -> Iterator[tuple[str, LeafColumn, Sequence[GroupValues]]]:
     footers = row_groups(plan, paths)
     keys = {path: footers[path].key if path in footers else "0" for path in paths}
-    found = _asked(plan, leaves, keys, Leaf.aggregates)
-    numbers = _numbers(plan, leaves, keys, found)
+    found = _aggregate_values(plan, leaves, keys, LeafColumn.aggregates)
+    numbers = _nan_statistics(plan, leaves, keys, found)
     by_path: dict[str, list[tuple[int, Sequence[Any]]]] = {}
     for (path, number), values in found.items():
         by_path.setdefault(path, []).append((number, values))
@@ -225,22 +256,23 @@ def _values(
 
 
 _Answers: TypeAlias = Mapping[tuple[str, int], Sequence[Any]]
-"""The aggregates of all columns, in the columns' order, by path of a file and number of a row group."""
+"""The aggregates of all columns, in column order, by file path and row group number."""
 
 
-def _numbers(
-    plan: PlannedScan, leaves: Sequence[Leaf], keys: Mapping[str, str], found: _Answers
+def _nan_statistics(
+    plan: PlannedScan, leaves: Sequence[LeafColumn], keys: Mapping[str, str], answers: _Answers
 ) -> dict[tuple[str, int, int], tuple[int, Any]]:
-    """The number of NaN, and the greatest number, by file, row group and column, where there is a NaN.
+    """Return the NaN count and the maximum without NaN, by file, row group, and column index, for groups with NaN.
 
-    They take a second pass over those columns: to look at every value for NaN in the first costs a tenth of it.
+    This takes a second pass over the affected columns. Testing every value for NaN in the first pass would cost 10
+    percent.
     """
     floats = [place for place, leaf in enumerate(leaves) if isinstance(leaf.path[-1].type, dt.FloatType)]
-    places = {(*at, place) for at, values in found.items() for place in floats if _is_nan(values[5 * place + 4])}
+    places = {(*at, place) for at, values in answers.items() for place in floats if _is_nan(values[5 * place + 4])}
     if not places:
         return {}
     columns = sorted({place for *_, place in places})
-    again = _asked(
+    again = _aggregate_values(
         plan,
         [leaves[place] for place in columns],
         {path: keys[path] for path, *_ in sorted(places)},
@@ -255,41 +287,52 @@ def _numbers(
 
 
 MOST_COLUMNS = 500
-"""Columns that one query aggregates. DuckDB keeps all aggregates of a group in one block of 256 KiB, and if they need
-more, a division by zero ends the process (2.0.1: 50,000 aggregates)."""
+"""The most columns that one query aggregates.
+
+DuckDB keeps all aggregates of a group in one block of 256 KiB. If they need more, a division by zero ends the process
+(2.0.1, 50,000 aggregates).
+"""
 
 
-def _asked(
-    plan: PlannedScan, leaves: Sequence[Leaf], keys: Mapping[str, str], aggregates: Callable[[Leaf], Sequence[str]]
+def _aggregate_values(
+    plan: PlannedScan,
+    leaves: Sequence[LeafColumn],
+    keys: Mapping[str, str],
+    aggregates: Callable[[LeafColumn], Sequence[str]],
 ) -> _Answers:
-    """The aggregates of each row group.
+    """Compute aggregates per file and row group.
 
-    keys: SQL of the number by path; files with the same are read together. aggregates: SQL of those of a column.
+    Args:
+        plan: The plan.
+        leaves: The columns.
+        keys: For each file path, the SQL expression of a row's group number. Files with equal expressions share a
+            query.
+        aggregates: Returns the SQL aggregates of a column.
     """
-    together: dict[str, list[str]] = {}
+    paths_by_key: dict[str, list[str]] = {}
     for path, key in keys.items():
-        together.setdefault(key, []).append(path)
-    found: dict[tuple[str, int], list[Any]] = {}
-    for key, paths in together.items():
+        paths_by_key.setdefault(key, []).append(path)
+    values_by_group: dict[tuple[str, int], list[Any]] = {}
+    for key, paths in paths_by_key.items():
         more = ["_file"] if key == "0" else ["_file", "_pos"]
         for part in _queries(leaves):
             connection = cursor()
-            relation(rows_of(plan, paths, more, _pruned(part)), connection, name="leaf_rows")
+            relation(rows_of(plan, paths, more, _prune_columns(part)), connection, name="leaf_rows")
             outputs = ["_file", key, *(text for leaf in part for text in aggregates(leaf))]
-            with about(plan):
+            with naming_table(plan):
                 table = connection.sql(f"SELECT {', '.join(outputs)} FROM leaf_rows GROUP BY ALL").to_arrow_table()
             for path, number, *values in zip(*(column.to_pylist() for column in table.columns), strict=True):
-                found.setdefault((path, number), []).extend(values)
-    return found
+                values_by_group.setdefault((path, number), []).extend(values)
+    return values_by_group
 
 
-def _queries(leaves: Sequence[Leaf]) -> Iterator[Sequence[Leaf]]:
-    """Return the columns in parts that one query aggregates.
+def _queries(leaves: Sequence[LeafColumn]) -> Iterator[Sequence[LeafColumn]]:
+    """Yield the columns in parts that one query can aggregate.
 
-    Each level of lists adds an aggregate to a column. Columns whose names differ only in letter case are in different
-    parts, because one query of DuckDB cannot show both.
+    Each level of lists adds an aggregate to a column. Columns whose names differ only in case are put in different
+    parts, because one DuckDB query cannot return both.
     """
-    part: list[Leaf] = []
+    part: list[LeafColumn] = []
     size, names = 0, dict[str, int]()
     for leaf in leaves:
         weight, top = 1 + len(leaf.gaps), leaf.path[0]
@@ -303,22 +346,22 @@ def _queries(leaves: Sequence[Leaf]) -> Iterator[Sequence[Leaf]]:
         yield part
 
 
-def _pruned(leaves: Sequence[Leaf]) -> list[dt.Field]:
-    """The top-level columns of the leaves, whose structs have the fields on the way to these leaves alone."""
+def _prune_columns(leaves: Sequence[LeafColumn]) -> list[dt.Field]:
+    """Return the top-level columns of the leaves. Their structs keep only the fields that lead to these leaves."""
     wanted = {id(field) for leaf in leaves for field in leaf.path}
 
-    def kept(field: dt.Field) -> dt.Field:
+    def prune(field: dt.Field) -> dt.Field:
         match field.type:
             case dt.StructType(fields=fields):
-                return replace(field, type=dt.StructType(tuple(kept(part) for part in fields if id(part) in wanted)))
+                return replace(field, type=dt.StructType(tuple(prune(part) for part in fields if id(part) in wanted)))
             case dt.ListType(element=element) if id(element) in wanted:
-                return replace(field, type=dt.ListType(kept(element)))
+                return replace(field, type=dt.ListType(prune(element)))
             case dt.MapType(key=key, value=value) if id(value) in wanted:
-                return replace(field, type=dt.MapType(key, kept(value)))
+                return replace(field, type=dt.MapType(key, prune(value)))
             case _:
                 return field
 
-    return [kept(top) for top in {leaf.path[0].id: leaf.path[0] for leaf in leaves}.values()]
+    return [prune(top) for top in {leaf.path[0].id: leaf.path[0] for leaf in leaves}.values()]
 
 
 def _is_nan(value: Any) -> bool:
@@ -326,6 +369,9 @@ def _is_nan(value: Any) -> bool:
 
 
 def rows_of(plan: PlannedScan, paths: Sequence[str], more: Sequence[str], fields: Sequence[dt.Field]) -> PlannedScan:
-    """The plan of some files before deletes. more: metadata columns, which come before `fields`."""
+    """Return the plan for some of its files without deletes.
+
+    The columns are the metadata columns `more`, then `fields`.
+    """
     files = plan.files.filter(pc.is_in(plan.files.column("path"), array_of(paths, pa.string())))
     return without_deletes(replace(plan, columns=(*(dt.METADATA[name] for name in more), *fields), files=files))

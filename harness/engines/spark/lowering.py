@@ -1,7 +1,7 @@
-"""Lowers a `ScanPlan` to one Spark frame over the planned files: a union of arms, each of files that are read alike.
+"""Translation of a `ScanPlan` to one Spark frame: a union of arms, each over files that are read in the same way.
 
-`harness.metadata.plan.scan_plan` says what the frame owes. Spark's optimizer carries filters and projections through
-the arms down to the files. Inside, columns have made-up names.
+The frame fulfills the contract in `harness.metadata.plan.scan_plan`. Spark's optimizer pushes filters and projections
+through the arms to the files. Inside the frame, columns have generated names.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pyspark.sql import Column, DataFrame, functions
 from pyspark.sql.types import StructField, StructType
 
 from harness.engines.column_values import constant
-from harness.engines.file_groups import DirectLooks, Faults, Inspector, ScanFiles
-from harness.engines.spark.arrow_worker import told
+from harness.engines.file_groups import Faults, Inspector, LocalFileOpener, ScanFiles
+from harness.engines.spark.arrow_worker import worker_error
 from harness.engines.spark.columns import ColumnTranslation, FileConstants
 from harness.engines.spark.connect import PlainPaths, SparkReader, reader_for
 from harness.engines.spark.deletes import DeleteJoins, key_columns
 from harness.engines.spark.file_bounds import FileBounds
+from harness.engines.spark.file_opener import ExecutorFileOpener, FooterImages, client_opener
 from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead, PlannedReads
-from harness.engines.spark.looks import ExecutorLooks, FooterImages, client_looks
 from harness.engines.spark.scans import FrameScan
 from harness.engines.spark.session import check_session
 from harness.engines.spark.transpile.filters import condition
@@ -45,16 +45,14 @@ from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.planned_scan import PlannedScan
 from harness.storage.threads import Lock
 
-# Files that cannot be read, as a frame: who reads one of them fails, and who leaves it out does not.
-#
-
 
 def refused_arms(
     gateway: PlannedReads, plan: PlannedScan, columns: Sequence[Field], files: ScanFiles, faults: Faults
 ) -> Iterator[DataFrame]:
-    """The columns of files that cannot be read, as `c0`, `c1`, …, in a frame for each set of partition constants.
+    """Yield frames for files that cannot be read, one per set of partition values. Reading such a file fails.
 
-    All but those of the partition tuple are stored ones to Spark, so that it takes nothing about them for known.
+    A query that does not need the files succeeds. The columns are called `c0`, `c1`, …. All except partition values
+    appear to Spark as stored columns, so that Spark assumes nothing about them.
     """
     alike: dict[frozenset[int], list[int]] = {}
     for number in faults:
@@ -82,7 +80,7 @@ def _refused_arm(
             stored.append(StructField(f"refused{len(stored)}", storage_type(f.type)))
     for fault in faults.values():
         fault.within(table=plan.table, snapshot=plan.snapshot, format=plan.format)
-    reasons = pa.array([str(told(fault)) for fault in faults.values()], pa.string())
+    reasons = pa.array([str(worker_error(fault)) for fault in faults.values()], pa.string())
     read = PlannedRead(
         file_format="refused",
         read_schema=StructType(stored),
@@ -98,11 +96,14 @@ _BY_POSITION = frozenset(METADATA[name].id for name in ("_pos", "_row_id"))
 
 
 def lower(plan: PlannedScan, reader: SparkReader) -> DataFrame:
-    """The frame of a plan, in the reader's session: its columns are `c0`, `c1`, … in the order of `plan.columns`.
+    """Return the frame of a plan in the reader's session.
+
+    Its columns are `c0`, `c1`, … in the order of `plan.columns`.
 
     Raises:
-        HarnessError: about the file at fault.
-        RequestError: the session has a setting under which rows would come out wrong, and no gateway to read beside it.
+        HarnessError: A file cannot be read. The error names the file.
+        RequestError: A setting of the session would change the rows, and there is no gateway to read in a private
+            session.
     """
     with without_call_sites():
         columns = columns_to_read(plan)
@@ -112,16 +113,16 @@ def lower(plan: PlannedScan, reader: SparkReader) -> DataFrame:
             check_session(reader.session, (*columns, *key_roots(plan)), where)
             reader = reader_for(plan, reader)
         if plan.files.num_rows == 0:
-            # Not by createDataFrame, which would make harness's own session the active one.
+            # createDataFrame would make the private session the active one.
             nulls = [functions.lit(None).cast(storage_type(f.type)).alias(f"c{i}") for i, f in enumerate(columns)]
             frame = reader.session.range(0).select(*nulls)
         else:
             plan = with_merged_scopes(plan)
             if isinstance(reader, PlainPaths):
-                looks: ExecutorLooks | DirectLooks = client_looks(plan)
+                opener: ExecutorFileOpener | LocalFileOpener = client_opener(plan)
             else:
-                looks = ExecutorLooks(reader, plan, FooterImages(plan))
-            lowering = _FrameLowering(plan, reader, looks, columns, Inspector(looks, plan), delete_files(plan))
+                opener = ExecutorFileOpener(reader, plan, FooterImages(plan))
+            lowering = _FrameLowering(plan, reader, opener, columns, Inspector(opener, plan), delete_files(plan))
             frame = reduce(DataFrame.union, lowering.arms())
         if where is not None:
             frame = frame.where(where)
@@ -131,14 +132,15 @@ def lower(plan: PlannedScan, reader: SparkReader) -> DataFrame:
 
 _call_sites = Lock()
 _before: list[bool | None] = []
-"""PySpark's setting before each frame that is being lowered, in any thread; the first is the user's."""
+"""PySpark's setting before each frame that is being lowered, in any thread. The first entry is the user's value."""
 
 
 @contextmanager
 def without_call_sites() -> Iterator[None]:
-    """Keeps PySpark from noting the line of Python that makes each column: five calls of the JVM a column.
+    """Stop PySpark from recording the Python line of each column expression, which costs 5 JVM calls per column.
 
-    Its own setting, spark.python.sql.dataFrameDebugging.enabled, is read once per process, and is the user's.
+    PySpark's own setting, spark.python.sql.dataFrameDebugging.enabled, belongs to the user and is read once per
+    process.
     """
     with _call_sites:
         _before.append(getattr(pyspark.errors.utils, _DEBUGGING, None))
@@ -156,7 +158,7 @@ def without_call_sites() -> Iterator[None]:
 class _FrameLowering:
     plan: PlannedScan
     reader: SparkReader
-    looks: ExecutorLooks | DirectLooks
+    opener: ExecutorFileOpener | LocalFileOpener
     columns: tuple[Field, ...]
     inspector: Inspector
     deletes: ScanFiles
@@ -164,13 +166,13 @@ class _FrameLowering:
     def arms(self) -> list[DataFrame]:
         equality = DeleteJoins(self.plan, self._keys)
         by_position = any(f.id in _BY_POSITION for f in self.columns)
-        bounds = FileBounds.of(self.plan, self.columns)
+        bounds = FileBounds.from_plan(self.plan, self.columns)
         frames = []
         arms, files, faults = readable_arms(self.plan, self.columns, self.inspector, self.deletes)
         for arm in arms:
             scan = FrameScan(
                 reader=self.reader,
-                looks=self.looks,
+                opener=self.opener,
                 plan=self.plan,
                 group=arm.group,
                 files=arm.files,
@@ -186,10 +188,10 @@ class _FrameLowering:
         return frames
 
     def _keys(self, key_set: KeySet, members: Sequence[int]) -> DataFrame:
-        """All keys of some delete files, as columns `k0`, `k1`, …, with `ks` (sequence number) and `kp` (partition)."""
+        """Return all keys of some delete files: `k0`, `k1`, …, and `ks` (sequence number) and `kp` (partition)."""
         files, frames = self.deletes, []
-        self.looks.prefetch(files)
-        faults = self.looks.faults(files)
+        self.opener.prefetch(files)
+        faults = self.opener.faults(files)
         for member in faults.keys() & set(members):
             raise faults[member]
         for group in self.inspector.groups(files, key_set.keys, np.array(members)):
@@ -197,7 +199,7 @@ class _FrameLowering:
             roots = {f"e{i}": root for i, root in enumerate(found.roots)}
             scan = FrameScan(
                 reader=self.reader,
-                looks=self.looks,
+                opener=self.opener,
                 plan=self.plan,
                 group=group,
                 files=files,
@@ -211,7 +213,7 @@ class _FrameLowering:
 
 
 def _arm(arm: UnionArm, scan: FrameScan, equality: DeleteJoins) -> DataFrame:
-    """The rows of the arm's files less the deleted ones, or all rows where `_deleted` is asked for."""
+    """Return the live rows of an arm's files, or all rows if the plan has the column `_deleted`."""
     selected = scan.expressions()
     deleted = functions.col("deleted") if arm.deleted is not None else functions.lit(False)
     if arm.shows_deleted:

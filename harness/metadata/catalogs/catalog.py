@@ -40,17 +40,17 @@ def parse_name(text: str | Name) -> Name:
     return tuple(bare or quoted.replace('""', '"') for quoted, bare in _PART.findall(text))
 
 
-def written(name: Name) -> str:
+def name_text(name: Name) -> str:
     """A name as text that `parse_name` reads."""
     return ".".join(part if _BARE.fullmatch(part) else '"{}"'.format(part.replace('"', '""')) for part in name)
 
 
-def nearest(name: Name, known: Iterable[Name]) -> tuple[Name, ...]:
+def nearest_names(name: Name, known: Iterable[Name]) -> tuple[Name, ...]:
     """Up to three of the known names that are most like a name, the nearest first."""
     import difflib  # most names are there
 
-    by_text = {written(each).lower(): each for each in known}
-    found = difflib.get_close_matches(written(name).lower(), by_text, _NEAR, 0.5)
+    by_text = {name_text(each).lower(): each for each in known}
+    found = difflib.get_close_matches(name_text(name).lower(), by_text, _NEAR, 0.5)
     return tuple(by_text[text] for text in found)
 
 
@@ -60,7 +60,7 @@ MOST_PAGES = 10_000
 _Item = TypeVar("_Item")
 
 
-def paged(catalog: str, what: str, ask: Callable[[str | None], tuple[Iterable[_Item], str | None]]) -> list[_Item]:
+def read_pages(catalog: str, what: str, ask: Callable[[str | None], tuple[Iterable[_Item], str | None]]) -> list[_Item]:
     """Return the items of all pages of a listing.
 
     Args:
@@ -98,7 +98,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
+class TableLocation:
     """A catalog's answer about a table.
 
     name: in the catalog. location: the table's directory, a local path or a URI.
@@ -123,18 +123,18 @@ class Located:
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
     within: str | None = None
     expires_ms: int | None = None
-    renew: Callable[[], Located] | None = field(default=None, repr=False, compare=False)
+    renew: Callable[[], TableLocation] | None = field(default=None, repr=False, compare=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        return f"Located({self.qualified!r}, {redact(self.metadata_location or self.location)!r})"
+        return f"TableLocation({self.qualified!r}, {redact(self.metadata_location or self.location)!r})"
 
     @property
     def qualified(self) -> str:
         """The name with the catalog's before it, as text."""
-        return written((self.catalog, *self.name))
+        return name_text((self.catalog, *self.name))
 
-    def lent(self, own: Mapping[str, object], roots: Iterable[str]) -> dict[str, object]:
+    def store_options(self, own: Mapping[str, object], roots: Iterable[str]) -> dict[str, object]:
         """The storage options for the table's store, and for the stores that the user allows to read.
 
         own: the caller's, which go before the catalog's. roots: of the paths that the caller allows to read.
@@ -171,17 +171,17 @@ class Located:
         return found
 
 
-def renewal_of(located: Located, own: Mapping[str, object], roots: Iterable[str]) -> Renewal | None:
-    """Return the renewal of storage options that end, or None if they do not end. `own`, `roots`: as for `lent`."""
+def renewal_of(located: TableLocation, own: Mapping[str, object], roots: Iterable[str]) -> Renewal | None:
+    """Return the renewal of storage options that end, or None if they do not end. `own`, `roots`: as for `store_options`."""
     from harness.storage.renewal import Renewal
 
-    def lent(answer: Located) -> ExpiringOptions:
-        return answer.lent(own, roots), answer.expires_ms
+    def lease(answer: TableLocation) -> ExpiringOptions:
+        return answer.store_options(own, roots), answer.expires_ms
 
     renew = located.renew
     if renew is None or located.expires_ms is None:
         return None
-    return Renewal(located.lent(own, roots), located.expires_ms, lambda: lent(renew()))
+    return Renewal(located.store_options(own, roots), located.expires_ms, lambda: lease(renew()))
 
 
 @runtime_checkable
@@ -201,7 +201,7 @@ class Catalog(Protocol):
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
         """The tables directly in a namespace, whole names, sorted."""
 
-    def locate(self, name: Name) -> Located:
+    def locate(self, name: Name) -> TableLocation:
         """The place of a table, and the credentials that the catalog vends for its store.
 
         Raises TableNotFoundError: the message has the nearest names; IsAViewError: the name is a view's;
@@ -222,32 +222,34 @@ def walk_namespaces(catalog: Catalog, namespace: Name = ()) -> Iterator[Name]:
         yield from walk_namespaces(catalog, inner)
 
 
-def absent(catalog: Catalog, name: Name) -> TableNotFoundError:
+def missing_table_error(catalog: Catalog, name: Name) -> TableNotFoundError:
     """The error about a table that a catalog does not have, which may lack its namespace too."""
     try:
-        return absent_namespace(catalog, name[:-1]) or _missing(catalog, "table", name, catalog.tables(name[:-1]))
+        return missing_namespace_error(catalog, name[:-1]) or _missing_error(
+            catalog, "table", name, catalog.tables(name[:-1])
+        )
     except StorageError:  # who may read tables may not always list them
-        return _missing(catalog, "table", name, None)
+        return _missing_error(catalog, "table", name, None)
 
 
-def absent_namespace(catalog: Catalog, namespace: Name) -> TableNotFoundError | None:
+def missing_namespace_error(catalog: Catalog, namespace: Name) -> TableNotFoundError | None:
     """The error about the outermost namespace that a catalog does not have; None: it has all."""
     for depth in range(1, len(namespace) + 1):
         inner = catalog.namespaces(namespace[: depth - 1])
         # A catalog may list no outer namespaces of a namespace that holds tables.
         if namespace[:depth] not in inner and not (depth == len(namespace) and catalog.tables(namespace)):
-            return _missing(catalog, "namespace", namespace[:depth], inner)
+            return _missing_error(catalog, "namespace", namespace[:depth], inner)
     return None
 
 
-def _missing(catalog: Catalog, what: str, name: Name, known: tuple[Name, ...] | None) -> TableNotFoundError:
+def _missing_error(catalog: Catalog, what: str, name: Name, known: tuple[Name, ...] | None) -> TableNotFoundError:
     """known: the names that the catalog has; None: it lists none."""
     hint = "it does not list what it has"
     if known is not None:
-        near = nearest(name, known) or known[:3]
-        hint = f"the nearest are {', '.join(map(written, near))}" if near else "it holds none at all"
+        near = nearest_names(name, known) or known[:3]
+        hint = f"the nearest are {', '.join(map(name_text, near))}" if near else "it holds none at all"
     return TableNotFoundError(
-        f"Cannot find a table: catalog {catalog.name} has no {what} {written(name)}; {hint}",
+        f"Cannot find a table: catalog {catalog.name} has no {what} {name_text(name)}; {hint}",
         cause="NoSuchTable" if what == "table" else "NoSuchNamespace",
-        table=written((catalog.name, *name)),
+        table=name_text((catalog.name, *name)),
     )

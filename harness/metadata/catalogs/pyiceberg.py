@@ -21,12 +21,12 @@ from harness.errors import (
     raise_from,
     without_secrets,
 )
-from harness.metadata.catalogs.catalog import Endpoint, Located, Name, absent, written
+from harness.metadata.catalogs.catalog import Endpoint, Name, TableLocation, missing_table_error, name_text
 from harness.metadata.catalogs.pyiceberg_answers import (
     Answer,
-    answer,
-    listed_namespaces,
-    listed_tables,
+    list_namespaces,
+    list_tables,
+    load_answer,
     record_format,
 )
 from harness.storage import object_client
@@ -39,7 +39,7 @@ from harness.storage.paths import canonical_path, is_local, local_path, secret_t
 
 
 _ADLS = "connection-string account-name account-key account-host sas-token tenant-id client-id client-secret token anon"
-_KNOWN = {
+_OPTION_NAMES = {
     "s3": {
         "endpoint": "endpoint_url",
         "access-key-id": "key",
@@ -83,7 +83,7 @@ def store_options(
     }
 
 
-def vended_for(path: str, vended: Mapping[str, Mapping[str, object]]) -> Mapping[str, Any]:
+def vended_properties(path: str, vended: Mapping[str, Mapping[str, object]]) -> Mapping[str, Any]:
     """The properties of the longest prefix of a path. Text is a prefix in a bucket, and of no other bucket's name."""
     store = canonical_path(path).store
     stores = (store, f"{store.partition('://')[0]}://")  # a prefix may be a scheme alone, such as `s3://`
@@ -114,7 +114,7 @@ def options_of(properties: Mapping[str, object], location: str) -> dict[str, obj
         given.setdefault(_SAS, next(tokens, None))
         given.setdefault("adls.account-name", account if "@" in store else None)
     options: dict[str, Any] = {}
-    for name, own in _KNOWN[family].items():
+    for name, own in _OPTION_NAMES[family].items():
         value = given.get(f"{family}.{name}")
         if value is not None:
             inner = options
@@ -164,7 +164,7 @@ _LOG = logging.getLogger("harness.catalogs")
 
 
 @contextmanager
-def asking(catalog: str, uri: str | None, what: str, secrets: Iterable[str] = ()) -> Iterator[None]:
+def translate_errors(catalog: str, uri: str | None, what: str, secrets: Iterable[str] = ()) -> Iterator[None]:
     """The context of a question to a catalog.
 
     what: the question, for the log. secrets: texts that do not appear in an error.
@@ -178,41 +178,45 @@ def asking(catalog: str, uri: str | None, what: str, secrets: Iterable[str] = ()
         raise
     except Exception as error:  # the classes of clients' errors are theirs
         known = tuple(secrets)
-        raise_from(_translated(error, catalog, uri, known), error, known)
+        raise_from(_translate_error(error, catalog, uri, known), error, known)
     finally:
         _LOG.debug("%s: %s, %.0f ms", catalog, what, (time.monotonic() - start) * 1000)
 
 
-def setting(catalog: str, name: str) -> str:
+def setting_variable(catalog: str, name: str) -> str:
     """The variable that sets a property of a catalog."""
     words = name.upper().replace("-", "_").replace(".", "__")
     return f"PYICEBERG_CATALOG__{catalog.upper().replace('-', '_')}__{words}"
 
 
-def _translated(error: Exception, catalog: str, uri: str | None, secrets: Iterable[str]) -> HarnessError:
-    names, said = {kind.__name__ for kind in type(error).__mro__}, _said(error, secrets)
+def _translate_error(error: Exception, catalog: str, uri: str | None, secrets: Iterable[str]) -> HarnessError:
+    names, text = {kind.__name__ for kind in type(error).__mro__}, _error_text(error, secrets)
     kind: type[HarnessError] = StorageError
     if names & _DENIED or _CODES.search(str(error)):
-        set_ = f"{setting(catalog, 'credential')} or {setting(catalog, 'token')}, or log in anew (AWS)"
-        reason = f"Cannot ask catalog {catalog}: it refuses the credentials, or they have expired ({said}); set {set_}"
+        set_ = (
+            f"{setting_variable(catalog, 'credential')} or {setting_variable(catalog, 'token')}, or log in anew (AWS)"
+        )
+        reason = f"Cannot ask catalog {catalog}: it refuses the credentials, or they have expired ({text}); set {set_}"
         cause = "CatalogDenied"
     elif names & _MISSING:
         kind, cause = RequestError, "CatalogClientMissing"
-        reason = f"Cannot ask catalog {catalog}: a package is missing ({said})"
+        reason = f"Cannot ask catalog {catalog}: a package is missing ({text})"
     elif names & _DOWN:
         at = "" if uri is None else f" at {_SECRET.sub('', uri)}"
-        reason = f"Cannot reach catalog {catalog}{at} ({said}); is it running, and {setting(catalog, 'uri')} right?"
+        reason = (
+            f"Cannot reach catalog {catalog}{at} ({text}); is it running, and {setting_variable(catalog, 'uri')} right?"
+        )
         cause = "CatalogDown"
     elif names & _WRONG:
         kind, cause = RequestError, "CatalogMisconfigured"
-        see = f".pyiceberg.yaml and {setting(catalog, '…')}"
-        reason = f"Cannot ask catalog {catalog}: its configuration is wrong ({said}); see {see}"
+        see = f".pyiceberg.yaml and {setting_variable(catalog, '…')}"
+        reason = f"Cannot ask catalog {catalog}: its configuration is wrong ({text}); see {see}"
     else:
-        reason, cause = f"Catalog {catalog} failed ({type(error).__name__}: {said})", "CatalogFailed"
+        reason, cause = f"Catalog {catalog} failed ({type(error).__name__}: {text})", "CatalogFailed"
     return kind(reason, cause=cause)
 
 
-def _said(error: Exception, secrets: Iterable[str]) -> str:
+def _error_text(error: Exception, secrets: Iterable[str]) -> str:
     """The first words of an error, in a line and without secrets; the reason, if a connection failed."""
     first: BaseException = error
     while (inner := first.__cause__ or first.__context__) is not None:
@@ -236,7 +240,7 @@ class PyIcebergCatalog:
 
     name: str
     client: Any = field(repr=False)
-    said: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    user_properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of_client(cls, client: Any) -> PyIcebergCatalog:
@@ -246,20 +250,20 @@ class PyIcebergCatalog:
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """The namespaces directly in `parent`; none where there is no such namespace."""
-        what, depth = f"namespaces in {written(parent) or 'the root'}", len(parent)
-        found = self._listed(what, lambda: listed_namespaces(self.client, parent))
+        what, depth = f"namespaces in {name_text(parent) or 'the root'}", len(parent)
+        found = self._list_names(what, lambda: list_namespaces(self.client, parent))
         return tuple(sorted({each[: depth + 1] for each in found if len(each) > depth and each[:depth] == parent}))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
         """The tables directly in a namespace; none where there is no such namespace. The root holds none."""
 
         def ask() -> set[Name]:
-            return listed_tables(self.client, namespace) | self._delta_tables(namespace)
+            return list_tables(self.client, namespace) | self._delta_tables(namespace)
 
-        return tuple(sorted(self._listed(f"tables of {written(namespace)}", ask))) if namespace else ()
+        return tuple(sorted(self._list_names(f"tables of {name_text(namespace)}", ask))) if namespace else ()
 
-    def _listed(self, what: str, ask: Callable[[], set[Name]]) -> set[Name]:
-        with asking(self.name, self._uri, what, self._secrets):
+    def _list_names(self, what: str, ask: Callable[[], set[Name]]) -> set[Name]:
+        with translate_errors(self.name, self._uri, what, self._secrets):
             try:
                 return ask()
             except Exception as error:
@@ -267,22 +271,22 @@ class PyIcebergCatalog:
                     raise
                 return set()
 
-    def locate(self, name: Name) -> Located:
+    def locate(self, name: Name) -> TableLocation:
         """The place of a table, and the credentials that the catalog vends for it."""
         if len(name) < 2:
-            inner = ", ".join(written((self.name, *each)) for each in self.namespaces()[:_SHOWN]) or "none"
+            inner = ", ".join(name_text((self.name, *each)) for each in self.namespaces()[:_SHOWN]) or "none"
             raise TableNotFoundError(
-                f"Cannot find a table: {written((self.name, *name))} lacks a namespace; there are {inner}",
+                f"Cannot find a table: {name_text((self.name, *name))} lacks a namespace; there are {inner}",
                 cause="NoSuchTable",
             )
         try:
-            with asking(self.name, self._uri, f"where {written(name)} is", self._secrets):
-                found = answer(self.client, name)
+            with translate_errors(self.name, self._uri, f"where {name_text(name)} is", self._secrets):
+                found = load_answer(self.client, name)
         except HarnessError as error:
             if error.__cause__ is not None and type(error.__cause__).__name__ in _ABSENT:
-                raise absent(self, name) from error.__cause__
+                raise missing_table_error(self, name) from error.__cause__
             raise
-        return located(self, name, found)
+        return table_location(self, name, found)
 
     @property
     def _uri(self) -> str | None:
@@ -319,7 +323,7 @@ def _credential_family(key: str) -> str | None:
     return key.partition(".")[0].replace("client", "s3") if _CREDENTIAL.fullmatch(key) else None
 
 
-def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
+def table_location(catalog: PyIcebergCatalog, name: Name, found: Answer) -> TableLocation:
     """An answer of a catalog as harness takes it."""
     metadata = found.metadata_location
     location = found.location or (None if metadata is None else metadata_root(metadata))
@@ -328,33 +332,33 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
     home = metadata or location
 
     def of_server(path: str) -> dict[str, object]:
-        every = {**catalog.client.properties, **found.properties, **vended_for(path, found.vended)}
+        every = {**catalog.client.properties, **found.properties, **vended_properties(path, found.vended)}
         # A server does not choose among the profiles of this machine.
         return {
             key: value
             for key, value in every.items()
-            if value != catalog.said.get(key) and not key.endswith(".profile-name")
+            if value != catalog.user_properties.get(key) and not key.endswith(".profile-name")
         }
 
     def properties(path: str) -> Mapping[str, Any]:
         given = of_server(path)
         # Credentials are taken together: half a key of the user's does not go with half a key of the server's.
         replaced = {_credential_family(key) for key in given} - {None}
-        return {key: v for key, v in catalog.said.items() if _credential_family(key) not in replaced} | given
+        return {key: v for key, v in catalog.user_properties.items() if _credential_family(key) not in replaced} | given
 
     endpoints: dict[str, Endpoint] = {}
     for store, path in {canonical_path(path).store: path for path in (*found.places, location, home)}.items():
         if store.partition("://")[0] in _FAMILIES:
-            given, said = (
+            given, by_user = (
                 object_client.explicit_options(store, options_of(each, path))
-                for each in (of_server(path), catalog.said)
+                for each in (of_server(path), catalog.user_properties)
             )
             address = object_client.endpoint(store, given)
-            if address is not None and address != object_client.endpoint(store, said):
+            if address is not None and address != object_client.endpoint(store, by_user):
                 endpoints[store] = Endpoint(address, has_credentials(given))
-    own = {**found.properties, **vended_for(home, found.vended)}
+    own = {**found.properties, **vended_properties(home, found.vended)}
     ends = min((end for each in ({}, *found.vended.values()) if (end := expires_ms({**own, **each}))), default=None)
-    return Located(
+    return TableLocation(
         catalog=catalog.name,
         name=name,
         location=location,
@@ -371,7 +375,7 @@ def located(catalog: PyIcebergCatalog, name: Name, found: Answer) -> Located:
 
 
 ADVICE = "pip install 'lakeharness[catalog]'"
-_FINDING = "harness.metadata.catalogs.pyiceberg_answers.Finding"
+_FINDING = "harness.metadata.catalogs.pyiceberg_answers.MetadataFinder"
 _SQLITE = "sqlite:///"
 _BY_ADDRESS = {"http": "rest", "thrift": "hive", "sqlite": "sql", "postgresql": "sql"}
 """The type that PyIceberg 0.12 infers from the beginning of a catalog's address."""
@@ -382,7 +386,7 @@ def is_installed() -> bool:
     return importlib.util.find_spec("pyiceberg") is not None
 
 
-def configured() -> dict[str, Mapping[str, Any]]:
+def configured_properties() -> dict[str, Mapping[str, Any]]:
     """The properties of each catalog that is configured now, by its name. Raises RequestError."""
     if not is_installed():
         raise RequestError(f"Catalogs need PyIceberg: {ADVICE}", cause="CatalogClientMissing")
@@ -392,14 +396,14 @@ def configured() -> dict[str, Mapping[str, Any]]:
         config = Config()
         return {name: config.get_catalog_config(name) or {} for name in config.get_known_catalogs()}
     except Exception as error:  # of the YAML parser, or a value where there is none to be
-        said = " ".join(str(error).split())[:200]
+        text = " ".join(str(error).split())[:200]
         raise RequestError(
-            f"Cannot read PyIceberg's configuration ({said}); see .pyiceberg.yaml and PYICEBERG_CATALOG__…",
+            f"Cannot read PyIceberg's configuration ({text}); see .pyiceberg.yaml and PYICEBERG_CATALOG__…",
             cause="CatalogMisconfigured",
         ) from error
 
 
-def kind(properties: Mapping[str, object]) -> str | None:
+def catalog_kind(properties: Mapping[str, object]) -> str | None:
     """The type of a catalog: `rest`, `glue`, …; None: it is a class of the user's, or its address says nothing."""
     if "py-catalog-impl" in properties:
         return None
@@ -420,7 +424,7 @@ def default_name() -> str | None:
 
 
 def open_configured(name: str, properties: Mapping[str, object]) -> PyIcebergCatalog:
-    """The catalog of that name. Raises as `asking`."""
+    """The catalog of that name. Raises as `translate_errors`."""
     from pyiceberg.catalog import load_catalog
 
     uri = properties.get("uri")
@@ -429,13 +433,13 @@ def open_configured(name: str, properties: Mapping[str, object]) -> PyIcebergCat
         # SQLite would make the file that is not there.
         if path not in ("", ":memory:") and not path.startswith("file:") and not os.path.exists(path):
             raise StorageError(
-                f"Cannot reach catalog {name}: there is no file {path}; is {setting(name, 'uri')} right?",
+                f"Cannot reach catalog {name}: there is no file {path}; is {setting_variable(name, 'uri')} right?",
                 cause="CatalogDown",
             )
     # Asked and never written: a SQL catalog that has no tables yet does not get them, and metadata is not read here.
     own = {**properties, "init_catalog_tables": "false", "py-io-impl": _FINDING}
-    with asking(name, uri if isinstance(uri, str) else None, "opening", secret_texts(properties)):
-        if kind(properties) == "rest":
+    with translate_errors(name, uri if isinstance(uri, str) else None, "opening", secret_texts(properties)):
+        if catalog_kind(properties) == "rest":
             from harness.metadata.catalogs.pyiceberg_rest import rest_client
 
             return PyIcebergCatalog(name, rest_client(name, own), properties)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from harness.errors import IsAViewError, StorageError, UnsupportedError
-from harness.metadata.catalogs.catalog import Name, paged, written
+from harness.metadata.catalogs.catalog import Name, name_text, read_pages
 
 _WRITE_PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 _DELTA, _ICEBERG = "delta", "iceberg"
@@ -33,7 +33,7 @@ class Answer:
     vended: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
 
 
-def answer(catalog: Any, name: Name) -> Answer:
+def load_answer(catalog: Any, name: Name) -> Answer:
     """The answer of a catalog of PyIceberg about a table.
 
     Raises IsAViewError: the name is a view's; UnsupportedError: the table is of another format, or has no place;
@@ -41,16 +41,16 @@ def answer(catalog: Any, name: Name) -> Answer:
     """
     kinds = {kind.__name__ for kind in type(catalog).__mro__}
     if "RestCatalog" in kinds:
-        return _rest(catalog, name)
+        return _rest_answer(catalog, name)
     if kinds & {"GlueCatalog", "HiveCatalog"}:
-        return _of_record(catalog, name, is_glue="GlueCatalog" in kinds)
+        return _record_answer(catalog, name, is_glue="GlueCatalog" in kinds)
     try:
-        return of_table(catalog.load_table(name))
-    except Found as found:  # such a catalog knows no more than the metadata file's location
+        return answer_of_table(catalog.load_table(name))
+    except MetadataFileFound as found:  # such a catalog knows no more than the metadata file's location
         return Answer(format=_ICEBERG, metadata_location=found.location)
 
 
-def _rest(catalog: Any, name: Name) -> Answer:
+def _rest_answer(catalog: Any, name: Name) -> Answer:
     """The answer of `loadTable`, as it came: PyIceberg would refuse metadata that it does not know."""
     from pyiceberg.catalog.rest import Endpoints
     from pyiceberg.exceptions import NoSuchTableError
@@ -65,7 +65,7 @@ def _rest(catalog: Any, name: Name) -> Answer:
     location = said.get("metadata-location")
     if not isinstance(location, str):
         raise UnsupportedError(
-            "Cannot read a table whose catalog does not say where its metadata is", table=written(name)
+            "Cannot read a table whose catalog does not say where its metadata is", table=name_text(name)
         )
     metadata = _object(said, "metadata")
     recorded = _object(metadata, "properties")
@@ -80,7 +80,7 @@ def _rest(catalog: Any, name: Name) -> Answer:
     )
 
 
-def listed_namespaces(catalog: Any, parent: Name) -> set[Name]:
+def list_namespaces(catalog: Any, parent: Name) -> set[Name]:
     """Return the namespaces in a namespace of a catalog of PyIceberg. Raises the errors of its client."""
     if "RestCatalog" not in {kind.__name__ for kind in type(catalog).__mro__}:
         return {tuple(each) for each in catalog.list_namespaces(parent)}
@@ -91,7 +91,7 @@ def listed_namespaces(catalog: Any, parent: Name) -> set[Name]:
     return {_name(each) for each in listed}
 
 
-def listed_tables(catalog: Any, namespace: Name) -> set[Name]:
+def list_tables(catalog: Any, namespace: Name) -> set[Name]:
     """Return the tables in a namespace of a catalog of PyIceberg. Raises the errors of its client."""
     if "RestCatalog" not in {kind.__name__ for kind in type(catalog).__mro__}:
         return {tuple(each) for each in catalog.list_tables(namespace)}
@@ -111,7 +111,7 @@ def _rest_pages(catalog: Any, url: str, params: Mapping[str, str], key: str) -> 
         said = _get(catalog, url, {**params, **more}, NoSuchNamespaceError)
         return said.get(key) or [], said.get("next-page-token")
 
-    return paged(catalog.name, key, ask)
+    return read_pages(catalog.name, key, ask)
 
 
 def _name(parts: object) -> Name:
@@ -143,7 +143,7 @@ def _refuse_view(catalog: Any, name: Name) -> None:
     versions = [each for each in metadata.get("versions") or () if each.get("version-id") == current]
     texts = [each.get("sql") for version in versions for each in version.get("representations") or ()]
     query = " ".join(str(texts[0]).split()) if texts else "unknown"
-    raise IsAViewError(f"Cannot read a view: query what it names, its SQL is {query}", table=written(name))
+    raise IsAViewError(f"Cannot read a view: query what it names, its SQL is {query}", table=name_text(name))
 
 
 def _get(catalog: Any, url: str, params: Mapping[str, str], absent: type[Exception]) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def record_format(parameters: Mapping[str, str]) -> str | None:
     return next((value for value in found if value in (_ICEBERG, _DELTA)), found[0] if found else None)
 
 
-def _of_record(catalog: Any, name: Name, *, is_glue: bool) -> Answer:
+def _record_answer(catalog: Any, name: Name, *, is_glue: bool) -> Answer:
     """The answer of Glue or Hive, whose records have parameters and, for Spark, a path."""
     from pyiceberg.exceptions import NoSuchTableError
 
@@ -194,15 +194,15 @@ def _of_record(catalog: Any, name: Name, *, is_glue: bool) -> Answer:
     if table_format == _ICEBERG and metadata:
         return Answer(format=_ICEBERG, metadata_location=metadata, places=_places(location))
     if (kind or "").upper() == "VIRTUAL_VIEW":
-        raise IsAViewError("Cannot read a view: query what it names", table=written(name))
+        raise IsAViewError("Cannot read a view: query what it names", table=name_text(name))
     if table_format in (_DELTA, _ICEBERG):
         reason = f"Cannot read a table of which the catalog says that it is {table_format}, and not where"
     else:
         reason = f"Cannot read a table of format {table_format or 'unknown'}: harness reads Iceberg and Delta"
-    raise UnsupportedError(reason, table=written(name))
+    raise UnsupportedError(reason, table=name_text(name))
 
 
-def of_table(table: Any) -> Answer:
+def answer_of_table(table: Any) -> Answer:
     """The answer in a PyIceberg `Table`, at its own metadata."""
     return Answer(
         format=_ICEBERG,
@@ -222,7 +222,7 @@ def _places(location: object, recorded: Mapping[str, object] | None = None, *pre
 # metadata file before they answer: that needs a second client of the store, and refuses tables that harness reads.
 
 
-class Found(Exception):  # an answer, no error
+class MetadataFileFound(Exception):  # an answer, no error
     """The metadata file that a catalog is about to read."""
 
     def __init__(self, location: str) -> None:
@@ -230,15 +230,15 @@ class Found(Exception):  # an answer, no error
         self.location = location
 
 
-class Finding:
-    """Raises `Found` for the first file that is to be read, and never writes. It has the methods of a `FileIO`."""
+class MetadataFinder:
+    """Raises `MetadataFileFound` for the first file that is to be read, and never writes. It has the methods of a `FileIO`."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self.properties = properties
 
     def new_input(self, location: str) -> NoReturn:
         """Tells the location."""
-        raise Found(location)
+        raise MetadataFileFound(location)
 
     def new_output(self, location: object) -> NoReturn:
         """Never: a catalog is only asked."""

@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 from harness.errors import LimitError, RequestError, StorageError
 from harness.metadata.catalogs.catalog import LARGEST_ANSWER
-from harness.metadata.catalogs.pyiceberg import setting
+from harness.metadata.catalogs.pyiceberg import setting_variable
 from harness.metadata.files.documents import check_document
 from harness.storage.limits import DEFAULT
 from harness.storage.paths import redact
@@ -91,18 +91,18 @@ def accepted_properties(catalog: str, own: Mapping[str, object], merged: Mapping
         if is_same_host or _SETTABLE.fullmatch(name):
             accepted[key] = value
         elif name in _ADDRESSES or _OF_THE_USER.fullmatch(name):
-            raise _refused(catalog, key, value)
+            raise _refusal(catalog, key, value)
         else:
             _LOG.debug("%s: its server sets %s, which is ignored", catalog, key[:_LONGEST_NAME])
     return accepted
 
 
-def _refused(catalog: str, key: str, value: object) -> RequestError:
+def _refusal(catalog: str, key: str, value: object) -> RequestError:
     to = f" to {redact(str(value))}" if key.lower() in _ADDRESSES else ""
     return RequestError(
         f"Cannot ask catalog {catalog}: its server sets {key[:_LONGEST_NAME]}{to[:_LONGEST_NAME]}, which decides which "
         "credentials are sent, and where; a server may not set it. If you trust it with that, set "
-        f"{setting(catalog, key[:_LONGEST_NAME])} yourself",
+        f"{setting_variable(catalog, key[:_LONGEST_NAME])} yourself",
         cause="CatalogDenied",
     )
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import AmbiguousTableError, HarnessError, RequestError, TableNotFoundError, warn
-from harness.metadata.catalogs.catalog import Catalog, Located, Name, nearest, parse_name, walk, written
-from harness.metadata.catalogs.warehouse import open_warehouse, table_here
-from harness.metadata.model.arguments import checked
+from harness.metadata.catalogs.catalog import Catalog, Name, TableLocation, name_text, nearest_names, parse_name, walk
+from harness.metadata.catalogs.warehouse import local_table_hint, open_warehouse
+from harness.metadata.model.arguments import validate_call
 from harness.storage.configuration import files
 from harness.storage.paths import is_local, is_path, local_path, redact
 from harness.storage.threads import cached_property
@@ -43,7 +43,7 @@ _NEEDED = {"unity": "uri", "warehouse": "location"}
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
+class ConfiguredCatalog:
     """A catalog that has a name. kind: such as unity, rest or sql, if known. warehouse: of its tables, if said."""
 
     name: str
@@ -52,30 +52,32 @@ class Configured:
     open: Callable[[], Catalog] = field(repr=False)
 
 
-def configured() -> dict[str, Configured]:
+def configured_catalogs() -> dict[str, ConfiguredCatalog]:
     """The catalogs that are configured now, by their names in lower case.
 
     Raises RequestError where a configuration cannot be read, or two give a name to a catalog.
     """
-    found: dict[str, Configured] = {}
+    found: dict[str, ConfiguredCatalog] = {}
     for file in files():
         for text, said in file.section("catalogs", cause=_CAUSE).items():
             name, catalog = text.lower(), _catalog(text.lower(), said, file.path, is_own=file.is_own)
             if name in found and "unity" in (catalog.kind, found[name].kind):  # or an untrusted server gets the token
                 raise RequestError(_TWICE.format(name, "your own configuration and the project's"), cause=_CAUSE)
             found[name] = catalog
-    from harness.metadata.catalogs import pyiceberg as of
+    from harness.metadata.catalogs import pyiceberg
 
-    if of.is_installed():
-        for name, properties in of.configured().items():
+    if pyiceberg.is_installed():
+        for name, properties in pyiceberg.configured_properties().items():
             if name in found:
                 raise RequestError(_TWICE.format(name, "harness's configuration and PyIceberg's"), cause=_CAUSE)
-            opening = partial(of.open_configured, name, properties)
-            found[name] = Configured(name, of.kind(properties), properties.get("warehouse"), opening)
+            opening = partial(pyiceberg.open_configured, name, properties)
+            found[name] = ConfiguredCatalog(
+                name, pyiceberg.catalog_kind(properties), properties.get("warehouse"), opening
+            )
     return found
 
 
-def _catalog(name: str, said: Any, file: Path, *, is_own: bool) -> Configured:
+def _catalog(name: str, said: Any, file: Path, *, is_own: bool) -> ConfiguredCatalog:
     where = f"tool.harness.catalogs.{name}"
     kind = said.get("type") if isinstance(said, dict) else None
     if not isinstance(kind, str) or kind not in _KEYS:
@@ -99,7 +101,7 @@ def _catalog(name: str, said: Any, file: Path, *, is_own: bool) -> Configured:
     location = said.get("location")
     if location is not None and is_local(local_path(location)):  # relative to the file that says it
         said = {**said, "location": str(file.parent / Path(local_path(location)).expanduser())}
-    return Configured(name, kind, location, partial(_open, name, kind, said))
+    return ConfiguredCatalog(name, kind, location, partial(_open, name, kind, said))
 
 
 def _open(name: str, kind: str, said: Mapping[str, Any]) -> Catalog:
@@ -125,7 +127,7 @@ def _invalid(file: Path, field_: str, reason: str) -> RequestError:
 
 
 @dataclass
-class Together:
+class AllCatalogs:
     """All configured catalogs, each opened when it is first asked; see `harness.metadata.catalogs.catalog.Catalog`.
 
     The object keeps the catalogs that it opened.
@@ -135,14 +137,14 @@ class Together:
     _opened: dict[str, Catalog] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
-    def configured(self) -> Mapping[str, Configured]:
-        """The configured catalogs by name in lower case. Raises as `configured`."""
-        return configured()
+    def catalogs(self) -> Mapping[str, ConfiguredCatalog]:
+        """The configured catalogs by name in lower case. Raises as `configured_catalogs`."""
+        return configured_catalogs()
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """The namespaces directly in `parent`; at the root, the catalogs."""
         if not parent:
-            return tuple((name,) for name in sorted(self.configured))
+            return tuple((name,) for name in sorted(self.catalogs))
         catalog = self._catalog(parent[0])
         return () if catalog is None else tuple((parent[0], *name) for name in catalog.namespaces(parent[1:]))
 
@@ -151,25 +153,25 @@ class Together:
         catalog = self._catalog(namespace[0]) if namespace else None
         return () if catalog is None else tuple((namespace[0], *name) for name in catalog.tables(namespace[1:]))
 
-    def locate(self, name: Name) -> Located:
+    def locate(self, name: Name) -> TableLocation:
         """The place of a table. Raises TableNotFoundError: no catalog has the name, or not the table."""
         catalog = self._catalog(name[0]) if len(name) > 1 else None
         if catalog is None:
             raise TableNotFoundError(
-                f"Cannot find a table: {written(name)} begins with the name of no catalog", cause="NoSuchTable"
+                f"Cannot find a table: {name_text(name)} begins with the name of no catalog", cause="NoSuchTable"
             )
         return catalog.locate(name[1:])
 
-    def unsaid(self) -> tuple[str, ...]:
+    def default_catalogs(self) -> tuple[str, ...]:
         """The catalogs of names without a catalog: PyIceberg's default, else all."""
-        from harness.metadata.catalogs import pyiceberg as of
+        from harness.metadata.catalogs import pyiceberg
 
-        default = of.default_name()
-        return (default,) if default is not None and default in self.configured else tuple(sorted(self.configured))
+        default = pyiceberg.default_name()
+        return (default,) if default is not None and default in self.catalogs else tuple(sorted(self.catalogs))
 
-    def reachable(self) -> Iterator[Name]:
+    def all_tables(self) -> Iterator[Name]:
         """All tables; of a catalog that does not answer, a warning."""
-        for name in sorted(self.configured):
+        for name in sorted(self.catalogs):
             try:
                 yield from walk(self, (name,))
             except HarnessError as error:
@@ -177,8 +179,8 @@ class Together:
 
     def _catalog(self, name: str) -> Catalog | None:
         key = name.lower()
-        if key not in self._opened and key in self.configured:
-            self._opened[key] = self.configured[key].open()
+        if key not in self._opened and key in self.catalogs:
+            self._opened[key] = self.catalogs[key].open()
         return self._opened.get(key)
 
 
@@ -188,44 +190,44 @@ class Together:
 _DELTALAKE = "deltalake"
 
 
-def is_table(given: object) -> bool:
+def is_foreign_table(value: object) -> bool:
     """True for a table of another library that can be opened."""
-    return is_of(given, "pyiceberg", "Table") or is_of(given, _DELTALAKE, "DeltaTable")
+    return is_instance_of(value, "pyiceberg", "Table") or is_instance_of(value, _DELTALAKE, "DeltaTable")
 
 
-def located(given: Any) -> Located:
+def locate_object(value: Any) -> TableLocation:
     """The place of a table of another library, at its version.
 
     Raises UnsupportedError: the table does not say its place; RequestError: no such object.
     """
-    if is_of(given, "pyiceberg", "Table"):
+    if is_instance_of(value, "pyiceberg", "Table"):
         from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
-        from harness.metadata.catalogs.pyiceberg import located as answered
-        from harness.metadata.catalogs.pyiceberg_answers import of_table
+        from harness.metadata.catalogs.pyiceberg import table_location as answered
+        from harness.metadata.catalogs.pyiceberg_answers import answer_of_table
 
-        return answered(PyIcebergCatalog.of_client(given.catalog), tuple(given.name()), of_table(given))
-    if is_of(given, _DELTALAKE, "DeltaTable"):
-        location = str(given.table_uri)
-        return Located(
+        return answered(PyIcebergCatalog.of_client(value.catalog), tuple(value.name()), answer_of_table(value))
+    if is_instance_of(value, _DELTALAKE, "DeltaTable"):
+        location = str(value.table_uri)
+        return TableLocation(
             catalog=_DELTALAKE,
             name=(redact(location).rstrip("/").rpartition("/")[2],),
             location=location.rstrip("/"),
             format="delta",
-            version=given.version(),
-            storage_options=dict(getattr(given, "_storage_options", None) or {}),
+            version=value.version(),
+            storage_options=dict(getattr(value, "_storage_options", None) or {}),
         )
     raise RequestError(
-        f"Cannot open an object of type {type(given).__name__}: expected a location, a name, or a table of PyIceberg "
+        f"Cannot open an object of type {type(value).__name__}: expected a location, a name, or a table of PyIceberg "
         "or deltalake"
     )
 
 
-def is_of(given: object, package: str, name: str) -> bool:
+def is_instance_of(value: object, package: str, name: str) -> bool:
     """True if an object is of a class of a package, by the class's name; the package is not imported."""
-    return any(kind.__module__.partition(".")[0] == package and kind.__name__ == name for kind in type(given).__mro__)
+    return any(kind.__module__.partition(".")[0] == package and kind.__name__ == name for kind in type(value).__mro__)
 
 
-def find(location: str, catalog: Catalog | str | None) -> Located:
+def find_table(location: str, catalog: Catalog | str | None) -> TableLocation:
     """The place of a table by its name.
 
     location: the name, with the catalog's before it if `catalog` is None. catalog: as for `open_catalog`; None: the
@@ -238,26 +240,26 @@ def find(location: str, catalog: Catalog | str | None) -> Located:
         return open_catalog(catalog).locate(parse_name(location))
     name = parse_name(location)
     tried = f"Cannot find a table: there is no path {location!r} here, and"
-    known = configured()
+    known = configured_catalogs()
     if name[0].lower() in known:
         return known[name[0].lower()].open().locate(name[1:])
-    from harness.metadata.catalogs import pyiceberg as of
+    from harness.metadata.catalogs import pyiceberg
 
-    if not (known or of.is_installed()):
-        if (hint := table_here(name)) is not None:
+    if not (known or pyiceberg.is_installed()):
+        if (hint := local_table_hint(name)) is not None:
             raise TableNotFoundError(f"{tried} no catalog is configured; {hint}", table=location)
         raise TableNotFoundError(
-            f"{tried} as a name it wants a catalog {name[0]}, for which PyIceberg is missing: {of.ADVICE}",
+            f"{tried} as a name it wants a catalog {name[0]}, for which PyIceberg is missing: {pyiceberg.ADVICE}",
             table=location,
         )
-    default = of.default_name()
+    default = pyiceberg.default_name()
     found = {default: known[default]} if default is not None and default in known else known
-    return _held(found, name, f"{tried} no catalog {name[0]!r} is configured")
+    return _find_in_catalogs(found, name, f"{tried} no catalog {name[0]!r} is configured")
 
 
-def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located:
+def _find_in_catalogs(catalogs: Mapping[str, ConfiguredCatalog], name: Name, tried: str) -> TableLocation:
     """The table of a name without a catalog."""
-    found: dict[str, Located] = {}
+    found: dict[str, TableLocation] = {}
     for key, each in catalogs.items():
         try:
             found[key] = each.open().locate(name)
@@ -268,35 +270,35 @@ def _held(catalogs: Mapping[str, Configured], name: Name, tried: str) -> Located
             error.message = f"{tried}; whether catalog {key} has it cannot be told: {error.message}"
             raise
     if len(found) > 1:
-        whole = " or ".join(written((key, *name)) for key in found)
+        whole = " or ".join(name_text((key, *name)) for key in found)
         message = (
-            f"Cannot tell which table is meant: catalogs {' and '.join(found)} have a {written(name)}; say {whole}, or "
+            f"Cannot tell which table is meant: catalogs {' and '.join(found)} have a {name_text(name)}; say {whole}, or "
             f"catalog={next(iter(found))!r}"
         )
-        raise AmbiguousTableError(message, table=written(name), options=("catalog",))
+        raise AmbiguousTableError(message, table=name_text(name), options=("catalog",))
     if found:
         return found.popitem()[1]
     if not catalogs:
-        hint = table_here(name) or no_catalogs()
-        raise TableNotFoundError(f"{tried}: {hint}", cause="NoSuchTable", table=written(name))
-    has = table_here(name) or f"configured are {', '.join(sorted(catalogs))}, which have no such table either"
-    raise TableNotFoundError(f"{tried}: {has}", cause="NoSuchTable", table=written(name))
+        hint = local_table_hint(name) or no_catalogs_hint()
+        raise TableNotFoundError(f"{tried}: {hint}", cause="NoSuchTable", table=name_text(name))
+    has = local_table_hint(name) or f"configured are {', '.join(sorted(catalogs))}, which have no such table either"
+    raise TableNotFoundError(f"{tried}: {has}", cause="NoSuchTable", table=name_text(name))
 
 
 _ELSEWHERE = ("NoSuchTable", "NoSuchNamespace")
 
 
-def no_catalogs() -> str:
+def no_catalogs_hint() -> str:
     """The advice where no catalog is configured."""
-    from harness.metadata.catalogs import pyiceberg as of
+    from harness.metadata.catalogs import pyiceberg
 
     return (
         "no catalog is configured: see .pyiceberg.yaml, PYICEBERG_CATALOG__NAME__URI and [tool.harness.catalogs.NAME] "
-        f"of pyproject.toml{'' if of.is_installed() else f'; those of PyIceberg need it: {of.ADVICE}'}"
+        f"of pyproject.toml{'' if pyiceberg.is_installed() else f'; those of PyIceberg need it: {pyiceberg.ADVICE}'}"
     )
 
 
-@checked
+@validate_call
 def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, object] | None = None) -> Catalog:
     """The catalog that a user names.
 
@@ -311,18 +313,18 @@ def open_catalog(catalog: Catalog | str, *, storage_options: Mapping[str, object
     if isinstance(catalog, str):
         if is_path(catalog) or os.path.isdir(catalog):
             return open_warehouse(catalog, storage_options=storage_options)
-        known = configured()
+        known = configured_catalogs()
         if catalog.lower() in known:
             return known[catalog.lower()].open()
         names = [(each,) for each in sorted(known)]
-        near = nearest((catalog,), names)
+        near = nearest_names((catalog,), names)
         which = "the nearest that are configured are" if near else "configured are"
-        which = f"{which} {', '.join(map(written, near or names))}" if names else no_catalogs()
+        which = f"{which} {', '.join(map(name_text, near or names))}" if names else no_catalogs_hint()
         message = f"Cannot find catalog {catalog!r}: there is no such directory, and {which}"
         raise RequestError(message, cause="UnknownCatalog")
     if isinstance(catalog, Catalog):
         return catalog
-    if is_of(catalog, "pyiceberg", "Catalog"):
+    if is_instance_of(catalog, "pyiceberg", "Catalog"):
         from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
 
         return PyIcebergCatalog.of_client(catalog)

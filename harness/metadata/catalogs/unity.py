@@ -16,17 +16,25 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlsplit
 
 from harness.errors import IsAViewError, UnsupportedError, warn
-from harness.metadata.catalogs.catalog import MOST_PAGES, Catalog, Located, Name, absent, paged, written
+from harness.metadata.catalogs.catalog import (
+    MOST_PAGES,
+    Catalog,
+    Name,
+    TableLocation,
+    missing_table_error,
+    name_text,
+    read_pages,
+)
 from harness.metadata.catalogs.unity_rest import (
-    Refused,
+    InvalidAnswerError,
+    RefusedError,
     Server,
     TableEntry,
-    Unclear,
-    answered,
-    listed_table,
-    loaded_table,
+    parse_commits,
+    parse_listed_table,
+    parse_loaded_table,
 )
-from harness.metadata.model.arguments import checked
+from harness.metadata.model.arguments import validate_call
 from harness.metadata.plan.read_options import CatalogAnswer
 from harness.storage.paths import is_local, local_path
 
@@ -56,7 +64,7 @@ _OLDER = {
 """Objects in the answer of `temporary-table-credentials`, and the names of their fields in `storage-credentials`."""
 
 
-def lent(answer: Mapping[str, object], location: str) -> tuple[dict[str, str], int | None] | None:
+def parse_credentials(answer: Mapping[str, object], location: str) -> tuple[dict[str, str], int | None] | None:
     """Options of the store of `location`, and when they end (milliseconds since 1970 UTC; None: nobody says).
 
     answer: of either call. None: the answer has nothing for the location.
@@ -93,7 +101,7 @@ _NO_CALL = (404, 501)
 """Statuses of a server that does not have a call."""
 
 
-@checked
+@validate_call
 def open_unity(
     uri: str,
     *,
@@ -121,11 +129,11 @@ def open_unity(
     inside = () if prefix is None else (prefix,)
     if server.is_open():
         warn(f"Catalog {name}: the token is sent to {uri} without encryption; set an https:// uri")
-    return Unity(name=name, server=server, prefix=inside, storage_options=dict(storage_options or {}))
+    return UnityCatalog(name=name, server=server, prefix=inside, storage_options=dict(storage_options or {}))
 
 
 @dataclass(slots=True, kw_only=True)
-class Unity:
+class UnityCatalog:
     """A Unity Catalog server, see `harness.metadata.catalogs.catalog.Catalog`.
 
     prefix: the first parts of all names.
@@ -157,12 +165,12 @@ class Unity:
         found = self._pages("tables", {"catalog_name": whole[0], "schema_name": whole[1]})
         return tuple((*namespace, part) for part in found)
 
-    def locate(self, name: Name) -> Located:
+    def locate(self, name: Name) -> TableLocation:
         """The place of a table, its commits if the catalog manages it, and credentials for its store."""
         whole = (*self.prefix, *name)
         if len(whole) != len(_PARTS):
-            raise absent(self, name)
-        with self._translated(name):
+            raise missing_table_error(self, name)
+        with self._translate_errors(name):
             entry, is_new = self._table(whole, name)
             answer = entry.commits if is_new or not entry.managed else self._older_commits(entry, name)
         options: dict[str, object] = {}
@@ -171,32 +179,34 @@ class Unity:
                 "max_version": answer.max_version,
                 "ratified": tuple((c.version, c.name) for c in answer.ratified),
             }
-        located = Located(
+        located = TableLocation(
             catalog=self.name,
             name=name,
-            location=self._checked(entry, name),
+            location=self._readable_location(entry, name),
             format="delta",
             storage_options=self.storage_options,
             options=options,
         )
-        return located if is_local(local_path(located.location)) else self._lent(located, entry, is_new=is_new)
+        return (
+            located if is_local(local_path(located.location)) else self._with_credentials(located, entry, is_new=is_new)
+        )
 
     def _table(self, whole: Name, name: Name) -> tuple[TableEntry, bool]:
         """The table, and whether the newer calls know it."""
         if self._is_new(whole[0]):
             try:
-                return loaded_table(self.server.ask(_path(whole))), True
-            except Refused as refused:
+                return parse_loaded_table(self.server.ask(_path(whole))), True
+            except RefusedError as refused:
                 # The older calls may know views, and tables that are not Delta.
                 if refused.status != 404 and refused.kind != "UnsupportedTableFormatException":
                     raise
         try:
             # Databricks leaves properties such as the table's features out unless it is asked for them.
             query = {"include_delta_metadata": "true"}
-            return listed_table(self.server.ask(f"{_ROOT}/tables/{_quoted('.'.join(whole))}", query)), False
-        except Refused as refused:
+            return parse_listed_table(self.server.ask(f"{_ROOT}/tables/{_quoted('.'.join(whole))}", query)), False
+        except RefusedError as refused:
             if refused.status == 404:
-                raise absent(self, name) from refused
+                raise missing_table_error(self, name) from refused
             raise
 
     def _is_new(self, catalog: str) -> bool:
@@ -204,7 +214,7 @@ class Unity:
         if catalog not in self.versions:
             try:
                 answer = self.server.ask(f"{_NEW}/config", {"catalog": catalog, "protocol-versions": "1.0"})
-            except Refused as refused:
+            except RefusedError as refused:
                 if refused.kind == "NoSuchCatalogException":
                     return True  # the table's own call says what is missing
                 if refused.status not in _NO_CALL:
@@ -222,29 +232,29 @@ class Unity:
             body = {"table_id": entry.id, "table_uri": entry.location, "start_version": start}
             try:
                 answer = self.server.ask(f"{_ROOT}/delta/preview/commits", body=body)
-            except Refused as refused:
+            except RefusedError as refused:
                 if refused.status not in _NO_CALL:
                     raise
                 warn(
-                    f"Catalog {self.name} is too old to say the commits of {written((self.name, *name))}, which it "
+                    f"Catalog {self.name} is too old to say the commits of {name_text((self.name, *name))}, which it "
                     "manages; ask for a newer server (frontier F4.6)"
                 )
                 return None
             latest, page = answer.get("latest_table_version"), answer.get("commits") or []
             if type(latest) is not int or not isinstance(page, list):
-                raise Unclear(f"latest_table_version is {latest!r:.80}, expected int")
+                raise InvalidAnswerError(f"latest_table_version is {latest!r:.80}, expected int")
             commits += page
-            found = answered(latest, page, "file_name").ratified
+            found = parse_commits(latest, page, "file_name").ratified
             if not found or found[-1].version >= latest:
-                return answered(latest, commits, "file_name")
+                return parse_commits(latest, commits, "file_name")
             if found[-1].version < start:
-                raise Unclear(f"its commits from version {start} on end at {found[-1].version}")
+                raise InvalidAnswerError(f"its commits from version {start} on end at {found[-1].version}")
             start = found[-1].version + 1
-        raise Unclear("the list of commits does not end")
+        raise InvalidAnswerError("the list of commits does not end")
 
-    def _checked(self, entry: TableEntry, name: Name) -> str:
+    def _readable_location(self, entry: TableEntry, name: Name) -> str:
         """The location of a table that harness reads."""
-        shown = written((self.name, *name))
+        shown = name_text((self.name, *name))
         if "VIEW" in entry.kind and entry.format != "DELTA":
             its = "" if entry.sql is None else f"; its SQL is {entry.sql}"
             raise IsAViewError(
@@ -267,18 +277,18 @@ class Unity:
             return entry.location
         raise UnsupportedError(f"Cannot read {shown}{reason}", cause=cause, table=shown)
 
-    def _lent(self, located: Located, entry: TableEntry, *, is_new: bool) -> Located:
+    def _with_credentials(self, located: TableLocation, entry: TableEntry, *, is_new: bool) -> TableLocation:
         """The same table with options of its store that the catalog lends, and is asked for anew."""
 
-        def ask() -> Located:
-            with self._translated(located.name):
+        def ask() -> TableLocation:
+            with self._translate_errors(located.name):
                 if is_new:
                     path = f"{_path((*self.prefix, *located.name))}/credentials"
                     answer = self.server.ask(path, {"operation": "READ"})
                 else:
                     body = {"table_id": entry.id, "operation": "READ"}
                     answer = self.server.ask(f"{_ROOT}/temporary-table-credentials", body=body, method="POST")
-            found = lent(answer, located.location)
+            found = parse_credentials(answer, located.location)
             if found is None:
                 if self.storage_options:
                     return located  # the caller's own reach the store
@@ -304,25 +314,25 @@ class Unity:
             names = (each.get("name") for each in page if isinstance(each, dict))
             return [name for name in names if isinstance(name, str)], following
 
-        with self._translated():
+        with self._translate_errors():
             try:
-                return tuple(sorted(paged(self.name, key, ask)))
-            except Refused as refused:
+                return tuple(sorted(read_pages(self.name, key, ask)))
+            except RefusedError as refused:
                 if refused.status != 404:
                     raise
                 return ()
 
     @contextmanager
-    def _translated(self, name: Name = ()) -> Iterator[None]:
+    def _translate_errors(self, name: Name = ()) -> Iterator[None]:
         """Turns refusals, and answers about a table that cannot be, into the server's failures."""
         try:
             yield
-        except Refused as refused:
-            what = refused.said or refused.kind or "no words"
+        except RefusedError as refused:
+            what = refused.message or refused.kind or "no words"
             problem = f"does not know the question (HTTP {refused.status}): {what}"
             self.server.failure(problem, "CatalogFailed", refused)
-        except Unclear as unclear:
-            problem = f"gave an answer about {written(name)} that cannot be: {unclear}"
+        except InvalidAnswerError as unclear:
+            problem = f"gave an answer about {name_text(name)} that cannot be: {unclear}"
             self.server.failure(problem, "CatalogAnswer", unclear)
 
 

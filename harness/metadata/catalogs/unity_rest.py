@@ -26,12 +26,12 @@ _BUSY = (429, 502, 503, 504)
 _SHOWN = 200
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An error that the server answers. status: HTTP's. kind: the error's name, or empty. said: its words, one line."""
 
-    def __init__(self, status: int, kind: str, said: str) -> None:
-        super().__init__(said)
-        self.status, self.kind, self.said = status, kind, said
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.kind, self.message = status, kind, message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Server:
 
     def failure(self, problem: str, cause: str, error: BaseException | None = None) -> NoReturn:
         """Raises the StorageError about this server. problem: the rest of the sentence."""
-        found = StorageError(f"Catalog {self.name} at {self._shown} {problem}", cause=cause)
+        found = StorageError(f"Catalog {self.name} at {self._address} {problem}", cause=cause)
         if error is None:
             raise found
         raise_from(found, error, () if self.token is None else (self.token,))
@@ -93,17 +93,17 @@ class Server:
             self.wait(wait)
         if status == 200:
             return self._parsed(content)
-        kind, said = _error(content)
-        said = self._without_token(said)
+        kind, text = _parse_error(content)
+        text = self._without_token(text)
         match status:
             case 400 | 404 | 501:
-                raise Refused(status, kind, said)
+                raise RefusedError(status, kind, text)
             case 401:
                 had = "did not take the token: it is wrong, or it expired" if self.token else "asks for a token"
                 self.failure(f"{had}; set `token`, or the environment variable it is read from", "NotAuthorized")
             case 403:
                 self.failure(
-                    f"refused: {said or 'no permission'}. Ask its administrator for USE CATALOG, USE SCHEMA and "
+                    f"refused: {text or 'no permission'}. Ask its administrator for USE CATALOG, USE SCHEMA and "
                     "SELECT, and for EXTERNAL USE SCHEMA where engines from outside need it",
                     "PermissionDenied",
                 )
@@ -112,7 +112,7 @@ class Server:
             case _ if status in _BUSY:
                 self.failure(f"is busy or down (HTTP {status}, {len(_WAITS) + 1} times); try later", "CatalogBusy")
             case _:
-                words = said or "no words"
+                words = text or "no words"
                 self.failure(f"failed with HTTP {status}: {words}; try again, or ask who runs it", "CatalogFailed")
 
     def _send(self, method: str, path: str, query: Mapping[str, str], body: object) -> tuple[int, bytes, float]:
@@ -153,7 +153,7 @@ class Server:
         if len(content) > LARGEST_ANSWER:
             self.failure(f"gave an answer of more than {LARGEST_ANSWER >> 20} MiB", "CatalogAnswer")
         try:
-            check_document(content, file=self._shown, limits=DEFAULT)
+            check_document(content, file=self._address, limits=DEFAULT)
             found = json.loads(content)
         except LimitError:
             self.failure("gave an answer of more values than any that is known", "CatalogAnswer")
@@ -164,7 +164,7 @@ class Server:
         return found
 
     @property
-    def _shown(self) -> str:
+    def _address(self) -> str:
         parts = urlsplit(self.uri)
         return f"{parts.scheme}://{parts.netloc}"
 
@@ -172,7 +172,7 @@ class Server:
         return text if self.token is None else text.replace(self.token, "…")
 
 
-def _error(content: bytes) -> tuple[str, str]:
+def _parse_error(content: bytes) -> tuple[str, str]:
     """The name of an error, and its words, in either form of servers; none of a very long answer."""
     try:
         found = json.loads(content[:_LONGEST_ERROR])
@@ -191,7 +191,7 @@ def _error(content: bytes) -> tuple[str, str]:
 _MANAGED = ("delta.feature.catalogManaged", "delta.feature.catalogOwned-preview")
 
 
-class Unclear(Exception):
+class InvalidAnswerError(Exception):
     """An answer that cannot be, or lacks a part; the text says which."""
 
 
@@ -213,18 +213,20 @@ class TableEntry:
     commits: CatalogAnswer | None = None
 
 
-def loaded_table(answer: Mapping[str, object]) -> TableEntry:
+def parse_loaded_table(answer: Mapping[str, object]) -> TableEntry:
     """The table in an answer of `loadTable`. Raises Unclear."""
-    metadata = _of(answer, "metadata", dict)
+    metadata = _typed_value(answer, "metadata", dict)
     managed = _is_managed(metadata.get("properties"))
-    location, commits = _of(metadata, "location", str), None
+    location, commits = _typed_value(metadata, "location", str), None
     if managed:
-        commits = answered(_of(answer, "latest-table-version", int), _of(answer, "commits", list), "file-name")
+        commits = parse_commits(
+            _typed_value(answer, "latest-table-version", int), _typed_value(answer, "commits", list), "file-name"
+        )
     kind = str(metadata.get("table-type") or "")
     return TableEntry(kind=kind, format="DELTA", location=location, id=None, managed=managed, commits=commits)
 
 
-def listed_table(answer: Mapping[str, object]) -> TableEntry:
+def parse_listed_table(answer: Mapping[str, object]) -> TableEntry:
     """The table in an answer of `getTable`, without its commits."""
 
     def text(key: str) -> str | None:
@@ -241,19 +243,19 @@ def listed_table(answer: Mapping[str, object]) -> TableEntry:
     )
 
 
-def answered(latest: int, commits: Sequence[Any], name: str) -> CatalogAnswer:
+def parse_commits(latest: int, commits: Sequence[Any], name: str) -> CatalogAnswer:
     """The catalog's answer about commits. A latest version below 0 has version 0 alone.
 
     name: the key of a commit's file name. Raises Unclear.
     """
     for commit in commits:
         if not isinstance(commit, dict):
-            raise Unclear(f"got {commit!r:.80}, expected an object")
-    named = [(_of(commit, "version", int), _of(commit, name, str)) for commit in commits]
+            raise InvalidAnswerError(f"got {commit!r:.80}, expected an object")
+    named = [(_typed_value(commit, "version", int), _typed_value(commit, name, str)) for commit in commits]
     try:
         found = catalog_answer(max(latest, 0), named)
     except RequestError as error:
-        raise Unclear(error.message.removeprefix("Invalid option ")) from error
+        raise InvalidAnswerError(error.message.removeprefix("Invalid option ")) from error
     assert found is not None
     return found
 
@@ -262,8 +264,8 @@ def _is_managed(properties: object) -> bool:
     return isinstance(properties, dict) and any(properties.get(key) == "supported" for key in _MANAGED)
 
 
-def _of(answer: Mapping[str, object], key: str, kind: type) -> Any:
+def _typed_value(answer: Mapping[str, object], key: str, kind: type) -> Any:
     value = answer.get(key)
     if type(value) is not kind:
-        raise Unclear(f"{key} is {value!r:.80}, expected {kind.__name__}")
+        raise InvalidAnswerError(f"{key} is {value!r:.80}, expected {kind.__name__}")
     return value

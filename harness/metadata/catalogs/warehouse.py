@@ -15,8 +15,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.errors import AmbiguousTableError, HarnessError, TableNotFoundError
-from harness.metadata.catalogs.catalog import Catalog, Located, Name, absent, nearest, written
-from harness.metadata.model.arguments import check, checked
+from harness.metadata.catalogs.catalog import (
+    Catalog,
+    Name,
+    TableLocation,
+    missing_table_error,
+    name_text,
+    nearest_names,
+)
+from harness.metadata.model.arguments import check_arguments, validate_call
 from harness.storage.gate import Roots
 from harness.storage.paths import PhysicalPath, canonical_path, expanded, is_local, join, local_path, redact
 from harness.storage.stores import Storage
@@ -33,7 +40,7 @@ _SHOWN = 3
 """Names in a hint."""
 
 
-@checked
+@validate_call
 def open_warehouse(
     location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, object] | None = None
 ) -> Catalog:
@@ -46,11 +53,11 @@ def open_warehouse(
 
     Raises TableNotFoundError: there is no such directory; StorageError: storage failed.
     """
-    check({"warehouse": location})
-    return _opened(location, name=name, storage_options=storage_options)
+    check_arguments({"warehouse": location})
+    return _open(location, name=name, storage_options=storage_options)
 
 
-def _opened(
+def _open(
     location: str | os.PathLike[str], *, name: str | None = None, storage_options: Mapping[str, object] | None = None
 ) -> Warehouse:
     root, options = PhysicalPath(expanded(os.fspath(location))), dict(storage_options or {})
@@ -64,18 +71,18 @@ def _opened(
     return Warehouse(location=root, name=name or own or "warehouse", storage=storage)
 
 
-def no_table(location: PhysicalPath, storage: Storage) -> TableNotFoundError:
+def no_table_error(location: PhysicalPath, storage: Storage) -> TableNotFoundError:
     """The error about a path that holds no table, with a hint at tables nearby."""
     if storage.is_directory(location):
         reason = "it holds neither metadata/*.metadata.json (Iceberg) nor _delta_log (Delta)"
     else:
         reason = "there is no such directory or metadata file"
-    hint = None if storage.untrusted else nearby(local_path(location).rstrip("/"))
+    hint = None if storage.untrusted else nearby_tables_hint(local_path(location).rstrip("/"))
     message = f"Cannot find a table: {reason}; {hint or 'check the path'}"
     return TableNotFoundError(message, cause="MetadataNotFound", table=location)
 
 
-def nearby(path: str) -> str | None:
+def nearby_tables_hint(path: str) -> str | None:
     """A hint at tables in a local directory, else around it; None: there are none, or very many directories."""
     if not path or not is_local(path):
         return None
@@ -83,12 +90,12 @@ def nearby(path: str) -> str | None:
     try:
         if inside := _tables_in(path):
             return f"there are tables in it, such as {inside}; harness list {path} lists them"
-        around = _opened(parent or slash or ".")
+        around = _open(parent or slash or ".")
         if parent and around.format_of(around.location) is not None:
             return f"{parent} is a table"
         names = around.storage.directories(around.location)
         folders = [(folder,) for folder in names if folder != name and _is_visible(folder)]
-        if near := [f"{parent}{slash}{folder}" for (folder,) in nearest((name,), folders)]:
+        if near := [f"{parent}{slash}{folder}" for (folder,) in nearest_names((name,), folders)]:
             return f"did you mean {' or '.join(near)}"
         tables = _tables_in(around.location)
     except (HarnessError, OSError):  # there is no such directory, or nobody may look there
@@ -96,7 +103,7 @@ def nearby(path: str) -> str | None:
     return f"{parent or slash or 'this directory'} has {tables}" if tables else None
 
 
-def table_here(name: Name) -> str | None:
+def local_table_hint(name: Name) -> str | None:
     """Return the advice to write a path, if the parts of a name lead from here to a table; None: they do not."""
     path = "/".join((".", *name))
     is_table = all(map(_is_part, name)) and any(os.path.isdir(join(path, inner)) for inner in (_DELTA, _ICEBERG))
@@ -105,7 +112,7 @@ def table_here(name: Name) -> str | None:
 
 def _tables_in(path: str) -> str:
     """The first tables in a local directory; none in a directory of very many."""
-    warehouse = _opened(path) if os.path.isdir(path) else None
+    warehouse = _open(path) if os.path.isdir(path) else None
     if warehouse is None or len(warehouse.storage.directories(warehouse.location)) > _MOST_AROUND:
         return ""
     return ", ".join(name for (name,) in warehouse.tables()[:_SHOWN])
@@ -124,12 +131,12 @@ class Warehouse:
 
     def namespaces(self, parent: Name = ()) -> tuple[Name, ...]:
         """The directories in a namespace that are no table."""
-        folders = [_last(path) for path in self.paths(parent, are_tables=False)]
+        folders = [_last_part(path) for path in self.paths(parent, are_tables=False)]
         return tuple(sorted({(*parent, folder.removesuffix(_DATABASE) or folder) for folder in folders}))
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
         """The directories in a namespace that are tables."""
-        return tuple(sorted({(*namespace, _last(path)) for path in self.paths(namespace, are_tables=True)}))
+        return tuple(sorted({(*namespace, _last_part(path)) for path in self.paths(namespace, are_tables=True)}))
 
     def paths(self, namespace: Name = (), *, are_tables: bool) -> list[PhysicalPath]:
         """Return the paths of the tables in a namespace, or of the namespaces in it, sorted."""
@@ -146,20 +153,20 @@ class Warehouse:
             and (are_tables or not _is_link(path))
         )
 
-    def locate(self, name: Name) -> Located:
+    def locate(self, name: Name) -> TableLocation:
         """The place of a table. A name is ambiguous if both `sales` and `sales.db` have the table."""
         places = [join(path, name[-1]) for path in self._directories(name[:-1])] if name and _is_part(name[-1]) else []
         found = {path: kind for path in places if (kind := self.format_of(path)) is not None}
         if not found:
-            raise absent(self, name)
+            raise missing_table_error(self, name)
         if len(found) > 1:
             raise AmbiguousTableError(
-                f"Cannot tell which table is meant: {' and '.join(map(redact, found))} are both {written(name)}; "
+                f"Cannot tell which table is meant: {' and '.join(map(redact, found))} are both {name_text(name)}; "
                 "open one by its path",
-                table=written((self.name, *name)),
+                table=name_text((self.name, *name)),
             )
         path, kind = found.popitem()
-        return Located(
+        return TableLocation(
             catalog=self.name,
             name=name,
             location=path,
@@ -196,7 +203,7 @@ class Warehouse:
         return "iceberg" if is_iceberg else None
 
 
-def _last(path: str) -> str:
+def _last_part(path: str) -> str:
     return path.rpartition("/")[2]
 
 

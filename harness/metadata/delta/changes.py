@@ -1,7 +1,7 @@
-"""The change data feed: every row that a range of versions inserted, deleted or updated, as a `ScanPlan`.
+"""The change data feed: every row that a range of versions inserted, deleted, or updated, as a `ScanPlan`.
 
-The plan reads each changed file once for each change of it, under the schema of the last version. Kind and time of a
-change are constants of the file; only change files hold them row by row.
+The plan reads each changed file once for each of its changes, in the schema of the last version. The kind and the time
+of a change are constants of the file, except in change files, which store the kind for each row.
 
 Spec: Delta, "Change Data Files".
 """
@@ -38,43 +38,48 @@ from harness.storage.threads import cached_property
 if TYPE_CHECKING:
     from harness.metadata.delta.table import DeltaTable
 
-_OFFERED = ("_file", "_pos")
+_METADATA_COLUMNS = ("_file", "_pos")
 
 
 def plan_changes(
     source: DeltaTable, history: CommitHistory, request: ChangeRequest, *, columns: tuple[str, ...] | None
 ) -> PlannedScan:
-    """The plan of a read of changes.
+    """Plan a read of changes.
 
-    columns: names of columns of the table, `_change_type`, `_commit_version`, `_commit_timestamp`, `_file` and `_pos`,
-        in the order wanted; None: the table's columns, then the three of the feed.
+    Args:
+        source: The table.
+        history: The times of the table's commits.
+        request: The range of versions.
+        columns: The columns to read, in order: columns of the table, `_change_type`, `_commit_version`,
+            `_commit_timestamp`, `_file`, and `_pos`. None: the table's columns, then the 3 columns of the feed.
 
     Raises:
-        RequestError: a bad range, no change data feed in the range, a schema that changed in it, an unknown column.
-        InvalidTableError, UnsupportedError, MissingFileError: a version of the range cannot be read.
-        OutsideTableError: a file may not be read.
+        RequestError: The range is invalid, a version in it has no change data feed, the schema changed incompatibly in
+            it, or a column is unknown.
+        InvalidTableError, UnsupportedError, MissingFileError: A version of the range cannot be read.
+        OutsideTableError: A file is outside the allowed roots.
     """
     source = replace(source, storage=source.storage.for_read())
     try:
-        return within_roots(_Feed(source, history, resolve_range(request, history)).plan(columns))
+        return within_roots(_ChangeFeed(source, history, resolve_range(request, history)).plan(columns))
     except HarnessError as error:
         raise error.within(table=source.location, format="delta") from error.__cause__
 
 
 @dataclass
-class _Feed:
+class _ChangeFeed:
     source: DeltaTable
     history: CommitHistory
     versions: range
-    earlier: dict[int, State] = field(default_factory=dict)
+    previous_states: dict[int, State] = field(default_factory=dict)
 
     def plan(self, columns: tuple[str, ...] | None) -> PlannedScan:
-        shown = self._columns()
+        shown = self._final_schema()
         fields = (*shown.schema.fields, *CHANGES.values())
         schema = replace(shown.schema, fields=fields)
-        chosen = fields if columns is None else _bound(columns, schema)
+        chosen = fields if columns is None else _bind_columns(columns, schema)
         locator = self.source.locator
-        changes = (changed_files(commit, locator, partial(self._before, commit)) for commit in self._commits)
+        changes = (changed_files(commit, locator, partial(self._previous_state, commit)) for commit in self._commits)
         files = [file for of_commit in changes for file in of_commit]
         partitions, indexes = self._partitions(files, shown.partition_columns)
         deletes, positions = _position_deletes(files, locator)
@@ -85,7 +90,7 @@ class _Feed:
             columns=chosen,
             filter=None,
             rules=DeltaRules(lookup=shown.lookup),
-            files=_planned(files, indexes, positions),
+            files=_files_table(files, indexes, positions),
             partitions=partitions,
             position_deletes=deletes,
             counts=Counts(files=len(files)),
@@ -94,12 +99,11 @@ class _Feed:
 
     @cached_property
     def _commits(self) -> tuple[Commit, ...]:
-        """The commits of the range; their other actions are not kept."""
         reader, commits = self.source.commits, self.history.listing.commits
         return tuple(reader.read_commit(commits[version]) for version in self.versions)
 
-    def _columns(self) -> DeltaSchema:
-        """The schema of the last version, once all versions of the range are known to fit it."""
+    def _final_schema(self) -> DeltaSchema:
+        """Return the schema of the last version after checking that the versions before it can be shown in it."""
         first = self.versions[0] if self.versions else self.history.listing.latest
         state = self._state(first)
         protocol, metadata = state.protocol, state.metadata
@@ -123,15 +127,18 @@ class _Feed:
         segment = choose_segment(self.history.listing, version)
         return load_state(segment, self.source.storage, self.source.locator, statistics="none")
 
-    def _before(self, commit: Commit) -> State:
-        if commit.version not in self.earlier:
-            self.earlier[commit.version] = self._state(commit.version - 1)
-        return self.earlier[commit.version]
+    def _previous_state(self, commit: Commit) -> State:
+        if commit.version not in self.previous_states:
+            self.previous_states[commit.version] = self._state(commit.version - 1)
+        return self.previous_states[commit.version]
 
     def _partitions(
         self, files: Sequence[ChangedFile], columns: tuple[Field, ...]
     ) -> tuple[tuple[Partition, ...], list[int]]:
-        """Constants of files (partition tuple, version, kind of change), and per file an index into them."""
+        """Return the distinct file constants, and for each file the index of its constants.
+
+        The constants of a file are its partition tuple, the version, and the kind of change.
+        """
         values = [list(file.partition_values.items()) for file in files]
         paths = array_of([file.path for file in files], pa.string())
         recorded = pa.table({"path": paths, "partition_values": array_of(values, PARTITION_VALUES)})
@@ -156,16 +163,16 @@ class _Feed:
         return tuple(partitions), indexes
 
 
-def _bound(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
+def _bind_columns(names: Sequence[str], schema: Schema) -> tuple[Field, ...]:
     fields = bind_columns(names, schema)
     for f in fields:
-        if f.name not in _OFFERED and METADATA.get(f.name) == f:
-            message = f"Cannot read {f.name} of changes: the change data feed does not have it"
+        if f.name not in _METADATA_COLUMNS and METADATA.get(f.name) == f:
+            message = f"Cannot read {f.name} from a change data feed: the feed has no such column"
             raise UnknownColumnError(message, field=f.name, rule="delta C12")
     return fields
 
 
-def _planned(files: Sequence[ChangedFile], partitions: Sequence[int], positions: Sequence[int | None]) -> pa.Table:
+def _files_table(files: Sequence[ChangedFile], partitions: Sequence[int], positions: Sequence[int | None]) -> pa.Table:
     rows = [
         {
             "path": file.path,
@@ -184,7 +191,7 @@ def _planned(files: Sequence[ChangedFile], partitions: Sequence[int], positions:
 
 
 def _position_deletes(files: Sequence[ChangedFile], locator: Locator) -> tuple[PositionDeletes, list[int | None]]:
-    """Return the rows of each file that did not change as deleted positions, and the source of each file's."""
+    """Return the unchanged rows of each file as deleted positions, and the index of each file's entry in them."""
     vectors: list[Vector] = []
     sets: list[ChangedRows] = []
     for file in files:

@@ -1,4 +1,4 @@
-"""A Parquet file of a checkpoint: its actions, batch by batch (delta L17)."""
+"""The actions in one Parquet file of a checkpoint, read batch by batch (delta L17)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import pyarrow.compute as pc
 from harness.errors import CorruptFileError
 from harness.metadata.delta.action_lines import VECTOR_KEYS, Body
 from harness.metadata.delta.actions import ADDS, FILES_STATE
-from harness.metadata.delta.commits import FIELDS, REMOVED, Locator, check_vectors, ids_of
+from harness.metadata.delta.commits import FIELDS, REMOVE_IDENTITY, Locator, check_vectors, ids_of
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet, row_count
 from harness.metadata.model.arrow_values import (
     children_of,
+    empty_table,
     field_at,
     from_numpy,
-    plain,
     to_numpy,
+    to_plain,
     with_children,
-    without_rows,
 )
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
@@ -37,27 +37,34 @@ BATCH_ROWS = 32_768
 
 
 @dataclass(slots=True)
-class Room:
-    """The memory that the columns of one file may take. most: bytes."""
+class MemoryBudget:
+    """The memory that the decoded columns of one file may use.
+
+    Attributes:
+        limits: The limits that a LimitError names.
+        file: The path of the file, for errors.
+        most: The budget in bytes.
+        spent: The bytes used so far.
+    """
 
     limits: Limits
     file: str
     most: int
-    taken: int = 0
+    spent: int = 0
 
     @staticmethod
-    def of(limits: Limits, file: str, size: int) -> Room:
-        """The memory for the columns of a file of `size` bytes."""
-        return Room(limits, file, 100 * size + limits.spare_bytes)
+    def for_file(limits: Limits, file: str, size: int) -> MemoryBudget:
+        """Return the budget for the columns of a file of `size` bytes."""
+        return MemoryBudget(limits, file, 100 * size + limits.spare_bytes)
 
-    def take(self, size: int) -> None:
-        """Takes so many bytes. Raises LimitError if there are not so many left."""
-        self.taken += size
-        self.limits.check("spare_bytes", self.taken, "bytes of columns", file=self.file, allowed=self.most)
+    def spend(self, size: int) -> None:
+        """Subtract `size` bytes from the budget. Raise LimitError if the budget is exceeded."""
+        self.spent += size
+        self.limits.check("spare_bytes", self.spent, "bytes of columns", file=self.file, allowed=self.most)
 
 
-def children(schema: pa.Schema, name: str) -> frozenset[str]:
-    """The names of the fields of the struct `name`; none if there is no such struct."""
+def struct_field_names(schema: pa.Schema, name: str) -> frozenset[str]:
+    """Return the field names of the struct column `name`, or an empty set if there is no such struct."""
     index = schema.get_field_index(name)
     if index < 0 or not pa.types.is_struct(schema.field(index).type):
         return frozenset()
@@ -65,11 +72,10 @@ def children(schema: pa.Schema, name: str) -> frozenset[str]:
 
 
 def _leaves_of(columns: Iterable[str]) -> list[str]:
-    """The paths in an action of columns of `ADDS` or `REMOVES`."""
     return [".".join(FIELDS[name]) for name in columns if name in FIELDS]
 
 
-def batches(
+def action_batches(
     parquet: pq.ParquetFile,
     action: str,
     leaves: Iterable[str],
@@ -77,9 +83,14 @@ def batches(
     groups: list[int] | None = None,
     size: int = BATCH_ROWS,
 ) -> Iterator[tuple[int, pa.StructArray]]:
-    """The structs of column `action`, in plain layouts, with the fields at `leaves`; and each batch's first row.
+    """Yield the structs of the column `action` in batches, each with the index of its first row in the file.
 
-    groups: of rows, ascending; None: all. size: the most rows of a batch.
+    Args:
+        parquet: The checkpoint file.
+        action: The name of the column, for example `add`.
+        leaves: The paths of the fields to read, below the struct. The structs have plain layouts and these fields.
+        groups: The row groups to read, ascending. None: all of them.
+        size: The maximum number of rows in a batch.
     """
     if action not in parquet.schema_arrow.names:
         return
@@ -89,25 +100,25 @@ def batches(
     for wanted in [None] if groups is None else [[group] for group in groups]:
         start = 0 if wanted is None else firsts[wanted[0]]
         for batch in parquet.iter_batches(batch_size=size, columns=columns, row_groups=wanted):
-            yield start, plain(batch.column(action))
+            yield start, to_plain(batch.column(action))
             start += batch.num_rows
 
 
-def _held(actions: pa.StructArray) -> pa.StructArray:
-    """The rows that are not null."""
+def _valid_rows(actions: pa.StructArray) -> pa.StructArray:
     return actions.filter(pc.is_valid(actions)) if actions.null_count else actions
-
-
-# Statistics as structs: checkpoints of different ages store different fields, one table of files holds them all.
 
 
 STATS_STRUCT = "stats_parsed"
 STATS_ROW = "stats_row"
-"""The row of a checkpoint that has a file's statistics, where these are not read yet; null: they are in `stats`."""
+"""The index of the checkpoint row with a file's unread statistics. Null: the statistics are in `stats`."""
 
 
 def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables of `FILES_STATE`, some of them with `stats_parsed` or `stats_row`, as one; null where one has not."""
+    """Concatenate tables of `FILES_STATE`, with nulls for missing statistics columns.
+
+    Some tables may have the column `stats_parsed` or `stats_row`, and others not. Checkpoints of different ages store
+    different fields of `stats_parsed`; the result has all fields.
+    """
     if any(STATS_ROW in table.schema.names for table in tables):
         schema = FILES_STATE.append(pa.field(STATS_ROW, pa.int64()))
         whole = [
@@ -116,33 +127,36 @@ def concat_files(tables: Sequence[pa.Table]) -> pa.Table:
             else table.append_column(STATS_ROW, pa.nulls(table.num_rows, pa.int64()))
             for table in tables
         ]
-        return pa.concat_tables([without_rows(schema), *whole])
+        return pa.concat_tables([empty_table(schema), *whole])
     types = [table.schema.field(STATS_STRUCT).type for table in tables if STATS_STRUCT in table.schema.names]
     if not types:
-        return pa.concat_tables([without_rows(FILES_STATE), *tables])
+        return pa.concat_tables([empty_table(FILES_STATE), *tables])
     united = types[0]
     for type_ in types[1:]:
-        united = united if type_ == united else _united(united, type_) or pa.struct([])
+        united = united if type_ == united else _common_type(united, type_) or pa.struct([])
     schema = FILES_STATE.append(pa.field(STATS_STRUCT, united))
     whole = []
     for table in tables:
         plain_table = table.select(FILES_STATE.names)
         if STATS_STRUCT in table.schema.names:
-            chunks = [_conform(chunk, united) for chunk in table.column(STATS_STRUCT).chunks]
+            chunks = [_cast_to(chunk, united) for chunk in table.column(STATS_STRUCT).chunks]
             whole.append(plain_table.append_column(STATS_STRUCT, pa.chunked_array(chunks, united)))
         else:
             whole.append(plain_table.append_column(STATS_STRUCT, pa.nulls(table.num_rows, united)))
-    return pa.concat_tables([without_rows(schema), *whole])
+    return pa.concat_tables([empty_table(schema), *whole])
 
 
-def _united(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """A type that holds the values of both without loss; None: there is none, and no statistics are always right."""
+def _common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """Return a type that holds the values of both types without loss, or None if there is none.
+
+    Leaving statistics out is always correct, so the caller then drops the field.
+    """
     if left == right:
         return left
     if pa.types.is_struct(left) and pa.types.is_struct(right):
         names = [child.name for child in left]
         names += [child.name for child in right if child.name not in names]
-        fields = [(name, _united_child(left, right, name)) for name in names]
+        fields = [(name, _common_child_type(left, right, name)) for name in names]
         return pa.struct([(name, type_) for name, type_ in fields if type_ is not None])
     if pa.types.is_signed_integer(left) and pa.types.is_signed_integer(right):
         return left if left.bit_width > right.bit_width else right
@@ -151,17 +165,17 @@ def _united(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     return None
 
 
-def _united_child(left: pa.StructType, right: pa.StructType, name: str) -> pa.DataType | None:
+def _common_child_type(left: pa.StructType, right: pa.StructType, name: str) -> pa.DataType | None:
     at, other = left.get_all_field_indices(name), right.get_all_field_indices(name)
     if len(at) > 1 or len(other) > 1:
         return None
     if not at or not other:
         return left.field(at[0]).type if at else right.field(other[0]).type
-    return _united(left.field(at[0]).type, right.field(other[0]).type)
+    return _common_type(left.field(at[0]).type, right.field(other[0]).type)
 
 
-def _conform(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """`values` with the fields of `target`, which is `_united` with their type."""
+def _cast_to(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return `values` with the fields of `target`, a result of `_common_type` for their type."""
     if values.type == target:
         return values
     if not pa.types.is_struct(target):
@@ -169,82 +183,107 @@ def _conform(values: pa.Array, target: pa.DataType) -> pa.Array:
     stored, children = children_of(values), []
     for child in target:
         index = values.type.get_field_index(child.name)
-        children.append(pa.nulls(len(values), child.type) if index < 0 else _conform(stored[index], child.type))
+        children.append(pa.nulls(len(values), child.type) if index < 0 else _cast_to(stored[index], child.type))
     return with_children(values, children, target)
 
 
 class ActionRows:
-    """The number of actions in each row of one file, counted as its columns are read (delta L17).
+    """The number of actions in each row of one file, counted while its columns are read (delta L17).
 
-    A sum would not do: a row of two actions would hide a row that lost its own.
+    A total for the file would not do: a row with two actions would compensate for a row that lost its action.
     """
 
     def __init__(self, rows: int) -> None:
         self._held = np.zeros(rows, dtype=np.uint8)
 
     def note(self, start: int, values: pa.Array | pa.ChunkedArray) -> None:
-        """`values` are the rows from `start` of a column of actions; null where there is none."""
-        self._held[start : start + len(values)] += _valid(values)
+        """Count the actions in rows from `start` on. A row has an action of this kind if its value is not null."""
+        self._held[start : start + len(values)] += _valid_mask(values)
 
     def check(self, parquet: pq.ParquetFile, file: str, *, others: list[str]) -> None:
-        """Refuses rows of two actions, and rows of none (CorruptFileError, delta L17).
+        """Refuse files with rows that hold two actions or none.
 
-        others: columns of unknown actions, which count.
+        Args:
+            parquet: The checkpoint file.
+            file: The path of the file, for errors.
+            others: The columns of unknown actions, which count too.
+
+        Raises:
+            CorruptFileError: A row holds two actions or none (rule delta L17).
         """
         several = int((self._held > 1).sum())
         if several:
-            raise _unreadable(f"{several} of its {len(self._held)} rows hold more than one action", file)
-        held = self._held > 0
-        if others and not held.all():
+            raise _checkpoint_error(f"{several} of its {len(self._held)} rows hold more than one action", file)
+        has_action = self._held > 0
+        if others and not has_action.all():
             start = 0
             for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=others):
                 for values in batch.columns:
-                    held[start : start + len(values)] |= _valid(values)
+                    has_action[start : start + len(values)] |= _valid_mask(values)
                 start += batch.num_rows
-        lost = len(held) - int(held.sum())
+        lost = len(has_action) - int(has_action.sum())
         if lost:
-            raise _unreadable(f"{lost} of its {len(held)} rows hold no action, so columns of it are lost", file)
+            raise _checkpoint_error(
+                f"{lost} of its {len(has_action)} rows hold no action, so columns of it are lost", file
+            )
 
 
-def _valid(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+def _valid_mask(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     return to_numpy(pc.is_valid(values))
 
 
-def _unreadable(reason: object, file: str, rule: str = "delta L17") -> CorruptFileError:
+def _checkpoint_error(reason: object, file: str, rule: str = "delta L17") -> CorruptFileError:
     return CorruptFileError(f"Cannot read the checkpoint: {reason}", cause="LogCorrupt", file=file, rule=rule)
 
 
-StatisticsScope: TypeAlias = Literal["none", "any", "all", "later"]
-"""The statistics of files to read: none; JSON, and structs where JSON is missing; both wherever they are; or only those
-that are not in Parquet, where the column `stats_row` leads to the others."""
+StatisticsScope: TypeAlias = Literal["none", "any", "all", "deferred"]
+"""The file statistics to read.
 
-_ONCE = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
+- `none`: no statistics.
+- `any`: the JSON texts, and the structs of files without a JSON text.
+- `all`: both, for every file that has them.
+- `deferred`: only statistics outside of Parquet files. The column `stats_row` refers to the others.
+"""
+
+_TABLE_ACTIONS = ("protocol", "metaData", "txn", "domainMetadata", "sidecar", "checkpointMetadata")
 
 
 @dataclass(frozen=True, slots=True)
 class FileActions:
-    """The actions of one file.
+    """The actions in one Parquet file of a checkpoint.
 
-    few: those of the kinds that a table has few of, by kind.
-    adds: tables of schema `ADDS`, perhaps with `stats_parsed`, or with `stats_row`, which counts the rows of this file.
-    remove_ids: of the files that the removes are about.
-    has_adds: whether the file has the column `add`, with or without any.
+    Attributes:
+        table_actions: The kind and the fields of each action that is not about a file. A table has few of them.
+        adds: Tables of schema `ADDS`. They may have `stats_parsed`, or `stats_row`, which is the index of a row in this
+            file.
+        remove_ids: The ids of the removed files.
+        rows: The number of rows in the file.
+        has_adds: True if the file has a column `add`, even an empty one.
     """
 
-    few: tuple[tuple[str, Body], ...]
+    table_actions: tuple[tuple[str, Body], ...]
     adds: tuple[pa.Table, ...]
     remove_ids: tuple[pa.Array, ...]
     rows: int
     has_adds: bool
 
 
-def read_file(data: bytes, file: str, locator: Locator, statistics: StatisticsScope, limits: Limits) -> FileActions:
-    """The actions of the file with these bytes.
+def read_checkpoint_file(
+    data: bytes, file: str, locator: Locator, statistics: StatisticsScope, limits: Limits
+) -> FileActions:
+    """Parse the Parquet file of a checkpoint.
+
+    Args:
+        data: The content of the file.
+        file: The path of the file, for errors.
+        locator: Maps recorded paths to files.
+        statistics: The statistics to read.
+        limits: The limits on rows and memory.
 
     Raises:
-        CorruptFileError: it cannot be read, or columns of it are lost. Rules: delta L17, L19.
-        InvalidTableError, UnsupportedError: a path of it is none.
-        LimitError: it asks for more than the limits allow.
+        CorruptFileError: The file cannot be read, or some of its columns are lost. Rules: delta L17, L19.
+        InvalidTableError, UnsupportedError: A path in the file is invalid.
+        LimitError: The file exceeds the limits.
     """
     try:
         with contained(file=file), open_parquet(pa.BufferReader(data)) as parquet:
@@ -252,110 +291,113 @@ def read_file(data: bytes, file: str, locator: Locator, statistics: StatisticsSc
             limits.check("spare_records", count, "rows", file=file, allowed=len(data) + limits.spare_records)
             _check_columns(parquet, file)
             rows = ActionRows(count)
-            room = Room.of(limits, file, len(data))
-            few = tuple(_few_actions(parquet, rows, room))
-            room.taken = 0
-            source = _Source(parquet, file, locator, statistics, room, rows)
+            budget = MemoryBudget.for_file(limits, file, len(data))
+            table_actions = tuple(_read_table_actions(parquet, rows, budget))
+            budget.spent = 0
+            source = _ActionReader(parquet, file, locator, statistics, budget, rows)
             adds, removes = tuple(source.adds()), tuple(source.remove_ids())
             names = parquet.schema_arrow.names
-            others = [name for name in names if name not in {"add", "remove", *_ONCE}]
+            others = [name for name in names if name not in {"add", "remove", *_TABLE_ACTIONS}]
             rows.check(parquet, file, others=others)
-            return FileActions(few, adds, removes, count, "add" in names)
+            return FileActions(table_actions, adds, removes, count, "add" in names)
     except (pa.ArrowException, OSError, *DAMAGE) as error:
-        raise _unreadable(error, file, rule="delta L19") from error
+        raise _checkpoint_error(error, file, rule="delta L19") from error
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _ActionReader:
     parquet: pq.ParquetFile
     file: str
     locator: Locator
     statistics: StatisticsScope
-    room: Room
+    budget: MemoryBudget
     rows: ActionRows
 
     def adds(self) -> list[pa.Table]:
         now = self.statistics in ("any", "all")
-        with_struct = now and STATS_STRUCT in children(self.parquet.schema_arrow, "add")
+        with_struct = now and STATS_STRUCT in struct_field_names(self.parquet.schema_arrow, "add")
         first = list(self._add_tables(self.rows, struct=with_struct and self.statistics == "all"))
         if not with_struct or self.statistics == "all" or not any(t.column("stats").null_count for t in first):
             return first
-        self.room.taken = 0
+        self.budget.spent = 0
         return list(self._add_tables(None, struct=True))
 
     def _add_tables(self, rows: ActionRows | None, *, struct: bool) -> Iterator[pa.Table]:
         leaves = _leaves_of(name for name in ADDS.names if name != "stats" or self.statistics in ("any", "all"))
-        for start, batch in batches(self.parquet, "add", [*leaves, STATS_STRUCT] if struct else leaves):
+        for start, batch in action_batches(self.parquet, "add", [*leaves, STATS_STRUCT] if struct else leaves):
             if rows is not None:
                 rows.note(start, batch)
-            actions = _held(batch)
+            actions = _valid_rows(batch)
             if not len(actions):
                 continue
             table = self._table(actions, ADDS)
             parsed = field_at(actions, (STATS_STRUCT,)) if struct else None
             if parsed is not None:
                 table = table.append_column(STATS_STRUCT, parsed)
-            if self.statistics == "later":
-                table = table.append_column(STATS_ROW, from_numpy(start + np.flatnonzero(_valid(batch))))
-            self.room.take(table.nbytes)
+            if self.statistics == "deferred":
+                table = table.append_column(STATS_ROW, from_numpy(start + np.flatnonzero(_valid_mask(batch))))
+            self.budget.spend(table.nbytes)
             yield table
 
     def remove_ids(self) -> Iterator[pa.Array]:
-        for start, batch in batches(self.parquet, "remove", _leaves_of(REMOVED.names)):
+        for start, batch in action_batches(self.parquet, "remove", _leaves_of(REMOVE_IDENTITY.names)):
             self.rows.note(start, batch)
-            if len(actions := _held(batch)):
-                ids = ids_of(self._table(actions, REMOVED))
-                self.room.take(ids.nbytes)
+            if len(actions := _valid_rows(batch)):
+                ids = ids_of(self._table(actions, REMOVE_IDENTITY))
+                self.budget.spend(ids.nbytes)
                 yield ids
 
     def _table(self, actions: pa.StructArray, schema: pa.Schema) -> pa.Table:
         columns = {target.name: _column(actions, target) for target in schema if target.name != "key"}
         for name, values in columns.items():
             if values.null_count and not schema.field(name).nullable:
-                message = f"A file of the checkpoint has no {name}"
+                message = f"A file action of the checkpoint has no {name}"
                 raise CorruptFileError(message, cause="LogCorrupt", file=self.file, rule="delta L17")
         columns["key"] = self.locator.locate(columns["path"], file=self.file)
         table = pa.table([columns[name] for name in schema.names], schema=schema)
-        table.validate(full=True)  # text that is no UTF-8 would show only where it is printed
+        table.validate(full=True)  # invalid UTF-8 would otherwise only fail when it is printed
         check_vectors(table, file=self.file)
         return table
 
 
-def _few_actions(parquet: pq.ParquetFile, rows: ActionRows, room: Room) -> Iterator[tuple[str, Body]]:
-    """The actions of the kinds that a table has few of."""
-    present = [name for name in _ONCE if name in parquet.schema_arrow.names]
+def _read_table_actions(parquet: pq.ParquetFile, rows: ActionRows, budget: MemoryBudget) -> Iterator[tuple[str, Body]]:
+    """Yield the kind and the fields of each action that is not about a file."""
+    present = [name for name in _TABLE_ACTIONS if name in parquet.schema_arrow.names]
     start = 0
     for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=present) if present else ():
         for name in present:
             column = batch.column(name)
             rows.note(start, column)
-            actions = plain(column).filter(pc.is_valid(column))
-            room.take(actions.nbytes)
+            actions = to_plain(column).filter(pc.is_valid(column))
+            budget.spend(actions.nbytes)
             for row in actions.to_pylist():
                 configuration = row.get("configuration")
-                # As in JSON, a map is an object.
+                # Maps arrive as lists of pairs. In JSON a map is an object.
                 is_map = isinstance(configuration, list)
                 yield name, {**row, "configuration": dict(configuration)} if is_map else row
         start += batch.num_rows
 
 
 def _check_columns(parquet: pq.ParquetFile, file: str) -> None:
-    """Refuses file actions without paths, and vectors that lack a key: unread ones are not none (delta D1)."""
+    """Refuse file actions without paths, and deletion vectors without a required key.
+
+    A vector that cannot be read must not count as "no vector" (delta D1).
+    """
     schema = parquet.schema_arrow
     for name in ("add", "remove"):
-        if name in schema.names and "path" not in children(schema, name):
-            raise _unreadable(f"its column {name} has no path", file)
+        if name in schema.names and "path" not in struct_field_names(schema, name):
+            raise _checkpoint_error(f"its column {name} has no path", file)
     for name in ("add", "remove"):
-        if "deletionVector" not in children(schema, name):
+        if "deletionVector" not in struct_field_names(schema, name):
             continue
         type_ = schema.field(name).type.field("deletionVector").type
         missing = [key for key in VECTOR_KEYS if not pa.types.is_struct(type_) or type_.get_field_index(key) < 0]
-        if missing and _holds_anything(parquet, f"{name}.deletionVector"):
-            raise _unreadable(f"deletionVector of its column {name} has no {missing[0]}", file, rule="delta D1")
+        if missing and _has_values(parquet, f"{name}.deletionVector"):
+            raise _checkpoint_error(f"deletionVector of its column {name} has no {missing[0]}", file, rule="delta D1")
 
 
-def _holds_anything(parquet: pq.ParquetFile, column: str) -> bool:
-    """True if a leaf of the struct's field `column` has a value."""
+def _has_values(parquet: pq.ParquetFile, column: str) -> bool:
+    """Return whether any leaf of the struct field `column` has a value."""
     for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=[column]):
         read = pa.table(batch)
         while any(pa.types.is_struct(f.type) for f in read.schema):
@@ -366,7 +408,7 @@ def _holds_anything(parquet: pq.ParquetFile, column: str) -> bool:
 
 
 def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
-    """A column of `ADDS` or `REMOVES`; fields that the file lacks are null (delta L17)."""
+    """Return a column of `ADDS` or `REMOVES`, with nulls if the file lacks the field (delta L17)."""
     values = field_at(actions, FIELDS[target.name])
     if values is None or (values.null_count == len(values) and values.type == target.type):
         return _nulls(target.type).slice(0, len(actions))
@@ -375,5 +417,5 @@ def _column(actions: pa.StructArray, target: pa.Field) -> pa.Array:
 
 @functools.cache
 def _nulls(type_: pa.DataType) -> pa.Array:
-    """Nulls for a batch without values in the column: all such batches share them."""
+    """Return nulls for a batch without values in the column. All batches share them."""
     return pa.nulls(BATCH_ROWS, type_)

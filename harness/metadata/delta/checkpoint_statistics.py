@@ -1,6 +1,7 @@
-"""Statistics in checkpoints, which are most of them: read once a plan asks, and for those files only that it needs.
+"""Lazily read statistics of checkpoints: only when a plan needs them, and only for the files that it needs.
 
-The checkpoint is held as it is stored, so that what is read later is of the file that gave the rest.
+Statistics are the largest part of a checkpoint. The bytes of the checkpoint are kept in memory, so statistics read
+later come from the same file as the rest.
 """
 
 from __future__ import annotations
@@ -16,18 +17,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.errors import CorruptFileError, warn
-from harness.metadata.delta.checkpoint_files import BATCH_ROWS, STATS_ROW, STATS_STRUCT, Room, batches, children
+from harness.metadata.delta.checkpoint_files import (
+    BATCH_ROWS,
+    STATS_ROW,
+    STATS_STRUCT,
+    MemoryBudget,
+    action_batches,
+    struct_field_names,
+)
 from harness.metadata.delta.statistics import (
     FileStats,
-    Leaf,
     StatisticsBounds,
+    StatisticsColumn,
     read_statistics,
     record_counts,
 )
 from harness.metadata.files.avro_values import DAMAGE
 from harness.metadata.files.parquet import open_parquet
 from harness.metadata.filters.skipping import ColumnBounds, bound_type
-from harness.metadata.model.arrow_values import Places, field_at, from_numpy, plain, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Indices, field_at, from_numpy, scalar_of, to_numpy, to_plain
 from harness.storage.decoded import DECODED, Key
 from harness.storage.limits import Limits, contained
 from harness.storage.records import dataclass
@@ -36,60 +44,74 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
-_FEW_ROWS = 8_192
-"""Texts of so many files take the memory of those before them, which is not returned and asked for again. Where most
-of them are parsed, larger batches are parsed by more threads."""
+_SMALL_BATCH_ROWS = 8_192
+"""The rows in a batch if few statistics of a row group are needed.
+
+The texts of a batch of this size reuse the memory of the batch before. If most of the statistics are needed, larger
+batches are faster, because more threads parse them.
+"""
 StructPath: TypeAlias = tuple[str, ...]
-"""Names of fields, from `stats_parsed` down."""
+"""Field names, starting below `stats_parsed`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPart:
-    """A Parquet file of a checkpoint. first: the number of its first row among the rows of all parts."""
+    """A Parquet file of a checkpoint.
+
+    Attributes:
+        file: The path of the file, for errors.
+        data: The content of the file.
+        first: The number of its first row, counting the rows of all parts.
+        limits: The limits on memory.
+    """
 
     file: str
     data: bytes = field(repr=False)
     first: int
     limits: Limits
 
-    def tables(self, rows: Places, structs: Sequence[StructPath]) -> Iterator[tuple[Places, pa.Table]]:
-        """Statistics of some rows, ascending and counted in this file: places in `rows`, and what they have.
+    def tables(self, rows: Indices, structs: Sequence[StructPath]) -> Iterator[tuple[Indices, pa.Table]]:
+        """Yield the statistics of some rows in pieces: indices into `rows`, and a table of their statistics.
 
-        structs: what of `stats_parsed` to read where a file has no text.
+        Args:
+            rows: Row numbers in this file, ascending.
+            structs: The fields of `stats_parsed` to read for files without a JSON text.
 
-        Raises CorruptFileError: they are damaged. LimitError: they take more memory than the limits allow.
+        Raises:
+            CorruptFileError: The statistics are damaged.
+            LimitError: The statistics take more memory than the limits allow.
         """
-        room = Room.of(self.limits, self.file, len(self.data))
+        budget = MemoryBudget.for_file(self.limits, self.file, len(self.data))
         try:
             with contained(file=self.file), open_parquet(pa.BufferReader(self.data)) as parquet:
                 sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.metadata.num_row_groups)]
                 ends = np.searchsorted(rows, np.cumsum(sizes)).tolist()
                 for group, bounds in enumerate(itertools.pairwise([0, *ends])):
                     if bounds[0] < bounds[1]:
-                        yield from _of_group(parquet, group, rows, bounds, structs, room)
+                        yield from _group_tables(parquet, group, rows, bounds, structs, budget)
         except (pa.ArrowException, OSError, *DAMAGE) as error:
             message = f"Cannot read statistics in the checkpoint: {error}"
             raise CorruptFileError(message, cause="LogCorrupt", file=self.file, rule="delta L19") from error
 
 
-def _of_group(
+def _group_tables(
     parquet: pq.ParquetFile,
     group: int,
-    rows: Places,
+    rows: Indices,
     bounds: tuple[int, int],
     structs: Sequence[StructPath],
-    room: Room,
-) -> Iterator[tuple[Places, pa.Table]]:
-    """Statistics of the rows of a row group. bounds: from where to where in `rows` these are."""
-    fields = children(parquet.schema_arrow, "add")
+    budget: MemoryBudget,
+) -> Iterator[tuple[Indices, pa.Table]]:
+    """Yield the statistics of rows in a row group. `bounds` are the start and end of these rows in `rows`."""
+    fields = struct_field_names(parquet.schema_arrow, "add")
     parsed: pa.StructArray | None = None
     begin: int | None = None
-    # A file without the text is gone through by its paths, which every action has.
+    # If the file has no statistics as text, count its rows by the path, which every action has.
     column = "stats" if "stats" in fields else "path"
-    size = BATCH_ROWS if 4 * (bounds[1] - bounds[0]) > parquet.metadata.row_group(group).num_rows else _FEW_ROWS
-    for start, actions in batches(parquet, "add", [column], groups=[group], size=size):
+    size = BATCH_ROWS if 4 * (bounds[1] - bounds[0]) > parquet.metadata.row_group(group).num_rows else _SMALL_BATCH_ROWS
+    for start, actions in action_batches(parquet, "add", [column], groups=[group], size=size):
         begin = start if begin is None else begin
-        room.take(actions.nbytes)
+        budget.spend(actions.nbytes)
         first, last = (bounds[0] + np.searchsorted(rows[slice(*bounds)], [start, start + len(actions)])).tolist()
         if first == last:
             continue
@@ -100,37 +122,43 @@ def _of_group(
         if texts.null_count and structs and STATS_STRUCT in fields:
             if parsed is None:
                 parsed = _structs(parquet, group, structs)
-                room.take(parsed.nbytes)
+                budget.spend(parsed.nbytes)
             columns[STATS_STRUCT] = parsed.take(from_numpy(rows[first:last] - begin))
         table = pa.table(columns)
-        table.validate(full=True)  # text that is no UTF-8 would show only where it is printed
+        table.validate(full=True)  # invalid UTF-8 would otherwise only fail when it is printed
         yield np.arange(first, last), table
 
 
 def _structs(parquet: pq.ParquetFile, group: int, structs: Sequence[StructPath]) -> pa.StructArray:
-    """`stats_parsed` of a row group, with the fields at some paths."""
-    if any("." in name for path in structs for name in path):  # which pyarrow takes for a path
+    """Return `stats_parsed` of a row group, with the fields at the given paths."""
+    if any("." in name for path in structs for name in path):  # pyarrow treats the dot as a path separator
         structs = [()]
     read = parquet.read_row_group(group, columns=[".".join(("add", STATS_STRUCT, *path)) for path in structs])
     found = (
-        field_at(plain(read.column("add").combine_chunks()), (STATS_STRUCT,)) if "add" in read.schema.names else None
+        field_at(to_plain(read.column("add").combine_chunks()), (STATS_STRUCT,)) if "add" in read.schema.names else None
     )
     return pa.nulls(parquet.metadata.row_group(group).num_rows, pa.struct([])) if found is None else found
 
 
-# Statistics as columns, once they were read: to parse their texts takes two thirds of the time of planning a filter.
+MIN_CACHED_FILES = 10_000
+"""The minimum number of files whose statistics are cached.
 
-
-FEWEST = 10_000
-"""Texts of fewer files are parsed in less time than it takes to keep what they say."""
+Parsing the texts of fewer files is faster than caching the result. For many files, parsing takes two thirds of the time
+of planning a filter.
+"""
 _COUNTS = pa.schema([pa.field("count", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """Known statistics of some rows of a checkpoint. rows: ascending."""
+class _CachedRows:
+    """Cached statistics of some rows of a checkpoint.
 
-    rows: Places
+    Attributes:
+        rows: The row numbers, ascending.
+        table: The statistics of these rows.
+    """
+
+    rows: Indices
     table: pa.Table
 
     @property
@@ -139,169 +167,193 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptStatistics:
-    """The statistics that were read of one version of a checkpoint."""
+class CachedStatistics:
+    """The cache of statistics that were read from one version of a checkpoint.
+
+    Attributes:
+        checkpoint: The cache key of the checkpoint.
+    """
 
     checkpoint: Key
 
-    def get(self, wanted: Sequence[Leaf], rows: Places) -> FileStats | None:
-        """The statistics of rows of the checkpoint, in their order; None: not all of them are known."""
+    def get(self, leaf_columns: Sequence[StatisticsColumn], rows: Indices) -> FileStats | None:
+        """Return the statistics of checkpoint rows in the given order, or None if some of them are not cached."""
         columns: dict[int, StatisticsBounds] = {}
-        for leaf in wanted:
-            found = self._get(_name(leaf), rows)
+        for leaf in leaf_columns:
+            found = self._get(_bounds_name(leaf), rows)
             if found is None:
                 return None
             columns[leaf.field.id] = StatisticsBounds(*(column.combine_chunks() for column in found.columns))
         counts = self._get("counts", rows)
         return None if counts is None else FileStats(counts.column(0).combine_chunks(), columns)
 
-    def put(self, wanted: Sequence[Leaf], parts: Sequence[tuple[Places, FileStats]]) -> None:
-        """Keeps statistics of rows of the checkpoint, in place of those that were known; but not few."""
-        if sum(len(rows) for rows, _ in parts) < FEWEST:
+    def put(self, leaf_columns: Sequence[StatisticsColumn], parts: Sequence[tuple[Indices, FileStats]]) -> None:
+        """Cache statistics of checkpoint rows, replacing cached ones. Statistics of few files are not cached."""
+        if sum(len(rows) for rows, _ in parts) < MIN_CACHED_FILES:
             return
         rows = np.concatenate([rows for rows, _ in parts])
         order = np.argsort(rows, kind="stable")
         tables = {"counts": [pa.table([found.rows], schema=_COUNTS) for _, found in parts]}
-        for leaf in wanted:
+        for leaf in leaf_columns:
             own = [found.columns[leaf.field.id] for _, found in parts]
-            tables[_name(leaf)] = [pa.table([b.lower, b.upper, b.nulls], schema=_bounds(leaf)) for b in own]
+            tables[_bounds_name(leaf)] = [
+                pa.table([b.lower, b.upper, b.nulls], schema=_bounds_schema(leaf)) for b in own
+            ]
         for what, pieces in tables.items():
-            if self._get(what, rows) is None:  # else more may be known
+            if self._get(what, rows) is None:  # otherwise the cache may hold more rows
                 table = pa.concat_tables(pieces).combine_chunks()
                 self._put(what, rows[order], table if (order[1:] > order[:-1]).all() else table.take(from_numpy(order)))
 
-    def _get(self, what: str, rows: Places) -> pa.Table | None:
-        found = DECODED.get(self._key(what), _Known)
+    def _get(self, what: str, rows: Indices) -> pa.Table | None:
+        found = DECODED.get(self._key(what), _CachedRows)
         if found is None or not len(found.rows):
             return None
-        places = np.minimum(np.searchsorted(found.rows, rows), len(found.rows) - 1)
-        if (found.rows[places] != rows).any():
+        indices = np.minimum(np.searchsorted(found.rows, rows), len(found.rows) - 1)
+        if (found.rows[indices] != rows).any():
             return None
-        return found.table if len(rows) == len(found.rows) else found.table.take(from_numpy(places))
+        return found.table if len(rows) == len(found.rows) else found.table.take(from_numpy(indices))
 
-    def _put(self, what: str, rows: Places, table: pa.Table) -> None:
-        DECODED.put(self._key(what), _Known(rows, table))
+    def _put(self, what: str, rows: Indices, table: pa.Table) -> None:
+        DECODED.put(self._key(what), _CachedRows(rows, table))
 
     def _key(self, what: str) -> Key:
         of = self.checkpoint
         return Key(f"statistics of a checkpoint: {what}", of.path, of.size, of.token)
 
 
-def _name(leaf: Leaf) -> str:
+def _bounds_name(leaf: StatisticsColumn) -> str:
     return f"bounds of {leaf.path} as {leaf.field.type}"
 
 
-def _bounds(leaf: Leaf) -> pa.Schema:
+def _bounds_schema(leaf: StatisticsColumn) -> pa.Schema:
     type_ = bound_type(leaf.field.type) or pa.null()
     return pa.schema([("lower", type_), ("upper", type_), ("nulls", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStatistics:
-    """The statistics of all files of a checkpoint, by the number of their rows. kept: what was read of them before."""
+    """The statistics of all files of a checkpoint, addressed by row number.
+
+    Attributes:
+        parts: The Parquet files of the checkpoint.
+        cache: The cache of statistics. None: statistics are not cached.
+    """
 
     parts: tuple[CheckpointPart, ...]
-    kept: KeptStatistics | None = None
+    cache: CachedStatistics | None = None
 
-    def tables(self, rows: Places, structs: Sequence[StructPath]) -> Iterator[tuple[Places, pa.Table]]:
-        """The statistics of rows of all parts, as `CheckpointPart.tables` gives them."""
+    def tables(self, rows: Indices, structs: Sequence[StructPath]) -> Iterator[tuple[Indices, pa.Table]]:
+        """Yield the statistics of rows of all parts, like `CheckpointPart.tables`. The rows may be in any order."""
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
         firsts = [part.first for part in self.parts]
         ends = [*np.searchsorted(ascending, firsts[1:]).tolist(), len(rows)]
         start = 0
         for part, end in zip(self.parts, ends, strict=True):
-            for places, table in part.tables(ascending[start:end] - part.first, structs) if end > start else ():
-                yield order[start + places], table
+            for indices, table in part.tables(ascending[start:end] - part.first, structs) if end > start else ():
+                yield order[start + indices], table
             start = end
 
 
-# Statistics of a version's files: those that replay has at hand, and those that are still in a checkpoint.
-
-
-COLUMNS = ("stats", STATS_STRUCT, STATS_ROW)
-"""The columns of `State.files` that say something of statistics."""
+STATISTICS_COLUMNS = ("stats", STATS_STRUCT, STATS_ROW)
+"""The columns of `State.files` that hold statistics or refer to them."""
 _SLICE_ROWS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
 class FilesStatistics:
-    """The statistics of the files of `State.files`, `later` those with a `stats_row`.
+    """The statistics of the files in `State.files`.
 
-    table: its location, for messages. strict: damaged statistics are an error; else they say nothing, with a warning.
+    Attributes:
+        files: The files. Statistics that have been read are in their columns.
+        in_checkpoint: The statistics of the files with a `stats_row`. None: no file has one.
+        table: The location of the table, for messages.
+        strict: True if damaged statistics raise an error. Otherwise they are treated as unknown, with a warning.
     """
 
     files: pa.Table
-    later: CheckpointStatistics | None
+    in_checkpoint: CheckpointStatistics | None
     table: str
     strict: bool = False
 
-    def read(self, wanted: Sequence[Leaf], places: Places) -> Iterator[tuple[Places, FileStats]]:
-        """Row counts of files and bounds of the columns `wanted`, by the files' places, some at a time.
+    def read(self, leaf_columns: Sequence[StatisticsColumn], indices: Indices) -> Iterator[tuple[Indices, FileStats]]:
+        """Yield row counts and column bounds of files in pieces, each with the indices of its files.
 
-        places: ascending.
+        Args:
+            leaf_columns: The columns.
+            indices: The indices of the files, ascending.
 
-        Raises CorruptFileError: as said. LimitError: statistics take more memory than the limits allow.
+        Raises:
+            CorruptFileError: The statistics are damaged, if `strict`.
+            LimitError: The statistics take more memory than the limits allow.
         """
-        yield from self._read(wanted, places, lambda table: read_statistics(table, wanted))
+        yield from self._read(leaf_columns, indices, lambda table: read_statistics(table, leaf_columns))
 
-    def bounds(self, wanted: Sequence[Leaf], places: Places) -> Mapping[int, ColumnBounds]:
-        """The bounds of the columns `wanted` in some files, by field id; empty where none are. Raises as `read`."""
-        parts = list(self.read(wanted, places)) if wanted else []
+    def bounds(self, leaf_columns: Sequence[StatisticsColumn], indices: Indices) -> Mapping[int, ColumnBounds]:
+        """Return the bounds of columns in some files by field id, or an empty mapping if there are none.
+
+        Raises:
+            CorruptFileError, LimitError: As for `read`.
+        """
+        parts = list(self.read(leaf_columns, indices)) if leaf_columns else []
         if not parts:
             return {}
         order = np.argsort(np.concatenate([found for found, _ in parts]))
-        columns = {leaf.field.id: [read.bounds(leaf.field) for _, read in parts] for leaf in wanted}
+        columns = {leaf.field.id: [read.bounds(leaf.field) for _, read in parts] for leaf in leaf_columns}
         return {
-            id_: ColumnBounds.joined([part for part in column if part is not None]).take(order)
+            id_: ColumnBounds.concat([part for part in column if part is not None]).take(order)
             for id_, column in columns.items()
         }
 
-    def record_counts(self, places: Places) -> npt.NDArray[np.int64]:
-        """Physical rows of some files; -1 is unknown. Raises as `read`."""
+    def record_counts(self, indices: Indices) -> npt.NDArray[np.int64]:
+        """Return the number of physical rows of some files, with -1 for unknown.
+
+        Raises:
+            CorruptFileError, LimitError: As for `read`.
+        """
         counts = np.full(self.files.num_rows, -1, dtype=np.int64)
-        for found, statistics in self._read((), places, _counted):
+        for found, statistics in self._read((), indices, _count_rows):
             counts[found] = to_numpy(pc.fill_null(statistics.rows, scalar_of(-1, pa.int64())))
-        return counts[places]
+        return counts[indices]
 
     def _read(
-        self, wanted: Sequence[Leaf], places: Places, parse: Callable[[pa.Table], FileStats]
-    ) -> Iterator[tuple[Places, FileStats]]:
-        if self.later is None:
-            yield from ((found, parse(table)) for found, table in self._at_hand(places))
+        self, leaf_columns: Sequence[StatisticsColumn], indices: Indices, parse: Callable[[pa.Table], FileStats]
+    ) -> Iterator[tuple[Indices, FileStats]]:
+        if self.in_checkpoint is None:
+            yield from ((found, parse(table)) for found, table in self._loaded_tables(indices))
             return
         column = self.files.column(STATS_ROW)
-        rows = to_numpy(pc.fill_null(column, scalar_of(-1, pa.int64())))[places]
-        yield from ((found, parse(table)) for found, table in self._at_hand(places[rows < 0]))
-        places, rows = places[rows >= 0], rows[rows >= 0]
-        kept = self.later.kept
-        known = None if kept is None else kept.get(wanted, rows)
+        rows = to_numpy(pc.fill_null(column, scalar_of(-1, pa.int64())))[indices]
+        yield from ((found, parse(table)) for found, table in self._loaded_tables(indices[rows < 0]))
+        indices, rows = indices[rows >= 0], rows[rows >= 0]
+        kept = self.in_checkpoint.cache
+        known = None if kept is None else kept.get(leaf_columns, rows)
         if known is not None:
-            yield places, known
+            yield indices, known
             return
-        parsed: list[tuple[Places, FileStats]] = []
-        for found, table in self._still_there(self.later, rows, wanted):
+        parsed: list[tuple[Indices, FileStats]] = []
+        for found, table in self._checkpoint_tables(self.in_checkpoint, rows, leaf_columns):
             statistics = parse(pa.table({"stats": pa.nulls(len(found), pa.string())}) if table is None else table)
             kept = None if table is None else kept
             if kept is not None:
                 parsed.append((rows[found], statistics))
-            yield places[found], statistics
+            yield indices[found], statistics
         if kept is not None:
-            kept.put(wanted, parsed)
+            kept.put(leaf_columns, parsed)
 
-    def _at_hand(self, places: Places) -> Iterator[tuple[Places, pa.Table]]:
+    def _loaded_tables(self, indices: Indices) -> Iterator[tuple[Indices, pa.Table]]:
         known = self.files.select([name for name in ("stats", STATS_STRUCT) if name in self.files.column_names])
-        for start in range(0, len(places), _SLICE_ROWS):
-            part = places[start : start + _SLICE_ROWS]
-            yield part, known.slice(start, len(part)) if len(places) == len(known) else known.take(from_numpy(part))
+        for start in range(0, len(indices), _SLICE_ROWS):
+            part = indices[start : start + _SLICE_ROWS]
+            yield part, known.slice(start, len(part)) if len(indices) == len(known) else known.take(from_numpy(part))
 
-    def _still_there(
-        self, later: CheckpointStatistics, rows: Places, wanted: Sequence[Leaf]
-    ) -> Iterator[tuple[Places, pa.Table | None]]:
-        """Places in `rows`, and what these have; None: it cannot be read."""
+    def _checkpoint_tables(
+        self, later: CheckpointStatistics, rows: Indices, leaf_columns: Sequence[StatisticsColumn]
+    ) -> Iterator[tuple[Indices, pa.Table | None]]:
+        """Yield indices into `rows`, and the statistics of these rows, or None if they cannot be read."""
         missing = np.ones(len(rows), dtype=np.bool_)
         kinds = ("minValues", "maxValues", "nullCount")
-        structs = [("numRecords",), *((kind, *leaf.path) for leaf in wanted for kind in kinds)]
+        structs = [("numRecords",), *((kind, *leaf.path) for leaf in leaf_columns for kind in kinds)]
         try:
             for found, table in later.tables(rows, structs):
                 missing[found] = False
@@ -309,10 +361,10 @@ class FilesStatistics:
         except CorruptFileError as error:
             if self.strict:
                 raise
-            warn(f"Table {self.table}: {error.message}; files are not skipped by them ({error.file})")
+            warn(f"Table {self.table}: {error.message}; no file is skipped by these statistics ({error.file})")
             yield np.flatnonzero(missing), None
 
 
-def _counted(files: pa.Table) -> FileStats:
+def _count_rows(files: pa.Table) -> FileStats:
     counts = record_counts(files)
     return FileStats(from_numpy(counts, missing=counts < 0), {})

@@ -1,4 +1,4 @@
-"""Plans a read of a Delta snapshot: the state of a version to a `ScanPlan` (delta sections 5 to 7 and 9)."""
+"""Planning of a read of a Delta snapshot: from the state of a version to a `ScanPlan` (delta sections 5 to 7 and 9)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ import pyarrow.compute as pc
 from harness.errors import HarnessError, InvalidTableError, RequestError, UnknownColumnError, warn
 from harness.metadata.deletes.delta_vectors import FIRST_OFFSET, bad_vector, decode_z85
 from harness.metadata.delta.actions import DeletionVectorDescriptor, State
-from harness.metadata.delta.checkpoint_statistics import COLUMNS, FilesStatistics
+from harness.metadata.delta.checkpoint_statistics import STATISTICS_COLUMNS, FilesStatistics
 from harness.metadata.delta.commits import Locator
 from harness.metadata.delta.partition_values import PartitionTuples, partition_tuples
 from harness.metadata.delta.paths import TableRoot
 from harness.metadata.delta.protocol import feature_warnings, is_enabled
-from harness.metadata.delta.statistics import FileStats, leaves
+from harness.metadata.delta.statistics import FileStats, statistics_columns
 from harness.metadata.delta.types import DeltaSchema, materialized_columns
 from harness.metadata.filters.predicate import Filter, Predicate, fields_of, filter_for, opposite
 from harness.metadata.filters.skipping import ColumnBounds, exact_facts, may_match
 from harness.metadata.filters.sqltext import bind_columns
-from harness.metadata.model.arrow_values import Places, array_of, combined, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import Indices, array_of, combine_chunks, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
 from harness.metadata.plan.deletes import VECTORS, InlineVector, PositionDeletes, StoredVector, Vector
 from harness.metadata.plan.read_options import Prune
@@ -36,11 +36,11 @@ from harness.metadata.plan.scan_plan import (
     FILES,
     KEPT,
     Counts,
+    Decisions,
     DeltaRules,
     Partition,
     SkippedFiles,
-    Verdicts,
-    trusted_of_files,
+    trusted_statistics,
 )
 from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.paths import RecordedPath, join
@@ -55,7 +55,10 @@ if TYPE_CHECKING:
 class DeltaSnapshot:
     """A version of a table.
 
-    timestamp_ms: when it was committed, milliseconds since 1970-01-01 UTC; None: no file of the log tells.
+    Attributes:
+        state: The state of the version.
+        columns: The schema of the version.
+        timestamp_ms: The time of the commit, in milliseconds since 1970-01-01 UTC. None: the log does not contain it.
     """
 
     state: State = field(repr=False)
@@ -69,25 +72,30 @@ class DeltaSnapshot:
 
     @cached_property
     def feature_warnings(self) -> tuple[str, ...]:
-        """Features of the version that the protocol does not list as it should, one sentence each (delta P1, P3)."""
+        """Return a sentence for each feature that the protocol does not list correctly (delta P1, P3)."""
         vectors = self.state.files.column("dv_storage_type")
         return feature_warnings(self.state.protocol, has_vectors=vectors.null_count < len(vectors))
 
     @cached_property
     def partitions(self) -> PartitionTuples:
-        """The partition tuples of the live files. Raises InvalidTableError."""
+        """Return the partition tuples of the live files.
+
+        Raises:
+            InvalidTableError: A partition value is invalid.
+        """
         return partition_tuples(self.state.files, self.columns.partition_columns)
-
-
-# The live files of a scan as the columns of a `ScanPlan`.
 
 
 def planned_files(
     files: pa.Table, locator: Locator, counts: npt.NDArray[np.int64], partitions: npt.NDArray[np.int32]
 ) -> pa.Table:
-    """`FILES` rows for a `FILES_STATE` table.
+    """Return the `FILES` rows of a plan for live files.
 
-    counts: physical rows, -1 is unknown. partitions: indexes of partition tuples.
+    Args:
+        files: The files, with schema `FILES_STATE`.
+        locator: Maps recorded paths to files.
+        counts: The physical rows of each file. -1: unknown.
+        partitions: The index of each file's partition tuple.
     """
     size = files.num_rows
     zeros = from_numpy(np.zeros(size, dtype=np.int32))
@@ -103,24 +111,32 @@ def planned_files(
         "first_row_id": files.column("base_row_id"),
         "delete_set": zeros,
         "commit_version": files.column("default_row_commit_version"),
-        # Whatever its cardinality says: a count may be wrong, and the vector is read (against delta D9).
-        "positions": _numbered(to_numpy(pc.is_valid(files.column("dv_storage_type")))),
+        # The vector is read even if its recorded cardinality is 0, because a count may be wrong (deviates from delta
+        # D9).
+        "positions": _vector_numbers(to_numpy(pc.is_valid(files.column("dv_storage_type")))),
     }
     return pa.table([columns[name] for name in FILES.names], schema=FILES)
 
 
-def _numbered(has_vector: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return the number of each file's vector among all, null for a file without one."""
+def _vector_numbers(has_vector: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return the number of each file's vector among all vectors, with null for files without one."""
     return from_numpy(np.cumsum(has_vector, dtype=np.int32) - np.int32(1), missing=~has_vector)
 
 
 def skipped_files(
     statistics: FilesStatistics,
-    verdicts: Verdicts,
+    verdicts: Decisions,
     numbers: npt.NDArray[np.int32],
     partitions: tuple[Partition, ...],
 ) -> SkippedFiles:
-    """The files that the verdicts skip. numbers: of the partition of each file."""
+    """Return the files that the filter skips.
+
+    Args:
+        statistics: The statistics of all files.
+        verdicts: For each file, whether and why it is skipped.
+        numbers: For each file, the index of its partition.
+        partitions: The partitions.
+    """
     places = np.flatnonzero(verdicts != KEPT)
 
     def load() -> tuple[Mapping[str, Any], tuple[Partition, ...]]:
@@ -130,7 +146,7 @@ def skipped_files(
         columns |= {"partition": from_numpy(numbers[places]), "record_count": from_numpy(known, missing=known < 0)}
         return columns, partitions
 
-    return SkippedFiles.of(verdicts[places], load)
+    return SkippedFiles.lazy(verdicts[places], load)
 
 
 _ROW_ID, _ROW_COMMIT_VERSION = "_row_id", "_row_commit_version"
@@ -140,26 +156,30 @@ _ROW_TRACKING = {_ROW_ID: ("base_row_id", "baseRowId"), _ROW_COMMIT_VERSION: ("d
 def plan_scan(
     source: DeltaTable, snapshot: DeltaSnapshot, *, columns: tuple[str, ...] | None, where: str | Filter | None
 ) -> PlannedScan:
-    """The plan of a read.
+    """Plan a read.
 
-    columns: names in the order wanted; None: all columns of the schema.
-    where: a boolean SQL expression, or a filter for the schema of the version; None: all rows.
+    Args:
+        source: The table.
+        snapshot: The version to read.
+        columns: The column names, in order. None: all columns of the schema.
+        where: A boolean SQL expression, or a filter for the schema of the version. None: all rows.
 
     Raises:
-        RequestError: a column is unknown or not to be had, or `where` cannot be parsed or is for another schema.
-        InvalidTableError, UnsupportedError: as the message says; it names the table, the version and the file.
-        OutsideTableError: a file may not be read.
+        RequestError: A column is unknown or unavailable, or `where` cannot be parsed or is for another schema.
+        InvalidTableError, UnsupportedError: The version cannot be read. The error names the table, the version, and the
+            file.
+        OutsideTableError: A file is outside the allowed roots.
     """
     source = replace(source, storage=source.storage.for_read())
     try:
-        return within_roots(_Scan(source, snapshot).plan(columns, where))
+        return within_roots(_DeltaScan(source, snapshot).plan(columns, where))
     except HarnessError as error:
         error.within(table=source.location, snapshot=snapshot.id, format="delta")
         raise
 
 
 @dataclass(frozen=True, slots=True)
-class _Scan:
+class _DeltaScan:
     source: DeltaTable
     snapshot: DeltaSnapshot
 
@@ -178,8 +198,8 @@ class _Scan:
         verdicts = self.verdicts(condition, statistics, self.snapshot.partitions)
         kept = np.flatnonzero(verdicts == KEPT)
         counts = statistics.record_counts(kept)
-        files = state.files.drop_columns([name for name in COLUMNS if name in state.files.column_names])
-        # `take` would first put all files into one piece, and a mask passes over piece by piece.
+        files = state.files.drop_columns([name for name in STATISTICS_COLUMNS if name in state.files.column_names])
+        # `take` would first combine the chunks of all files; `filter` works on each chunk.
         files = files if len(kept) == files.num_rows else files.filter(from_numpy(verdicts == KEPT))
         self._check_row_tracking(files, used)
         names = {f.id: f.name for f in self.snapshot.columns.partition_columns}
@@ -195,7 +215,7 @@ class _Scan:
             table=self.source.location,
             snapshot=self.snapshot.id,
             schema=schema,
-            columns=tuple(self._typed(f) for f in chosen),
+            columns=tuple(self._with_partition_type(f) for f in chosen),
             filter=condition,
             rules=DeltaRules(
                 lookup=self.snapshot.columns.lookup,
@@ -208,24 +228,25 @@ class _Scan:
             counts=Counts(files=state.files.num_rows),
             storage=self.source.storage,
             warnings=self.snapshot.feature_warnings,
-            trusted=trusted_of_files(skipped, condition),
-            guarded=self._guarded(condition),
-            statistics=_Statistics(self, statistics, kept, condition),
+            trusted=trusted_statistics(skipped, condition),
+            guarded=self._known_faults(condition),
+            statistics=_PlannedStatistics(self, statistics, kept, condition),
         )
 
-    def _guarded(self, condition: Filter | None) -> tuple[str, ...]:
-        """The known faults of writers in the bounds of the filter's columns."""
+    def _known_faults(self, condition: Filter | None) -> tuple[str, ...]:
+        """Return the known writer faults that concern the bounds of the filter's columns."""
         if condition is None or not self.source.options.prune.by_statistics:
             return ()
-        from harness.metadata.plan.trust import Statement, guards
+        from harness.metadata.plan.trust import Statement, guarded_faults
 
-        return guards("delta", Statement.COLUMN_BOUNDS, condition.columns)
+        return guarded_faults("delta", Statement.COLUMN_BOUNDS, condition.columns)
 
-    def verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Verdicts:
-        """The verdict of the filter on each file.
+    def verdicts(self, condition: Filter | None, statistics: FilesStatistics, partitions: PartitionTuples) -> Decisions:
+        """Return for each file whether the filter keeps it.
 
-        Counts alone say nothing: a file is read where its numRecords is 0, or as large as its vector's cardinality,
-        because a wrong count must not drop rows. This overrules delta F13, which lets such files be skipped.
+        Row counts alone never skip a file. A file is read even if its numRecords is 0 or equals its vector's
+        cardinality, because a wrong count must not drop rows. This deviates from delta F13, which allows skipping such
+        files.
         """
         if condition is None or self.source.options.prune is Prune.OFF:
             return np.zeros(statistics.files.num_rows, dtype=np.int8)
@@ -246,20 +267,20 @@ class _Scan:
             raise RequestError(message, cause="RowTrackingDisabled", field=wanted[0], rule="delta W4")
 
     def _check_row_tracking(self, files: pa.Table, used: set[str]) -> None:
-        """Every planned file must have what row ids and row commit versions are derived from (delta W4)."""
+        """Check that every planned file records the base of its row ids and row commit versions (delta W4)."""
         for name in sorted(used & _ROW_TRACKING.keys()):
             column, recorded = _ROW_TRACKING[name]
             values = files.column(column)
             if values.null_count:
                 path = files.column("path").filter(pc.is_null(values))[0].as_py()
                 message = (
-                    f"Cannot read {name}: row tracking is enabled, and a file has no {recorded} in the log; "
+                    f"Cannot read {name}: row tracking is enabled, but a file has no {recorded} in the log; "
                     "leave the column out"
                 )
                 raise InvalidTableError(message, cause="LogCorrupt", file=path, field=name, rule="delta W4")
 
-    def _typed(self, column: Field) -> Field:
-        """`_partition` as a struct of the partition columns; null if there are none."""
+    def _with_partition_type(self, column: Field) -> Field:
+        """Return a column; `_partition` becomes a struct of the partition columns, or null if there are none."""
         if column.id != METADATA["_partition"].id:
             return column
         parts = tuple(replace(f, physical_name=None) for f in self.snapshot.columns.partition_columns)
@@ -274,15 +295,22 @@ class _Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Statistics:
-    """The statistics of the planned files. kept: their places among the files of the snapshot."""
+class _PlannedStatistics:
+    """The statistics of the planned files.
 
-    scan: _Scan
+    Attributes:
+        scan: The scan.
+        statistics: The statistics of all files of the snapshot.
+        kept: The indices of the planned files in the snapshot.
+        condition: The filter of the scan.
+    """
+
+    scan: _DeltaScan
     statistics: FilesStatistics
     kept: npt.NDArray[np.int64]
     condition: Filter | None
 
-    def kept_whole(self) -> npt.NDArray[np.bool_]:
+    def matches_all_rows(self) -> npt.NDArray[np.bool_]:
         of_snapshot = self.scan.snapshot.partitions
         partitions = replace(of_snapshot, indexes=of_snapshot.indexes[self.kept])
         planned = replace(self.statistics, files=self.statistics.files.take(from_numpy(self.kept)))
@@ -290,17 +318,14 @@ class _Statistics:
         return np.not_equal(self.scan.verdicts(condition, planned, partitions), KEPT)
 
     def bounds(self, columns: Sequence[Field]) -> Mapping[int, ColumnBounds]:
-        """Return the log's bounds of columns; none where a part of the log cannot be read."""
+        """Return the bounds of columns in the log, or an empty mapping if a part of the log cannot be read."""
         if not self.scan.source.options.prune.by_statistics:
             return {}
-        wanted = leaves(self.scan.snapshot.columns.schema, (f.id for f in columns))
+        wanted = statistics_columns(self.scan.snapshot.columns.schema, (f.id for f in columns))
         try:
             return replace(self.statistics, strict=True).bounds(wanted, self.kept)
         except HarnessError:
             return {}
-
-
-# Files that a filter skips (delta F1 to F13, V12).
 
 
 def skip_files(
@@ -310,8 +335,21 @@ def skip_files(
     predicate: Predicate,
     *,
     by_statistics: bool = True,
-) -> Verdicts:
-    """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS. partitions: the partition tuples of these files."""
+) -> Decisions:
+    """Decide for each file whether a predicate can skip it.
+
+    Args:
+        files: The statistics of the files.
+        partitions: The partition tuples of the files.
+        schema: The schema of the version.
+        predicate: The predicate.
+        by_statistics: True if column bounds may be used. Partition values are always used.
+
+    Returns:
+        KEPT, BY_PARTITION, or BY_STATISTICS for each file.
+
+    Spec: rules delta F1 to F13, V12.
+    """
     tuples, indexes = partitions.tuples, partitions.indexes
     ids = frozenset(tuples[0]) if tuples else frozenset[int]()
     facts = exact_facts(tuples)
@@ -320,22 +358,22 @@ def skip_files(
         return facts(column) if column.id in ids else None
 
     kept = may_match(predicate, of_tuples, len(tuples))
-    verdicts: Verdicts = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
+    verdicts: Decisions = np.where(kept, KEPT, BY_PARTITION).astype(np.int8)[indexes]
     certain = may_match(predicate, of_tuples, len(tuples), undecided=False)
     places = np.flatnonzero((kept & ~certain)[indexes])
-    wanted = leaves(schema, fields_of(predicate) - ids)
+    wanted = statistics_columns(schema, fields_of(predicate) - ids)
     if not wanted or not by_statistics or not len(places):
         return verdicts
     for found, statistics in files.read(wanted, places):
-        of_files = _facts_of_files(statistics, of_tuples, indexes[found].astype(np.int64))
+        of_files = _file_facts(statistics, of_tuples, indexes[found].astype(np.int64))
         verdicts[found[~may_match(predicate, of_files, len(found))]] = BY_STATISTICS
     return verdicts
 
 
-def _facts_of_files(
-    statistics: FileStats, of_tuples: Callable[[Field], ColumnBounds | None], indexes: Places
+def _file_facts(
+    statistics: FileStats, of_tuples: Callable[[Field], ColumnBounds | None], indexes: Indices
 ) -> Callable[[Field], ColumnBounds | None]:
-    """Return the facts of a column by its partition values, else by its statistics."""
+    """Return a function that looks up facts about a column: by its partition values, or else by its statistics."""
 
     @cache
     def facts(column: Field) -> ColumnBounds | None:
@@ -345,22 +383,20 @@ def _facts_of_files(
     return facts
 
 
-# Deletion vectors of the live files.
-
 _UUID_CHARACTERS = 20
 
 
 def vector_path(storage_type: str, text: str, root: TableRoot) -> RecordedPath | None:
-    """Return the path of the file that holds a deletion vector; None for an inline one (delta D2, D3).
+    """Return the path of the file that holds a deletion vector, or None if the vector is inline (delta D2, D3).
 
     Args:
         storage_type: `u` (relative file), `p` (absolute file), or `i` (inline).
-        text: The path or the inline vector, as the descriptor has it.
-        root: The table's.
+        text: The path or the inline vector, as recorded in the descriptor.
+        root: The root of the table.
 
     Raises:
-        CorruptDeleteError: the storage type is unknown, or the path cannot be decoded.
-        InvalidTableError, UnsupportedError: as for `TableRoot.canonical`.
+        CorruptDeleteError: The storage type is unknown, or the path cannot be decoded.
+        InvalidTableError, UnsupportedError: As for `TableRoot.canonical`.
     """
     match storage_type:
         case "i":
@@ -368,7 +404,8 @@ def vector_path(storage_type: str, text: str, root: TableRoot) -> RecordedPath |
         case "u":
             if len(text) < _UUID_CHARACTERS:
                 raise bad_vector(f"its path {text!r} is shorter than {_UUID_CHARACTERS} characters", "delta D2")
-            prefix, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]  # the prefix is a random folder
+            # the prefix is a folder with a random name
+            prefix, encoded = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
             try:
                 name = f"deletion_vector_{uuid.UUID(bytes=decode_z85(encoded))}.bin"
             except ValueError as error:
@@ -383,7 +420,11 @@ def vector_path(storage_type: str, text: str, root: TableRoot) -> RecordedPath |
 
 
 def vector_of(descriptor: DeletionVectorDescriptor, locator: Locator) -> Vector:
-    """Return the vector of a descriptor. Raises as `vector_path`."""
+    """Return the vector of a descriptor.
+
+    Raises:
+        HarnessError: As for `vector_path`.
+    """
     path = vector_path(descriptor.storage_type, descriptor.path_or_inline, locator.root)
     length, record_count = descriptor.size, descriptor.cardinality
     if path is None:
@@ -399,11 +440,18 @@ def vector_of(descriptor: DeletionVectorDescriptor, locator: Locator) -> Vector:
 
 
 def vectors_of(files: pa.Table, locator: Locator) -> pa.Table:
-    """Return `VECTORS` of files, each of which has a vector; `files` has the columns of `DELETION_VECTOR`.
+    """Return the deletion vectors of files with schema `VECTORS`. Each file must have a vector.
 
-    A path is resolved once for all vectors of its file. Raises as `vector_path`.
+    A path is resolved once for all vectors in its file.
+
+    Args:
+        files: The files, with the columns of `DELETION_VECTOR`.
+        locator: Maps recorded paths to files.
+
+    Raises:
+        HarnessError: As for `vector_path`.
     """
-    types, texts = (combined(files.column(name)) for name in ("dv_storage_type", "dv_path_or_inline"))
+    types, texts = (combine_chunks(files.column(name)) for name in ("dv_storage_type", "dv_path_or_inline"))
     is_inline = pc.equal(types, scalar_of("i", pa.string()))
     pairs = pc.binary_join_element_wise(types, texts, scalar_of("\n", pa.string())).dictionary_encode()
     named = [tuple(pair.split("\n", 1)) for pair in pairs.dictionary.to_pylist()]
@@ -411,7 +459,7 @@ def vectors_of(files: pa.Table, locator: Locator) -> pa.Table:
     physical = [None if path is None else locator.path_map.physical(path) for path in paths]
     known = [text if path is None else path for path, (_, text) in zip(paths, named, strict=True)]
     first, none = scalar_of(FIRST_OFFSET, pa.int64()), scalar_of(None, pa.int64())
-    offsets = pc.fill_null(combined(files.column("dv_offset")), first)
+    offsets = pc.fill_null(combine_chunks(files.column("dv_offset")), first)
     offsets = pc.if_else(pc.equal(offsets, scalar_of(0, pa.int64())), first, offsets)
     columns = {
         "format": pc.if_else(is_inline, scalar_of("inline", pa.string()), scalar_of("bin", pa.string())),

@@ -13,9 +13,9 @@ from typing import Literal
 import pyarrow as pa
 
 from harness.errors import HarnessError
-from harness.metadata.files.avro_container import corrupt, open_container
-from harness.metadata.files.avro_schema import Cause, Node, shown, unsupported
-from harness.metadata.files.avro_values import DAMAGE, AvroColumn, FieldError, Tally, column_of, reason
+from harness.metadata.files.avro_container import corrupt_error, open_container
+from harness.metadata.files.avro_schema import Cause, Node, path_text, unsupported_schema
+from harness.metadata.files.avro_values import DAMAGE, AvroColumn, FieldError, Tally, column_of, error_reason
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
@@ -36,22 +36,22 @@ _PRIMITIVES: dict[str, dt.Type] = {
 }
 
 
-def _columns_of(root: Node, file: str) -> PhysicalSchema:
+def _physical_schema(root: Node, file: str) -> PhysicalSchema:
     """The columns of a schema; UnsupportedError for unions of several types, and a root that is no record."""
     try:
         if root.kind != "record":
-            raise unsupported("its root is not a record")
-        return _stored("", None, root, ()).children
+            raise unsupported_schema("its root is not a record")
+        return _physical_field("", None, root, ()).children
     except HarnessError as error:
         raise error.within(file=file) from error.__cause__
 
 
-def _stored(name: str, id_: int | None, node: Node, path: tuple[str, ...]) -> PhysicalField:
+def _physical_field(name: str, id_: int | None, node: Node, path: tuple[str, ...]) -> PhysicalField:
     """A type as a stored field, whose values may all be null."""
-    value = _value(node)
+    value = _non_null_type(node)
     if value.kind == "union":
-        raise unsupported(
-            f"column {shown(path)} is a union of {len(value.children)} types, expected null and one other"
+        raise unsupported_schema(
+            f"column {path_text(path)} is a union of {len(value.children)} types, expected null and one other"
         )
     type_: dt.Type
     match value.kind:
@@ -60,8 +60,8 @@ def _stored(name: str, id_: int | None, node: Node, path: tuple[str, ...]) -> Ph
         case "array" if value.declared.get("logicalType") == "map":
             item = value.children[0]
             if item.kind != "record" or len(item.children) != 2:
-                raise corrupt(
-                    f"column {shown(path)} is a map whose items are not records of key and value", None, _CAUSE
+                raise corrupt_error(
+                    f"column {path_text(path)} is a map whose items are not records of key and value", None, _CAUSE
                 )
             type_, parts = STORED_MAP, list(zip(("key", "value"), item.ids, item.children, strict=True))
         case "array":
@@ -72,11 +72,11 @@ def _stored(name: str, id_: int | None, node: Node, path: tuple[str, ...]) -> Ph
             parts = list(zip(("key", "value"), ids, (Node(kind="string"), value.children[0]), strict=True))
         case _:
             type_, parts = _primitive_type(value), []
-    children = tuple(_stored(part, part_id, child, (*path, part)) for part, part_id, child in parts)
+    children = tuple(_physical_field(part, part_id, child, (*path, part)) for part, part_id, child in parts)
     return PhysicalField(name=name, id=id_, type=type_, children=children)
 
 
-def _value(node: Node) -> Node:
+def _non_null_type(node: Node) -> Node:
     """The type of the values beside null; a union of one type is that type, and one of several stays a union."""
     if node.kind == "union" and len(node.children) == 1:
         return node.children[0]
@@ -196,20 +196,20 @@ def read_avro(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Phys
         LimitError: it asks for more than `limits` allow.
     """
     container = open_container(data, file=file, cause=_CAUSE, limits=limits)
-    fields = _columns_of(container.schema, file)
+    fields = _physical_schema(container.schema, file)
     column = column_of(container.schema, Tally(limits, file, is_manifest=False))
     try:
         for count, block in container.blocks():
             container.read_block(column.read, count, block)
         array = _array(PhysicalField(name="", id=None, type=STORED_STRUCT, children=fields), column)
     except (pa.ArrowException, OverflowError) as error:
-        raise corrupt(f"a value does not fit its type: {error}", file, _CAUSE) from error
+        raise corrupt_error(f"a value does not fit its type: {error}", file, _CAUSE) from error
     except DAMAGE as error:
         path = ".".join(error.path) if isinstance(error, FieldError) else None
-        raise corrupt(reason(error), file, _CAUSE, path) from error
+        raise corrupt_error(error_reason(error), file, _CAUSE, path) from error
     return fields, pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)])
 
 
 def schema_of_avro(head: bytes, *, file: str, limits: Limits = DEFAULT) -> PhysicalSchema:
     """The columns of an Avro container, from first bytes that hold all of its header. Raises as `read_avro`."""
-    return _columns_of(open_container(head, file=file, cause=_CAUSE, limits=limits).schema, file)
+    return _physical_schema(open_container(head, file=file, cause=_CAUSE, limits=limits).schema, file)

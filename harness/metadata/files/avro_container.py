@@ -1,7 +1,7 @@
 """Avro object containers: manifest lists, manifests, data files and delete files, from header to records.
 
 Every block is checked before a record is decoded: a decoder that meets the end of a file takes it for the last block,
-so a cut file would lose rows without a word. Manifest lists are read by `Wanted` fields, found by field id; manifests
+so a cut file would lose rows without a word. Manifest lists are read by `RequestedField` fields, found by field id; manifests
 by `harness.metadata.iceberg.columns`. Data files are read whole, by `harness.metadata.files.avro`.
 """
 
@@ -18,14 +18,14 @@ from harness.metadata.files.avro_schema import Cause, Node, parse_schema
 from harness.metadata.files.avro_values import (
     DAMAGE,
     FieldError,
-    Read,
+    ReadStep,
     Tally,
     column_of,
     decode_bytes,
     decode_long,
-    reason,
+    error_reason,
 )
-from harness.metadata.files.documents import TooLongError, all_streams, inflate, unsnappy, unzstd
+from harness.metadata.files.documents import TooLongError, decompress_streams, inflate, unsnappy, unzstd
 from harness.storage.limits import DEFAULT, Limits, limit_error
 from harness.storage.records import dataclass
 
@@ -46,29 +46,29 @@ def decompress(codec: str, block: bytes, *, file: str, cause: str, limits: Limit
         CorruptFileError: the block is damaged. Cause `cause`.
         LimitError: it holds more than `limits.block_bytes`.
     """
-    most = limits.block_bytes
+    max_bytes = limits.block_bytes
     try:
         match codec:
             case "deflate":
-                plain, rest = inflate(block, most=most)
+                plain, rest = inflate(block, max_bytes=max_bytes)
                 # Python's writers cut a zlib stream out of its wrapping and leave most of the checksum behind it.
                 if rest and not zlib.adler32(plain).to_bytes(4, "big").startswith(rest):
                     raise ValueError(f"{len(rest)} bytes follow its stream")
                 return plain
             case "bzip2" | "xz":
-                return all_streams(block, codec=codec, most=most)
+                return decompress_streams(block, codec=codec, max_bytes=max_bytes)
             case "zstandard":
-                return unzstd(block, most=most)
+                return unzstd(block, max_bytes=max_bytes)
             case "snappy":
                 # Avro puts a big-endian CRC-32 of the plain bytes behind the snappy data.
-                plain = unsnappy(block[:-_CRC_BYTES], most=most)
+                plain = unsnappy(block[:-_CRC_BYTES], max_bytes=max_bytes)
                 if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != block[-_CRC_BYTES:]:
                     raise ValueError("the checksum is wrong")
                 return plain
             case _:
                 return block
     except TooLongError as error:
-        asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {most:,} are"
+        asked = f"a block ({codec}) of {len(block):,} bytes holds {error.found:,} or more, {max_bytes:,} are"
         raise limit_error("block_bytes", f"{asked} allowed", file=file) from error
     except NotImplementedError as error:
         message = f"Cannot read Avro codec {codec!r}: the installed pyarrow was built without it; use PyPI's"
@@ -98,13 +98,13 @@ def _metadata(data: bytes) -> tuple[dict[str, bytes], int]:
             metadata[key.decode()], position = decode_bytes(data, position)
 
 
-def corrupt(reason: str, file: str | None, cause: Cause, column: str | None = None) -> CorruptFileError:
+def corrupt_error(reason: str, file: str | None, cause: Cause, column: str | None = None) -> CorruptFileError:
     """The error for an Avro file that cannot be decoded."""
     return CorruptFileError(f"Cannot decode Avro file: {reason}; restore it", cause=cause, file=file, field=column)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedField:
     """A field to decode.
 
     names: What it is called in files that give no field ids; never used otherwise.
@@ -116,7 +116,7 @@ class Wanted:
     id: int
     names: tuple[str, ...] = ()
     kinds: frozenset[str] = frozenset()
-    fields: tuple[Wanted, ...] = ()
+    fields: tuple[RequestedField, ...] = ()
 
 
 LONG, TEXT, BYTES, BOOLEAN, ARRAY = (
@@ -132,7 +132,7 @@ def check_kind(node: Node, kinds: frozenset[str], name: str) -> None:
             raise TypeError(f"field {name!r} is of type {branch.kind}, expected {' or '.join(sorted(kinds))}")
 
 
-def _picker(node: Node | None, wanted: Sequence[Wanted]) -> Callable[[Any], Any]:
+def _picker(node: Node | None, wanted: Sequence[RequestedField]) -> Callable[[Any], Any]:
     """Return a function from all values of a record, or of each record of an array, to the wanted ones."""
     record = node.value if node is not None else None
     if record is not None and record.kind == "array":
@@ -142,7 +142,7 @@ def _picker(node: Node | None, wanted: Sequence[Wanted]) -> Callable[[Any], Any]
         raise TypeError(f"expected a record, got {'nothing' if record is None else record.kind}")
     picks: list[tuple[int | None, Callable[[Any], Any] | None]] = []
     for each in wanted:
-        place = record.place(each.id, *each.names)
+        place = record.field_index(each.id, *each.names)
         if place is not None:
             check_kind(record.children[place], each.kinds, record.names[place])
         inner = None if place is None or not each.fields else _picker(record.children[place], each.fields)
@@ -161,7 +161,7 @@ def decode_error(error: Exception, *, file: str | None = None) -> CorruptFileErr
     """Return the error to raise for one that a decoder of a manifest met."""
     path = ".".join(error.path) if isinstance(error, FieldError) else None
     return CorruptFileError(
-        f"Cannot decode Avro record: {reason(error)}", cause="CorruptManifest", file=file, field=path or None
+        f"Cannot decode Avro record: {error_reason(error)}", cause="CorruptManifest", file=file, field=path or None
     )
 
 
@@ -191,7 +191,7 @@ class Container:
         except UnicodeDecodeError:
             return None
 
-    def records(self, wanted: Sequence[Wanted]) -> Iterator[list[Any]]:
+    def records(self, wanted: Sequence[RequestedField]) -> Iterator[list[Any]]:
         """Every record of a manifest list, in order, as the values of `wanted`; None for fields that the file lacks.
 
         Raises:
@@ -220,7 +220,7 @@ class Container:
         records = 0
         for count, block in self.blocks():
             if count > len(block):
-                raise corrupt(f"a block of {len(block)} bytes claims {count} records", self.file, self.cause)
+                raise corrupt_error(f"a block of {len(block)} bytes claims {count} records", self.file, self.cause)
             records += count
             allowed = len(self.data) + self.limits.spare_records
             self.limits.check("spare_records", records, "records", file=self.file, allowed=allowed)
@@ -240,24 +240,24 @@ class Container:
                 count, position = decode_long(data, position)
                 size, position = decode_long(data, position)
             except (IndexError, ValueError) as error:
-                raise corrupt("it ends inside a number; it was cut", self.file, self.cause) from error
+                raise corrupt_error("it ends inside a number; it was cut", self.file, self.cause) from error
             end = position + size
             if count < 0 or size < 0 or end + SYNC_BYTES > len(data):
-                raise corrupt("it ends inside a block; it was cut", self.file, self.cause)
+                raise corrupt_error("it ends inside a block; it was cut", self.file, self.cause)
             if data[end : end + SYNC_BYTES] != self.sync:
-                raise corrupt("a block does not end with the sync marker", self.file, self.cause)
+                raise corrupt_error("a block does not end with the sync marker", self.file, self.cause)
             block = data[position:end]
             yield count, decompress(self.codec, block, file=self.file, cause=self.cause, limits=self.limits)
             position = end + SYNC_BYTES
 
-    def read_block(self, read: Read, count: int, block: bytes) -> None:
+    def read_block(self, read: ReadStep, count: int, block: bytes) -> None:
         """Read the records of a block, each with one step. Raises `DAMAGE`, or an error if bytes are left."""
         position = 0
         for _ in range(count):
             position = read(block, position)
         if position != len(block):
             rest = f"{len(block) - position} bytes"
-            raise corrupt(f"a block holds {rest} after its last record", self.file, self.cause)
+            raise corrupt_error(f"a block holds {rest} after its last record", self.file, self.cause)
 
 
 def open_container(data: bytes, *, file: str, cause: Cause = "CorruptManifest", limits: Limits = DEFAULT) -> Container:
@@ -273,16 +273,16 @@ def open_container(data: bytes, *, file: str, cause: Cause = "CorruptManifest", 
         message = "Cannot read an encrypted Avro file: harness holds no keys"
         raise EncryptedTableError(message, cause="EncryptedTable", file=file, rule="iceberg 2.19")
     if not data.startswith(MAGIC):
-        raise corrupt(f"it starts with {data[:4]!r}, expected {MAGIC!r}", file, cause)
+        raise corrupt_error(f"it starts with {data[:4]!r}, expected {MAGIC!r}", file, cause)
     try:
         metadata, position = _metadata(data)
     except (IndexError, ValueError) as error:
-        raise corrupt("its header is cut or damaged", file, cause) from error
+        raise corrupt_error("its header is cut or damaged", file, cause) from error
     sync = data[position : position + SYNC_BYTES]
     if len(sync) < SYNC_BYTES:
-        raise corrupt("it ends inside the header", file, cause)
+        raise corrupt_error("it ends inside the header", file, cause)
     if "avro.schema" not in metadata:
-        raise corrupt("its header has no readable avro.schema", file, cause)
+        raise corrupt_error("its header has no readable avro.schema", file, cause)
     schema = parse_schema(metadata["avro.schema"], file=file, cause=cause, limits=limits)
     codec = metadata.get("avro.codec", b"null").decode(errors="replace")
     if codec not in CODECS:

@@ -61,7 +61,7 @@ class Node:
         """The logical type of the values, else their kind."""
         return str(self.value.declared.get("logicalType", self.value.kind))
 
-    def place(self, id_: int, *names: str) -> int | None:
+    def field_index(self, id_: int, *names: str) -> int | None:
         """Return the place of a record's field: by id, and by name only if the field has no id (iceberg 2.1)."""
         for place, (own, name) in enumerate(zip(self.ids, self.names, strict=True)):
             if own == id_ or (own is None and name in names):
@@ -71,7 +71,7 @@ class Node:
     def field(self, id_: int, *names: str) -> Node | None:
         """Return the type of a field of the record that the values are; None without such a record or field."""
         record = self.value
-        place = record.place(id_, *names) if record.kind == "record" else None
+        place = record.field_index(id_, *names) if record.kind == "record" else None
         return None if place is None else record.children[place]
 
     def declared_id(self, key: str) -> int | None:
@@ -89,19 +89,19 @@ def parse_schema(text: bytes, *, file: str, cause: Cause, limits: Limits) -> Nod
     """
     check_document(text, file=file, limits=limits)
     try:
-        return _parsed(text, cause, limits)
+        return _parse_cached(text, cause, limits)
     except HarnessError as error:
         raise error.within(file=file) from error.__cause__
 
 
 @lru_cache(maxsize=8)
-def _parsed(text: bytes, cause: Cause, limits: Limits) -> Node:
+def _parse_cached(text: bytes, cause: Cause, limits: Limits) -> Node:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _corrupt("its header has no readable avro.schema", cause) from error
     try:
-        return _Parser(cause, limits).node(document, "", ())
+        return _AvroSchemaParser(cause, limits).node(document, "", ())
     except DAMAGE as error:
         raise _corrupt(f"its schema is not Avro: {error}", cause) from error
 
@@ -112,7 +112,7 @@ _FullName: TypeAlias = tuple[str, str]
 
 
 @dataclass(slots=True)
-class _Parser:
+class _AvroSchemaParser:
     """Paths, for messages, and full names stay in parts: put together, a long name is copied for each type in it."""
 
     cause: Cause
@@ -185,7 +185,7 @@ class _Parser:
     def record(self, schema: Mapping[str, Any], full: _FullName, path: _Path) -> Node:
         if full in self.inside:
             name = ".".join(filter(None, full))
-            raise unsupported(f"the record {name} at {shown(path)} contains itself")
+            raise unsupported_schema(f"the record {name} at {path_text(path)} contains itself")
         fields = schema.get("fields")
         if not isinstance(fields, list) or not all(
             isinstance(f, dict) and {"name", "type"} <= f.keys() for f in fields
@@ -200,7 +200,7 @@ class _Parser:
         return Node(kind="record", children=nodes, names=names, ids=tuple(_id(f, "field-id") for f in fields))
 
     def corrupt(self, reason: str, path: _Path) -> CorruptFileError:
-        return _corrupt(f"its schema has {reason} at {shown(path)}", self.cause)
+        return _corrupt(f"its schema has {reason} at {path_text(path)}", self.cause)
 
 
 def _full_name(name: str, namespace: str) -> _FullName:
@@ -208,7 +208,7 @@ def _full_name(name: str, namespace: str) -> _FullName:
     return (own if dot else namespace, short)
 
 
-def shown(path: tuple[str, ...]) -> str:
+def path_text(path: tuple[str, ...]) -> str:
     """Return the path to a type for a message."""
     return ".".join(path) or "the root"
 
@@ -222,6 +222,6 @@ def _corrupt(reason: str, cause: Cause) -> CorruptFileError:
     return CorruptFileError(f"Cannot decode Avro file: {reason}; restore it", cause=cause, field="avro.schema")
 
 
-def unsupported(reason: str) -> UnsupportedError:
+def unsupported_schema(reason: str) -> UnsupportedError:
     """Return the error for a schema that Avro allows and Iceberg's files do not have."""
     return UnsupportedError(f"Cannot read Avro file: {reason}; rewrite it", cause="UnsupportedType", rule="iceberg 7.3")

@@ -1,6 +1,6 @@
 """Avro values of every type, read into columns or skipped: the one decoder of manifests, data files and delete files.
 
-A step, a `Read`, takes the value at a position, adds it to a column, and returns the position after it; or only skips
+A step, a `ReadStep`, takes the value at a position, adds it to a column, and returns the position after it; or only skips
 it. Avro has no checksum of its values: a damaged byte shows only where it breaks what the schema demands, so every
 demand is checked: branches of unions, booleans, symbols, lengths, the last byte of a block. fastavro, which does not
 check them, reads the last branch for branch -1, crashes on types that nest, and takes all memory for a count of nulls.
@@ -33,7 +33,7 @@ class FieldError(ValueError):
         self.reason = reason
 
 
-def reason(error: Exception) -> str:
+def error_reason(error: Exception) -> str:
     """A decoder's error in words."""
     if isinstance(error, FieldError):
         return error.reason
@@ -116,14 +116,14 @@ class Tally:
         if total > self.limits.items:  # asked for each list of each record
             self.limits.check("items", total, "items of one list", file=self.file)
 
-    def nothing(self) -> None:
+    def count_empty(self) -> None:
         """Counts a value that took no byte. Raises LimitError: there are more than `limits.empty_values`."""
         self.empty += 1
         if self.empty > self.limits.empty_values:
             self.limits.check("empty_values", self.empty, "values without a byte", file=self.file)
 
 
-Read: TypeAlias = Callable[[bytes, int], int]
+ReadStep: TypeAlias = Callable[[bytes, int], int]
 """Takes the value at a position and gives the position after it. `DAMAGE` is damage."""
 
 
@@ -136,7 +136,7 @@ class AvroColumn:
     children: a record's fields; a list's items, or its keys and its values.
     """
 
-    read: Read
+    read: ReadStep
     add_null: Callable[[], None]
     values: list[Any]
     kind: Literal["value", "record", "list"] = "value"
@@ -156,7 +156,7 @@ class AvroColumn:
         return [None if size is None else [next(items) for _ in range(size)] for size in found]
 
 
-def plain_column(read: Callable[[list[Any]], Read]) -> AvroColumn:
+def plain_column(read: Callable[[list[Any]], ReadStep]) -> AvroColumn:
     """A column of values without parts. read: makes the step that adds to a list."""
     values: list[Any] = []
     return AvroColumn(read(values), lambda: values.append(None), values)
@@ -193,7 +193,7 @@ def union_column(branches: Sequence[AvroColumn]) -> AvroColumn:
     return AvroColumn(read, lambda: values.append(None), values)
 
 
-def record_column(steps: Sequence[tuple[str, Read]], children: Sequence[AvroColumn], tally: Tally) -> AvroColumn:
+def record_column(steps: Sequence[tuple[str, ReadStep]], children: Sequence[AvroColumn], tally: Tally) -> AvroColumn:
     """A column of records. steps: over the fields by name, in order. children: the columns that these add to."""
     present: list[bool] = []
 
@@ -205,7 +205,7 @@ def record_column(steps: Sequence[tuple[str, Read]], children: Sequence[AvroColu
     return AvroColumn(fields_step(steps, tally, present), add_null, present, "record", tuple(children))
 
 
-def fields_step(steps: Sequence[tuple[str, Read]], tally: Tally, present: list[bool] | None = None) -> Read:
+def fields_step(steps: Sequence[tuple[str, ReadStep]], tally: Tally, present: list[bool] | None = None) -> ReadStep:
     """A step over the fields of a record. present: where a record is noted."""
 
     def read(data: bytes, position: int) -> int:
@@ -215,9 +215,9 @@ def fields_step(steps: Sequence[tuple[str, Read]], tally: Tally, present: list[b
                 position = step(data, position)
         except DAMAGE as error:
             path = error.path if isinstance(error, FieldError) else ()
-            raise FieldError((name, *path), reason(error)) from error
+            raise FieldError((name, *path), error_reason(error)) from error
         if position == start:  # records of no bytes may hold each other, each twice the one before
-            tally.nothing()
+            tally.count_empty()
         if present is not None:
             present.append(True)
         return position
@@ -232,7 +232,7 @@ def list_column(children: Sequence[AvroColumn], tally: Tally) -> AvroColumn:
     return AvroColumn(read, lambda: sizes.append(None), sizes, "list", tuple(children))
 
 
-def items_step(steps: Sequence[Read], tally: Tally, sizes: list[Any] | None = None) -> Read:
+def items_step(steps: Sequence[ReadStep], tally: Tally, sizes: list[Any] | None = None) -> ReadStep:
     """A step over a list: items in blocks, each behind its count; a negative count is followed by the block's bytes.
 
     steps: over an item. sizes: where the number of items is added.
@@ -257,14 +257,14 @@ def items_step(steps: Sequence[Read], tally: Tally, sizes: list[Any] | None = No
                 before = position
                 position = item(data, position)
                 if position == before:
-                    tally.nothing()
+                    tally.count_empty()
             if end is not None and position != end:
                 raise ValueError("a block of items is not as long as it says")
 
     return read
 
 
-def sequence_step(steps: Sequence[Read]) -> Read:
+def sequence_step(steps: Sequence[ReadStep]) -> ReadStep:
     """A step over values one after the other."""
 
     def read(data: bytes, position: int) -> int:
@@ -275,7 +275,7 @@ def sequence_step(steps: Sequence[Read]) -> Read:
     return read
 
 
-def _longs(values: list[Any]) -> Read:
+def _long_step(values: list[Any]) -> ReadStep:
     add = values.append
 
     def read(data: bytes, position: int) -> int:
@@ -290,7 +290,7 @@ def _longs(values: list[Any]) -> Read:
     return read
 
 
-def _lengths(add: Callable[[bytes], None]) -> Read:
+def _length_prefixed_step(add: Callable[[bytes], None]) -> ReadStep:
     """Byte strings behind their lengths."""
 
     def read(data: bytes, position: int) -> int:
@@ -304,12 +304,12 @@ def _lengths(add: Callable[[bytes], None]) -> Read:
     return read
 
 
-def _texts(values: list[Any]) -> Read:
+def _text_step(values: list[Any]) -> ReadStep:
     add = values.append
-    return _lengths(lambda text: add(text.decode()))
+    return _length_prefixed_step(lambda text: add(text.decode()))
 
 
-def fixed(size: int, values: list[Any]) -> Read:
+def fixed_step(size: int, values: list[Any]) -> ReadStep:
     """A step over a fixed number of bytes."""
 
     def read(data: bytes, position: int) -> int:
@@ -322,7 +322,7 @@ def fixed(size: int, values: list[Any]) -> Read:
     return read
 
 
-def _packed(form: str, values: list[Any]) -> Read:
+def _struct_step(form: str, values: list[Any]) -> ReadStep:
     packed = struct.Struct(form)
     size, unpack = packed.size, packed.unpack_from
 
@@ -335,7 +335,7 @@ def _packed(form: str, values: list[Any]) -> Read:
     return read
 
 
-def _booleans(values: list[Any]) -> Read:
+def _boolean_step(values: list[Any]) -> ReadStep:
     def read(data: bytes, position: int) -> int:
         byte = data[position]
         if byte > 1:
@@ -346,7 +346,7 @@ def _booleans(values: list[Any]) -> Read:
     return read
 
 
-def _nulls(values: list[Any]) -> Read:
+def _null_step(values: list[Any]) -> ReadStep:
     def read(_: bytes, position: int) -> int:
         values.append(None)
         return position
@@ -354,7 +354,7 @@ def _nulls(values: list[Any]) -> Read:
     return read
 
 
-def enum(symbols: Sequence[str], values: list[Any]) -> Read:
+def enum_step(symbols: Sequence[str], values: list[Any]) -> ReadStep:
     """A step over an enum, which adds its symbol."""
 
     def read(data: bytes, position: int) -> int:
@@ -367,15 +367,15 @@ def enum(symbols: Sequence[str], values: list[Any]) -> Read:
     return read
 
 
-PRIMITIVES: dict[str, Callable[[list[Any]], Read]] = {
-    "null": _nulls,
-    "boolean": _booleans,
-    "int": _longs,
-    "long": _longs,
-    "float": partial(_packed, "<f"),
-    "double": partial(_packed, "<d"),
-    "bytes": lambda values: _lengths(values.append),
-    "string": _texts,
+PRIMITIVES: dict[str, Callable[[list[Any]], ReadStep]] = {
+    "null": _null_step,
+    "boolean": _boolean_step,
+    "int": _long_step,
+    "long": _long_step,
+    "float": partial(_struct_step, "<f"),
+    "double": partial(_struct_step, "<d"),
+    "bytes": lambda values: _length_prefixed_step(values.append),
+    "string": _text_step,
 }
 """The readers of types without parts."""
 
@@ -400,9 +400,9 @@ def column_of(node: Node, tally: Tally) -> AvroColumn:
                 return optional_column(branches[1 - null], null * 2)
             return union_column(branches)
         case "enum":
-            return plain_column(partial(enum, node.symbols))
+            return plain_column(partial(enum_step, node.symbols))
         case "fixed":
-            return plain_column(partial(fixed, node.size))
+            return plain_column(partial(fixed_step, node.size))
         case _:
             return plain_column(PRIMITIVES[node.kind])
 
@@ -410,7 +410,7 @@ def column_of(node: Node, tally: Tally) -> AvroColumn:
 # Skipping, which is most of the work on a manifest.
 
 
-def skip_of(node: Node, tally: Tally) -> Read:
+def skip_of(node: Node, tally: Tally) -> ReadStep:
     """Return a step over a value of a type that adds it to no column."""
     match node.kind:
         case "int" | "long" | "enum":
@@ -468,7 +468,7 @@ def skip_bytes(data: bytes, position: int) -> int:
     return position + length
 
 
-def union_step(steps: Sequence[Read | None]) -> Read:
+def union_step(steps: Sequence[ReadStep | None]) -> ReadStep:
     """Return a step over a union. steps: over the values of its branches; None for null, which takes no bytes."""
 
     def read(data: bytes, position: int) -> int:

@@ -61,7 +61,7 @@ _MAGIC = (
 _SEPARATED = (".csv", ".tsv")
 
 
-def kind_of(head: bytes, name: str) -> str:
+def file_kind(head: bytes, name: str) -> str:
     """The kind of a file, such as `a Parquet file`, by its first `HEAD` bytes and its name."""
     for magic, kind in _MAGIC:
         if head.startswith(magic):
@@ -102,16 +102,16 @@ class TooLongError(Exception):
         self.found = found
 
 
-def inflate(data: bytes, *, most: int) -> tuple[bytes, bytes]:
+def inflate(data: bytes, *, max_bytes: int) -> tuple[bytes, bytes]:
     """The content of a raw deflate stream, and what follows the stream.
 
     Raises:
-        TooLongError: the content has more than `most` bytes.
+        TooLongError: the content has more than `max_bytes` bytes.
         ValueError, zlib.error: the stream is damaged, or ends early.
     """
     stream = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
-    plain = stream.decompress(data, most + 1)
-    if len(plain) > most:
+    plain = stream.decompress(data, max_bytes + 1)
+    if len(plain) > max_bytes:
         raise TooLongError(len(plain))
     if not stream.eof:
         plain += stream.flush()
@@ -120,7 +120,7 @@ def inflate(data: bytes, *, most: int) -> tuple[bytes, bytes]:
     return plain, stream.unused_data
 
 
-def all_streams(data: bytes, *, codec: str, most: int) -> bytes:
+def decompress_streams(data: bytes, *, codec: str, max_bytes: int) -> bytes:
     """The content of one or more streams of gzip, bzip2 or xz, one after the other to the last byte.
 
     Zeros behind a gzip stream are padding.
@@ -130,36 +130,36 @@ def all_streams(data: bytes, *, codec: str, most: int) -> bytes:
         EOFError, OSError, zlib.error, lzma.LZMAError: a stream is damaged, or ends early.
     """
     if codec == "gzip":
-        return _streams(lambda: zlib.decompressobj(wbits=16 + zlib.MAX_WBITS), data, most, padding=_ZEROS)
+        return _streams(lambda: zlib.decompressobj(wbits=16 + zlib.MAX_WBITS), data, max_bytes, padding=_ZEROS)
     if codec == "bzip2":
-        return _streams(bz2.BZ2Decompressor, data, most)
-    return _streams(lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY), data, most)
+        return _streams(bz2.BZ2Decompressor, data, max_bytes)
+    return _streams(lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY), data, max_bytes)
 
 
-def _streams(start: Callable[[], Any], data: bytes, most: int, padding: re.Pattern[bytes] = _NOTHING) -> bytes:
+def _streams(start: Callable[[], Any], data: bytes, max_bytes: int, padding: re.Pattern[bytes] = _NOTHING) -> bytes:
     """All streams, or as much as shows that they are too long. padding: what may stand between them."""
     parts: list[bytes] = []
-    left, at = most, 0
+    remaining, at = max_bytes, 0
     # Of a stream's input, what comes after the stream is copied: of many short ones, that would be all of the rest.
     while True:
         stream, piece = start(), _FIRST_PIECE if parts else len(data)
         while not stream.eof:
-            given = data[at : at + piece]
-            if not given:
+            chunk = data[at : at + piece]
+            if not chunk:
                 raise EOFError("it ends inside a stream")
-            plain = stream.decompress(given, left + 1)
-            if len(plain) > left:
-                raise TooLongError(most - left + len(plain))
+            plain = stream.decompress(chunk, remaining + 1)
+            if len(plain) > remaining:
+                raise TooLongError(max_bytes - remaining + len(plain))
             parts.append(plain)
-            left -= len(plain)
-            at, piece = at + len(given) - len(stream.unused_data), piece * 2
+            remaining -= len(plain)
+            at, piece = at + len(chunk) - len(stream.unused_data), piece * 2
         after = padding.match(data, at)
         at = at if after is None else after.end()
         if at == len(data):
             return b"".join(parts)
 
 
-def unzstd(data: bytes, *, most: int) -> bytes:
+def unzstd(data: bytes, *, max_bytes: int) -> bytes:
     """The content of the frames of a zstandard stream.
 
     Raises:
@@ -171,18 +171,18 @@ def unzstd(data: bytes, *, most: int) -> bytes:
         width, start = (is_single, 2, 4, 8)[code], 5 + (1 - is_single) + (0, 1, 2, 4)[data[4] & 3]
         if width and len(data) >= start + width:
             declared = int.from_bytes(data[start : start + width], "little") + (256 if width == 2 else 0)
-            if declared > most:
+            if declared > max_bytes:
                 raise TooLongError(declared)
     found = bytearray()
     with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
         while piece := stream.read(_PIECE):
             found += piece
-            if len(found) > most:
+            if len(found) > max_bytes:
                 raise TooLongError(len(found))
     return bytes(found)
 
 
-def unsnappy(data: bytes, *, most: int) -> bytes:
+def unsnappy(data: bytes, *, max_bytes: int) -> bytes:
     """The content of a raw snappy block.
 
     Raises:
@@ -195,7 +195,7 @@ def unsnappy(data: bytes, *, most: int) -> bytes:
         declared, _ = decode_unsigned(data, 0)
     except IndexError:
         raise ValueError("it ends inside its length") from None
-    if declared > most:
+    if declared > max_bytes:
         raise TooLongError(declared)
     if declared > _SNAPPY_RATIO * len(data):
         raise ValueError(f"it declares {declared} bytes, more than its {len(data)} can hold")
@@ -220,25 +220,25 @@ class Json:
     path: tuple[str | int, ...] = ()
     rule: str | None = None
 
-    def under(self, rule: str) -> Json:
+    def with_rule(self, rule: str) -> Json:
         """The same value, with another rule for errors to cite."""
         return Json(self.value, self.file, self.path, rule)
 
     def error(self, message: str, *, key: str | None = None, cause: str | None = None) -> InvalidTableError:
         """An error at this place, or at the member `key` of this object."""
         path = self.path if key is None else (*self.path, key)
-        return InvalidTableError(message, cause=cause, file=self.file, field=pointer(path), rule=self.rule)
+        return InvalidTableError(message, cause=cause, file=self.file, field=json_pointer(path), rule=self.rule)
 
     def object(self) -> dict[str, Any]:
         """The value, which must be an object."""
         if type(self.value) is not dict:
-            raise self.error(f"Invalid value: got {show(self.value)}, expected an object")
+            raise self.error(f"Invalid value: got {short_repr(self.value)}, expected an object")
         return self.value
 
     def items(self) -> Iterator[Json]:
         """The elements of the value, which must be a list."""
         if type(self.value) is not list:
-            raise self.error(f"Invalid value: got {show(self.value)}, expected a list")
+            raise self.error(f"Invalid value: got {short_repr(self.value)}, expected a list")
         for index, value in enumerate(self.value):
             yield Json(value, self.file, (*self.path, index), self.rule)
 
@@ -276,7 +276,7 @@ class Json:
             return None
         # type(), not isinstance(): a bool is an int.
         if type(value) is not int or not -1 << bits - 1 <= value < 1 << bits - 1:
-            raise self.error(f"Invalid value: got {show(value)}, expected a {bits}-bit integer", key=key)
+            raise self.error(f"Invalid value: got {short_repr(value)}, expected a {bits}-bit integer", key=key)
         return value
 
     def snapshot_id(self, key: str) -> int:
@@ -290,7 +290,7 @@ class Json:
         """The member `key`, a snapshot id; None if it is absent or null."""
         value = self.object().get(key)
         if value is not None and (type(value) is not int or not -1 << 63 <= value < 1 << 64):
-            raise self.error(f"Invalid value: got {show(value)}, expected a snapshot id of 64 bits", key=key)
+            raise self.error(f"Invalid value: got {short_repr(value)}, expected a snapshot id of 64 bits", key=key)
         return value
 
     def integers(self, key: str) -> tuple[int, ...]:
@@ -305,7 +305,7 @@ class Json:
         """The member `key`, a string; None if it is absent or null."""
         value = self.object().get(key)
         if value is not None and type(value) is not str:
-            raise self.error(f"Invalid value: got {show(value)}, expected a string", key=key)
+            raise self.error(f"Invalid value: got {short_repr(value)}, expected a string", key=key)
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -317,14 +317,14 @@ class Json:
         if values is None:
             return ()
         if type(values) is not list or not all(map(is_right, values)):
-            raise self.error(f"Invalid value: got {show(values)}, expected a list of {expected}", key=key)
+            raise self.error(f"Invalid value: got {short_repr(values)}, expected a list of {expected}", key=key)
         return tuple(values)
 
     def boolean(self, key: str) -> bool:
         """The member `key`, true or false, which must be there."""
         value = self._required(key, self.object().get(key))
         if type(value) is not bool:
-            raise self.error(f"Invalid value: got {show(value)}, expected true or false", key=key)
+            raise self.error(f"Invalid value: got {short_repr(value)}, expected true or false", key=key)
         return value
 
     def choice(self, key: str, kind: type[E]) -> E:
@@ -334,15 +334,15 @@ class Json:
             if member.value == text:
                 return member
         expected = " or ".join(str(member.value) for member in kind)
-        raise self.error(f"Invalid value: got {show(text)}, expected {expected}", key=key)
+        raise self.error(f"Invalid value: got {short_repr(text)}, expected {expected}", key=key)
 
 
-def pointer(path: tuple[str | int, ...]) -> str:
+def json_pointer(path: tuple[str | int, ...]) -> str:
     """A path as a JSON pointer; `/` for the root."""
     return "/" + "/".join(str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
-def show(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """A JSON value, short enough for an error message."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

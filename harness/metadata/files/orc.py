@@ -33,14 +33,14 @@ def read_orc(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[Physi
         UnsupportedError: pyarrow cannot give a value exactly, such as a timestamp outside the years 1677 to 2262.
         LimitError: it has more than `limits.rows`.
     """
-    opened = _reading(lambda: pyarrow.orc.ORCFile(pa.BufferReader(data)), file)
+    opened = _call_pyarrow(lambda: pyarrow.orc.ORCFile(pa.BufferReader(data)), file)
     limits.check("rows", opened.nrows, "rows", file=file)
-    table = _reading(opened.read, file)
+    table = _call_pyarrow(opened.read, file)
     if not table.schema:  # pyarrow loses the rows of a file without columns
         return (), pa.table({"": pa.nulls(opened.nrows)}).drop_columns([""])
     _check_names(table.schema, file)
-    fields = tuple(_stored(f) for f in table.schema)
-    wanted = pa.schema([_exact(f) for f in table.schema])
+    fields = tuple(_physical_field(f) for f in table.schema)
+    wanted = pa.schema([_exact_field(f) for f in table.schema])
     try:
         table = table.cast(wanted)
         table.validate(full=True)
@@ -54,10 +54,10 @@ def schema_of_orc(source: IO[bytes], *, file: str) -> tuple[PhysicalSchema, int]
 
     Raises CorruptFileError, UnsupportedError: as `read_orc`, but for what the rows themselves would show.
     """
-    opened = _reading(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
-    schema = _reading(lambda: opened.schema, file)
+    opened = _call_pyarrow(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
+    schema = _call_pyarrow(lambda: opened.schema, file)
     _check_names(schema, file)
-    return tuple(_stored(f) for f in schema), int(opened.nrows)
+    return tuple(_physical_field(f) for f in schema), int(opened.nrows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +72,13 @@ class OrcTraits:
 
 def orc_traits(source: IO[bytes], *, file: str) -> OrcTraits:
     """The traits of an ORC file, from its footer. Raises CorruptFileError, UnsupportedError: as `schema_of_orc`."""
-    opened = _reading(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
-    return _reading(lambda: _traits(opened.reader.serialized_file_tail()), file)
+    opened = _call_pyarrow(lambda: pyarrow.orc.ORCFile(pa.PythonFile(source, mode="r")), file)
+    return _call_pyarrow(lambda: _traits(opened.reader.serialized_file_tail()), file)
 
 
 def _traits(tail: bytes) -> OrcTraits:
-    footer = _message(_message(tail)[_TAIL_FOOTER][0])
-    return OrcTraits(pads_text=any(_message(t)[_TYPE_KIND][0] == _CHAR for t in footer.get(_FOOTER_TYPES, ())))
+    footer = _parse_message(_parse_message(tail)[_TAIL_FOOTER][0])
+    return OrcTraits(pads_text=any(_parse_message(t)[_TYPE_KIND][0] == _CHAR for t in footer.get(_FOOTER_TYPES, ())))
 
 
 # Field numbers and enum values of orc_proto.proto.
@@ -86,7 +86,7 @@ _TAIL_FOOTER, _FOOTER_TYPES, _TYPE_KIND = 2, 4, 1
 _CHAR = 17
 
 
-def _message(data: bytes) -> dict[int, list[Any]]:
+def _parse_message(data: bytes) -> dict[int, list[Any]]:
     """The fields of a Protocol Buffers message by number: numbers and bytes, as they are."""
     found: dict[int, list[Any]] = {}
     position = 0
@@ -108,7 +108,7 @@ def _message(data: bytes) -> dict[int, list[Any]]:
 _T = TypeVar("_T")
 
 
-def _reading(read: Callable[[], _T], file: str) -> _T:
+def _call_pyarrow(read: Callable[[], _T], file: str) -> _T:
     try:
         return read()
     except pa.ArrowNotImplementedError as error:
@@ -120,7 +120,7 @@ def _reading(read: Callable[[], _T], file: str) -> _T:
 
 
 def _check_names(fields: pa.Schema | pa.StructType, file: str) -> None:
-    names = _reading(lambda: [f.name for f in fields], file)  # pyarrow decodes them now
+    names = _call_pyarrow(lambda: [f.name for f in fields], file)  # pyarrow decodes them now
     if len(set(names)) < len(names):
         raise _corrupt(f"two of its columns have one name: {', '.join(names)}", file)
     for f in fields:
@@ -138,7 +138,7 @@ def _check_nested(type_: pa.DataType, file: str) -> None:
 _ID, _LENGTH = re.compile(r"-?[0-9]{1,10}"), re.compile(r"[0-9]{1,9}")
 
 
-def _stored(field: pa.Field) -> PhysicalField:
+def _physical_field(field: pa.Field) -> PhysicalField:
     type_ = field.type
     stored: dt.Type
     children: tuple[pa.Field, ...] = ()
@@ -152,7 +152,7 @@ def _stored(field: pa.Field) -> PhysicalField:
         stored = _single_type(field)
     text = _attribute(field, "iceberg.id")
     id_ = int(text) if text is not None and _ID.fullmatch(text) else None
-    return PhysicalField(name=field.name, id=id_, type=stored, children=tuple(map(_stored, children)))
+    return PhysicalField(name=field.name, id=id_, type=stored, children=tuple(map(_physical_field, children)))
 
 
 def _attribute(field: pa.Field, name: str) -> str | None:
@@ -202,15 +202,15 @@ def _binary_type(field: pa.Field) -> dt.Type:
             return dt.BinaryType()
 
 
-def _exact(field: pa.Field) -> pa.Field:
+def _exact_field(field: pa.Field) -> pa.Field:
     """The field without metadata, and with what the attributes say of binary and long columns in its type."""
     type_ = field.type
     if pa.types.is_struct(type_):
-        type_ = pa.struct([_exact(type_.field(i)) for i in range(type_.num_fields)])
+        type_ = pa.struct([_exact_field(type_.field(i)) for i in range(type_.num_fields)])
     elif pa.types.is_list(type_):
-        type_ = pa.list_(_exact(type_.value_field))
+        type_ = pa.list_(_exact_field(type_.value_field))
     elif pa.types.is_map(type_):
-        type_ = pa.map_(_exact(type_.key_field), _exact(type_.item_field))
+        type_ = pa.map_(_exact_field(type_.key_field), _exact_field(type_.item_field))
     else:
         match _single_type(field):
             case dt.FixedType(length=length):

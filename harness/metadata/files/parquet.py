@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from harness.errors import CorruptFileError
-from harness.metadata.files.parquet_footer import Contradiction, list_head, struct, varint
+from harness.metadata.files.parquet_footer import Contradiction, read_list_header, read_struct, read_varint
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import STORED_LIST, STORED_MAP, STORED_STRUCT, PhysicalField, PhysicalSchema
 from harness.storage.records import dataclass
@@ -81,17 +81,17 @@ def physical_schema(elements: tuple[ParquetElement, ...]) -> PhysicalSchema:
     `OpaqueType`, so that only a read of it is refused. Raises CorruptFileError if the tree does not add up.
     """
     if not elements:
-        raise _broken("it is empty")
+        raise _schema_error("it is empty")
     tree, used = _tree(elements, 0)
     if used != len(elements):
-        raise _broken(f"{len(elements) - used} elements follow the root's last child")
+        raise _schema_error(f"{len(elements) - used} elements follow the root's last child")
     return tuple(_fold(child) for child in tree.children)
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _SchemaNode:
     element: ParquetElement
-    children: tuple[_Node, ...]
+    children: tuple[_SchemaNode, ...]
 
     @property
     def is_group(self) -> bool:
@@ -105,25 +105,25 @@ class _Node:
 _MAX_DEPTH = 100
 
 
-def _tree(elements: Sequence[ParquetElement], start: int, depth: int = 0) -> tuple[_Node, int]:
+def _tree(elements: Sequence[ParquetElement], start: int, depth: int = 0) -> tuple[_SchemaNode, int]:
     """The node at `start`, and the index after its last descendant."""
     if start >= len(elements):
-        raise _broken("a group lacks children")
+        raise _schema_error("a group lacks children")
     if depth > _MAX_DEPTH:
-        raise _broken(f"it nests deeper than {_MAX_DEPTH} levels")
+        raise _schema_error(f"it nests deeper than {_MAX_DEPTH} levels")
     element, position = elements[start], start + 1
     children = []
     for _ in range(element.num_children or 0):
         child, position = _tree(elements, position, depth + 1)
         children.append(child)
-    return _Node(element, tuple(children)), position
+    return _SchemaNode(element, tuple(children)), position
 
 
-def _broken(reason: str) -> CorruptFileError:
+def _schema_error(reason: str) -> CorruptFileError:
     return CorruptFileError(f"Invalid Parquet schema in the footer: {reason}; restore it", cause="CorruptDataFile")
 
 
-def _fold(node: _Node) -> PhysicalField:
+def _fold(node: _SchemaNode) -> PhysicalField:
     element = node.element
     if node.is_repeated:
         # A repeated field outside a list group is itself a list, of required elements.
@@ -132,7 +132,7 @@ def _fold(node: _Node) -> PhysicalField:
     return _fold_single(node, field_id=element.field_id)
 
 
-def _fold_single(node: _Node, *, field_id: int | None) -> PhysicalField:
+def _fold_single(node: _SchemaNode, *, field_id: int | None) -> PhysicalField:
     """`node` as one value, whatever its repetition."""
     element = node.element
     logical = _logical_name(element.logical_type)
@@ -149,7 +149,7 @@ def _fold_single(node: _Node, *, field_id: int | None) -> PhysicalField:
     return PhysicalField(name=element.name, id=field_id, type=type_, children=children, is_binary=is_binary)
 
 
-def _list_parts(node: _Node) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
+def _list_parts(node: _SchemaNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
     if len(node.children) != 1 or not node.children[0].is_repeated:
         return dt.OpaqueType("malformed list group"), ()
     (repeated,) = node.children
@@ -161,7 +161,7 @@ def _list_parts(node: _Node) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
     return STORED_LIST, (_fold(inner[0]),)
 
 
-def _map_parts(node: _Node) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
+def _map_parts(node: _SchemaNode) -> tuple[dt.Type, tuple[PhysicalField, ...]]:
     repeated = node.children[0] if len(node.children) == 1 else None
     if repeated is None or not repeated.is_repeated or len(repeated.children) != 2:
         return dt.OpaqueType("malformed map group"), ()
@@ -319,7 +319,7 @@ def row_count(footer: pq.FileMetaData, *, file: str, cause: str = "CorruptDataFi
     return int(footer.num_rows)
 
 
-def whole(read: pa.Table, rows: int, *, file: str) -> pa.Table:
+def check_rows(read: pa.Table, rows: int, *, file: str) -> pa.Table:
     """The table that Arrow read, if it has all rows: pyarrow 26 silently gives none where no column counts any.
 
     Nor does it look whether the indices of a dictionary are within it: behind it is other memory.
@@ -377,8 +377,8 @@ def parse_elements(schema: bytes) -> tuple[ParquetElement, ...]:
         UnicodeDecodeError: a name is no UTF-8.
         IndexError: the bytes are cut.
     """
-    _, at = varint(schema, 1)
-    count, at = list_head(schema, at + 1)
+    _, at = read_varint(schema, 1)
+    count, at = read_list_header(schema, at + 1)
     elements = []
     for _ in range(count):
         element, at = _element(schema, at)
@@ -387,20 +387,20 @@ def parse_elements(schema: bytes) -> tuple[ParquetElement, ...]:
 
 
 def _element(data: bytes, at: int) -> tuple[ParquetElement, int]:
-    found, end = struct(data, at, {})
+    found, end = read_struct(data, at, {})
     number = {key >> 4: value for key, value in found.items() if key & 0x0F == _I32}
     name = b""
     if (place := found.get(4 << 4 | _BINARY)) is not None:
-        length, start = varint(data, place)
+        length, start = read_varint(data, place)
         name = data[start : start + length]
     logical = found.get(10 << 4 | _STRUCT)
     element = ParquetElement(
         name=name.decode(),
-        type=_named(_PHYSICAL_NAMES, number.get(1)),
+        type=_enum_name(_PHYSICAL_NAMES, number.get(1)),
         type_length=number.get(2),
-        repetition_type=_named(_REPETITIONS, number.get(3)),
+        repetition_type=_enum_name(_REPETITIONS, number.get(3)),
         num_children=number.get(5),
-        converted_type=_named(_CONVERTED_NAMES, number.get(6)),
+        converted_type=_enum_name(_CONVERTED_NAMES, number.get(6)),
         scale=number.get(7),
         precision=number.get(8),
         field_id=number.get(9),
@@ -409,7 +409,7 @@ def _element(data: bytes, at: int) -> tuple[ParquetElement, int]:
     return element, end
 
 
-def _named(names: tuple[str, ...], number: int | None) -> str | None:
+def _enum_name(names: tuple[str, ...], number: int | None) -> str | None:
     if number is None:
         return None
     if not 0 <= number < len(names):
@@ -419,16 +419,16 @@ def _named(names: tuple[str, ...], number: int | None) -> str | None:
 
 def _logical_type(data: bytes, at: int) -> str | None:
     """Return the text of a logical type, such as `DecimalType(scale=2, precision=9)`; None for an empty union."""
-    union, _ = struct(data, at, {})
+    union, _ = read_struct(data, at, {})
     for key, place in union.items():
         number, name = key >> 4, _LOGICAL.get(key >> 4, f"logical type {key >> 4}")
-        fields, _ = struct(data, place, {})
+        fields, _ = read_struct(data, place, {})
         match number:
             case 5:
                 scale, precision = (fields.get(part << 4 | _I32) for part in (1, 2))
                 return f"{name}(scale={scale}, precision={precision})"
             case 7 | 8:
-                unit, _ = struct(data, fields[2 << 4 | _STRUCT], {}) if 2 << 4 | _STRUCT in fields else ({}, 0)
+                unit, _ = read_struct(data, fields[2 << 4 | _STRUCT], {}) if 2 << 4 | _STRUCT in fields else ({}, 0)
                 units = {part >> 4 for part in unit}
                 shown = ", ".join(f"{_UNIT_NAMES[n]}={'set' if n in units else '<null>'}" for n in _UNIT_NAMES)
                 return f"{name}(isAdjustedToUTC={int(1 << 4 | _TRUE in fields)}, unit=TimeUnit({shown}))"

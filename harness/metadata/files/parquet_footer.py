@@ -59,7 +59,7 @@ def tail_length(data: bytes) -> int:
     return int.from_bytes(data[-FRAME:-4], "little") + FRAME
 
 
-def claims_too_much(data: bytes) -> bool:
+def may_claim_long_list(data: bytes) -> bool:
     """True if a footer may claim a list of a million elements or more, for which DuckDB takes memory at once.
 
     It may be a text or a statistic that looks so: a parser with limits has to tell. For a text that it claims, however
@@ -99,7 +99,7 @@ def parse_tail(data: bytes, known: Iterable[bytes] = ()) -> Tail | None:
         end = _end_of_schema(footer) if schema is None else len(schema)
         if footer[end] != _COUNTED:
             return None
-        rows, _ = varint(footer, end + 1)
+        rows, _ = read_varint(footer, end + 1)
     except (IndexError, ValueError):
         return None
     if rows & 1:  # zigzag: a negative count
@@ -119,7 +119,7 @@ def _may_be_legacy(footer: bytes) -> bool:
 def _end_of_schema(footer: bytes) -> int:
     if footer[0] != _VERSION:
         raise ValueError
-    _, at = varint(footer, 1)
+    _, at = read_varint(footer, 1)
     if footer[at] != _LISTED:
         raise ValueError
     return _skip_list(footer, at + 1, 0)
@@ -133,7 +133,7 @@ _NO_VALUE = "it holds what is no value, or nests too deeply"
 _CLAIM = "a list in it claims more than there is"
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """An unsigned number, and where the next byte is."""
     value = shift = 0
     while True:
@@ -157,11 +157,11 @@ def skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
         case 3:
             return at + 1
         case 4 | 5 | 6:
-            return varint(data, at)[1]
+            return read_varint(data, at)[1]
         case 7:
             return at + 8
         case 8:
-            length, at = varint(data, at)
+            length, at = read_varint(data, at)
             return at + length
         case 9 | 10:
             return _skip_list(data, at, depth + 1)
@@ -172,7 +172,7 @@ def skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
                 if header == 0:
                     return at
                 if header < 0x10:  # the field's number follows, rather than its distance from the last
-                    _, at = varint(data, at)
+                    _, at = read_varint(data, at)
                 at = skip_value(data, at, header & 0x0F, depth + 1)
         case _:
             raise Contradiction(_NO_VALUE)
@@ -182,7 +182,7 @@ def _skip_list(data: bytes, at: int, depth: int) -> int:
     header = data[at]
     count, kind, at = header >> 4, header & 0x0F, at + 1
     if count == 0x0F:
-        count, at = varint(data, at)
+        count, at = read_varint(data, at)
     if count > len(data) - at:
         raise Contradiction(_CLAIM)
     for _ in range(count):
@@ -276,7 +276,7 @@ def check_counts(footer: bytes, size: int | None, schema: bytes = b"") -> Checke
     Raises Contradiction: as said; or what would tell is missing, or there twice.
     """
     try:
-        return _Check(footer, size, schema).run()
+        return _FooterCheck(footer, size, schema).run()
     except IndexError:
         raise Contradiction("it is cut") from None
 
@@ -294,23 +294,23 @@ def parse_footer(end: bytes, size: int | None, tail: Tail | None) -> CheckedFoot
     length = tail_length(end)
     if not 0 < length <= len(end):
         return None
-    is_short = tail is not None and not tail.has_metadata and not claims_too_much(end)
+    is_short = tail is not None and not tail.has_metadata and not may_claim_long_list(end)
     return check_counts(end[-length:-FRAME], size, tail.schema if tail is not None and is_short else b"")
 
 
 @lru_cache(maxsize=256)
-def leaves_of(schema: bytes) -> tuple[FooterColumn, ...]:
+def leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
     """The columns of a schema, the list of its elements, that have chunks, in order.
 
     Raises:
         Contradiction: the elements do not make a tree.
         IndexError: they are cut.
     """
-    count, at = list_head(schema, 0)
+    count, at = read_list_header(schema, 0)
     found: list[FooterColumn] = []
     around: list[_Group] = []
     for number in range(count):
-        element, at = struct(schema, at, {})
+        element, at = read_struct(schema, at, {})
         children, repetition = element.get(_CHILDREN, 0), element.get(_REPETITION)
         while around and around[-1].rest == 0:
             around.pop()
@@ -339,10 +339,10 @@ def leaves_of(schema: bytes) -> tuple[FooterColumn, ...]:
 
 
 @lru_cache(maxsize=256)
-def leaves_before(schema: bytes) -> tuple[FooterColumn, ...]:
-    """The columns of what a footer begins with, version and schema (`Tail.schema`). Raises as `leaves_of`."""
-    _, at = varint(schema, 1)
-    return leaves_of(schema[at + 1 :])
+def prefix_leaf_columns(schema: bytes) -> tuple[FooterColumn, ...]:
+    """The columns of what a footer begins with, version and schema (`Tail.schema`). Raises as `leaf_columns`."""
+    _, at = read_varint(schema, 1)
+    return leaf_columns(schema[at + 1 :])
 
 
 class _Group:
@@ -357,14 +357,14 @@ class _Group:
 _NO_TREE = "the elements of its schema do not make a tree"
 
 
-class _Check:
+class _FooterCheck:
     """A footer, while it is read. places_end: where pages end at the latest; None: places are not looked at."""
 
     def __init__(self, footer: bytes, size: int | None, schema: bytes) -> None:
         self._data = footer
         self._places_end = None if size is None else size - len(footer) - FRAME
         self._schema = schema
-        self._leaves = leaves_before(schema) if schema else None
+        self._leaves = prefix_leaf_columns(schema) if schema else None
         self._codecs: set[int] = set()
         self._key_values: dict[bytes, bytes] = {}
         self._later: int | None = None
@@ -379,7 +379,7 @@ class _Check:
         known = {_FOOTER_VERSION: 0, _ELEMENTS: 0} if self._schema else {}
         inner = {_ELEMENTS: self._read_schema, _GROUPS: self._read_groups, _KEY_VALUES: self._read_key_values}
         start, last = len(self._schema), _GROUPS if self._schema else None
-        found, _ = struct(self._data, start, inner, known, last)
+        found, _ = read_struct(self._data, start, inner, known, last)
         if self._later is not None:
             self._read_groups(self._later)
         if self._leaves is None or self._rows is None:
@@ -392,18 +392,18 @@ class _Check:
     def _read_schema(self, at: int) -> int:
         end = skip_value(self._data, at, _LIST, 0)
         elements = self._data[at:end]
-        self._leaves, self._schema = leaves_of(elements), _BEGIN + elements
+        self._leaves, self._schema = leaf_columns(elements), _BEGIN + elements
         return end
 
     def _read_groups(self, at: int) -> int:
         if self._leaves is None:  # they stand before the schema
             self._later = at
             return skip_value(self._data, at, _LIST, 0)
-        count, at = list_head(self._data, at)
+        count, at = read_list_header(self._data, at)
         self._rows = 0
         for number in range(count):
             self._chunks = []
-            group, at = struct(self._data, at, self._of_group)
+            group, at = read_struct(self._data, at, self._of_group)
             rows = group.get(_GROUP_ROWS)
             if rows is None or not 0 <= rows <= _MOST:
                 raise Contradiction(f"row group {number} counts {rows} rows")
@@ -424,7 +424,7 @@ class _Check:
         return at
 
     def _read_chunks(self, at: int) -> int:
-        chunks, at = list_head(self._data, at)
+        chunks, at = read_list_header(self._data, at)
         leaves = self._leaves or ()
         for number in range(chunks):
             usual = _match_chunk(self._data, at, leaves[number]) if number < len(leaves) else None
@@ -433,20 +433,20 @@ class _Check:
                 at = usual.end()
                 continue
             self._metadata = None
-            chunk, at = struct(self._data, at, self._of_chunk)
+            chunk, at = read_struct(self._data, at, self._of_chunk)
             if self._metadata is None and _ENCRYPTED not in chunk:
                 raise Contradiction("a column chunk has no metadata")
             self._chunks.append(self._metadata)
         return at
 
     def _read_metadata(self, at: int) -> int:
-        self._metadata, at = struct(self._data, at, {})
+        self._metadata, at = read_struct(self._data, at, {})
         return at
 
     def _read_key_values(self, at: int) -> int:
-        pairs, at = list_head(self._data, at)
+        pairs, at = read_list_header(self._data, at)
         for _ in range(pairs):
-            pair, at = struct(self._data, at, {})
+            pair, at = read_struct(self._data, at, {})
             key, value = (_binary(self._data, pair.get(place)) for place in (_key(1, _BINARY), _key(2, _BINARY)))
             self._key_values.setdefault(key, value)
         return at
@@ -454,7 +454,7 @@ class _Check:
 
 def _binary(data: bytes, at: int | None) -> bytes:
     """Return the text or bytes at a place, none for None."""
-    length, start = (0, 0) if at is None else varint(data, at)
+    length, start = (0, 0) if at is None else read_varint(data, at)
     return data[start : start + length]
 
 
@@ -482,7 +482,7 @@ def _fault(leaf: FooterColumn, chunk: Fields, rows: int, places_end: int | None)
     return None
 
 
-def struct(
+def read_struct(
     data: bytes, at: int, inner: _Inner, known: Fields | None = None, last: int | None = None
 ) -> tuple[Fields, int]:
     """The fields of a struct that begins at `at`, and where the next byte is.
@@ -506,7 +506,7 @@ def struct(
         if header > 0x0F:
             number += header >> 4
         else:
-            raw, at = varint(data, at)
+            raw, at = read_varint(data, at)
             number = (raw >> 1) ^ -(raw & 1)
         key = number << 4 | kind
         if key in found:
@@ -515,7 +515,7 @@ def struct(
             raw = data[at]
             at += 1
             if raw > 0x7F:
-                raw, at = varint(data, at - 1)
+                raw, at = read_varint(data, at - 1)
             found[key] = (raw >> 1) ^ -(raw & 1)
         else:
             found[key] = at
@@ -525,12 +525,12 @@ def struct(
                 return found, at
 
 
-def list_head(data: bytes, at: int) -> tuple[int, int]:
+def read_list_header(data: bytes, at: int) -> tuple[int, int]:
     """The number of structs of a list, and the place where the first begins."""
     header = data[at]
     count, at = header >> 4, at + 1
     if count == 0x0F:
-        count, at = varint(data, at)
+        count, at = read_varint(data, at)
     if count and header & 0x0F != _STRUCT:
         raise Contradiction("a list of structs in it is one of something else")
     if count > len(data) - at:
@@ -538,7 +538,7 @@ def list_head(data: bytes, at: int) -> tuple[int, int]:
     return count, at
 
 
-# Column chunks as all known writers make them, matched by regular expressions in a ninth of the time of `struct`.
+# Column chunks as all known writers make them, matched by regular expressions in a ninth of the time of `read_struct`.
 
 
 _NUMBER = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
@@ -568,7 +568,7 @@ def _match_chunk(data: bytes, at: int, leaf: FooterColumn) -> re.Match[bytes] | 
     before = _before_path().match(data, at)
     if before is None or before[1] != leaf.type_bytes or not data.startswith(leaf.path, before.end()):
         return None
-    return _behind_path().match(data, before.end() + len(leaf.path))
+    return _after_path().match(data, before.end() + len(leaf.path))
 
 
 _MATCHED = (_CODEC, _VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE)
@@ -576,11 +576,11 @@ _MATCHED = (_CODEC, _VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY
 
 def _matched_fields(leaf: FooterColumn, match: re.Match[bytes]) -> Fields:
     numbers = zip(_MATCHED, match.groups(), strict=True)
-    return {_TYPE: leaf.type} | {key: varint(number, 0)[0] >> 1 for key, number in numbers if number is not None}
+    return {_TYPE: leaf.type} | {key: read_varint(number, 0)[0] >> 1 for key, number in numbers if number is not None}
 
 
 def _codec(chunk: re.Match[bytes] | Fields) -> int:
-    return varint(chunk[1], 0)[0] >> 1 if isinstance(chunk, re.Match) else chunk.get(_CODEC, 0)
+    return read_varint(chunk[1], 0)[0] >> 1 if isinstance(chunk, re.Match) else chunk.get(_CODEC, 0)
 
 
 def _zigzag(number: int) -> bytes:
@@ -593,7 +593,7 @@ def _zigzag(number: int) -> bytes:
     return bytes(encoded)
 
 
-def _times(part: bytes, kind: int, most: int) -> bytes:
+def _list_pattern(part: bytes, kind: int, most: int) -> bytes:
     """A list of up to so many values of a type."""
     return b"(?:%b)" % b"|".join(b"\\x%02x(?:%b){%d}" % (n << 4 | kind, part, n) for n in range(most + 1))
 
@@ -601,18 +601,18 @@ def _times(part: bytes, kind: int, most: int) -> bytes:
 @cache
 def _before_path() -> re.Pattern[bytes]:
     """A column chunk up to the names of its column; group 1: the physical type."""
-    encodings = _times(_NUMBER, 5, 6)
+    encodings = _list_pattern(_NUMBER, 5, 6)
     return re.compile(rb"(?:\x26%b)?+\x1c\x15(%b)\x19%b\x19" % (_NUMBER, _NUMBER, encodings))
 
 
 @cache
-def _behind_path() -> re.Pattern[bytes]:
+def _after_path() -> re.Pattern[bytes]:
     """The rest of it: codec, counts and places, statistics, encodings of pages, Bloom filter, sizes, page index."""
     lengths = sorted(range(_LONGEST + 1), key=lambda n: (n not in (8, 4, 1, 2, 16), n))
     text = b"(?:%b)" % b"|".join(b"\\x%02x[\\x00-\\xff]{%d}" % (n, n) for n in lengths)
     statistics = rb"[\x1c\x2c\x3c](?:[\x18\x28\x38\x48\x58\x68]%b|[\x16\x26\x36\x46]%b|[\x11\x12\x21\x22])*+\x00"
-    pages = _times(rb"\x15%b\x15%b\x15%b\x00" % ((_NUMBER,) * 3), 12, 4)
-    sizes = rb"[\x1c\x2c\x3c](?:\x16%b|[\x19\x29\x39]%b)*+\x00" % (_NUMBER, _times(_NUMBER, 6, 4))
+    pages = _list_pattern(rb"\x15%b\x15%b\x15%b\x00" % ((_NUMBER,) * 3), 12, 4)
+    sizes = rb"[\x1c\x2c\x3c](?:\x16%b|[\x19\x29\x39]%b)*+\x00" % (_NUMBER, _list_pattern(_NUMBER, 6, 4))
     parts = (
         rb"\x15(%b)\x16(%b)\x16(%b)\x16(%b)\x26(%b)" % (_NUMBER, _COUNT, _COUNT, _COUNT, _COUNT),
         rb"(?:\x26(%b))?+" % _COUNT,

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pyroaring import BitMap64
 
 from harness.errors import CorruptDeleteError
-from harness.metadata.model.arrow_values import distinct
+from harness.metadata.model.arrow_values import distinct_values
 from harness.storage.limits import DEFAULT, Limits
 
 Positions: TypeAlias = npt.NDArray[np.uint64]
@@ -69,8 +69,8 @@ def decode_portable(
     if keys != sorted(keys):
         if key_order == "ascending":
             raise _corrupt("the keys of its bitmaps do not ascend", rule)
-        buffer = _assembled(buffer, spans)  # the C library takes ascending keys only
-    return _deserialized(buffer, rule, limits)
+        buffer = _assemble(buffer, spans)  # the C library takes ascending keys only
+    return _deserialize(buffer, rule, limits)
 
 
 def decode_native(data: bytes | memoryview, *, rule: str | None = None, limits: Limits = DEFAULT) -> BitMap64:
@@ -83,7 +83,7 @@ def decode_native(data: bytes | memoryview, *, rule: str | None = None, limits: 
         LimitError: as `decode_portable`.
     """
     buffer = bytes(data)
-    return _deserialized(_assembled(buffer, _spans(buffer, rule, native=True)), rule, limits)
+    return _deserialize(_assemble(buffer, _spans(buffer, rule, native=True)), rule, limits)
 
 
 def from_positions(positions: npt.NDArray[np.int64] | Positions) -> BitMap64:
@@ -93,11 +93,11 @@ def from_positions(positions: npt.NDArray[np.int64] | Positions) -> BitMap64:
     """
     values = positions.astype(np.uint64)
     if values.size > 1 and not bool(np.all(values[1:] > values[:-1])):
-        values = distinct(values)
+        values = distinct_values(values)
     keys, starts = _runs_of_equal(values >> np.uint64(32))
     parts = [struct.pack("<Q", len(keys))]
     for index, key in enumerate(keys):
-        parts += (struct.pack("<I", key), _encoded(values[starts[index] : starts[index + 1]].astype(np.uint32)))
+        parts += (struct.pack("<I", key), _encode(values[starts[index] : starts[index + 1]].astype(np.uint32)))
     return BitMap64.deserialize(b"".join(parts))
 
 
@@ -159,7 +159,7 @@ def _checked_spans(buffer: bytes, *, native: bool) -> list[_Span]:
     return spans
 
 
-def _assembled(buffer: bytes, spans: list[_Span]) -> bytes:
+def _assemble(buffer: bytes, spans: list[_Span]) -> bytes:
     """The portable form of the same bitmaps in ascending order of keys."""
     parts = [struct.pack("<Q", len(spans))]
     for key, start, end in sorted(spans):
@@ -167,7 +167,7 @@ def _assembled(buffer: bytes, spans: list[_Span]) -> bytes:
     return b"".join(parts)
 
 
-def _deserialized(buffer: bytes, rule: str | None, limits: Limits) -> BitMap64:
+def _deserialize(buffer: bytes, rule: str | None, limits: Limits) -> BitMap64:
     try:
         bitmap = BitMap64.deserialize(buffer)
     except ValueError as error:
@@ -250,7 +250,7 @@ def _runs_of_equal(values: npt.NDArray[np.unsignedinteger[Any]]) -> tuple[list[i
     return values[starts].tolist(), [*starts, values.size]
 
 
-def _encoded(values: npt.NDArray[np.uint32]) -> bytes:
+def _encode(values: npt.NDArray[np.uint32]) -> bytes:
     """Ascending, distinct values as a 32-bit bitmap of array and bitset containers."""
     keys, starts = _runs_of_equal(values >> np.uint32(16))
     low = values.astype("<u2")

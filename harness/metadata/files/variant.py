@@ -374,7 +374,7 @@ def _group(parts: dict[str, pa.Array], metadata: Sequence[bytes | None]) -> list
     values = _bytes(parts, "value", len(metadata))
     typed = parts.get("typed_value")
     if typed is None or pa.types.is_null(typed.type):
-        return [None if v is None else _whole(m, v) for m, v in zip(metadata, values, strict=True)]
+        return [None if v is None else _unshredded_text(m, v) for m, v in zip(metadata, values, strict=True)]
     if pa.types.is_struct(typed.type):
         return _objects(typed, metadata, values)
     is_list = pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type)
@@ -382,14 +382,14 @@ def _group(parts: dict[str, pa.Array], metadata: Sequence[bytes | None]) -> list
     if is_list:
         shredded = _arrays(typed, metadata)
     else:
-        plain, form = _form(typed.storage if isinstance(typed, pa.ExtensionArray) else typed)
+        plain, form = _text_writer(typed.storage if isinstance(typed, pa.ExtensionArray) else typed)
         shredded = [None if v is None else form(v) for v in plain.to_pylist()]
     if any(v is not None and s is not None for v, s in zip(values, shredded, strict=True)):
         raise malformed("it has both a value and a typed_value, and is no object")
-    return [s if v is None else _whole(m, v) for m, v, s in zip(metadata, values, shredded, strict=True)]
+    return [s if v is None else _unshredded_text(m, v) for m, v, s in zip(metadata, values, shredded, strict=True)]
 
 
-def _whole(metadata: bytes | None, value: bytes) -> str:
+def _unshredded_text(metadata: bytes | None, value: bytes) -> str:
     if metadata is None:
         raise malformed("it has no metadata")
     return value_text(metadata, value)
@@ -403,7 +403,7 @@ def _objects(
     texts: list[str | None] = []
     for row, (there, m, value) in enumerate(zip(typed.is_valid().to_pylist(), metadata, values, strict=True)):
         if not there:
-            texts.append(None if value is None else _whole(m, value))
+            texts.append(None if value is None else _unshredded_text(m, value))
             continue
         fields = {} if value is None or m is None else object_fields(m, value)
         for name, column in zip(names, columns, strict=True):
@@ -433,7 +433,7 @@ def _arrays(typed: pa.Array, metadata: Sequence[bytes | None]) -> list[str | Non
     return texts
 
 
-def _form(typed: pa.Array) -> tuple[pa.Array, Callable[[Any], str]]:
+def _text_writer(typed: pa.Array) -> tuple[pa.Array, Callable[[Any], str]]:
     """The array in values that Python holds exactly, and how one of them is written."""
     type_ = typed.type
     if pa.types.is_boolean(type_):

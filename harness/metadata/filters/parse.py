@@ -1,14 +1,14 @@
 """Filters from SQL text: a boolean expression over a table's columns becomes a `Filter`.
 
-The text is kept as the user wrote it; only the names of columns are replaced by the schema's spelling in quotes, so
-that what the engine runs is what was asked. (Generating the text anew from the parsed form changes the meaning of some
-operators: sqlglot 30 turns DuckDB's `~`, which matches a whole string, into a search.) Text in another dialect has to
-be translated. What planning cannot use stays in the text and is `Undecided` in the predicate.
+Engines run the user's own text, in which only the column names are replaced by the schema's spelling in quotes.
+(Generating the text from the parsed form changes the meaning of some operators: sqlglot 30 turns DuckDB's `~`, which
+matches a whole string, into a search.) Only conditions from another dialect are generated. The parts that planning
+cannot use stay in the text and are `Undecided` in the predicate.
 
-sqlglot parses filters, as it parses queries. The first filter of a process costs 0.1 s of CPU (sqlglot 30.30: 53 ms for
-its import, 45 ms for its DuckDB dialect; its compiled form imports more slowly). DuckDB's `json_serialize_sql` takes 5
-ms, but formats do not import duckdb, and conditions of queries come as trees of sqlglot: a second translation as large
-as this one would be added, and none removed.
+sqlglot parses filters as well as queries. The first filter of a process costs 0.1 s of CPU (sqlglot 30.30: 53 ms for
+its import, 45 ms for its DuckDB dialect; its compiled form imports more slowly). DuckDB's `json_serialize_sql` would
+take 5 ms. It is not used because formats do not import duckdb, and because conditions of queries are sqlglot trees, so
+that a second translation as large as this one would be needed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,16 @@ from sqlglot import TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from harness.errors import RequestError
-from harness.metadata.filters.literal_comparison import covering, own_kinds, share_type
-from harness.metadata.filters.literals import Kind, Literal, general_form, language, literal_of, unwrapped
-from harness.metadata.filters.operands import Operand, compare, field_of, holds, operand_of, tagged
+from harness.metadata.filters.literal_comparison import covering_ranges, share_type, uncast_kinds
+from harness.metadata.filters.literals import (
+    Literal,
+    LiteralKind,
+    general_form,
+    literal_of,
+    sqlglot_dialect,
+    without_parentheses,
+)
+from harness.metadata.filters.operands import Operand, compare, compare_literals, field_of, operand_of, tag_field
 from harness.metadata.filters.predicate import (
     IN_LIMIT,
     Comparison,
@@ -40,23 +47,25 @@ from harness.metadata.filters.predicate import (
     disjunction,
     negate,
 )
-from harness.metadata.filters.sqltext import Names, Resolved, refuse_half_characters
+from harness.metadata.filters.sqltext import ColumnNames, ResolvedPath, refuse_half_characters
 from harness.metadata.model.schema import METADATA, BooleanType, Field, FloatType, Schema, StringType
 
 _TURNED = {exp.EQ: exp.EQ, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
 _MARGIN_DAYS = 4
-"""Months differ by at most three days, and in a time zone days by some hours."""
+"""A margin for moved dates: months differ by up to three days, and time zones move days by some hours."""
 _FIRST, _LAST = "0001-01-01", "9999-12-31"
 
 
-def unmoved(condition: exp.Expr) -> exp.Expr | None:
-    """A condition on the column alone, true wherever `condition` is, or where the move might fail; None: there is none.
+def unshifted(condition: exp.Expr) -> exp.Expr | None:
+    """Return a condition on the column alone that is implied by a comparison of a moved column, or None.
 
-    A move can only fail close to the ends of the calendar, so rows outside of the years from 1 to 9999 satisfy it. What
-    the column is does not matter: an interval is added to dates, timestamps and instants
-    alone, and what a number is added to, and then compared with a moment, is a date.
+    A moved column is a column plus or minus an interval or a number of days. The returned condition is also true if the
+    move might fail. A move can fail only close to the ends of the calendar, so all values outside the years 1 to 9999
+    satisfy the condition. The type of the column does not matter: an interval can only be added to a date, timestamp,
+    or instant, and if a number is added and the result is compared with a moment, the column is a date.
 
-    condition: a comparison of a column with a literal.
+    Args:
+        condition: A comparison of a column with a literal.
     """
     kind = type(condition)
     if kind not in _TURNED:
@@ -64,8 +73,8 @@ def unmoved(condition: exp.Expr) -> exp.Expr | None:
     left, right = condition.this, condition.expression
     if literal_of(right) is None:
         left, right, kind = right, left, _TURNED[kind]
-    literal, moved = literal_of(right), _moved(left)
-    if literal is None or moved is None or literal.kind not in (Kind.DATE, Kind.TIMESTAMP):
+    literal, moved = literal_of(right), _shifted_column(left)
+    if literal is None or moved is None or literal.kind not in (LiteralKind.DATE, LiteralKind.TIMESTAMP):
         return None
     column, interval, back = moved
 
@@ -82,8 +91,8 @@ def unmoved(condition: exp.Expr) -> exp.Expr | None:
     return exp.or_(exp.and_(*ends, copy=False), *outside, copy=False)
 
 
-def _moved(node: exp.Expr) -> tuple[exp.Expr, exp.Interval, type[exp.Add | exp.Sub]] | None:
-    """The column, the interval, and how a literal is moved back; None: it is no moved column."""
+def _shifted_column(node: exp.Expr) -> tuple[exp.Expr, exp.Interval, type[exp.Add | exp.Sub]] | None:
+    """Return a moved column, the interval, and the operator that moves a literal back, or None."""
     while isinstance(node, exp.Paren):
         node = node.this
     left, right = node.this, node.args.get("expression")
@@ -98,7 +107,7 @@ def _moved(node: exp.Expr) -> tuple[exp.Expr, exp.Interval, type[exp.Add | exp.S
         return None
     if not isinstance(right, exp.Interval):
         days = None if right is None else literal_of(right)
-        if days is None or days.kind is not Kind.INTEGER:
+        if days is None or days.kind is not LiteralKind.INTEGER:
             return None
         right = _days(days.value)
     return left, right.copy(), exp.Sub if type(node) is exp.Add else exp.Add
@@ -121,13 +130,13 @@ _OPS: dict[type[exp.Expr], Op] = {
     exp.GTE: Op.GE,
 }
 _IS_FORMS = (exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)
-"""In DuckDB, `=` binds more strongly than `IS`, so these are operands of a comparison only in parentheses. sqlglot 30.8
+"""DuckDB's `=` binds more strongly than `IS`, so these are operands of a comparison only in parentheses. sqlglot 30.8
 reads `TRUE = n IS NOT DISTINCT FROM 0` as `TRUE = (n IS NOT DISTINCT FROM 0)`."""
 _FLIPPED = {Op.EQ: Op.EQ, Op.NE: Op.NE, Op.LT: Op.GT, Op.GT: Op.LT, Op.LE: Op.GE, Op.GE: Op.LE}
 
 
 def predicate_of(node: exp.Expr) -> Predicate:
-    """The conclusions of planning from a condition, whose columns are `tagged`."""
+    """Return the predicate for a condition whose columns have been marked by `tag_field`."""
     if general_form(type(node)) is not None:
         return Undecided()
     match node:
@@ -154,7 +163,7 @@ def _leaf(node: exp.Expr) -> Predicate:
             if isinstance(node.this, _IS_FORMS) or isinstance(node.expression, _IS_FORMS):
                 return Undecided()
             found = _comparison(node.this, _OPS[type(node)], node.expression)
-            weaker = unmoved(node) if isinstance(found, Undecided) else None
+            weaker = unshifted(node) if isinstance(found, Undecided) else None
             return found if weaker is None else conjunction((predicate_of(weaker), Undecided()))
         case exp.NullSafeEQ():
             return _not_distinct(node)
@@ -163,7 +172,7 @@ def _leaf(node: exp.Expr) -> Predicate:
         case exp.Is():
             return _is(node)
         case exp.In() if isinstance(node.args.get("field"), exp.Array):
-            return _listed(node.this, node.args["field"])
+            return _in_array(node.this, node.args["field"])
         case exp.In():
             return _in(node)
         case exp.Between():
@@ -175,9 +184,9 @@ def _leaf(node: exp.Expr) -> Predicate:
         case exp.Anonymous() if node.name.lower() == "prefix" and len(node.expressions) == 2:
             return _starts_with(*node.expressions)
         case exp.ArrayContains():
-            return _listed(node.expression, unwrapped(node.this))
+            return _in_array(node.expression, without_parentheses(node.this))
         case exp.Case() | exp.If():
-            return _of_expression(node, Op.EQ, Literal(Kind.BOOLEAN, True))
+            return _compare_expression(node, Op.EQ, Literal(LiteralKind.BOOLEAN, True))
         case exp.IsNan():
             field = field_of(node.this)
             return IsNan(field) if field is not None and isinstance(field.type, FloatType) else Undecided()
@@ -189,9 +198,9 @@ def _leaf(node: exp.Expr) -> Predicate:
 
 def _comparison(left: exp.Expr, op: Op, right: exp.Expr) -> Predicate:
     if op is Op.EQ and isinstance(right, exp.Any):
-        return _listed(left, unwrapped(right.this))
+        return _in_array(left, without_parentheses(right.this))
     if op is Op.EQ and isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-        # Rows that are equal have equal parts, and null equals null in a row.
+        # Equal rows have equal parts, and null equals null inside a row.
         if len(left.expressions) != len(right.expressions):
             return Undecided()
         pairs = zip(left.expressions, right.expressions, strict=True)
@@ -203,33 +212,33 @@ def _comparison(left: exp.Expr, op: Op, right: exp.Expr) -> Predicate:
         operand, literal = operand_of(left), literal_of(right)
     if literal is None:
         return Undecided()
-    return _of_expression(left, op, literal) if operand is None else compare(operand, op, literal)
+    return _compare_expression(left, op, literal) if operand is None else compare(operand, op, literal)
 
 
-def _of_expression(node: exp.Expr, op: Op, literal: Literal) -> Predicate:
-    """The comparison of something else than a column: of a condition, or of what conditions choose."""
-    node = unwrapped(node)
+def _compare_expression(node: exp.Expr, op: Op, literal: Literal) -> Predicate:
+    """Compare an expression that is not a column: a condition, or a CASE or IF."""
+    node = without_parentheses(node)
     match node:
         case exp.Case():
             cases = [(case.this, case.args["true"]) for case in node.args["ifs"]]
             if node.this is not None:
                 cases = [(exp.EQ(this=node.this.copy(), expression=when.copy()), then) for when, then in cases]
-            return _chosen(cases, node.args.get("default"), op, literal)
+            return _compare_case(cases, node.args.get("default"), op, literal)
         case exp.If():
-            return _chosen([(node.this, node.args["true"])], node.args.get("false"), op, literal)
-        case _ if op is Op.EQ and literal == Literal(Kind.BOOLEAN, True):
+            return _compare_case([(node.this, node.args["true"])], node.args.get("false"), op, literal)
+        case _ if op is Op.EQ and literal == Literal(LiteralKind.BOOLEAN, True):
             return conjunction((predicate_of(node), Undecided()))
         case _:
             return Undecided()
 
 
-def _chosen(
+def _compare_case(
     cases: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None, op: Op, literal: Literal
 ) -> Predicate:
-    """The conditions of `CASE WHEN … THEN …` compared with a literal: any whose value fits."""
+    """Compare `CASE WHEN … THEN …` with a literal: any condition whose value may satisfy the comparison."""
     values = [literal_of(value) for _, value in cases]
     others = [] if default is None else [literal_of(default)]
-    known = [value for value in (*values, *others) if value is not None and value.kind is not Kind.NULL]
+    known = [value for value in (*values, *others) if value is not None and value.kind is not LiteralKind.NULL]
     if None in values or None in others or any(value.kind is not literal.kind for value in known):
         return Undecided()
     if any(_may_hold(value, op, literal) for value in others):
@@ -241,20 +250,25 @@ def _chosen(
 
 
 def _may_hold(value: Literal | None, op: Op, literal: Literal) -> bool:
-    return value is not None and value.kind is not Kind.NULL and holds(value, op, literal) is not False
+    return (
+        value is not None and value.kind is not LiteralKind.NULL and compare_literals(value, op, literal) is not False
+    )
 
 
-def _listed(item: exp.Expr, values: exp.Expr) -> Predicate:
-    """`item IN [...]`, `= ANY(values)`, `list_contains(values, item)`: true only where IN (...) is, of one type."""
+def _in_array(item: exp.Expr, values: exp.Expr) -> Predicate:
+    """Return the predicate for `item IN [...]`, `= ANY(values)`, or `list_contains(values, item)`.
+
+    These are true only if IN (...) is. All values must have the type of the column.
+    """
     field = field_of(item)
     if field is None or not isinstance(values, exp.Array):
         return Undecided()
     literals = [literal_of(value) for value in values.expressions]
-    own = own_kinds(field.type) | ({Kind.STRING} if isinstance(field.type, StringType) else set())
-    known = [literal for literal in literals if literal is not None and literal.kind is not Kind.NULL]
+    own = uncast_kinds(field.type) | ({LiteralKind.STRING} if isinstance(field.type, StringType) else set())
+    known = [literal for literal in literals if literal is not None and literal.kind is not LiteralKind.NULL]
     if None in literals or not known or not {literal.kind for literal in known} <= own:
         return Undecided()
-    return conjunction((_among(field, known), Undecided()))
+    return conjunction((_in_literals(field, known), Undecided()))
 
 
 def _not_distinct(node: exp.Expr) -> Predicate:
@@ -263,7 +277,7 @@ def _not_distinct(node: exp.Expr) -> Predicate:
         field, literal = field_of(node.expression), literal_of(node.this)
     if field is None or literal is None:
         return Undecided()
-    if literal.kind is Kind.NULL:
+    if literal.kind is LiteralKind.NULL:
         return IsNull(field)
     return conjunction((IsNull(field, negated=True), compare(field, Op.EQ, literal)))
 
@@ -287,17 +301,17 @@ def _in(node: exp.Expr) -> Predicate:
     is_listed = not any(node.args.get(key) for key in ("query", "unnest", "field"))
     if operand is None or not known or len(known) < len(literals) or not is_listed or not share_type(operand, known):
         return Undecided()
-    return _among(operand, known)
+    return _in_literals(operand, known)
 
 
-def _among(operand: Operand, literals: Sequence[Literal]) -> Predicate:
+def _in_literals(operand: Operand, literals: Sequence[Literal]) -> Predicate:
     parts = [compare(operand, Op.EQ, item) for item in literals]
     if not isinstance(operand, Field):
         return disjunction(tuple(parts))
     values = tuple(dict.fromkeys(p.value for p in parts if isinstance(p, Comparison)))
     others = tuple(dict.fromkeys(p for p in parts if not isinstance(p, Comparison)))
     if len(values) > IN_LIMIT:
-        return disjunction((conjunction((In(operand, values), covering(operand, values))), *others))
+        return disjunction((conjunction((In(operand, values), covering_ranges(operand, values))), *others))
     return disjunction((In(operand, values), *others) if values else others)
 
 
@@ -317,10 +331,10 @@ def _between(node: exp.Expr) -> Predicate:
 
 def _like(node: exp.Expr) -> Predicate:
     pattern = literal_of(node.expression)
-    if pattern is None or pattern.kind is not Kind.STRING:
+    if pattern is None or pattern.kind is not LiteralKind.STRING:
         return Undecided()
     prefix = pattern.value.rstrip("%")
-    # A backslash escapes in some dialects and not in others.
+    # A backslash is an escape character in some dialects only.
     if any(special in prefix for special in "%_\\"):
         return Undecided()
     field = field_of(node.this)
@@ -333,9 +347,9 @@ def _starts_with(column: exp.Expr, prefix: exp.Expr) -> Predicate:
     field, literal = field_of(column), literal_of(prefix)
     if field is None or literal is None or not isinstance(field.type, StringType):
         return Undecided()
-    if literal.kind is Kind.NULL:
+    if literal.kind is LiteralKind.NULL:
         return Constant(None)
-    if literal.kind is not Kind.STRING:
+    if literal.kind is not LiteralKind.STRING:
         return Undecided()
     if not literal.value:
         return Or((IsNull(field, negated=True), Constant(None)))
@@ -345,24 +359,24 @@ def _starts_with(column: exp.Expr, prefix: exp.Expr) -> Predicate:
 _TOO_DEEP = "The filter is nested too deeply. Write it with IN or BETWEEN, or with fewer NOTs."
 
 NamePath: TypeAlias = tuple[exp.Expr, tuple[exp.Identifier, ...]]
-"""A column reference: its outermost node, and its identifiers from the left."""
+"""A column reference: its outermost node, and its identifiers from left to right."""
 
 
 def paths_of(condition: exp.Expr) -> Iterator[NamePath]:
-    """Every reference to a column, without the variables of lambdas and list comprehensions."""
+    """Yield every reference to a column, but not the variables of lambdas and list comprehensions."""
     for node in condition.find_all(exp.Column, exp.Dot):
         inner = node.this
         if isinstance(node, exp.Column):
             identifiers = tuple(part for part in node.parts if isinstance(part, exp.Identifier))
             if identifiers and not _is_variable(node, identifiers[0].name):
-                yield _extended(node, identifiers)
-        # `name.upper()` has a bare identifier where other expressions have a column.
+                yield _extend_path(node, identifiers)
+        # In `name.upper()`, sqlglot has a bare identifier instead of a column.
         elif isinstance(inner, exp.Identifier) and not _is_variable(node, inner.name):
-            yield _extended(inner, (inner,))
+            yield _extend_path(inner, (inner,))
 
 
-def _extended(node: exp.Expr, identifiers: tuple[exp.Identifier, ...]) -> NamePath:
-    """The path with the fields after it, up to a method call."""
+def _extend_path(node: exp.Expr, identifiers: tuple[exp.Identifier, ...]) -> NamePath:
+    """Extend a path by the fields after it, up to a method call."""
     parent = node.parent
     while isinstance(parent, exp.Dot) and parent.this is node and isinstance(parent.expression, exp.Identifier):
         node, identifiers = parent, (*identifiers, parent.expression)
@@ -382,37 +396,37 @@ def _is_variable(node: exp.Expr, name: str) -> bool:
 
 
 def parse_filter(sql: str, schema: Schema, *, table: str | None = None) -> Filter:
-    """Return the filter that DuckDB's SQL states: a condition over the columns of a schema and the metadata columns.
+    """Parse a filter: a condition in DuckDB's SQL over the columns of a schema and the metadata columns.
 
-    A name means the column of the same spelling. If there is none, the name means the only column that differs in case
-    alone, as in DuckDB (iceberg 5.21). A column of the table hides a metadata column of its name (iceberg 5.19). `a.b`
-    is the field b of the struct a, or else the column b of the table a.
+    A name refers to the column of the same spelling. If there is none, it refers to the only column that differs in
+    case alone, as in DuckDB (iceberg 5.21). A column of the table hides a metadata column of the same name (iceberg
+    5.19). `a.b` is the field b of the struct a, or else the column b of the table a.
 
     Args:
         sql: The text of the condition.
         schema: The schema of the table.
-        table: A name that may precede column names.
+        table: A table name that may precede column names.
 
     Raises:
-        RequestError: The text is not an expression, or is more than a condition on one row (a subquery, an aggregate,
-            or a window function).
-        UnknownColumnError: No column has a name, or several columns have it.
+        RequestError: The text is not an expression, or it is more than a condition on one row (a subquery, an
+            aggregate, or a window function).
+        UnknownColumnError: No column, or more than one, has a name in the text.
     """
     refuse_half_characters(sql, "filter")
     try:
         condition, text = _parse(sql)
-        return _filter(condition, text, schema, Names(schema=schema, table=table, is_condition=True))
+        return _filter(condition, text, schema, ColumnNames(schema=schema, table=table, is_condition=True))
     except RecursionError:
         raise RequestError(_TOO_DEEP) from None
 
 
 def text_and_names(sql: str) -> tuple[str, list[str]]:
-    """Return the text of a filter in DuckDB's SQL, and the names of its columns as they are spelled, each once.
+    """Return the text of a filter in DuckDB's SQL, and the names of its columns as spelled, each once.
 
-    The text has no comment and no semicolon at its end.
+    The text has no trailing comment or semicolon.
 
     Raises:
-        RequestError: The text is not an expression, or is more than a condition on one row.
+        RequestError: The text is not an expression, or it is more than a condition on one row.
     """
     refuse_half_characters(sql, "filter")
     try:
@@ -424,17 +438,18 @@ def text_and_names(sql: str) -> tuple[str, list[str]]:
 
 
 def filter_of(condition: exp.Expr, schema: Schema) -> Filter:
-    """The filter that a parsed condition makes, whose columns stand without a table's name; its text is generated.
+    """Return the filter for a parsed condition without table names. Its text is generated.
 
-    Raises UnknownColumnError: a name that no column has, or that several have.
+    Raises:
+        UnknownColumnError: No column, or more than one, has a name in the condition.
     """
-    return _filter(condition.copy(), None, schema, Names(schema=schema, table=None))
+    return _filter(condition.copy(), None, schema, ColumnNames(schema=schema, table=None))
 
 
 def _parse(sql: str) -> tuple[exp.Expr, str]:
-    """Return the condition and its text, both without comments at the end."""
+    """Return the parsed condition and its text without trailing comments and semicolons."""
     try:
-        read = language("duckdb")
+        read = sqlglot_dialect("duckdb")
         tokens = read.tokenize(sql)
         while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
             tokens.pop()
@@ -450,7 +465,7 @@ def _parse(sql: str) -> tuple[exp.Expr, str]:
 
 
 def reason(error: Exception) -> str:
-    """The text of an error of the SQL parser, in one line without a full stop."""
+    """Return the text of an error of the SQL parser in one line, without the final period."""
     for detail in getattr(error, "errors", ()):
         description = detail["description"].partition(" for <class")[0]
         return f"{description} at line {detail['line']}, near '{detail['highlight']}'"
@@ -477,20 +492,20 @@ def _refuse_more_than_rows(condition: exp.Expr) -> None:
         raise RequestError(f"A filter is a condition on one row, got {problem}. Use it in a query instead.")
 
 
-def _filter(condition: exp.Expr, text: str | None, schema: Schema, names: Names) -> Filter:
+def _filter(condition: exp.Expr, text: str | None, schema: Schema, names: ColumnNames) -> Filter:
     _refuse_more_than_rows(condition)
     paths = list(paths_of(condition))
     resolved = [names.resolve(tuple(i.name for i in identifiers)) for _, identifiers in paths]
     for (node, _), found in zip(paths, resolved, strict=True):
-        tagged(node, found.leaf)
+        tag_field(node, found.leaf)
     predicate = predicate_of(condition)
     used = {r.fields[0].id: r.fields[0] for r in resolved}
     columns = tuple(f for f in (*schema.fields, *METADATA.values()) if used.get(f.id) is f)
-    sql = _generated(condition, paths, resolved) if text is None else _spliced(text, paths, resolved)
+    sql = _generate_sql(condition, paths, resolved) if text is None else _replace_names(text, paths, resolved)
     return Filter(sql=sql, predicate=predicate, columns=columns)
 
 
-def _spliced(text: str, paths: list[NamePath], resolved: list[Resolved]) -> str:
+def _replace_names(text: str, paths: list[NamePath], resolved: list[ResolvedPath]) -> str:
     edits = [
         (identifiers[0].meta["start"], identifiers[-1].meta["end"] + 1, found.sql())
         for (_, identifiers), found in zip(paths, resolved, strict=True)
@@ -500,7 +515,7 @@ def _spliced(text: str, paths: list[NamePath], resolved: list[Resolved]) -> str:
     return text.strip()
 
 
-def _generated(condition: exp.Expr, paths: list[NamePath], resolved: list[Resolved]) -> str:
+def _generate_sql(condition: exp.Expr, paths: list[NamePath], resolved: list[ResolvedPath]) -> str:
     root = exp.Paren(this=condition)
     for (named, _), found in zip(paths, resolved, strict=True):
         first, *others = (*(f.name for f in found.fields), *found.rest)

@@ -1,23 +1,25 @@
-"""The scope of deletes: which delete applies to which data file (iceberg 4.1 to 4.8, 4.14, 4.21).
+"""Scope of deletes: which delete applies to which data file (iceberg 4.1 to 4.8, 4.14, 4.21).
 
-This module alone decides if a delete may hit a file. `DeleteScope` has the rules. `DeleteIndex` keeps the deletes of a
-snapshot by target path, by partition and by sequence number, so that finding those of a data file costs a binary search
-and its answer, however many there are.
+Only this module decides whether a delete may apply to a file. `DeleteScope` holds the rules. `DeleteIndex` groups the
+deletes of a snapshot by target path, by partition, and by sequence number, so that the deletes of a data file are found
+by binary search, however many deletes there are.
 
 | delete                | partition (4.1)                               | sequence number (2.10)    | path            |
 |-----------------------|-----------------------------------------------|---------------------------|-----------------|
 | equality delete       | the same; any, if its spec is unpartitioned   | greater than the file's   | any             |
-| position delete file  | the same                                      | at least the file's       | those it names  |
-| deletion vector       | the same                                      | at least the file's       | the one it says |
+| position delete file  | the same                                      | at least the file's       | listed in it    |
+| deletion vector       | the same                                      | at least the file's       | its target      |
 
-Sequence numbers are *data* sequence numbers. A position delete hits files of its own commit, an equality delete only
-older ones (4.7). A file with a vector has no other position deletes (4.5).
+Sequence numbers are *data* sequence numbers. A position delete applies to files of the same commit and of older
+commits, an equality delete only to older files (4.7). A file with a deletion vector has no other position deletes
+(4.5).
 
-A position delete file of another partition does not apply (4.4). If it names a live data file all the same, its writer
-meant to delete those rows, and readers disagree: that is an error (trap T9), unless the caller chose to be lenient. It
-shows where the metadata names exactly one file; when the file is read, because it is a *suspect* of every file that has
-another spec and lies within its path bounds; and when it is read for another file. A file that names a data file of its
-own spec and another tuple is caught at these moments only: to read the delete files of all partitions would undo
+A position delete file of another partition does not apply (4.4). If it lists a live data file, its writer
+meant to delete those rows, and readers disagree about them. This is an error (trap T9) unless the caller chose to be
+lenient. The contradiction is detected in three cases: if the metadata names exactly one data file; if the delete file
+is a *suspect*, which means that it has another spec than the data file and the data file's path is within its path
+bounds; and if the delete file is read for another data file. A delete file that lists a data file of the same spec in
+another partition is only detected in these cases, because reading the delete files of all partitions would defeat
 partition skipping.
 
 Spec: Iceberg, "Scan Planning" and "Delete Formats".
@@ -44,17 +46,21 @@ T = TypeVar("T")
 
 _LAST = chr(0x10FFFF)
 PartitionOf: TypeAlias = Callable[[DataFile], Hashable]
-"""The partition of a file, with its spec: equal tuples of two specs are two partitions (iceberg 2.18, 4.1)."""
+"""Returns the partition of a file, including its spec: equal tuples of two specs are two partitions (iceberg 2.18,
+4.1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteScope:
     """The rules for the deletes of one snapshot.
 
-    partition_of: the partition of a data or delete file. specs: the table's, by id.
-    lenient: position delete files and vectors hit files of any partition by path (`lenient_delete_partition`).
-    trusted: the metadata of a position delete file, its bounds and the data file that it is for, keeps it from files of
-        its partition; else only its rows do.
+    Attributes:
+        partition_of: Returns the partition of a data or delete file.
+        specs: The partition specs of the table, by id.
+        lenient: If True, position delete files and vectors apply by path to files of any partition
+            (`lenient_delete_partition`).
+        trusted: If True, path bounds and the recorded target limit a position delete file to some files of its
+            partition. If False, only the rows of the delete file do.
     """
 
     partition_of: PartitionOf = field(repr=False)
@@ -62,8 +68,11 @@ class DeleteScope:
     lenient: bool = False
     trusted: bool = True
 
-    def of_equality_delete(self, delete: ManifestEntry) -> Hashable | None:
-        """The partition that an equality delete hits; None: all, as its spec is unpartitioned (iceberg 4.2, 4.6)."""
+    def equality_delete_partition(self, delete: ManifestEntry) -> Hashable | None:
+        """Return the partition that an equality delete applies to, or None for all partitions (iceberg 4.2, 4.6).
+
+        An equality delete of an unpartitioned spec applies to all partitions.
+        """
         spec = self.specs.get(delete.file.spec_id)
         if spec is None:
             message = f"Delete file has partition spec {delete.file.spec_id}, expected one of {sorted(self.specs)}"
@@ -71,17 +80,18 @@ class DeleteScope:
         return None if spec.is_unpartitioned else self.partition_of(delete.file)
 
     def target(self, file: DataFile, live: Container[str]) -> str | None:
-        """The only data file that a position delete file can name; None: it may name several (iceberg 4.4, 4.14)."""
+        """Return the only data file that a position delete file can list, or None for several (iceberg 4.4, 4.14)."""
         if not self.trusted:
             return None
         if file.referenced_data_file is not None:
             return file.referenced_data_file
         bounds = path_bounds(file)
-        # Equal bounds that no live file has are cut, or wrong, or of a file that is gone: only reading tells which.
+        # If equal bounds match no live file, they are truncated or wrong, or the data file is gone. Only the rows of
+        # the delete file show which.
         return bounds[0] if bounds is not None and bounds[0] == bounds[1] and bounds[0] in live else None
 
     def check_target(self, delete: ManifestEntry, data: ManifestEntry, *, rule: str = "iceberg 4.4") -> None:
-        """Refuses a delete for one data file that has another partition than that file."""
+        """Raise CorruptDeleteError if a delete for one data file is of another partition than that file."""
         if not self.lenient and self.partition_of(delete.file) != self.partition_of(data.file):
             own, other = delete.file, data.file
             raise partition_mismatch(
@@ -89,31 +99,38 @@ class DeleteScope:
             )
 
     def check_vector(self, vector: ManifestEntry, data: ManifestEntry) -> None:
-        """Refuses a vector that is older than its data file, or of another partition (iceberg 4.3)."""
+        """Raise CorruptDeleteError if a vector is older than its data file or of another partition (iceberg 4.3)."""
         if vector.sequence_number < data.sequence_number:
             message = (
                 f"Deletion vector of {data.file.path} has sequence number {vector.sequence_number}, expected at least"
-                f" {data.sequence_number} as its data file. Rewrite the vector"
+                f" {data.sequence_number}, the number of its data file. Rewrite the vector"
             )
             raise CorruptDeleteError(message, cause="CorruptDeletionVector", file=vector.file.path, rule="iceberg 4.3")
         self.check_target(vector, data, rule="iceberg 4.3")
 
 
 def first_position_delete(numbers: Sequence[int], number: int) -> int:
-    """The place of the first position delete that hits a data file of a sequence number: its own, or a later one.
+    """Return the index of the first position delete that applies to a data file with a sequence number.
 
-    numbers: the deletes' sequence numbers, ascending.
+    Position deletes with the same or a later sequence number apply.
+
+    Args:
+        numbers: The sequence numbers of the deletes, ascending.
+        number: The sequence number of the data file.
     """
     return bisect_left(numbers, number)
 
 
 def first_equality_delete(numbers: Sequence[int], number: int) -> int:
-    """The place of the first equality delete that hits a data file of a sequence number: strictly later ones do."""
+    """Return the index of the first equality delete that applies to a data file with a sequence number.
+
+    Only equality deletes with a later sequence number apply. Arguments are as for `first_position_delete`.
+    """
     return bisect_right(numbers, number)
 
 
 def vectors_by_target(vectors: Iterable[ManifestEntry]) -> dict[str, ManifestEntry]:
-    """Deletion vectors by the path of their data file, which has one at most (iceberg 4.21)."""
+    """Return deletion vectors by the path of their data file. A data file has at most one (iceberg 4.21)."""
     by_target: dict[str, ManifestEntry] = {}
     for vector in vectors:
         target = vector.file.referenced_data_file
@@ -129,13 +146,17 @@ def vectors_by_target(vectors: Iterable[ManifestEntry]) -> dict[str, ManifestEnt
 
 
 def single_targets(deletes: Iterable[ManifestEntry]) -> frozenset[str]:
-    """The paths that are the only one in the path bounds of a position delete file."""
+    """Return the paths of the position delete files whose path bounds allow exactly one path."""
     bounds = (path_bounds(entry.file) for entry in deletes if entry.file.content is Content.POSITION_DELETES)
     return frozenset(pair[0] for pair in bounds if pair is not None and pair[0] == pair[1])
 
 
 def path_bounds(file: DataFile) -> tuple[str, str] | None:
-    """Lowest and highest path in a position delete file; None if unknown, undecodable or inverted (iceberg 4.14)."""
+    """Return the lowest and highest path in a position delete file (iceberg 4.14).
+
+    Returns:
+        The bounds, or None if they are unknown, not UTF-8, or inverted.
+    """
     lower = (file.lower_bounds or {}).get(FILE_PATH_ID)
     upper = (file.upper_bounds or {}).get(FILE_PATH_ID)
     if lower is None or upper is None or lower > upper:
@@ -146,15 +167,14 @@ def path_bounds(file: DataFile) -> tuple[str, str] | None:
         return None
 
 
-# The index of a snapshot's deletes.
-
-
 @dataclass(frozen=True, slots=True)
 class FileDeletes:
-    """The position delete files that concern a data file without a deletion vector.
+    """The position delete files to read for a data file without a deletion vector.
 
-    applied: delete files in scope, by sequence number; their rows may name other data files only.
-    suspects: delete files out of scope that must not name the data file, which only their rows show (iceberg 4.4).
+    Attributes:
+        applied: Delete files that apply, by sequence number. Their rows may all be for other data files.
+        suspects: Delete files that do not apply and must not list the data file. Only reading them shows it (iceberg
+            4.4).
     """
 
     applied: tuple[ManifestEntry, ...] = ()
@@ -163,10 +183,13 @@ class FileDeletes:
 
 @dataclass(frozen=True, slots=True)
 class DeleteIndex:
-    """The live deletes of one snapshot; `build` makes it.
+    """The live deletes of one snapshot, created by `build`.
 
-    equality: the scopes of `equality_deletes`, which are in the order of the manifests.
-    vectors: deletion vectors by the recorded path of their data file.
+    Attributes:
+        equality_deletes: The equality deletes, in the order of the manifests.
+        equality: The scopes of `equality_deletes`.
+        scope: The rules.
+        vectors: Deletion vectors by the recorded path of their data file.
     """
 
     equality_deletes: tuple[ManifestEntry, ...]
@@ -179,7 +202,7 @@ class DeleteIndex:
 
     @property
     def has_positions(self) -> bool:
-        """Whether the snapshot has position delete files or deletion vectors."""
+        """True if the snapshot has position delete files or deletion vectors."""
         return bool(self.vectors or self._targeted or self._scoped)
 
     @staticmethod
@@ -190,18 +213,20 @@ class DeleteIndex:
         format_version: int,
         live_paths: Container[str] = frozenset(),
     ) -> DeleteIndex:
-        """The index over the entries of the snapshot's delete manifests; entries with status deleted are left out.
+        """Return the index of the entries in the snapshot's delete manifests. Entries of status deleted are left out.
 
         Args:
-            entries: delete entries, with bounds of the file path (id 2147483546) and of equality keys.
-            live_paths: recorded paths of the snapshot's live data files; those of `single_targets` are enough. A delete
-                file on one path that is not among them is read for its whole partition: slower, equally right
-                (iceberg 4.14).
+            entries: Delete entries, with bounds of the file path (id 2147483546) and of equality keys.
+            scope: The rules.
+            format_version: The format version of the table.
+            live_paths: Recorded paths of the snapshot's live data files; the paths of `single_targets` are enough. If
+                the only path of a delete file is not among them, the delete file is read for its whole partition, which
+                is slower but returns the same rows (iceberg 4.14).
 
         Raises:
-            CorruptDeleteError: an entry lacks what its kind needs (4.17, 4.23), or two vectors hit one file (4.21).
-            InvalidTableError: a v1 table has deletes (4.16), or a delete has an unknown spec (2.22).
-            UnsupportedError: an equality delete file in puffin format (2.20).
+            CorruptDeleteError: An entry lacks a required field (4.17, 4.23), or a file has two vectors (4.21).
+            InvalidTableError: A v1 table has deletes (4.16), or a delete has an unknown spec (2.22).
+            UnsupportedError: An equality delete file is in puffin format (2.20).
         """
         live = [entry for entry in entries if entry.status is not Status.DELETED]
         for entry in live:
@@ -213,7 +238,9 @@ class DeleteIndex:
         loose = [entry for entry, target in zip(files, targets, strict=True) if target is None]
         return DeleteIndex(
             equality,
-            EqualityDeletes.build((scope.of_equality_delete(entry), entry.sequence_number) for entry in equality),
+            EqualityDeletes.build(
+                (scope.equality_delete_partition(entry), entry.sequence_number) for entry in equality
+            ),
             scope,
             vectors_by_target(entry for entry in positions if entry.file.format == "puffin"),
             _grouped((target, entry) for target, entry in zip(targets, files, strict=True) if target is not None),
@@ -222,16 +249,17 @@ class DeleteIndex:
         )
 
     def for_data_file(self, data: ManifestEntry) -> FileDeletes:
-        """Return the position delete files of a live data file that has no vector (iceberg 4.5).
+        """Return the position delete files of a live data file without a deletion vector (iceberg 4.5).
 
-        Raises CorruptDeleteError: a delete names the file but contradicts its partition (4.4).
+        Raises:
+            CorruptDeleteError: A delete file is for this data file, but of another partition (4.4).
         """
         path, number = data.file.path, data.sequence_number
         targeting = self._targeted.get(path, _NONE).since(number)
         for entry in targeting:
             self.scope.check_target(entry, data)
         partition, lenient = self.scope.partition_of(data.file), self.scope.lenient
-        elsewhere = tuple(self._elsewhere(data, partition))
+        elsewhere = tuple(self._deletes_of_other_partitions(data, partition))
         applied = (*targeting, *self._scoped.get(partition, _NONE).since(number), *(elsewhere if lenient else ()))
         return FileDeletes(
             applied=tuple(sorted(applied, key=lambda entry: entry.sequence_number)),
@@ -240,30 +268,30 @@ class DeleteIndex:
 
     @property
     def targeted_paths(self) -> frozenset[str]:
-        """The recorded paths that a position delete file of one data file is for."""
+        """The recorded paths of data files that have a position delete file for them alone."""
         return frozenset(self._targeted)
 
     @property
     def named_paths(self) -> frozenset[str]:
-        """The recorded paths that a deletion vector, or a position delete file of one data file, is for."""
+        """The recorded paths of data files that have a deletion vector, or a position delete file for them alone."""
         return frozenset(self.vectors) | self.targeted_paths
 
-    def of_path(self, path: str) -> ManifestEntry:
-        """A delete of the vectors and files for one data file, by that file's path, which is one of `named_paths`."""
+    def delete_for_path(self, path: str) -> ManifestEntry:
+        """Return the deletion vector of a data file, or a delete file for it alone. `path` is one of `named_paths`."""
         vector = self.vectors.get(path)
         return next(iter(self._targeted[path].since(0))) if vector is None else vector
 
     @property
     def scoped_partitions(self) -> frozenset[Hashable]:
-        """The partitions that have position delete files for any of their data files."""
+        """The partitions with position delete files that may list any of their data files."""
         return frozenset(self._scoped)
 
     def reaches(self, spec_id: int) -> bool:
-        """True if position delete files of other partitions may concern a data file of the spec."""
+        """Return whether position delete files of other partitions may list data files of a spec."""
         return any(other != spec_id or self.scope.lenient for other in self._ranges)
 
-    def _elsewhere(self, data: ManifestEntry, partition: Hashable) -> Iterator[ManifestEntry]:
-        """Files of other partitions that may name this data file: of any spec if lenient, else of other specs."""
+    def _deletes_of_other_partitions(self, data: ManifestEntry, partition: Hashable) -> Iterator[ManifestEntry]:
+        """Yield files of other partitions that may list a data file: of any spec if lenient, else of other specs."""
         for spec_id, ranges in self._ranges.items():
             if spec_id == data.file.spec_id and not self.scope.lenient:
                 continue
@@ -273,7 +301,7 @@ class DeleteIndex:
 
 
 def check_entry(entry: ManifestEntry, format_version: int) -> None:
-    """Refuses a delete entry that lacks what its kind needs (4.16, 4.17, 4.23). Raises as `DeleteIndex.build`."""
+    """Raise an error if a delete entry lacks a required field (4.16, 4.17, 4.23). Raises as `DeleteIndex.build`."""
     if format_version < 2:
         message = (
             f"A table of format version {format_version} has a live delete file, expected version 2 or later."
@@ -298,7 +326,7 @@ def check_entry(entry: ManifestEntry, format_version: int) -> None:
         raise UnsupportedError(message, cause="UnsupportedFormat", file=file.path, rule="iceberg 2.20")
     elif not file.equality_ids:
         raise CorruptDeleteError(
-            "Equality delete file has no equality ids, so what its rows delete is unknown. Rewrite the delete",
+            "Equality delete file has no equality ids, so it is unknown which rows it deletes. Rewrite the delete",
             cause="CorruptManifest",
             file=file.path,
             field="equality_ids",
@@ -333,18 +361,18 @@ def _invalid_vector(entry: ManifestEntry, reason: str, field: str) -> CorruptDel
 
 @dataclass(frozen=True, slots=True)
 class _BySequence(Generic[T]):
-    """Deletes, or their ordinals, in ascending order of sequence number."""
+    """Deletes, or their indexes, in ascending order of sequence number."""
 
     numbers: tuple[int, ...]
     items: tuple[T, ...]
 
     @staticmethod
-    def of(deletes: Iterable[tuple[int, T]]) -> _BySequence[T]:
+    def sort(deletes: Iterable[tuple[int, T]]) -> _BySequence[T]:
         ordered = sorted(deletes, key=lambda pair: pair[0])
         return _BySequence(tuple(number for number, _ in ordered), tuple(item for _, item in ordered))
 
     def since(self, number: int) -> tuple[T, ...]:
-        """Deletes with this sequence number or a later one."""
+        """Return the deletes with this sequence number or a later one."""
         return self.items[first_position_delete(self.numbers, number) :]
 
 
@@ -352,20 +380,24 @@ _NONE: _BySequence[Any] = _BySequence((), ())
 
 
 def _grouped(keyed: Iterable[tuple[K, ManifestEntry]]) -> dict[K, _BySequence[ManifestEntry]]:
-    """Delete files by key."""
+    """Return delete files by key."""
     groups: defaultdict[K, list[tuple[int, ManifestEntry]]] = defaultdict(list)
     for key, entry in keyed:
         groups[key].append((entry.sequence_number, entry))
-    return {key: _BySequence.of(group) for key, group in groups.items()}
+    return {key: _BySequence.sort(group) for key, group in groups.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _PathRanges:
-    """Position delete files by the range of paths that they may name.
+    """Position delete files by the range of paths that they may list.
 
-    lowers, uppers, bounded: in ascending order of lower bound; an upper bound takes in every path that it begins, as
-        writers cut upper bounds without rounding up. highest: the greatest upper bound so far, to stop a search early.
-    unbounded: files whose range is unknown.
+    Attributes:
+        lowers: Lower bounds of `bounded`, ascending.
+        uppers: Upper bounds of `bounded`. An upper bound includes all paths that start with it, because writers
+            truncate upper bounds without rounding up.
+        highest: The greatest upper bound so far, which ends a search early.
+        bounded: Files with known bounds, in order of `lowers`.
+        unbounded: Files with unknown bounds.
     """
 
     lowers: tuple[str, ...]
@@ -375,7 +407,7 @@ class _PathRanges:
     unbounded: _BySequence[ManifestEntry]
 
     def covering(self, path: str, number: int) -> Iterator[ManifestEntry]:
-        """Files that may name `path`, with this sequence number or a later one."""
+        """Yield the files that may list `path` and have this sequence number or a later one."""
         yield from self.unbounded.since(number)
         for index in range(bisect_right(self.lowers, path) - 1, -1, -1):
             if self.highest[index] < path:
@@ -385,7 +417,7 @@ class _PathRanges:
 
 
 def _path_ranges(files: Iterable[ManifestEntry], scope: DeleteScope) -> dict[int, _PathRanges]:
-    """Ranges by spec id."""
+    """Return path ranges by spec id."""
     by_spec: defaultdict[int, list[tuple[tuple[str, str] | None, ManifestEntry]]] = defaultdict(list)
     for entry in files:
         by_spec[entry.file.spec_id].append((path_bounds(entry.file) if scope.trusted else None, entry))
@@ -400,43 +432,56 @@ def _ranges_of(bounds: list[tuple[tuple[str, str] | None, ManifestEntry]]) -> _P
         uppers,
         tuple(accumulate(uppers, max)),
         tuple(entry for _, _, entry in known),
-        _BySequence.of((entry.sequence_number, entry) for pair, entry in bounds if pair is None),
+        _BySequence.sort((entry.sequence_number, entry) for pair, entry in bounds if pair is None),
     )
 
 
 @dataclass(slots=True)
 class EqualityDeletes:
-    """Equality deletes by partition; those of an unpartitioned spec hit every partition (iceberg 4.2, 4.6)."""
+    """Equality deletes by partition. Deletes of an unpartitioned spec apply to every partition (iceberg 4.2, 4.6).
 
-    everywhere: _BySequence[int]
+    Attributes:
+        global_deletes: Indexes of the deletes of unpartitioned specs.
+        by_partition: Indexes of all remaining deletes.
+        cached_sets: Results of `deletes_for`.
+    """
+
+    global_deletes: _BySequence[int]
     by_partition: Mapping[Hashable, _BySequence[int]]
-    answers: dict[tuple[Hashable, int, int], tuple[int, ...]]
+    cached_sets: dict[tuple[Hashable, int, int], tuple[int, ...]]
 
     @staticmethod
     def build(deletes: Iterable[tuple[Hashable | None, int]]) -> EqualityDeletes:
-        """Scopes from the partition (None: every one) and the sequence number of each delete, in order of ordinals."""
+        """Return the scopes of deletes, given the partition (None: all) and sequence number of each, in order."""
         groups: defaultdict[Hashable, list[tuple[int, int]]] = defaultdict(list)
-        everywhere: list[tuple[int, int]] = []
+        global_deletes: list[tuple[int, int]] = []
         for ordinal, (partition, number) in enumerate(deletes):
-            (everywhere if partition is None else groups[partition]).append((number, ordinal))
-        by_partition = {key: _BySequence.of(group) for key, group in groups.items()}
-        return EqualityDeletes(_BySequence.of(everywhere), by_partition, {})
+            (global_deletes if partition is None else groups[partition]).append((number, ordinal))
+        by_partition = {key: _BySequence.sort(group) for key, group in groups.items()}
+        return EqualityDeletes(_BySequence.sort(global_deletes), by_partition, {})
 
-    def hitting(self, partition: Hashable, number: int) -> tuple[int, ...]:
-        """Ordinals, ascending, of the deletes that hit a data file; equal answers are one object."""
+    def deletes_for(self, partition: Hashable, number: int) -> tuple[int, ...]:
+        """Return the ascending indexes of the deletes that apply to a data file. Equal results are the same object."""
         own = self.by_partition.get(partition)
         scope = _NONE if own is None else own
-        start, everywhere = (first_equality_delete(deletes.numbers, number) for deletes in (scope, self.everywhere))
-        key = (None if own is None else partition, start, everywhere)
-        if key not in self.answers:
-            self.answers[key] = tuple(sorted(scope.items[start:] + self.everywhere.items[everywhere:]))
-        return self.answers[key]
+        start, global_start = (
+            first_equality_delete(deletes.numbers, number) for deletes in (scope, self.global_deletes)
+        )
+        key = (None if own is None else partition, start, global_start)
+        if key not in self.cached_sets:
+            self.cached_sets[key] = tuple(sorted(scope.items[start:] + self.global_deletes.items[global_start:]))
+        return self.cached_sets[key]
 
 
 def vector_of(entry: ManifestEntry, physical: PhysicalPath) -> StoredVector:
-    """Return the deletion vector of an entry, which has a complete place. physical: the path of its file.
+    """Return the deletion vector of an entry.
 
-    Raises CorruptDeleteError: the entry does not say where in the file the vector is (4.17).
+    Args:
+        entry: The manifest entry.
+        physical: The physical path of the file that holds the vector.
+
+    Raises:
+        CorruptDeleteError: The entry does not record where in the file the vector is (4.17).
     """
     file = entry.file
     if file.content_offset is None or file.content_size is None:

@@ -1,6 +1,6 @@
-"""Manifest lists, the headers of manifests, and what an entry of a manifest is after inheritance from the list.
+"""Manifest lists, headers of manifests, and manifest entries after inheritance from the list.
 
-Entries are decoded by `harness.metadata.iceberg.columns`.
+`harness.metadata.iceberg.columns` decodes the entries.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from harness.metadata.files.avro_container import (
     LONG,
     TEXT,
     Container,
-    Wanted,
+    RequestedField,
     decode_error,
     open_container,
 )
@@ -35,9 +35,14 @@ from harness.storage.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FieldSummary:
-    """The values of one partition field in a manifest's tuples. Bounds are encoded by the transform's result.
+    """A summary of the values of one partition field in a manifest.
 
-    contains_nan: None is unknown. lower, upper: None where there is no non-null value, or none was written.
+    Attributes:
+        contains_null: If False, no value is null.
+        contains_nan: If False, no value is NaN; None if unknown.
+        lower: Lower bound, encoded with the type of the transform's result. None if all values are null or the writer
+            left it out.
+        upper: Upper bound, as `lower`.
     """
 
     contains_null: bool
@@ -48,14 +53,26 @@ class FieldSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFile:
-    """A manifest of a snapshot, as its list describes it.
+    """A manifest of a snapshot, as the manifest list describes it.
 
-    path: as recorded. length: bytes, informative only (iceberg 2.3); None: not recorded.
-    spec_id: None: not recorded (a v1 snapshot with an inline list), the manifest's header says it (iceberg 1.27).
-    is_deletes: whether its entries are delete files.
-    counts: None is unknown and must be taken as "some".
-    partitions: one summary per field of the spec, in order; None: unknown.
-    first_row_id: None: the files have no row ids.
+    Attributes:
+        path: Recorded path.
+        length: Size in bytes, informative only (iceberg 2.3); None if not recorded.
+        spec_id: Id of the partition spec. None if not recorded (a v1 snapshot with an inline list); the manifest's
+            header then has it (iceberg 1.27).
+        is_deletes: True if the entries are delete files.
+        sequence_number: Sequence number of the commit that added the manifest; 0 in v1.
+        min_sequence_number: Smallest data sequence number of the live files.
+        added_snapshot_id: Snapshot that added the manifest; None if not recorded.
+        added_files_count: Number of files of status added. In all counts, None means unknown and must be treated as
+            "some".
+        existing_files_count: Number of files of status existing.
+        deleted_files_count: Number of files of status deleted.
+        added_rows_count: Number of rows in added files.
+        existing_rows_count: Number of rows in existing files.
+        deleted_rows_count: Number of rows in deleted files.
+        partitions: One summary per field of the spec, in order; None if unknown.
+        first_row_id: First row id of the manifest; None if the files have no row ids.
     """
 
     path: RecordedPath
@@ -75,52 +92,57 @@ class ManifestFile:
     first_row_id: int | None = None
 
 
-# The order is that in which `_manifest_file` takes a row apart. Names serve fields without ids only (iceberg 2.1).
+# The order must match the unpacking in `_manifest_file`. Names are used only for fields without ids (iceberg 2.1).
 _SUMMARY = (
-    Wanted(509, ("contains_null",), kinds=BOOLEAN),
-    Wanted(518, ("contains_nan",), kinds=BOOLEAN),
-    Wanted(510, ("lower_bound",), kinds=BYTES),
-    Wanted(511, ("upper_bound",), kinds=BYTES),
+    RequestedField(509, ("contains_null",), kinds=BOOLEAN),
+    RequestedField(518, ("contains_nan",), kinds=BOOLEAN),
+    RequestedField(510, ("lower_bound",), kinds=BYTES),
+    RequestedField(511, ("upper_bound",), kinds=BYTES),
 )
 _WANTED = (
-    Wanted(500, ("manifest_path",), kinds=TEXT),
-    Wanted(502, ("partition_spec_id",), kinds=LONG),
-    Wanted(501, ("manifest_length",), kinds=LONG),
-    Wanted(517, ("content",), kinds=LONG),
-    Wanted(515, ("sequence_number",), kinds=LONG),
-    Wanted(516, ("min_sequence_number",), kinds=LONG),
-    Wanted(503, ("added_snapshot_id",), kinds=LONG),
-    Wanted(504, ("added_files_count", "added_data_files_count"), kinds=LONG),
-    Wanted(505, ("existing_files_count", "existing_data_files_count"), kinds=LONG),
-    Wanted(506, ("deleted_files_count", "deleted_data_files_count"), kinds=LONG),
-    Wanted(512, ("added_rows_count",), kinds=LONG),
-    Wanted(513, ("existing_rows_count",), kinds=LONG),
-    Wanted(514, ("deleted_rows_count",), kinds=LONG),
-    Wanted(507, ("partitions",), fields=_SUMMARY),
-    Wanted(519, ("key_metadata",), kinds=BYTES),
-    Wanted(520, ("first_row_id",), kinds=LONG),
+    RequestedField(500, ("manifest_path",), kinds=TEXT),
+    RequestedField(502, ("partition_spec_id",), kinds=LONG),
+    RequestedField(501, ("manifest_length",), kinds=LONG),
+    RequestedField(517, ("content",), kinds=LONG),
+    RequestedField(515, ("sequence_number",), kinds=LONG),
+    RequestedField(516, ("min_sequence_number",), kinds=LONG),
+    RequestedField(503, ("added_snapshot_id",), kinds=LONG),
+    RequestedField(504, ("added_files_count", "added_data_files_count"), kinds=LONG),
+    RequestedField(505, ("existing_files_count", "existing_data_files_count"), kinds=LONG),
+    RequestedField(506, ("deleted_files_count", "deleted_data_files_count"), kinds=LONG),
+    RequestedField(512, ("added_rows_count",), kinds=LONG),
+    RequestedField(513, ("existing_rows_count",), kinds=LONG),
+    RequestedField(514, ("deleted_rows_count",), kinds=LONG),
+    RequestedField(507, ("partitions",), fields=_SUMMARY),
+    RequestedField(519, ("key_metadata",), kinds=BYTES),
+    RequestedField(520, ("first_row_id",), kinds=LONG),
 )
 
 
 def parse_manifest_list(data: bytes, *, file: str, limits: Limits = DEFAULT) -> tuple[ManifestFile, ...]:
-    """The manifests of a snapshot, in the list's order. `file` is the list's path, for messages.
+    """Return the manifests of a snapshot, in the order of the list.
+
+    Args:
+        data: The bytes of the manifest list.
+        file: The path of the list, for messages.
+        limits: Bounds on the decoded items.
 
     Raises:
-        CorruptFileError: the bytes are damaged, or a manifest's path or spec id is missing (iceberg 2.2).
-        EncryptedTableError: the list, or a manifest in it, is encrypted (iceberg 2.19).
-        LimitError: it asks for more than `limits` allow.
+        CorruptFileError: The bytes are damaged, or a manifest has no path or spec id (iceberg 2.2).
+        EncryptedTableError: The list or one of its manifests is encrypted (iceberg 2.19).
+        LimitError: The list exceeds `limits`.
     """
     container = open_container(data, file=file, limits=limits)
     try:
         return tuple(_manifest_file(row, file) for row in container.records(_WANTED))
-    except DAMAGE as error:  # a field of another type than it must have
+    except DAMAGE as error:  # a field has the wrong type
         raise decode_error(error, file=file) from error
 
 
 def _manifest_file(row: list[Any], file: str) -> ManifestFile:
     path, spec_id, length, content, sequence_number, min_sequence_number, added_snapshot_id, *rest = row
     *counts, partitions, key_metadata, first_row_id = rest
-    known = [None if count is None or count < 0 else count for count in counts]  # negative: the writer does not know
+    known = [None if count is None or count < 0 else count for count in counts]  # a negative count means unknown
     for name, value in (("manifest_path", path), ("partition_spec_id", spec_id)):
         if value is None:
             raise corrupt(name, f"a manifest has no {name}", "2.2", file=file, what="manifest list")
@@ -130,7 +152,7 @@ def _manifest_file(row: list[Any], file: str) -> ManifestFile:
     if key_metadata:
         raise encrypted(f"manifest {path}", file)
     summaries = None
-    if partitions is not None:  # one without contains_null is read as "may contain nulls"
+    if partitions is not None:  # a summary without contains_null is read as "may contain nulls"
         summaries = tuple(FieldSummary(null is not False, *bounds) for null, *bounds in partitions)
     return ManifestFile(
         path=path,
@@ -152,7 +174,7 @@ def _manifest_file(row: list[Any], file: str) -> ManifestFile:
 
 
 class Content(enum.IntEnum):
-    """The kinds of files; the values are the format's (field 134)."""
+    """The kinds of files. The values are the format's (field 134)."""
 
     DATA = 0
     POSITION_DELETES = 1
@@ -160,7 +182,7 @@ class Content(enum.IntEnum):
 
 
 class Status(enum.IntEnum):
-    """The ways a manifest's commit treats a file; the values are the format's (field 0)."""
+    """How the commit of a manifest treated a file. The values are the format's (field 0)."""
 
     EXISTING = 0
     ADDED = 1
@@ -169,14 +191,30 @@ class Status(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A data or delete file and what its writer recorded about it.
+    """A data or delete file, with everything that its writer recorded about it.
 
-    path: as recorded. format: lower-case. partition: internal values by partition field id of `spec_id`.
-    record_count: None is unknown (iceberg 2.21). size: bytes, informative only.
-    column_sizes … upper_bounds: by field id; None where the manifest has none, or they were not asked for. Bounds are
-        encoded; `harness.metadata.iceberg.values.decode_bound` decodes them.
-    equality_ids: keys of an equality delete file.
-    referenced_data_file, content_offset, content_size: of deletion vectors; the first also of position deletes.
+    Attributes:
+        content: The kind of the file.
+        path: Recorded path.
+        format: File format, in lower case.
+        spec_id: Id of the partition spec.
+        partition: Internal values by partition field id of the spec.
+        record_count: Number of rows; None if unknown (iceberg 2.21).
+        size: Size in bytes, informative only.
+        column_sizes: Sizes in bytes by field id. All statistics are None if the manifest lacks them or they were not
+            read.
+        value_counts: Numbers of values by field id, with nulls and NaN.
+        null_value_counts: Numbers of nulls by field id.
+        nan_value_counts: Numbers of NaN by field id.
+        lower_bounds: Encoded lower bounds by field id; `harness.metadata.iceberg.values.decode_bound` decodes them.
+        upper_bounds: Encoded upper bounds by field id.
+        split_offsets: Offsets at which the file can be split.
+        equality_ids: Field ids of the keys of an equality delete file.
+        sort_order_id: Id of the sort order of the rows.
+        first_row_id: Row id of the first row.
+        referenced_data_file: Recorded path of the only data file that a deletion vector or position delete file is for.
+        content_offset: Offset of a deletion vector in the file.
+        content_size: Size of a deletion vector in bytes.
     """
 
     content: Content
@@ -203,10 +241,15 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """A file in a manifest, with everything that it inherits (iceberg 2.9, 2.11).
+    """A file in a manifest, with all inherited values resolved (iceberg 2.9, 2.11).
 
-    sequence_number: the data sequence number, which decides what deletes hit (iceberg 2.10).
-    manifest: path of the manifest, as recorded.
+    Attributes:
+        status: How the commit treated the file.
+        snapshot_id: The snapshot that added or deleted the file.
+        sequence_number: The data sequence number, which decides which deletes apply (iceberg 2.10).
+        file_sequence_number: The sequence number of the commit that added the file.
+        file: The file.
+        manifest: Recorded path of the manifest.
     """
 
     status: Status
@@ -218,29 +261,35 @@ class ManifestEntry:
 
 
 def inherited_sequence_number(status: Any, of_manifest: Any, is_v1: Any) -> tuple[Any, Any]:
-    """The sequence number of a file that records none, and whether it can be known (iceberg 2.9).
+    """Return the sequence number of a file that records none, and whether it is known (iceberg 2.9).
 
-    Takes numbers, or arrays of them. Files that a v1 manifest carries on are older than all sequence numbers.
+    Files that a v1 manifest carries over are older than all sequence numbers, so their number is 0. Takes numbers or
+    arrays of numbers.
+
+    Args:
+        status: Status of the entry.
+        of_manifest: Sequence number of the manifest.
+        is_v1: True for a manifest of format version 1.
     """
     inherits = (of_manifest == 0) | (status == Status.ADDED)
     return of_manifest * inherits, inherits | is_v1
 
 
 FILE_FORMATS = frozenset({"parquet", "avro", "orc", "puffin"})
-"""Formats of files that manifests list, lower-case; puffin for deletion vectors only (iceberg 2.20)."""
+"""Formats of files that manifests list, in lower case. Only deletion vectors may be in puffin files (iceberg 2.20)."""
 
 
 def corrupt(
     field_: str, reason: str, rule: str, *, file: str | None = None, what: str = "manifest"
 ) -> CorruptFileError:
-    """The error for a manifest that breaks a rule of the format."""
+    """Return the error for a manifest that breaks a rule of the format."""
     return CorruptFileError(
         f"Invalid {what}: {reason}", cause="CorruptManifest", file=file, field=field_, rule=f"iceberg {rule}"
     )
 
 
 def encrypted(what: str, manifest: str | None = None) -> EncryptedTableError:
-    """The error for a file with a key."""
+    """Return the error for an encrypted file."""
     return EncryptedTableError(
         f"Cannot read {what}: it is encrypted, and harness holds no keys",
         cause="EncryptedTable",
@@ -258,15 +307,22 @@ def open_manifest(
     schemas: Sequence[Schema],
     limits: Limits = DEFAULT,
 ) -> ManifestReader:
-    """The manifest in `data`, with its header read (iceberg 2.4 to 2.22).
+    """Read the header of the manifest in `data` (iceberg 2.4 to 2.22).
 
-    specs: the table's, by id. schemas: where source columns of partition fields get their types; the first schema that
-    has the column wins, so that of the read should come first and old ones last.
+    Args:
+        data: The bytes of the manifest.
+        manifest: The description of the manifest in the list.
+        specs: The partition specs of the table, by id.
+        schemas: Schemas with the types of the source columns of partition fields. The first schema with the column
+            is used, so the schema of the read comes first and old schemas last.
+        limits: Bounds on the decoded items.
 
     Raises:
-        CorruptFileError: damage; cause `CorruptManifest`. EncryptedTableError: the manifest is encrypted.
-        InvalidTableError: neither table nor header has the spec; cause `MissingSpec`.
-        UnsupportedError: an unknown codec. LimitError: the header asks for more than `limits` allow.
+        CorruptFileError: The manifest is damaged (cause `CorruptManifest`).
+        EncryptedTableError: The manifest is encrypted.
+        InvalidTableError: Neither the table nor the header has the partition spec (cause `MissingSpec`).
+        UnsupportedError: The codec is unknown.
+        LimitError: The header exceeds `limits`.
     """
     container = open_container(data, file=manifest.path, limits=limits)
     spec = _spec(container, manifest, specs)
@@ -275,7 +331,7 @@ def open_manifest(
 
 @dataclass(frozen=True, slots=True)
 class ManifestReader:
-    """A manifest whose header is read. spec: of its partition tuples."""
+    """A manifest with its header read. `spec` is the spec of its partition tuples."""
 
     manifest: ManifestFile
     container: Container
@@ -284,24 +340,27 @@ class ManifestReader:
 
     @property
     def schema(self) -> bytes:
-        """The writer's schema, as it is written."""
+        """The writer's schema, as stored."""
         return self.container.metadata["avro.schema"]
 
     @property
     def is_v1(self) -> bool:
-        """True if the manifest's own header says format version 1."""
+        """True if the manifest's own header has format version 1."""
         return self.container.text("format-version") == "1"
 
     @property
     def is_disputed(self) -> bool:
-        """True if its own header says deletes, and the list data; each entry must decide it (iceberg 2.4).
+        """True if the header says deletes while the manifest list says data. Each entry then decides (iceberg 2.4).
 
-        DuckDB 1.5's writer leaves the header's word to chance: one in twenty of its data manifests says deletes.
+        DuckDB 1.5 writes an arbitrary value into the header: one in twenty of its data manifests says deletes.
         """
         return not self.manifest.is_deletes and self.container.text("content") == "deletes"
 
     def partition_decoder(self) -> Callable[[bytes], Mapping[int, Any]]:
-        """A function from the bytes of a partition tuple to `DataFile.partition`; raises ValueError and such."""
+        """Return a function from the bytes of a partition tuple to `DataFile.partition`.
+
+        Both the method and the function raise one of `harness.metadata.files.avro_values.DAMAGE` on invalid data.
+        """
         node = _partition_node(self.container)
         if node is None:
             raise LookupError("no partition")
@@ -309,33 +368,34 @@ class ManifestReader:
 
         def partition(encoded: bytes) -> Mapping[int, Any]:
             if column.read(encoded, 0) != len(encoded):
-                raise ValueError("a partition tuple has a rest")
+                raise ValueError("a partition tuple has extra bytes")
             return self._convert(column.take()[0])
 
         return partition
 
     def no_partition(self) -> Mapping[int, Any]:
-        """The tuple of a file that has none."""
+        """Return the partition of a file without a partition tuple."""
         return {f.field_id: None for f in self.spec.fields}
 
 
 def _spec(container: Container, manifest: ManifestFile, specs: Mapping[int, PartitionSpec]) -> PartitionSpec:
-    """The spec of the manifest's partition tuples: the table's, else the one in the header (iceberg 2.22)."""
+    """Return the spec of the manifest's partition tuples: from the table, or else from the header (iceberg 2.22)."""
     spec_id = manifest.spec_id
-    if spec_id is None:  # the header says it, or it is 0 (iceberg 1.27)
+    if spec_id is None:  # the header has the spec id, or the id is 0 (iceberg 1.27)
         stated = container.text("partition-spec-id") or ""
         spec_id = int(stated) if re.fullmatch(r"[0-9]{1,18}", stated) else 0
     if spec_id in specs:
         return specs[spec_id]
     text = container.text("partition-spec")
-    if text is None or container.text("partition-spec-id") not in (None, str(spec_id)):  # none, or another
+    # the header has no spec, or another one
+    if text is None or container.text("partition-spec-id") not in (None, str(spec_id)):
         message = f"Cannot read manifest: the table has no partition spec {spec_id}, only {sorted(specs)}"
         raise InvalidTableError(message, cause="MissingSpec", file=container.file, rule="iceberg 2.22")
     return parse_header_spec(text, spec_id, file=container.file)
 
 
 def _partition_node(container: Container) -> Node | None:
-    """The writer's type of partition tuples."""
+    """Return the writer's type of partition tuples."""
     file = container.schema.field(2, "data_file")
     return None if file is None else file.field(102, "partition")
 
@@ -343,12 +403,12 @@ def _partition_node(container: Container) -> Node | None:
 def _partition_converter(
     container: Container, spec: PartitionSpec, schemas: Sequence[Schema]
 ) -> Callable[[list[Any]], Mapping[int, Any]]:
-    """A function from an encoded partition tuple, in the writer's order, to internal values by partition field id."""
+    """Return a function from a partition tuple in the writer's order to internal values by partition field id."""
     node = _partition_node(container)
     written = node.value if node is not None else Node(kind="record")
     types = partition_types(spec, schemas)
     nulls = {f.field_id: None for f in spec.fields}
-    # By id, never by name; by position if the writer gives no ids (iceberg 2.17).
+    # By id, never by name; by position if the writer's schema has no ids (iceberg 2.17).
     places = {id_: place for place, id_ in enumerate(written.ids)}
     if all(id_ is None for id_ in written.ids):
         places = {f.field_id: place for place, f in enumerate(spec.fields[: len(written.children)])}

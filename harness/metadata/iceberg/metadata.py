@@ -1,8 +1,8 @@
-"""Table metadata: one JSON document to typed, frozen values (iceberg 1.7 to 1.31).
+"""Parser of table metadata: one JSON document becomes typed, immutable values (iceberg 1.7 to 1.31).
 
-Strict where a reader depends on it (schemas, specs, snapshots, refs), lenient where it does not (sort orders,
-statistics files, metadata log): what is wrong there becomes a text in `TableMetadata.warnings`, and the table stays
-readable.
+Parsing is strict if a reader depends on the part (schemas, specs, snapshots, refs) and lenient otherwise (sort orders,
+statistics files, metadata log). An error in a lenient part becomes a text in `TableMetadata.warnings`, and the table
+stays readable.
 """
 
 from __future__ import annotations
@@ -18,15 +18,22 @@ from typing import TypeVar
 import pyarrow as pa
 
 from harness.errors import CorruptFileError, InvalidTableError, IsAViewError, TableNotFoundError, UnsupportedError
-from harness.metadata.files.documents import Json, TooLongError, all_streams, check_document, pointer, unzstd
+from harness.metadata.files.documents import (
+    Json,
+    TooLongError,
+    check_document,
+    decompress_streams,
+    json_pointer,
+    unzstd,
+)
 from harness.metadata.iceberg.model import (
     BlobMetadata,
+    IcebergSnapshot,
     LogEntry,
     MetadataLogEntry,
     PartitionSpec,
     PartitionStatisticsFile,
     RefType,
-    Snapshot,
     SnapshotRef,
     SortOrder,
     StatisticsFile,
@@ -43,18 +50,18 @@ from harness.storage.limits import DEFAULT, Limits, limit_error
 from harness.storage.paths import PhysicalPath, RecordedPath, is_local, join, local_path, slashed
 from harness.storage.stores import Storage
 
-# Each parser raises InvalidTableError, naming the place, for a part that is missing or of the wrong kind.
+# Each parser raises InvalidTableError, with the place in the document, if a part is missing or has the wrong type.
 
 
-def parse_snapshot(item: Json) -> Snapshot:
-    """An element of `snapshots` (iceberg 1.26, 1.28)."""
+def parse_snapshot(item: Json) -> IcebergSnapshot:
+    """Parse an element of `snapshots` (iceberg 1.26, 1.28)."""
     manifest_list = item.optional_text("manifest-list")
     manifests = item.texts("manifests") if manifest_list is None and item.has("manifests") else None
     id_ = item.snapshot_id("snapshot-id")
     if manifest_list is None and manifests is None:
         raise item.error(f"Invalid snapshot {id_}: it has neither 'manifest-list' nor 'manifests'")
     summary = parse_texts(item.optional("summary"))
-    return Snapshot(
+    return IcebergSnapshot(
         id=id_,
         parent_id=item.optional_snapshot_id("parent-snapshot-id"),
         sequence_number=item.optional_integer("sequence-number") or 0,
@@ -71,7 +78,7 @@ def parse_snapshot(item: Json) -> Snapshot:
 
 
 def parse_ref(item: Json) -> SnapshotRef:
-    """A value of `refs` (iceberg 1.25, 1.37)."""
+    """Parse a value of `refs` (iceberg 1.25, 1.37)."""
     return SnapshotRef(
         snapshot_id=item.snapshot_id("snapshot-id"),
         type=item.choice("type", RefType),
@@ -82,7 +89,7 @@ def parse_ref(item: Json) -> SnapshotRef:
 
 
 def parse_statistics_file(item: Json) -> StatisticsFile:
-    """An element of `statistics` (iceberg 1.29)."""
+    """Parse an element of `statistics` (iceberg 1.29)."""
     return StatisticsFile(
         snapshot_id=item.snapshot_id("snapshot-id"),
         path=RecordedPath(item.text("statistics-path")),
@@ -102,7 +109,7 @@ def parse_statistics_file(item: Json) -> StatisticsFile:
 
 
 def parse_texts(document: Json | None) -> dict[str, str]:
-    """A map of strings; other values as their JSON text, nulls left out (iceberg 1.28)."""
+    """Parse a map of strings. Other values become their JSON text, and nulls are left out (iceberg 1.28)."""
     if document is None:
         return {}
     return {
@@ -115,7 +122,7 @@ def parse_texts(document: Json | None) -> dict[str, str]:
 SUPPORTED_VERSIONS = (1, 2, 3)
 NO_SNAPSHOT = -1
 OUT_OF_ORDER_MS = 60_000
-# Required by the format, not needed by a reader: their absence is worth a warning only (iceberg 1.17).
+# Required by the format but not needed by a reader: if they are missing, a warning is enough (iceberg 1.17).
 _EXPECTED = ("last-column-id", "last-updated-ms")
 _EXPECTED_V2 = (
     "table-uuid",
@@ -132,14 +139,19 @@ Identified = TypeVar("Identified", Schema, PartitionSpec)
 
 
 def parse_metadata(data: bytes, *, file: str, limits: Limits = DEFAULT) -> TableMetadata:
-    """The table metadata in the bytes of a metadata file: plain, gzip or zstd, as the bytes themselves say.
+    """Parse the bytes of a metadata file. The bytes themselves show whether they are plain, gzip, or zstd.
+
+    Args:
+        data: The content of the file.
+        file: The path of the file, for messages.
+        limits: Bounds on the length, the number of values, and the nesting of types.
 
     Raises:
-        CorruptFileError: the bytes are damaged, or no JSON.
-        TableNotFoundError: the JSON is no table metadata; `IsAViewError` if it is a view's (iceberg 1.9).
-        UnsupportedError: a format version other than 1, 2 and 3 (iceberg 1.15).
-        InvalidTableError: the metadata breaks the specification where a reader depends on it.
-        LimitError: it is longer, has more values, or types of more levels than `limits` allow.
+        CorruptFileError: The bytes are damaged or are not JSON.
+        TableNotFoundError: The JSON is not table metadata; `IsAViewError` if it is a view's (iceberg 1.9).
+        UnsupportedError: The format version is not 1, 2, or 3 (iceberg 1.15).
+        InvalidTableError: The metadata breaks the specification in a part that a reader depends on.
+        LimitError: The metadata exceeds `limits`.
     """
     try:
         plain = decompress(data, file=file, limits=limits)
@@ -153,9 +165,14 @@ def parse_metadata(data: bytes, *, file: str, limits: Limits = DEFAULT) -> Table
 
 
 def parse_metadata_document(value: object, *, file: str, limits: Limits = DEFAULT) -> TableMetadata:
-    """The table metadata in an already decoded JSON value, such as a catalog's response; `file` is for messages.
+    """Parse table metadata that is already decoded from JSON, for example from the response of a catalog.
 
-    Raises as for `parse_metadata`, without CorruptFileError.
+    Raises the errors of `parse_metadata` except CorruptFileError.
+
+    Args:
+        value: The decoded JSON.
+        file: The path of the metadata file, for messages.
+        limits: As for `parse_metadata`.
     """
     document = Json(value, file, rule="iceberg 1.17")
     version = _format_version(document)
@@ -181,14 +198,14 @@ def parse_metadata_document(value: object, *, file: str, limits: Limits = DEFAUL
         current_schema_id=current_schema_id,
         specs=specs,
         default_spec_id=max(specs, default=0) if default_spec_id is None else default_spec_id,
-        sort_orders={0: SortOrder(0, ())} | {order.id: order for order in sort_orders},  # 0 is always there (1.18)
+        sort_orders={0: SortOrder(0, ())} | {order.id: order for order in sort_orders},  # order 0 always exists (1.18)
         default_sort_order_id=document.optional_integer("default-sort-order-id") or 0,
         snapshots=snapshots,
         current_snapshot_id=current_snapshot_id,
         refs=_refs(document, current_snapshot_id),
         snapshot_log=tuple(
             LogEntry(entry.integer("timestamp-ms"), entry.snapshot_id("snapshot-id"))
-            for entry in document.under("iceberg 1.33").elements("snapshot-log")
+            for entry in document.with_rule("iceberg 1.33").elements("snapshot-log")
         ),
         metadata_log=_lenient(
             document,
@@ -209,7 +226,7 @@ def parse_metadata_document(value: object, *, file: str, limits: Limits = DEFAUL
         ),
         properties=parse_texts(document.optional("properties")),
         next_row_id=document.optional_integer("next-row-id"),
-        encryption_keys=tuple(k.text("key-id") for k in document.under("iceberg 1.31").elements("encryption-keys")),
+        encryption_keys=tuple(k.text("key-id") for k in document.with_rule("iceberg 1.31").elements("encryption-keys")),
         missing=missing,
         ignored=tuple(ignored),
         warnings=(),
@@ -227,16 +244,16 @@ def _corrupt(reason: str, file: str) -> CorruptFileError:
 
 
 def _format_version(document: Json) -> int:
-    """The format version, once it is sure that the document is table metadata that harness reads."""
+    """Return the format version, after checking that the document is table metadata that harness can read."""
     value = document.value
     if type(value) is not dict or not ("format-version" in value or "view-uuid" in value):
         message = "Cannot open table: the file is no Iceberg table metadata, it has no 'format-version'"
         raise TableNotFoundError(message, cause="NotATable", file=document.file, rule="iceberg 1.15")
     if value.get("view-uuid") is not None:
         texts = "; ".join(f"its SQL in {dialect} is {text}" for dialect, text in sorted(_view_texts(document).items()))
-        message = f"Cannot open table: it is a view; query the tables that it names instead; {texts or 'it has no SQL'}"
+        message = f"Cannot open table: it is a view. Query the tables that it reads instead; {texts or 'it has no SQL'}"
         raise IsAViewError(message, file=document.file, rule="iceberg 1.9")
-    version = document.under("iceberg 1.15").integer("format-version")
+    version = document.with_rule("iceberg 1.15").integer("format-version")
     if version not in SUPPORTED_VERSIONS:
         raise UnsupportedError(
             f"Cannot read table of Iceberg format version {version}: supported are versions 1, 2 and 3",
@@ -249,7 +266,7 @@ def _format_version(document: Json) -> int:
 
 
 def _view_texts(document: Json) -> dict[str, str]:
-    """The SQL of a view's current version, or of its last one, by dialect; what is malformed is passed over."""
+    """Return the SQL of a view's current (or else last) version by dialect. Malformed parts are ignored."""
     try:
         versions = list(document.elements("versions"))
         current = [v for v in versions if v.value.get("version-id") == document.value.get("current-version-id")]
@@ -264,8 +281,8 @@ def _view_texts(document: Json) -> dict[str, str]:
 
 
 def _schemas(document: Json, version: int) -> tuple[dict[int, Schema], int]:
-    """Schemas by id, and the current one's id, with the fallback of v1 to `schema` (iceberg 1.18)."""
-    document = document.under("iceberg 1.17" if version >= 2 else "iceberg 1.18")
+    """Return schemas by id and the id of the current schema. In v1, `schema` may replace `schemas` (iceberg 1.18)."""
+    document = document.with_rule("iceberg 1.17" if version >= 2 else "iceberg 1.18")
     if document.has("schemas"):
         schemas = _by_id(document, "schemas", (parse_schema(item) for item in document.elements("schemas")))
         if not document.has("current-schema-id"):
@@ -285,7 +302,7 @@ def _schemas(document: Json, version: int) -> tuple[dict[int, Schema], int]:
 
 
 def _specs(document: Json, version: int) -> dict[int, PartitionSpec]:
-    """Partition specs by id, with the fallback of v1 to `partition-spec` as spec 0 (iceberg 1.18)."""
+    """Return partition specs by id. In v1, `partition-spec` may replace `partition-specs`, as spec 0 (iceberg 1.18)."""
     if document.has("partition-specs"):
         return _by_id(document, "partition-specs", (parse_spec(item) for item in document.elements("partition-specs")))
     if version == 1 and document.has("partition-spec"):
@@ -293,10 +310,10 @@ def _specs(document: Json, version: int) -> dict[int, PartitionSpec]:
     raise document.error("Missing required field 'partition-specs'", key="partition-specs", cause="MissingSpec")
 
 
-def _snapshots(document: Json, ignored: list[str]) -> dict[int, Snapshot]:
-    """Snapshots by id, in file order."""
-    document = document.under("iceberg 1.26")
-    snapshots: dict[int, Snapshot] = {}
+def _snapshots(document: Json, ignored: list[str]) -> dict[int, IcebergSnapshot]:
+    """Return snapshots by id, in file order."""
+    document = document.with_rule("iceberg 1.26")
+    snapshots: dict[int, IcebergSnapshot] = {}
     without_operation = 0
     for item in document.elements("snapshots"):
         snapshot = parse_snapshot(item)
@@ -305,13 +322,15 @@ def _snapshots(document: Json, ignored: list[str]) -> dict[int, Snapshot]:
         snapshots[snapshot.id] = snapshot
         without_operation += bool(snapshot.summary) and "operation" not in snapshot.summary
     if without_operation:
-        ignored.append(f"{without_operation} snapshot summaries have no operation, taken as overwrite [iceberg 1.28]")
+        ignored.append(
+            f"{without_operation} snapshot summaries have no operation and are read as overwrite [iceberg 1.28]"
+        )
     return snapshots
 
 
-def _current_snapshot_id(document: Json, snapshots: Mapping[int, Snapshot]) -> int | None:
-    """None for a table without rows: the id is absent, null or -1 (iceberg 1.24)."""
-    document = document.under("iceberg 1.24")
+def _current_snapshot_id(document: Json, snapshots: Mapping[int, IcebergSnapshot]) -> int | None:
+    """Return the current snapshot's id; None if it is absent, null, or -1, so the table has no rows (iceberg 1.24)."""
+    document = document.with_rule("iceberg 1.24")
     current = document.optional_snapshot_id("current-snapshot-id")
     if current is None or current == NO_SNAPSHOT:
         return None
@@ -322,8 +341,8 @@ def _current_snapshot_id(document: Json, snapshots: Mapping[int, Snapshot]) -> i
 
 
 def _refs(document: Json, current: int | None) -> dict[str, SnapshotRef]:
-    """Branches and tags by name, with `main` even where the file leaves it out (iceberg 1.25)."""
-    document = document.under("iceberg 1.25")
+    """Return branches and tags by name. `main` is added if the file leaves it out (iceberg 1.25)."""
+    document = document.with_rule("iceberg 1.25")
     given = document.optional("refs")
     refs = {} if given is None else {name: parse_ref(given.child(name)) for name in given.object() if given.has(name)}
     main = refs.get("main")
@@ -336,7 +355,7 @@ def _refs(document: Json, current: int | None) -> dict[str, SnapshotRef]:
 
 
 def _warnings(metadata: TableMetadata) -> Iterator[str]:
-    """The gaps and contradictions that do not matter to a reader."""
+    """Yield a sentence for each gap or contradiction that does not affect readers."""
     if metadata.missing:
         lacks = ", ".join(metadata.missing)
         yield f"Metadata of format version {metadata.format_version} lacks {lacks} [iceberg 1.17]"
@@ -356,21 +375,24 @@ def _warnings(metadata: TableMetadata) -> Iterator[str]:
 
 
 def _lenient(document: Json, key: str, parse: Callable[[Json], T], ignored: list[str]) -> tuple[T, ...]:
-    """The elements of a list that no read depends on; those that cannot be parsed become sentences in `ignored`."""
+    """Return the elements of a list that no read depends on.
+
+    Each element that cannot be parsed adds a sentence to `ignored`.
+    """
     parsed: list[T] = []
     try:
         for item in document.elements(key):
             try:
                 parsed.append(parse(item))
             except InvalidTableError as error:
-                ignored.append(f"Ignored {pointer(item.path)}: {error.message}")
+                ignored.append(f"Ignored {json_pointer(item.path)}: {error.message}")
     except InvalidTableError as error:
         ignored.append(f"Ignored /{key}: {error.message}")
     return tuple(parsed)
 
 
 def _by_id(document: Json, key: str, values: Iterable[Identified]) -> dict[int, Identified]:
-    """Values by id; the same one may be listed twice, two different ones may not share an id."""
+    """Return values by id. A value may be listed twice, but two different values may not share an id."""
     found: dict[int, Identified] = {}
     for value in values:
         if found.setdefault(value.id, value) != value:
@@ -378,7 +400,7 @@ def _by_id(document: Json, key: str, values: Iterable[Identified]) -> dict[int, 
     return found
 
 
-# Metadata files as plain bytes: compression is told by the first bytes, never by the name (iceberg 1.7).
+# The first bytes of a metadata file decide how it is compressed, never its name (iceberg 1.7).
 
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -386,22 +408,22 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
-    """The content of a metadata file: gzip and zstd (which is outside the specification) undone, else `data` itself.
+    """Return the content of a metadata file, decompressed if it is gzip or zstd. zstd is outside the specification.
 
     Raises:
-        CorruptFileError: the compressed bytes are damaged or cut short.
-        LimitError: the content is longer than `limits.document_bytes`.
-        UnsupportedError: the file is zstd, and the installed pyarrow has no zstd.
+        CorruptFileError: The compressed bytes are damaged or truncated.
+        LimitError: The content is longer than `limits.document_bytes`.
+        UnsupportedError: The file is zstd, and the installed pyarrow does not support zstd.
     """
     most = limits.document_bytes
     try:
         if data.startswith(GZIP_MAGIC):
-            return all_streams(data, codec="gzip", most=most)
+            return decompress_streams(data, codec="gzip", max_bytes=most)
         if data.startswith(ZSTD_MAGIC):
             if not pa.Codec.is_available("zstd"):
                 message = "Cannot decompress metadata file: it is zstd, which the installed pyarrow cannot read"
                 raise UnsupportedError(message, cause="UnsupportedCodec", file=file, rule="iceberg 1.7")
-            return unzstd(data, most=most)
+            return unzstd(data, max_bytes=most)
         return data
     except TooLongError as error:
         asked = f"its {len(data):,} bytes hold {error.found:,} or more, {most:,} are allowed"
@@ -412,24 +434,25 @@ def decompress(data: bytes, *, file: str, limits: Limits) -> bytes:
         ) from error
 
 
-# The move of a copied table. Its metadata file is where the caller opened it, and its recorded place follows from the
-# metadata: the difference is the move (iceberg 1.11 to 1.13). Cutting paths at `/data/` or `/metadata/` would break
-# tables that have directories of these names.
+# If a table was copied or moved, the location in its metadata differs from the location at which the metadata file was
+# opened. This difference is the move (iceberg 1.11 to 1.13). Cutting paths at `/data/` or `/metadata/` instead would
+# break tables with directories of these names.
 
 
 METADATA_PATH_PROPERTY = "write.metadata.path"
 
 
 def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[str, str], ...]:
-    """(recorded prefix, physical prefix) pairs for the table that `metadata` was read from; none if it was not moved.
+    """Return (recorded prefix, physical prefix) pairs for a moved table, or nothing if the table was not moved.
 
-    The recorded metadata directory is one of: that of the current manifest list, the property `write.metadata.path`,
-    `metadata` in the table's location. If one of them is the directory opened, nothing was moved. Otherwise, if the
-    directory opened ends like one of them ends below the location, the location is what comes before that end. A
-    metadata directory outside the location, or opened under another name, counts as moved only if the current manifest
-    list lies in the directory opened: so a lone copy of a metadata file still reads the table where it was.
+    The recorded metadata directory is one of these: the directory of the current manifest list, the property
+    `write.metadata.path`, or `metadata` in the table's location. If one of them is the directory that was opened, the
+    table was not moved. Otherwise, if the path of the opened directory ends like the part of one of them below the
+    location, the rest of the opened path is the new location. A metadata directory outside the location, or one that
+    was renamed, counts as moved only if the current manifest list is in the opened directory. So a single copied
+    metadata file still reads the table at its old location.
     """
-    # Absolute, so that a path such as `v1.metadata.json` has a directory.
+    # An absolute path, so that a relative path like `v1.metadata.json` has a directory.
     file = metadata.file
     local = is_local(file)
     opened = PhysicalPath(slashed(os.path.dirname(os.path.abspath(local_path(file)))) if local else directory_of(file))
@@ -459,5 +482,5 @@ def default_prefixes(metadata: TableMetadata, storage: Storage) -> tuple[tuple[s
 
 
 def _shares_end(opened: str, recorded: str, location: str) -> bool:
-    """True if `opened` ends with the part of `recorded` below `location`, at a path-component boundary."""
+    """Return whether `opened` ends with the part of `recorded` below `location`, at a path-component boundary."""
     return recorded.startswith(location + "/") and opened.endswith(recorded[len(location) :])

@@ -1,4 +1,4 @@
-"""The parts of table metadata as values: partition specs, sort orders, snapshots (iceberg 1.18 to 1.21, 2.22, 4.2)."""
+"""Values of table metadata: partition specs, sort orders, snapshots, and more (iceberg 1.18 to 1.21, 2.22, 4.2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from harness.errors import CorruptFileError, InvalidTableError
-from harness.metadata.files.documents import Json, show
+from harness.metadata.files.documents import Json, short_repr
 from harness.metadata.iceberg.transforms import Transform, UnknownTransform, Void, parse_transform
 from harness.metadata.model.schema import Schema
 from harness.storage.paths import RecordedPath
@@ -21,10 +21,13 @@ FIRST_PARTITION_FIELD_ID = 1000
 class PartitionField:
     """A field of a partition spec.
 
-    field_id: unique within the spec only: v1 specs may give one id several meanings (iceberg 1.19).
-    source_id: the column that the transform reads; None for a transform of several columns.
-    source_ids: all columns that the transform reads, at least one.
-    transform: an `UnknownTransform` where it reads several columns (iceberg 1.20).
+    Attributes:
+        field_id: Unique within the spec only. In v1, one id may have different meanings in different specs (iceberg
+            1.19).
+        source_id: The column that the transform reads; None if the transform reads several columns.
+        source_ids: All columns that the transform reads, at least one.
+        name: The name of the field.
+        transform: An `UnknownTransform` if it reads several columns (iceberg 1.20).
     """
 
     field_id: int
@@ -36,14 +39,14 @@ class PartitionField:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
-    """A partition spec: the way from rows to partitions, under an id that manifests refer to."""
+    """A partition spec: how rows are assigned to partitions. Manifests refer to it by id."""
 
     id: int
     fields: tuple[PartitionField, ...]
 
     @property
     def is_unpartitioned(self) -> bool:
-        """True if all files share one partition: no fields, or only void ones (iceberg 4.2)."""
+        """True if all files share one partition because the spec has no fields or only void fields (iceberg 4.2)."""
         return all(isinstance(field.transform, Void) for field in self.fields)
 
 
@@ -55,7 +58,7 @@ class Direction(enum.Enum):
 
 
 class NullOrder(enum.Enum):
-    """The places of nulls in a sort field."""
+    """The positions of nulls in a sort field."""
 
     FIRST = "nulls-first"
     LAST = "nulls-last"
@@ -63,7 +66,7 @@ class NullOrder(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortField:
-    """A key of a sort order; sources and transform as in `PartitionField`."""
+    """A key of a sort order. Sources and transform are as in `PartitionField`."""
 
     source_id: int | None
     source_ids: tuple[int, ...]
@@ -74,23 +77,27 @@ class SortField:
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """An order of rows within files. Informative: reading never relies on it."""
+    """An order of rows within files. It is informative: reads never rely on it."""
 
     id: int
     fields: tuple[SortField, ...]
 
 
 def parse_spec(document: Json) -> PartitionSpec:
-    """A partition spec from one element of `partition-specs`.
+    """Parse an element of `partition-specs`.
 
-    Raises InvalidTableError: a part is missing, field ids repeat, or only some fields have ids (iceberg 1.19).
+    Raises:
+        InvalidTableError: A part is missing, field ids repeat, or only some fields have ids (iceberg 1.19).
     """
     return PartitionSpec(document.integer("spec-id", bits=32), parse_spec_fields(document.child("fields")))
 
 
 def parse_spec_fields(fields: Json) -> tuple[PartitionField, ...]:
-    """Partition fields from their list, numbered from 1000 where none has an id (1.19). Raises as `parse_spec`."""
-    fields = fields.under("iceberg 1.19")
+    """Parse a list of partition fields. If no field has an id, they are numbered from 1000 (iceberg 1.19).
+
+    Raises the errors of `parse_spec`.
+    """
+    fields = fields.with_rule("iceberg 1.19")
     items = list(fields.items())
     with_id = sum(item.has("field-id") for item in items)
     if with_id not in (0, len(items)):
@@ -114,11 +121,15 @@ def parse_spec_fields(fields: Json) -> tuple[PartitionField, ...]:
 
 
 def parse_header_spec(text: str, spec_id: int, *, file: str) -> PartitionSpec:
-    """The spec of a manifest's own header, for a spec id that the table metadata lacks (iceberg 2.22).
+    """Parse the spec in a manifest's own header, for a spec id that the table metadata lacks (iceberg 2.22).
 
-    text: the header's `partition-spec`: a list of fields, or (as some writers put it) the object around them.
+    Args:
+        text: The header's `partition-spec`: a list of fields, or, from some writers, the object around that list.
+        spec_id: The id of the spec.
+        file: The path of the manifest, for messages.
 
-    Raises CorruptFileError: the text is no partition spec.
+    Raises:
+        CorruptFileError: The text is not a partition spec.
     """
     try:
         value = json.loads(text)
@@ -126,7 +137,7 @@ def parse_header_spec(text: str, spec_id: int, *, file: str) -> PartitionSpec:
         return PartitionSpec(spec_id, parse_spec_fields(Json(fields, file, ("partition-spec",))))
     except (ValueError, RecursionError, InvalidTableError) as error:
         raise CorruptFileError(
-            f"Cannot parse the partition spec in the manifest's header: got {show(text)}, expected a list of fields",
+            f"Cannot parse the partition spec in the manifest's header: got {short_repr(text)}, expected a list",
             cause="CorruptManifest",
             file=file,
             field="partition-spec",
@@ -135,9 +146,10 @@ def parse_header_spec(text: str, spec_id: int, *, file: str) -> PartitionSpec:
 
 
 def parse_sort_order(document: Json) -> SortOrder:
-    """A sort order from one element of `sort-orders`.
+    """Parse an element of `sort-orders`.
 
-    Raises InvalidTableError: a part is missing or has an unknown value.
+    Raises:
+        InvalidTableError: A part is missing or has an unknown value.
     """
     fields = []
     for item in document.elements("fields"):
@@ -154,7 +166,7 @@ def parse_sort_order(document: Json) -> SortOrder:
 
 
 def _sources(item: Json) -> tuple[int, ...]:
-    """`source-ids`, or `source-id` as a list of one (iceberg 1.20)."""
+    """Return `source-ids`, or `source-id` as a tuple of one (iceberg 1.20)."""
     return item.integers("source-ids") or (item.integer("source-id", bits=32),)
 
 
@@ -164,18 +176,23 @@ def _transform(item: Json, sources: tuple[int, ...]) -> Transform:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """The table's state after one commit.
+class IcebergSnapshot:
+    """The state of the table after one commit.
 
-    id, parent_id: snapshot ids; parent None: the first, or unknown.
-    sequence_number: 0 for snapshots of v1.
-    timestamp_ms: commit time, milliseconds since 1970-01-01 UTC.
-    manifest_list: recorded path; None where `manifests` lists the manifests' paths instead (v1 only, iceberg 1.26).
-    operation: `append`, `replace`, `overwrite`, `delete`; where missing, `overwrite` (iceberg 1.28).
-    summary: as written, values as text; its numbers never drive results.
-    schema_id: the table's schema at the commit; None: not recorded.
-    first_row_id, added_rows: row lineage, v3 only.
-    key_id: the encryption key of the manifest list; None: not encrypted.
+    Attributes:
+        id: The snapshot id.
+        parent_id: The id of the parent snapshot; None if there is none or it is unknown.
+        sequence_number: 0 for snapshots of v1.
+        timestamp_ms: Commit time in milliseconds since 1970-01-01 UTC.
+        manifest_list: Recorded path; None if `manifests` lists the paths of the manifests instead (v1 only, iceberg
+            1.26).
+        manifests: Recorded paths of the manifests, if there is no manifest list.
+        operation: `append`, `replace`, `overwrite`, or `delete`; `overwrite` if not recorded (iceberg 1.28).
+        summary: The summary as written, with values as text. Its numbers never affect results.
+        schema_id: The schema of the table at the commit; None if not recorded.
+        first_row_id: The first row id that the commit assigned, v3 only.
+        added_rows: Number of row ids that the commit assigned, v3 only.
+        key_id: The encryption key of the manifest list; None if it is not encrypted.
     """
 
     id: int
@@ -193,7 +210,7 @@ class Snapshot:
 
 
 class RefType(enum.Enum):
-    """The kinds of named references: a branch moves with commits."""
+    """The kinds of named references. A branch moves with commits, a tag does not."""
 
     BRANCH = "branch"
     TAG = "tag"
@@ -212,7 +229,12 @@ class SnapshotRef:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A change of the current snapshot: `snapshot_id` was it from `timestamp_ms` on (ms since 1970-01-01 UTC)."""
+    """A change of the current snapshot.
+
+    Attributes:
+        timestamp_ms: The time of the change in milliseconds since 1970-01-01 UTC.
+        snapshot_id: The snapshot that became current.
+    """
 
     timestamp_ms: int
     snapshot_id: int
@@ -220,7 +242,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogEntry:
-    """An earlier metadata file, as recorded; it may be deleted by now (iceberg 1.8)."""
+    """An earlier metadata file, by its recorded path. The file may have been deleted (iceberg 1.8)."""
 
     timestamp_ms: int
     file: RecordedPath
@@ -228,7 +250,7 @@ class MetadataLogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobMetadata:
-    """A blob of a statistics file: its type, its source, and its field ids."""
+    """A blob of a statistics file, with its type, source snapshot, and field ids."""
 
     type: str
     snapshot_id: int
@@ -239,7 +261,7 @@ class BlobMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsFile:
-    """A Puffin file of table statistics; informative (iceberg 1.29). Sizes in bytes, None if not recorded."""
+    """A Puffin file of table statistics, informative only (iceberg 1.29). Sizes are in bytes, None if not recorded."""
 
     snapshot_id: int
     path: RecordedPath
@@ -250,7 +272,10 @@ class StatisticsFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatisticsFile:
-    """A file of statistics per partition; informative (iceberg 1.29). Size in bytes, None if not recorded."""
+    """A file of statistics per partition, informative only (iceberg 1.29).
+
+    The size is in bytes, None if not recorded.
+    """
 
     snapshot_id: int
     path: RecordedPath
@@ -259,21 +284,35 @@ class PartitionStatisticsFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableMetadata:
-    """All that one metadata file says about its table. Mappings keep the order of the file.
+    """The content of one metadata file. Mappings keep the order of the file.
 
-    file: the metadata file, physical path. uuid: None where a v1 table, or a sloppy writer, gives none.
-    location: the table's recorded root.
-    last_updated_ms: milliseconds since 1970-01-01 UTC.
-    schemas, specs, sort_orders, snapshots: by id. The unsorted order 0 is always there.
-    default_spec_id, default_sort_order_id: for writers; may be missing in the mapping (a warning then).
-    current_snapshot_id: None for a table without snapshot, which has no rows (iceberg 1.24).
-    refs: branches and tags by name; `main` is there if and only if there is a current snapshot (iceberg 1.25).
-    snapshot_log: history of `main`, in file order, which may be up to a minute out of time order (iceberg 1.34).
-    next_row_id: v3 only.
-    encryption_keys: their ids; harness unwraps none (iceberg 1.31).
-    missing: required fields of the file that no read needs and that it lacks.
-    ignored: parts that no read needs and that cannot be decoded, a sentence each.
-    warnings: what is odd but harmless to a reader, with the rule; one sentence each. Among them are those two.
+    Attributes:
+        file: Physical path of the metadata file.
+        format_version: 1, 2, or 3.
+        uuid: None if the writer recorded none, for example in v1.
+        location: Recorded root of the table.
+        last_updated_ms: Milliseconds since 1970-01-01 UTC.
+        last_sequence_number: 0 in v1.
+        schemas: Schemas by id.
+        current_schema_id: Id of the current schema.
+        specs: Partition specs by id.
+        default_spec_id: Spec for new files. It may be missing from `specs`, with a warning.
+        sort_orders: Sort orders by id. The unsorted order 0 always exists.
+        default_sort_order_id: Sort order for new files. It may be missing from `sort_orders`, with a warning.
+        snapshots: Snapshots by id.
+        current_snapshot_id: None if the table has no snapshot, and so no rows (iceberg 1.24).
+        refs: Branches and tags by name. `main` exists exactly if there is a current snapshot (iceberg 1.25).
+        snapshot_log: History of `main` in file order, which may be up to a minute out of time order (iceberg 1.34).
+        metadata_log: Earlier metadata files.
+        statistics: Files of table statistics.
+        partition_statistics: Files of partition statistics.
+        properties: Table properties.
+        next_row_id: v3 only.
+        encryption_keys: Ids of the encryption keys. harness cannot decrypt (iceberg 1.31).
+        warnings: One sentence, with the rule, for each oddity that is harmless to readers, including `missing` and
+            `ignored`.
+        missing: Required fields that the file lacks and no read needs.
+        ignored: One sentence for each part that cannot be decoded and that no read needs.
     """
 
     file: str
@@ -288,7 +327,7 @@ class TableMetadata:
     default_spec_id: int
     sort_orders: Mapping[int, SortOrder] = field(hash=False)
     default_sort_order_id: int
-    snapshots: Mapping[int, Snapshot] = field(hash=False)
+    snapshots: Mapping[int, IcebergSnapshot] = field(hash=False)
     current_snapshot_id: int | None
     refs: Mapping[str, SnapshotRef] = field(hash=False)
     snapshot_log: tuple[LogEntry, ...]
@@ -304,10 +343,10 @@ class TableMetadata:
 
     @property
     def current_schema(self) -> Schema:
-        """The schema that new reads and writes use; may be newer than the current snapshot's (iceberg 1.35)."""
+        """The schema for new reads and writes. It may be newer than the current snapshot's schema (iceberg 1.35)."""
         return self.schemas[self.current_schema_id]
 
     @property
-    def current_snapshot(self) -> Snapshot | None:
-        """The newest state of `main`; None for a table without snapshot."""
+    def current_snapshot(self) -> IcebergSnapshot | None:
+        """The newest state of `main`, or None if the table has no snapshot."""
         return None if self.current_snapshot_id is None else self.snapshots[self.current_snapshot_id]

@@ -1,4 +1,4 @@
-"""The deletes of the data files of a plan: position deletes, and sets of equality deletes with their keys."""
+"""Deletes of the data files in a plan: position deletes, and sets of equality deletes with their keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.metadata.iceberg.manifests import ManifestEntry
 from harness.metadata.iceberg.skipping import bounds_of
 from harness.metadata.iceberg.values import Partitions
 from harness.metadata.model import schema as dt
-from harness.metadata.model.arrow_values import Mask, Places, array_of, distinct, from_numpy, to_numpy
+from harness.metadata.model.arrow_values import Indices, Mask, array_of, distinct_values, from_numpy, to_numpy
 from harness.metadata.model.schema import Field
 from harness.metadata.plan.deletes import (
     EqualityDelete,
@@ -37,15 +37,17 @@ if TYPE_CHECKING:
     from harness.metadata.iceberg.table import IcebergTable
 
 _BOUND_CHECKS = 200_000
-"""Comparing key bounds of every delete with every data file is quadratic; beyond this many it is left to the join."""
+"""Comparing the key bounds of every delete with every data file takes quadratic time. Beyond this many comparisons, the
+join of the engine decides."""
 
 
 def position_deletes(
     files: DataFiles, index: DeleteIndex, partitions: Partitions, path_map: PathMap
 ) -> tuple[PositionDeletes, pa.Array]:
-    """Return the position deletes of data files, and `FILES.positions`.
+    """Return the position deletes of data files, and the column `FILES.positions`.
 
-    Raises CorruptDeleteError: a delete names a data file but contradicts its partition or sequence number (4.3, 4.4).
+    Raises:
+        CorruptDeleteError: A delete contradicts the partition or sequence number of its data file (4.3, 4.4).
     """
     if not index.has_positions:
         return PositionDeletes(), pa.nulls(len(files), pa.int32())
@@ -60,7 +62,7 @@ def position_deletes(
     if scoped:
         in_scope = [partitions.key_of(spec, values) in scoped for spec, values in _tuples(files)]
         concerned |= np.array(in_scope, dtype=np.bool_)[tuples]
-    for spec in distinct(specs).tolist():
+    for spec in distinct_values(specs).tolist():
         if index.reaches(spec):
             concerned |= specs == spec
     places = np.flatnonzero(concerned & (numbers < 0)).tolist()
@@ -85,7 +87,7 @@ def position_deletes(
 def _vectors(
     files: DataFiles, index: DeleteIndex, partitions: Partitions
 ) -> tuple[list[ManifestEntry], npt.NDArray[np.int32]]:
-    """Return the deletion vectors of data files, and per file the number of its vector, -1 if it has none."""
+    """Return the deletion vectors of data files, and for each file the index of its vector, -1 if it has none."""
     numbers = np.full(len(files), -1, dtype=np.int32)
     if not index.vectors:
         return [], numbers
@@ -121,8 +123,12 @@ def _delete_file(entry: ManifestEntry, partitions: Partitions, path_map: PathMap
 def equality_deletes(
     files: DataFiles, index: DeleteIndex, partitions: Partitions
 ) -> tuple[npt.NDArray[np.int64], list[tuple[int, ...]]]:
-    """Per file the number of its set of equality deletes, in the order in which sets come; and the sets, as indexes
-    into `DeleteIndex.equality_deletes`."""
+    """Group data files by the equality deletes that apply to them.
+
+    Returns:
+        For each file the index of its set of deletes, and the sets in order of first use. A set is a tuple of indexes
+            into `DeleteIndex.equality_deletes`.
+    """
     if not index.equality_deletes:
         return np.zeros(len(files), dtype=np.int64), [()] if len(files) else []
     keys = [partitions.key_of(spec, values) for spec, values in _tuples(files)]
@@ -134,20 +140,24 @@ def equality_deletes(
     numbers = np.zeros(len(distinct), dtype=np.int64)
     for place in np.argsort(first).tolist():
         tuple_, sequence_number = distinct[place].tolist()
-        numbers[place] = sets.setdefault(index.equality.hitting(keys[tuple_], sequence_number), len(sets))
+        numbers[place] = sets.setdefault(index.equality.deletes_for(keys[tuple_], sequence_number), len(sets))
     return numbers[codes.reshape(-1)], list(sets)
 
 
 def _tuples(files: DataFiles) -> Iterator[tuple[int, Mapping[int, Any]]]:
-    """Every partition tuple with its spec."""
+    """Yield the spec id and the values of every partition tuple."""
     yield from zip(files.specs_of_tuples(), files.tuples, strict=True)
 
 
 @dataclass(slots=True)
 class DeleteSets:
-    """The distinct sets of equality deletes that files have, and the deletes in them, numbered as they come.
+    """The distinct sets of equality deletes of files, and the deletes in them, numbered in order of first use.
 
-    keys: of each delete the columns.
+    Attributes:
+        deletes: All equality deletes of the snapshot.
+        keys: The key columns of each delete.
+        source: The table.
+        partitions: The partition tuples of the plan.
     """
 
     deletes: Sequence[ManifestEntry]
@@ -158,18 +168,22 @@ class DeleteSets:
     _used: dict[int, int] = field(default_factory=dict)
 
     def number(self, files: DataFiles, codes: npt.NDArray[np.int64], sets: Sequence[tuple[int, ...]]) -> pa.Array:
-        """The number of the set of equality deletes of each file.
+        """Return the number of each file's set of equality deletes.
 
-        codes, sets: the deletes in scope of each file, as `equality_deletes` says.
+        Args:
+            files: The data files.
+            codes: For each file, the index in `sets` of the deletes that apply to it, as from `equality_deletes`.
+            sets: The sets of deletes.
         """
         if not any(sets):
             self._numbers.setdefault((), 0)
             return from_numpy(np.zeros(len(files), dtype=np.int32))
         hits = [sets[code] for code in codes.tolist()]
         with phase("finding the deletes of files"):
-            for place, narrowed in self._narrowed(files, hits):
+            for place, narrowed in self._narrow(files, hits):
                 hits[place] = narrowed
-        known: dict[int, int] = {}  # by identity: files with the same deletes share one tuple, which may be long
+        # by identity, because files with the same deletes share one tuple, which may be long
+        known: dict[int, int] = {}
         for deletes in hits:
             if id(deletes) not in known:
                 known[id(deletes)] = self._numbers.setdefault(
@@ -178,16 +192,19 @@ class DeleteSets:
                 )
         return array_of([known[id(deletes)] for deletes in hits], pa.int32())
 
-    def all(self) -> tuple[tuple[int, ...], ...]:
-        """Every scope, by number."""
+    def all_sets(self) -> tuple[tuple[int, ...], ...]:
+        """Return every set, by number."""
         return tuple(self._numbers)
 
-    def used(self) -> tuple[EqualityDelete, ...]:
-        """Every delete in a scope, by the number that scopes call it."""
+    def used_deletes(self) -> tuple[EqualityDelete, ...]:
+        """Return every delete that is in a set, by its number in the sets."""
         return tuple(self._delete(place) for place in self._used)
 
-    def _narrowed(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """The first files with the deletes that may hit some row of them, by their key bounds (iceberg 4.9)."""
+    def _narrow(self, files: DataFiles, hits: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Yield the index of a file and the deletes that may match one of its rows, by their key bounds (iceberg 4.9).
+
+        Only the first files are compared, up to a total of `_BOUND_CHECKS` comparisons.
+        """
         if not self.source.options.prune.by_statistics:
             return
         checks = np.cumsum([len(deletes) for deletes in hits])
@@ -196,7 +213,7 @@ class DeleteSets:
             return
         some = list(set().union(*(hits[i] for i in places)))
         number = {delete: place for place, delete in enumerate(some)}
-        keys = [[key for key in self.keys[i] if len(key_fields(key)) == 1] for i in some]  # top-level ones
+        keys = [[key for key in self.keys[i] if len(key_fields(key)) == 1] for i in some]  # top-level keys only
         ids = tuple({column.id: None for columns in keys for column in columns})
         pairs = (
             np.array([number[delete] for i in places for delete in hits[i]], dtype=np.int64),
@@ -220,27 +237,30 @@ class DeleteSets:
         )
 
 
-# The key columns of equality deletes, looked up in all schemas that the table ever had (iceberg 4.23).
+# Key columns are looked up in all schemas that the table ever had (iceberg 4.23).
 
 
 def key_columns(ids: Iterable[int], schemas: Iterable[dt.Schema], *, file: str) -> tuple[dt.Field, ...]:
-    """Return the keys of one delete file: per key its top-level column, pruned down to the key.
+    """Return the keys of one delete file.
+
+    Each key is its top-level column, reduced to the fields on the path to the key.
 
     Args:
-        ids: field ids of the keys, which are returned in ascending order.
-        schemas: every schema of the table, that of the read first, then the newest: a column since dropped or renamed
-            still counts.
-        file: the delete file, for messages.
+        ids: Field ids of the keys. The keys are returned in ascending order of id.
+        schemas: Every schema of the table: the schema of the read first, then the others from newest to oldest. A
+            column counts even if it has been dropped or renamed since.
+        file: The delete file, for messages.
 
     Raises:
-        InvalidTableError: an id is in no schema, lies below a list or map, or is not a single value.
-        UnsupportedError: a float key, which the format forbids: writers and engines disagree on -0.0 and 0.0.
+        InvalidTableError: An id is in no schema, is inside a list or map, or is not a single value.
+        UnsupportedError: A key is a float. The format forbids float keys, because writers and engines disagree on -0.0
+            and 0.0.
     """
     known = tuple(schemas)
-    return tuple(_find(field_id, known, file) for field_id in sorted(set(ids)))
+    return tuple(_key_column(field_id, known, file) for field_id in sorted(set(ids)))
 
 
-def _find(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.Field:
+def _key_column(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.Field:
     for schema in schemas:
         found = next((path for root in schema.fields if (path := _path(root, field_id))), ())
         if not found:
@@ -248,9 +268,9 @@ def _find(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.Field:
         *above, key = found
         beside = next((f for f in above if not isinstance(f.type, dt.StructType)), None)
         if beside is not None:
-            raise _refused(field_id, f"lies below {beside.name!r}, a list or map", file)
+            raise _key_error(field_id, f"is inside {beside.name!r}, a list or map", file)
         if dt.children(key.type):
-            raise _refused(field_id, f"is {key.type}, not a single value", file)
+            raise _key_error(field_id, f"is {key.type}, not a single value", file)
         if isinstance(key.type, dt.FloatType):
             raise UnsupportedError(
                 f"Cannot apply an equality delete: its key {key.name!r} is {key.type}, which the format forbids",
@@ -260,42 +280,47 @@ def _find(field_id: int, schemas: tuple[dt.Schema, ...], file: str) -> dt.Field:
                 rule="iceberg 4.23",
             )
         for parent in reversed(above):
-            key = replace(parent, type=dt.StructType((_kept(key, schema, schemas),)))
-        return _kept(key, schema, schemas)
+            key = replace(parent, type=dt.StructType((_optional_if_dropped(key, schema, schemas),)))
+        return _optional_if_dropped(key, schema, schemas)
     message = f"Cannot apply an equality delete: no schema of the table has its key field id {field_id}"
     raise InvalidTableError(message, cause="UnknownEqualityField", file=file, field=str(field_id), rule="iceberg 4.23")
 
 
 def _path(field: dt.Field, field_id: int) -> tuple[dt.Field, ...]:
-    """The fields from `field` down to that id; none if it is not below."""
+    """Return the fields from `field` down to the field with the id, or nothing if there is none."""
     if field.id == field_id:
         return (field,)
     return next(((field, *below) for child in dt.children(field.type) if (below := _path(child, field_id))), ())
 
 
-def _kept(field: dt.Field, schema: dt.Schema, schemas: tuple[dt.Schema, ...]) -> dt.Field:
-    """A column that was dropped is optional: files written since lack it, required or not."""
+def _optional_if_dropped(field: dt.Field, schema: dt.Schema, schemas: tuple[dt.Schema, ...]) -> dt.Field:
+    """Return the field, made optional if it comes from another schema than the read's.
+
+    A column that was dropped is missing in files written since, even if it was required.
+    """
     return field if schema is schemas[0] else replace(field, required=False)
 
 
-def _refused(field_id: int, why: str, file: str) -> InvalidTableError:
+def _key_error(field_id: int, why: str, file: str) -> InvalidTableError:
     message = f"Cannot apply an equality delete: its key field id {field_id} {why}"
     return InvalidTableError(message, cause="UnknownEqualityField", file=file, field=str(field_id), rule="iceberg 4.23")
 
 
-# Bounds that are false without a contradiction keep a delete from its file (docs/reference/trust.md). They are used all
-# the same under `prune="all"` and `"files"`, so that a query of few data files reads few delete files.
+# Bounds that are wrong without contradicting each other can keep a delete from a file that it should apply to
+# (docs/reference/trust.md). They are used under `prune="all"` and `"files"` all the same, so that a query of few data
+# files reads few delete files.
 def may_hit(
-    deletes: DataFiles, data: DataFiles, keys: Sequence[Sequence[dt.Field]], pairs: tuple[Places, Places]
+    deletes: DataFiles, data: DataFiles, keys: Sequence[Sequence[dt.Field]], pairs: tuple[Indices, Indices]
 ) -> Mask:
     """Return, for each pair, whether a row of an equality delete may equal a row of a data file (iceberg 4.9).
 
     Args:
         deletes: Delete files, with the statistics of their keys.
         data: Data files, with the statistics of all keys.
-        keys: For each delete file, top-level keys with their newest type. Fewer keys make the answer true more often.
-            Keys inside structs must be left out: writers differ on whether a null struct counts as null of its fields.
-        pairs: Indices into `deletes` and into `data`, of files that are in scope of each other.
+        keys: For each delete file, its top-level keys with their newest type. With fewer keys, more pairs are possible.
+            Keys inside structs must be left out, because writers differ on whether a null struct counts as a null of
+            its fields.
+        pairs: Indexes into `deletes` and into `data`, of deletes and files that the scope allows.
     """
     kept = np.ones(len(pairs[0]), dtype=np.bool_)
     for column in {key.id: key for columns in keys for key in columns}.values():

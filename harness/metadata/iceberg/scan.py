@@ -1,4 +1,4 @@
-"""Plans a read of an Iceberg snapshot: manifests to a `ScanPlan` (iceberg sections 2 to 5)."""
+"""Planning of a read of an Iceberg snapshot: from manifests to a `ScanPlan` (iceberg sections 2 to 5)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from harness.metadata.filters.predicate import Filter, fields_of, filter_for, op
 from harness.metadata.filters.skipping import ColumnBounds
 from harness.metadata.filters.sqltext import bind_columns
 from harness.metadata.iceberg.columns.entries import DataFiles, FilteredFiles, Skip
-from harness.metadata.iceberg.columns.raw import KeptManifests
 from harness.metadata.iceberg.columns.reading import read_data_files, read_entries
+from harness.metadata.iceberg.columns.stored import ManifestCache
 from harness.metadata.iceberg.delete_scope import DeleteIndex, DeleteScope, single_targets
 from harness.metadata.iceberg.manifests import (
     ManifestEntry,
@@ -27,17 +27,32 @@ from harness.metadata.iceberg.manifests import (
     open_manifest,
     parse_manifest_list,
 )
-from harness.metadata.iceberg.model import Snapshot
+from harness.metadata.iceberg.model import IcebergSnapshot
 from harness.metadata.iceberg.planned_deletes import DeleteSets, equality_deletes, key_columns, position_deletes
 from harness.metadata.iceberg.skipping import bounds_of, projected
 from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.types import NAME_MAPPING, parse_name_mapping
 from harness.metadata.iceberg.values import Partitions, all_partition_fields, read_schema_first
-from harness.metadata.model.arrow_values import array_of, distinct, first_repeated, from_numpy, scalar_of, to_numpy
+from harness.metadata.model.arrow_values import (
+    array_of,
+    distinct_values,
+    first_repeated,
+    from_numpy,
+    scalar_of,
+    to_numpy,
+)
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
-from harness.metadata.plan.deletes import EqualityDelete, PositionDeletes, Spellings, authorities
+from harness.metadata.plan.deletes import EqualityDelete, PathSpellings, PositionDeletes, authorities
 from harness.metadata.plan.read_options import Prune
-from harness.metadata.plan.scan_plan import FILES, KEPT, Counts, IcebergRules, Partition, SkippedFiles, trusted_of_files
+from harness.metadata.plan.scan_plan import (
+    FILES,
+    KEPT,
+    Counts,
+    IcebergRules,
+    Partition,
+    SkippedFiles,
+    trusted_statistics,
+)
 from harness.metadata.planned_scan import PlannedScan, within_roots
 from harness.storage.gate import is_possible_name
 from harness.storage.limits import contained
@@ -52,31 +67,36 @@ if TYPE_CHECKING:
 def plan_scan(
     source: IcebergTable, selection: IcebergSelection, *, columns: tuple[str, ...] | None, where: str | Filter | None
 ) -> PlannedScan:
-    """The plan of a read.
+    """Plan a read.
 
     Args:
-        columns: names in the order wanted; None: all columns of the schema.
-        where: a boolean SQL expression, or a filter for the schema of `selection`; None: all rows.
+        source: The table.
+        selection: The snapshot and the schema to read.
+        columns: Column names in the order of the result; None for all columns of the schema.
+        where: A boolean SQL expression, or a filter for the schema of `selection`; None for all rows.
 
     Raises:
-        RequestError: a column is unknown, or `where` cannot be parsed or is for another schema.
-        InvalidTableError, MissingFileError, UnsupportedError, EncryptedTableError: as the message says; it names the
-            table, the snapshot and the file.
-        OutsideTableError, StorageError: a file may not be read, or its storage fails.
+        RequestError: A column is unknown, or `where` cannot be parsed or is for another schema.
+        InvalidTableError: The metadata breaks the specification. All errors name the table, the snapshot, and the file.
+        MissingFileError: A metadata file does not exist.
+        UnsupportedError: The table uses a feature that harness does not support.
+        EncryptedTableError: A file is encrypted.
+        OutsideTableError: A file may not be read.
+        StorageError: The storage of a file fails.
     """
     snapshot = selection.snapshot
     source = replace(source, storage=source.storage.for_read())
     try:
         manifests = [] if snapshot is None else manifests_of(source, snapshot)
-        scan = _Scan(with_specs_of(manifests, source), selection.schema, source.kept_manifests)
+        scan = _IcebergScan(with_specs_of(manifests, source), selection.schema, source.manifest_cache)
         return within_roots(scan.plan(snapshot, manifests, columns, where))
     except HarnessError as error:
         error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
         raise
 
 
-def manifests_of(source: IcebergTable, snapshot: Snapshot) -> list[ManifestFile]:
-    """The snapshot's manifests in order; v1 snapshots may list their paths inline (iceberg 1.26, 1.27)."""
+def manifests_of(source: IcebergTable, snapshot: IcebergSnapshot) -> list[ManifestFile]:
+    """Return the snapshot's manifests in order. v1 snapshots may list their paths inline (iceberg 1.26, 1.27)."""
     if snapshot.manifest_list is not None:
         data = source.read(snapshot.manifest_list, "manifest list")
         with contained(file=snapshot.manifest_list):
@@ -85,14 +105,14 @@ def manifests_of(source: IcebergTable, snapshot: Snapshot) -> list[ManifestFile]
 
 
 def with_specs_of(manifests: Iterable[ManifestFile], source: IcebergTable) -> IcebergTable:
-    """The source with the specs that the metadata lacks, from the headers of manifests (iceberg 2.22).
+    """Return the table, with partition specs that its metadata lacks from headers of manifests (iceberg 2.22).
 
-    Partition values are constants and scopes of deletes; without their spec they would be lost.
+    Partition values are constants of files and limit the scope of deletes. Without their spec they would be lost.
     """
     specs = source.metadata.specs
     unsure = [m for m in manifests if m.spec_id not in specs]
     limits = source.storage.limits
-    with source.reading(unsure) as read:
+    with source.reading_manifests(unsure) as read:
         found = [open_manifest(read(m), m, specs=specs, schemas=(), limits=limits).spec for m in unsure]
     if not found:
         return source
@@ -101,14 +121,14 @@ def with_specs_of(manifests: Iterable[ManifestFile], source: IcebergTable) -> Ic
 
 
 @dataclass(frozen=True, slots=True)
-class _Scan:
+class _IcebergScan:
     source: IcebergTable
     schema: Schema
-    kept: KeptManifests | None
+    manifest_cache: ManifestCache | None
 
     def plan(
         self,
-        snapshot: Snapshot | None,
+        snapshot: IcebergSnapshot | None,
         manifests: list[ManifestFile],
         columns: tuple[str, ...] | None,
         where: str | Filter | None,
@@ -118,19 +138,21 @@ class _Scan:
         condition = None
         if where is not None:
             parsed = filter_for(where, self.schema)
-            condition = replace(parsed, columns=tuple(map(self._typed, parsed.columns)))
+            condition = replace(parsed, columns=tuple(map(self._with_partition_type, parsed.columns)))
         deletes = self._delete_entries([m for m in manifests if m.is_deletes])
         keys = frozenset(id_ for entry in deletes for id_ in entry.file.equality_ids or ())
         data = [m for m in manifests if not m.is_deletes]
         statistics = keys | (fields_of(condition.predicate) if condition is not None else frozenset())
         opened = self.open(data, condition, statistics)
-        files = list_files(opened.files, deletes, source=self.source, schema=self.schema, kept=self.kept)
+        files = list_files(
+            opened.files, deletes, source=self.source, schema=self.schema, manifest_cache=self.manifest_cache
+        )
         mapping = metadata.properties.get(NAME_MAPPING)
         return PlannedScan(
             table=self.source.location,
             snapshot=None if snapshot is None else snapshot.id,
             schema=self.schema,
-            columns=tuple(self._typed(f) for f in chosen),
+            columns=tuple(self._with_partition_type(f) for f in chosen),
             filter=condition,
             rules=IcebergRules(
                 location=metadata.location,
@@ -149,33 +171,36 @@ class _Scan:
                 files=files.files.num_rows + len(files.skipped),
             ),
             warnings=opened.warnings,
-            trusted=(*opened.trusted, *trusted_of_files(files.skipped, condition)),
+            trusted=(*opened.trusted, *trusted_statistics(files.skipped, condition)),
             guarded=opened.guarded,
             storage=self.source.storage,
-            statistics=_Statistics(self, opened.files.files, data, condition),
+            statistics=_IcebergStatistics(self, opened.files.files, data, condition),
         )
 
     def _delete_entries(self, manifests: list[ManifestFile]) -> tuple[ManifestEntry, ...]:
-        """Every live delete file of the snapshot, with all its statistics."""
+        """Return every live delete file of the snapshot, with all statistics."""
         schemas = read_schema_first(self.source.metadata.schemas, self.schema)
         specs, limits = self.source.metadata.specs, self.source.storage.limits
 
-        def opened(manifest: ManifestFile) -> ManifestReader:
+        def open_reader(manifest: ManifestFile) -> ManifestReader:
             data = read(manifest)
             with contained(file=manifest.path):
                 return open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits)
 
-        with self.source.reading(manifests) as read:
-            return tuple(read_entries(map(opened, manifests)))
+        with self.source.reading_manifests(manifests) as read:
+            return tuple(read_entries(map(open_reader, manifests)))
 
-    def open(self, manifests: Sequence[ManifestFile], condition: Filter | None, statistics: frozenset[int]) -> _Opened:
-        """The live data files, without manifests that trusted summaries of partitions exclude (iceberg 3.9).
+    def open(
+        self, manifests: Sequence[ManifestFile], condition: Filter | None, statistics: frozenset[int]
+    ) -> _OpenedManifests:
+        """Return the live data files, without manifests that trusted partition summaries exclude (iceberg 3.9).
 
-        No manifest is skipped by its counts, against iceberg 3.5: a wrong count would drop rows. Where one is skipped,
-        a tuple outside of another's summary makes all manifests be read after all.
+        No manifest is skipped because of its counts, contrary to iceberg 3.5, because a wrong count would lose rows. If
+        manifests are skipped, and a partition tuple of another manifest is outside that manifest's summary, all
+        manifests are read after all.
         """
         if condition is None or self.source.options.prune is not Prune.ALL:
-            return _Opened(self._data_files(manifests, statistics, condition), len(manifests))
+            return _OpenedManifests(self._data_files(manifests, statistics, condition), len(manifests))
         filters = self._manifest_filters(manifests, condition)
         kept = np.ones(len(manifests), dtype=np.bool_)
         for spec_id, manifest_filter in filters.items():
@@ -185,18 +210,18 @@ class _Scan:
         files = self._data_files(chosen, statistics, condition)
         guarded = tuple(dict.fromkeys(sentence for each in filters.values() for sentence in each.guarded()))
         if len(chosen) == len(manifests):
-            return _Opened(files, len(manifests), guarded=guarded)
-        wrong = _contradicted(chosen, files, filters)
+            return _OpenedManifests(files, len(manifests), guarded=guarded)
+        wrong = _contradicting_manifest(chosen, files, filters)
         if wrong is None:
             trusted = tuple(t for f in filters.values() for t in f.trusted())
-            return _Opened(files, len(chosen), trusted=trusted, guarded=guarded)
-        warning = f"Partition summaries of manifest {wrong.path} are wrong: no manifest is skipped [iceberg 3.9]"
-        return _Opened(self._data_files(manifests, statistics, condition), len(manifests), (warning,))
+            return _OpenedManifests(files, len(chosen), trusted=trusted, guarded=guarded)
+        warning = f"Partition summaries of manifest {wrong.path} are wrong, so no manifest is skipped [iceberg 3.9]"
+        return _OpenedManifests(self._data_files(manifests, statistics, condition), len(manifests), (warning,))
 
     def _manifest_filters(
         self, manifests: Iterable[ManifestFile], condition: Filter
     ) -> Mapping[int | None, ManifestFilter]:
-        """The filter on manifests of each spec that they have."""
+        """Return the filter on manifests, by id of their spec."""
         from harness.metadata.iceberg.summaries import ManifestFilter
 
         metadata = self.source.metadata
@@ -210,18 +235,20 @@ class _Scan:
                 lambda manifest: summaries.get(manifest.added_snapshot_id),
             )
             for spec in metadata.specs.values()
-            if spec.id in used and spec.fields  # of others there are no summaries
+            if spec.id in used and spec.fields  # other specs have no summaries
         }
 
     def _data_files(
         self, manifests: Sequence[ManifestFile], statistics: frozenset[int], condition: Filter | None
     ) -> FilteredFiles:
-        kept = self.kept
+        manifest_cache = self.manifest_cache
 
-        def known(manifest: ManifestFile) -> bool:
-            return kept is not None and kept.get(manifest.path, tuple(sorted(statistics))) is not None
+        def is_cached(manifest: ManifestFile) -> bool:
+            return (
+                manifest_cache is not None and manifest_cache.get(manifest.path, tuple(sorted(statistics))) is not None
+            )
 
-        with self.source.reading(manifests, unless=known) as read:
+        with self.source.reading_manifests(manifests, unless=is_cached) as read:
             return read_data_files(
                 manifests,
                 read=read,
@@ -230,11 +257,11 @@ class _Scan:
                 statistics=statistics,
                 skip=None if condition is None else self.skip(condition),
                 limits=self.source.storage.limits,
-                kept=kept,
+                manifest_cache=manifest_cache,
             )
 
     def skip(self, condition: Filter) -> Skip | None:
-        """The verdicts of a filter on files; None: it drops none."""
+        """Return the function that decides which files a filter skips, or None if pruning is off."""
         if self.source.options.prune is Prune.OFF:
             return None
         from harness.metadata.iceberg.skipping import skip_files
@@ -247,8 +274,11 @@ class _Scan:
             by_statistics=self.source.options.prune.by_statistics,
         )
 
-    def _typed(self, column: Field) -> Field:
-        """`_partition` as a struct of the fields of all the table's specs; null if there are none (iceberg 5.17)."""
+    def _with_partition_type(self, column: Field) -> Field:
+        """Return a column, with the type of `_partition` filled in (iceberg 5.17).
+
+        `_partition` is a struct of the fields of all specs. If there are none, it is null.
+        """
         if column.id != METADATA["_partition"].id:
             return column
         metadata = self.source.metadata
@@ -257,8 +287,8 @@ class _Scan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    """The live files of the data manifests that were not skipped, and how many manifests these are."""
+class _OpenedManifests:
+    """The live files of the data manifests that were not skipped, and the number of these manifests."""
 
     files: FilteredFiles
     manifests: int
@@ -267,13 +297,13 @@ class _Opened:
     guarded: tuple[str, ...] = ()
 
 
-def _contradicted(
+def _contradicting_manifest(
     manifests: Sequence[ManifestFile], filtered: FilteredFiles, filters: Mapping[int | None, ManifestFilter]
 ) -> ManifestFile | None:
-    """The first manifest with a partition tuple outside of its summaries."""
+    """Return the first manifest with a partition tuple outside its summaries, or None."""
     tables = (filtered.files.table, filtered.skipped.table)
     tuples, numbers = (np.concatenate([to_numpy(t.column(c)) for t in tables]) for c in ("tuple", "manifest"))
-    pairs = distinct(tuples.astype(np.int64) * len(manifests) + numbers)
+    pairs = distinct_values(tuples.astype(np.int64) * len(manifests) + numbers)
     at, owner = np.divmod(pairs, len(manifests))
     outside = np.zeros(len(pairs), dtype=np.bool_)
     specs = np.array([manifest.spec_id for manifest in manifests], dtype=object)
@@ -285,22 +315,23 @@ def _contradicted(
 
 
 @dataclass(frozen=True, slots=True)
-class _Statistics:
+class _IcebergStatistics:
     """The statistics of the planned files."""
 
-    scan: _Scan
+    scan: _IcebergScan
     files: DataFiles
     manifests: Sequence[ManifestFile]
     condition: Filter | None
 
-    def kept_whole(self) -> npt.NDArray[np.bool_]:
+    def matches_all_rows(self) -> npt.NDArray[np.bool_]:
         skip = None if self.condition is None else self.scan.skip(opposite(self.condition))
         return np.zeros(len(self.files), dtype=np.bool_) if skip is None else skip(self.files) != KEPT
 
     def bounds(self, columns: Sequence[Field]) -> Mapping[int, ColumnBounds]:
-        """Return the manifests' bounds of columns in these files, which were planned from them.
+        """Return the recorded bounds of columns in the planned files, by field id.
 
-        The manifests are read once more: a plan keeps the statistics of the columns of its own filter alone.
+        The manifests are read again, because a plan keeps only the statistics of the columns in its filter. The result
+        is empty if they cannot be read again or now list other files.
         """
         if not self.scan.source.options.prune.by_statistics:
             return {}
@@ -308,21 +339,19 @@ class _Statistics:
         wanted |= frozenset() if self.condition is None else fields_of(self.condition.predicate)
         try:
             again = self.scan.open(self.manifests, self.condition, wanted).files.files
-        except HarnessError:  # whatever they were once read as, nothing need be known
+        except HarnessError:  # bounds are optional, even if the manifests could be read before
             return {}
         if not again.table.column("path").equals(self.files.table.column("path")):
             return {}
         return {f.id: bounds_of(again, f) for f in columns if f.id in again.fields}
 
 
-# The files of a plan, with their deletes.
-
-_MANY = 20_000
+_MIN_CACHED_FILES = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileList:
-    """The part of a `ScanPlan` that comes from manifest entries; fields as there."""
+    """The parts of a `ScanPlan` that come from manifest entries. Its fields are described in `ScanPlan`."""
 
     files: pa.Table
     partitions: tuple[Partition, ...]
@@ -338,27 +367,30 @@ def list_files(
     *,
     source: IcebergTable,
     schema: Schema,
-    kept: KeptManifests | None = None,
+    manifest_cache: ManifestCache | None = None,
 ) -> FileList:
-    """The files of a scan.
+    """Return the files of a scan with their deletes.
 
     Args:
-        data: the live data files, skipped ones too, in order, with statistics of all equality keys.
-        deletes: the live delete files, with all statistics.
-        schema: the scan's.
+        data: The live data files in order, skipped files included, with statistics of all equality keys.
+        deletes: The live delete files, with all statistics.
+        source: The table.
+        schema: The schema of the read.
+        manifest_cache: Remembers which manifests list no file twice; None disables it.
 
     Raises:
-        InvalidTableError, CorruptDeleteError, UnsupportedError: as for `DeleteIndex` and `key_columns`; a file is live
-            twice (iceberg 2.13).
+        InvalidTableError: A file is live twice (iceberg 2.13), or as for `DeleteIndex` and `key_columns`.
+        CorruptDeleteError: As for `DeleteIndex`.
+        UnsupportedError: As for `DeleteIndex` and `key_columns`.
     """
     metadata, options = source.metadata, source.options
     files = data.files
     chunks = files.table.column("path").chunks
     paths = cache(lambda: pa.chunked_array([*chunks, *data.skipped.paths().chunks], pa.string()))
     if not options.allow_duplicate_files:
-        _refuse_duplicates(data, paths, kept)
-    spellings = Spellings(source.path_map, metadata.location, source.location, source.storage.untrusted)
-    deletes = _joined(deletes, paths, spellings)
+        _refuse_duplicates(data, paths, manifest_cache)
+    spellings = PathSpellings(source.path_map, metadata.location, source.location, source.storage.untrusted)
+    deletes = _apply_path_map(deletes, paths, spellings)
     partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
     scope = DeleteScope(
         partition_of=lambda file: partitions.key_of(file.spec_id, file.partition),
@@ -370,36 +402,38 @@ def list_files(
     index = DeleteIndex.build(deletes, scope, format_version=metadata.format_version, live_paths=live_paths)
     numbers = _partition_numbers(files, partitions)
     positional, positions = position_deletes(files, index, partitions, source.path_map)
-    _tell_of_targets(index, files, paths, spellings)
+    _warn_of_stray_deletes(index, files, paths, spellings)
     keys = [
         key_columns(e.file.equality_ids or (), partitions.schemas, file=e.file.path) for e in index.equality_deletes
     ]
     scopes = DeleteSets(index.equality_deletes, keys, source, partitions)
     delete_sets = scopes.number(files, *equality_deletes(files, index, partitions))
 
-    def described() -> tuple[Mapping[str, Any], tuple[Partition, ...]]:
+    def load_skipped() -> tuple[Mapping[str, Any], tuple[Partition, ...]]:
         columns = {name: data.skipped.table.column(name) for name in ("record_count", "size")}
         numbers = _partition_numbers(replace(files, table=data.skipped.table), partitions)
         return {**columns, "path": data.skipped.paths(), "partition": from_numpy(numbers)}, partitions.all()
 
     return FileList(
         files=_table(files, numbers, delete_sets, positions, source),
-        equality_deletes=scopes.used(),
-        delete_sets=scopes.all(),
+        equality_deletes=scopes.used_deletes(),
+        delete_sets=scopes.all_sets(),
         partitions=partitions.all(),
         position_deletes=positional,
-        skipped=SkippedFiles.of(to_numpy(data.skipped.table.column("verdict")), described),
+        skipped=SkippedFiles.lazy(to_numpy(data.skipped.table.column("decision")), load_skipped),
     )
 
 
-def _refuse_duplicates(data: FilteredFiles, load: Callable[[], pa.ChunkedArray], kept: KeptManifests | None) -> None:
-    """Raises InvalidTableError if a file is live twice (iceberg 2.13)."""
-    # Of some thousand files it is told more quickly than it is looked up.
-    known = kept if len(data.files) + len(data.skipped) >= _MANY else None
+def _refuse_duplicates(
+    data: FilteredFiles, load: Callable[[], pa.ChunkedArray], manifest_cache: ManifestCache | None
+) -> None:
+    """Raise InvalidTableError if a file is live twice (iceberg 2.13)."""
+    # With fewer files, comparing the paths is faster than asking the cache.
+    known = manifest_cache if len(data.files) + len(data.skipped) >= _MIN_CACHED_FILES else None
     tables = (data.files.table, data.skipped.table)
     manifests: list[str] = []
     if known is not None:
-        used = np.concatenate([distinct(to_numpy(t.column("manifest"))) for t in tables])
+        used = np.concatenate([distinct_values(to_numpy(t.column("manifest"))) for t in tables])
         manifests = sorted({data.files.manifests[number] for number in used.tolist()})
         if known.has_distinct_paths(manifests):
             return
@@ -419,17 +453,17 @@ def _refuse_duplicates(data: FilteredFiles, load: Callable[[], pa.ChunkedArray],
     raise InvalidTableError(message, cause="DuplicateDataFile", file=path, rule="iceberg 2.13")
 
 
-def _joined(
-    deletes: tuple[ManifestEntry, ...], paths: Callable[[], pa.ChunkedArray], spellings: Spellings
+def _apply_path_map(
+    deletes: tuple[ManifestEntry, ...], paths: Callable[[], pa.ChunkedArray], spellings: PathSpellings
 ) -> tuple[ManifestEntry, ...]:
-    """The deletes, under the path of their data file where the caller's path map equates two paths."""
+    """Return the deletes, with targets replaced by the data file's path if the caller's path map equates both paths."""
     if not spellings.path_map.explicit_count:
         return deletes
     named = {target for entry in deletes if (target := entry.file.referenced_data_file) is not None}
     if named == _live_among(frozenset(named), paths):
         return deletes
     live = frozenset(paths().to_pylist())
-    other = {path: joined for path in named - live if (joined := spellings.joined(path, live)) is not None}
+    other = {path: joined for path in named - live if (joined := spellings.equivalent_path(path, live)) is not None}
     return tuple(
         entry
         if (path := entry.file.referenced_data_file) is None or path not in other
@@ -438,27 +472,27 @@ def _joined(
     )
 
 
-def _tell_of_targets(
+def _warn_of_stray_deletes(
     index: DeleteIndex,
     files: DataFiles,
     paths: Callable[[], pa.ChunkedArray],
-    spellings: Spellings,
+    spellings: PathSpellings,
 ) -> None:
-    """Warns of a delete for a data file that is not live, while a live path differs by scheme or authority alone."""
+    """Warn about a delete for a data file that is not live if a live path differs only by scheme or authority."""
     planned = files.table.column("path")
     stray = index.named_paths - _live_among(index.named_paths, lambda: planned)
     if not stray:
         return
-    others = spellings.alike(stray, authorities(planned))
+    others = spellings.similar_paths(stray, authorities(planned))
     near = _live_among(frozenset(others), paths)
     path = next((others[data] for data in sorted(near) if not _live_among(frozenset([others[data]]), paths)), None)
     if path is not None:
         data = next(data for data in sorted(near) if others[data] == path)
-        spellings.tell(index.of_path(path).file.path, path, data)
+        spellings.warn_of(index.delete_for_path(path).file.path, path, data)
 
 
 def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> frozenset[str]:
-    """The paths among `paths` that live data files have."""
+    """Return the subset of `paths` that live data files have."""
     if not paths:
         return frozenset()
     known = array_of(sorted(paths), pa.string())
@@ -466,7 +500,7 @@ def _live_among(paths: frozenset[str], live: Callable[[], pa.ChunkedArray]) -> f
 
 
 def _partition_numbers(files: DataFiles, partitions: Partitions) -> npt.NDArray[np.int32]:
-    """The number of each file's partition in the plan, in the order of the files."""
+    """Return the number of each file's partition in the plan, in the order of the files."""
     codes = to_numpy(files.table.column("tuple"))
     used, first = np.unique(codes, return_index=True)
     specs = files.specs_of_tuples()
@@ -495,7 +529,7 @@ def _table(
     try:
         return pa.table([columns[name] for name in FILES.names], schema=FILES)
     except (pa.ArrowException, OverflowError, UnicodeError) as error:
-        message = f"Invalid manifest: a number or a text in it is beyond what its type holds: {error}"
+        message = f"Invalid manifest: a number or text in it does not fit its type: {error}"
         raise CorruptFileError(message, cause="CorruptManifest", rule="iceberg 2.7") from error
 
 
@@ -503,7 +537,7 @@ _URI = "^[A-Za-z][A-Za-z0-9+.-]*://"
 
 
 def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedArray:
-    """`PathMap.physical` of many paths at once."""
+    """Return the physical paths of many recorded paths at once, as `PathMap.physical` does for one."""
     plain = pc.or_(pc.starts_with(recorded, "/"), pc.match_substring_regex(recorded, _URI))
     plain = pc.and_not(plain, pc.match_substring_regex(recorded, "^[fF][iI][lL][eE]:"))
     if pc.all(plain).as_py() is False or any(not new.rstrip("/") for _, new in path_map.prefixes):
@@ -511,7 +545,7 @@ def physical_paths(path_map: PathMap, recorded: pa.ChunkedArray) -> pa.ChunkedAr
     found, open_ = recorded, None
     for old, new in path_map.prefixes:
         prefix = local_path(old).rstrip("/")
-        if not prefix or not is_possible_name(prefix):  # no recorded path begins with what is not UTF-8
+        if not prefix or not is_possible_name(prefix):  # no recorded path starts with a prefix that is not UTF-8
             continue
         hit = pc.or_(pc.equal(recorded, scalar_of(prefix, pa.string())), pc.starts_with(recorded, prefix + "/"))
         hit = hit if open_ is None else pc.and_(hit, open_)

@@ -1,7 +1,7 @@
-"""The files that a filter can skip, by partition tuples and column statistics.
+"""Skipping of files by partition tuples and column statistics.
 
-The functions here turn partition tuples and encoded bounds into the facts that `harness.metadata.filters.skipping`
-decides on, and filters into filters on partition values. Engines apply the whole filter again (iceberg 3.18).
+These functions convert partition tuples and encoded bounds to the facts on which `harness.metadata.filters.skipping`
+decides, and filters to filters on partition values. Engines apply the whole filter again (iceberg 3.18).
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ from harness.metadata.iceberg.transforms import (
 from harness.metadata.iceberg.values import PER_DAY, decode_bound
 from harness.metadata.model import schema as dt
 from harness.metadata.model.arrow_values import (
+    Indices,
     Mask,
-    Places,
-    combined,
-    distinct,
+    combine_chunks,
+    distinct_values,
     from_numpy,
-    nulled,
+    null_where,
     scalar_of,
     text_bytes,
     to_numpy,
     true_mask,
 )
-from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Verdicts
+from harness.metadata.plan.scan_plan import BY_PARTITION, BY_STATISTICS, KEPT, Decisions
 
-# The inclusive projection of a predicate on a source column to one on the partition value. It is true for every
-# partition that may hold a matching row, whatever writer computed the partition value.
+# The inclusive projection of a predicate on a source column is a predicate on the partition value. It is true for every
+# partition that may hold a matching row, whichever writer computed the partition value.
 
 
 _AT_MOST = (Op.LT, Op.LE)
@@ -77,10 +77,18 @@ _AT_LEAST = (Op.GT, Op.GE)
 
 
 def project(transform: Transform, source: dt.Field, part: Predicate, target: dt.Field) -> Predicate:
-    """A predicate on `target`, the partition value, that is true wherever a row of the partition can make `part` true.
+    """Return a predicate on a partition value that is true if the partition may hold a row that matches `part`.
 
-    `part` is a leaf on `source`, in `source`'s type; `Constant(True)` says that nothing can be concluded.
-    Source: iceberg 3.13-3.17.
+    Args:
+        transform: The transform of the partition field.
+        source: The source column.
+        part: A leaf predicate on `source`, with values of its type.
+        target: The partition field, see `partition_target`.
+
+    Returns:
+        The predicate. `Constant(True)` means that no partition can be excluded.
+
+    Spec: Iceberg, "Scan Planning" (rules iceberg 3.13-3.17).
     """
     if isinstance(transform, Void | UnknownTransform):
         return Constant(True)
@@ -95,7 +103,7 @@ def project(transform: Transform, source: dt.Field, part: Predicate, target: dt.
             try:
                 return _project_values(transform, source, part, target)
             except (TypeError, ValueError, AttributeError, OverflowError):
-                # A literal that is not of the column's type, scale or range.
+                # A literal that does not have the column's type, scale, or range.
                 return Constant(True)
         case Constant():
             return part
@@ -117,7 +125,7 @@ def _project_values(
                 return StartsWith(target, part.prefix, part.negated)
             if len(part.prefix) == width:
                 return Comparison(target, Op.NE if part.negated else Op.EQ, part.prefix)
-            # A value that shares the first `width` characters may still not have the prefix (trap T16).
+            # A value can share the first `width` characters and still not have the prefix (trap T16).
             return Constant(True) if part.negated else Comparison(target, Op.EQ, part.prefix[:width])
         case _, StartsWith() | In(negated=True) | Comparison(op=Op.NE):
             return Constant(True)
@@ -135,17 +143,17 @@ def _project_values(
 
 
 def _results(transform: Bucket | Truncate | Year | Month | Day | Hour, source: dt.Type, value: Any) -> tuple[Any, ...]:
-    """Every partition value that a writer may have stored for a row with `value`."""
+    """Return every partition value that a writer may have stored for rows with `value`."""
     match transform, source:
         case Truncate(width=width), dt.IntegerType():
             floor = value - value % width
-            # Below the type's minimum, Java wraps around; others do not (iceberg 3.12).
+            # Below the type's minimum, Java wraps around; other writers do not (iceberg 3.12).
             return (floor, *(wrap(floor, bits) for bits in (32, 64) if floor < -(1 << (bits - 1)) <= value))
         case Day(), dt.DateType():
             return (apply(transform, source)(value),)
         case Year() | Month() | Day() | Hour(), _:
             result = apply(transform, source)(value)
-            # Old writers rounded instants before 1970 up (iceberg 3.13).
+            # Old writers rounded instants before 1970 up instead of down (iceberg 3.13).
             return (result, result + 1) if result < 0 else (result,)
         case _:
             return (apply(transform, source)(value),)
@@ -154,7 +162,10 @@ def _results(transform: Bucket | Truncate | Year | Month | Day | Hour, source: d
 def _project_range(
     transform: Truncate | Year | Month | Day | Hour, source: dt.Type, op: Op, value: Any, target: dt.Field
 ) -> Predicate:
-    """`op` is one of < <= > >=. Strict bounds move by one unit of the stored integer before the transform."""
+    """Project one of the operators <, <=, >, and >=.
+
+    Strict bounds are moved by one unit of the stored integer before the transform.
+    """
     step = {Op.LT: -1, Op.GT: 1}.get(op, 0)
     match transform, source:
         case Truncate(), dt.StringType() | dt.BinaryType():
@@ -171,7 +182,7 @@ def _project_range(
         return Comparison(target, Op.GE, bound)
     at_most = Comparison(target, Op.LE, bound)
     if isinstance(transform, Truncate) and isinstance(source, dt.IntegerType):
-        # The smallest int and long, which Java lets overflow to a large positive number (iceberg 3.12).
+        # For the smallest int and long, Java overflows to a large positive number (iceberg 3.12).
         smallest = [(-(1 << (bits - 1)), bits) for bits in (32, 64)]
         wrapped = tuple(wrap(least - least % transform.width, bits) for least, bits in smallest)
         return Or((at_most, In(target, wrapped)))
@@ -179,7 +190,7 @@ def _project_range(
 
 
 def projected(predicate: Predicate, spec: PartitionSpec, schema: dt.Schema) -> Predicate:
-    """The inclusive projection of a whole filter onto the partition fields of `spec`."""
+    """Return the inclusive projection of a whole filter onto the partition fields of `spec`."""
     match predicate:
         case And(parts=parts):
             return conjunction(tuple(projected(part, spec, schema) for part in parts))
@@ -199,18 +210,18 @@ def projected(predicate: Predicate, spec: PartitionSpec, schema: dt.Schema) -> P
 
 
 def source_columns(partition_field: PartitionField, schema: dt.Schema) -> tuple[dt.Field, ...]:
-    """The source column as a tuple of one; empty if it is not in the schema or below a list or map (iceberg 3.14)."""
+    """Return the source column as a tuple of one; empty if it is missing or inside a list or map (iceberg 3.14)."""
     return tuple(f for f in _columns(schema.fields) if f.id == partition_field.source_id)
 
 
 def partition_target(partition_field: PartitionField, source: dt.Field) -> dt.Field:
-    """The partition field as a field of its own, with the type of its values."""
+    """Return the partition field as a schema field, with the type of its values."""
     type_ = result_type(partition_field.transform, source.type)
     return dt.Field(id=partition_field.field_id, name=partition_field.name, type=type_)
 
 
 def _columns(fields: tuple[dt.Field, ...]) -> list[dt.Field]:
-    """The fields whose statistics speak of rows: all but those below a list or map (iceberg 3.4)."""
+    """Return the fields with statistics about rows: all but those inside a list or map (iceberg 3.4)."""
     found: list[dt.Field] = []
     for field in fields:
         found.append(field)
@@ -220,9 +231,11 @@ def _columns(fields: tuple[dt.Field, ...]) -> list[dt.Field]:
 
 
 def decidable(predicate: Predicate, schema: dt.Schema) -> Predicate:
-    """`predicate` without what column statistics cannot decide: parts on columns that are always null, too (5.14).
+    """Return `predicate` with the parts that column statistics cannot decide replaced by `Undecided`.
 
-    Source: iceberg 3.19-3.25.
+    These include parts on columns of type unknown, which are always null (iceberg 5.14).
+
+    Spec: Iceberg, "Scan Planning" (rules iceberg 3.19-3.25).
     """
     opaque = (dt.StructType, dt.UnknownType)
     columns = frozenset(f.id for f in _columns(schema.fields) if not isinstance(f.type, opaque))
@@ -242,14 +255,14 @@ def decidable(predicate: Predicate, schema: dt.Schema) -> Predicate:
 
 
 def nested_columns(schema: dt.Schema) -> frozenset[int]:
-    """Ids of fields within structs, whose values ORC does not count where the struct itself is null."""
+    """Return ids of fields inside structs. ORC does not count their values in rows with a null struct."""
     return frozenset(f.id for f in _columns(schema.fields)) - frozenset(f.id for f in schema.fields)
 
 
 def decode_bounds(encoded: pa.Array, type_: dt.Type) -> pa.Array:
-    """Return bounds of a column as an array of `bound_type`, null where `decode_bound` returns None.
+    """Return bounds of a column as an array of `bound_type`, null if `decode_bound` returns None.
 
-    Source: iceberg 3.21-3.24.
+    Spec: Iceberg, "Scan Planning" (rules iceberg 3.21-3.24).
     """
     if encoded.null_count == len(encoded):
         return pa.nulls(len(encoded), bound_type(type_))
@@ -273,7 +286,7 @@ def decode_bounds(encoded: pa.Array, type_: dt.Type) -> pa.Array:
         case dt.BinaryType():
             return encoded
         case dt.StringType():
-            with contextlib.suppress(pa.ArrowInvalid):  # some are cut inside a character (iceberg 3.22)
+            with contextlib.suppress(pa.ArrowInvalid):  # some writers cut text inside a character (iceberg 3.22)
                 return encoded.cast(pa.string())
         case _:
             pass
@@ -281,11 +294,11 @@ def decode_bounds(encoded: pa.Array, type_: dt.Type) -> pa.Array:
 
 
 def _of_length(encoded: pa.Array, compare: Callable[..., pa.Array], length: int) -> pa.Array:
-    return nulled(encoded, ~true_mask(compare(pc.binary_length(encoded), scalar_of(length, pa.int32()))))
+    return null_where(encoded, ~true_mask(compare(pc.binary_length(encoded), scalar_of(length, pa.int32()))))
 
 
-def _by_width(encoded: pa.Array, widths: Iterable[int]) -> Iterator[tuple[Places, npt.NDArray[np.uint8]]]:
-    """Yield the places of values that have one of some lengths, and their bytes, one row per value."""
+def _by_width(encoded: pa.Array, widths: Iterable[int]) -> Iterator[tuple[Indices, npt.NDArray[np.uint8]]]:
+    """Yield, for each width, the positions of the values of that length and their bytes, one row per value."""
     for width in dict.fromkeys(widths):
         fits = true_mask(pc.equal(pc.binary_length(encoded), scalar_of(width, pa.int32())))
         if fits.any():
@@ -294,7 +307,14 @@ def _by_width(encoded: pa.Array, widths: Iterable[int]) -> Iterator[tuple[Places
 
 
 def _numbers(encoded: pa.Array, kind: Literal["i", "f"], *widths: int, days: int = 1) -> pa.Array:
-    """Decode bounds of some lengths. days: the unit of a bound of four bytes if the type has eight bytes (3.23)."""
+    """Decode bounds that are numbers of one of the given widths in bytes.
+
+    Args:
+        encoded: The encoded bounds.
+        kind: `i` for integers, `f` for floats.
+        widths: The allowed lengths.
+        days: The length of a day in units of the type, if bounds of four bytes are days (iceberg 3.23).
+    """
     values = np.zeros(len(encoded), dtype=f"{kind}8")
     missing = np.ones(len(encoded), dtype=np.bool_)
     for places, data in _by_width(encoded, widths):
@@ -303,13 +323,13 @@ def _numbers(encoded: pa.Array, kind: Literal["i", "f"], *widths: int, days: int
         unit = days if width == 4 else 1
         most = (2**63 - 1) // unit
         values[places] = found.astype(values.dtype) * unit
-        # NaN says nothing, and days that a type of 64 bits cannot count are not bounds of that type.
+        # NaN is not a bound, and neither is a number of days that overflows a 64-bit type.
         missing[places] = (found != found) | ((unit != 1) & (np.abs(found.astype(np.float64)) > most))
     return from_numpy(values, missing=missing)
 
 
 def _decimals(encoded: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Decode big-endian numbers of any length up to that of the type. Longer ones are null."""
+    """Decode big-endian numbers of any length up to the length of the type. Longer numbers are null."""
     size = type_.byte_width
     numbers = np.zeros((len(encoded), size), dtype=np.uint8)
     missing = np.ones(len(encoded), dtype=np.bool_)
@@ -323,21 +343,21 @@ def _decimals(encoded: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def bounds_of(files: DataFiles, column: dt.Field, *, is_nested: bool = False) -> ColumnBounds:
-    """Return the facts of a column. Nothing is known about files whose record count is unknown (iceberg 2.21).
+    """Return the facts of a column. Files with an unknown record count have no facts (iceberg 2.21).
 
     Args:
         files: Data files with the statistics of the column.
         column: A column of single values.
-        is_nested: Whether the column is within a struct. ORC does not count values where the struct is null, so counts
-            of nulls are used only if every row is counted.
+        is_nested: True for a column inside a struct. ORC does not count values in rows with a null struct, so
+            null counts are used only if every row is counted.
     """
     rows = files.table.column("record_count")
     values, nulls, nans, lower, upper = (
-        combined(files.table.column(statistic(name, column.id))) for name in (*COUNTS, *BOUNDS)
+        combine_chunks(files.table.column(statistic(name, column.id))) for name in (*COUNTS, *BOUNDS)
     )
     if is_nested:
-        nulls = nulled(nulls, ~true_mask(combined(pc.equal(rows, values))))
-    return ColumnBounds.of(
+        nulls = null_where(nulls, ~true_mask(combine_chunks(pc.equal(rows, values))))
+    return ColumnBounds.from_statistics(
         column.type,
         lower=decode_bounds(lower, column.type),
         upper=decode_bounds(upper, column.type),
@@ -355,20 +375,27 @@ def skip_files(
     condition: Filter,
     *,
     by_statistics: bool = True,
-) -> Verdicts:
-    """A verdict on each file: KEPT, BY_PARTITION or BY_STATISTICS.
+) -> Decisions:
+    """Decide for each file whether it is read: KEPT, BY_PARTITION, or BY_STATISTICS.
 
-    A record count of 0 decides nothing: counts are wrong in real tables, and opening an empty file costs little. This
-    overrules iceberg 2.21, which lets such files be skipped.
+    A record count of 0 decides nothing, because real tables record wrong counts and opening an empty file costs little.
+    This overrules iceberg 2.21, which allows such files to be skipped.
+
+    Args:
+        data: The files.
+        specs: The partition specs of the table, by id.
+        schema: The schema of the read.
+        condition: The filter.
+        by_statistics: If False, only partition tuples skip files.
     """
-    verdicts = np.full(len(data), KEPT, dtype=np.int8)
+    decisions = np.full(len(data), KEPT, dtype=np.int8)
     if not len(data):
-        return verdicts
-    verdicts[~_partitions(data, specs, schema, condition)[to_numpy(data.table.column("tuple"))]] = BY_PARTITION
-    places = np.flatnonzero(verdicts == KEPT)
+        return decisions
+    decisions[~_partitions(data, specs, schema, condition)[to_numpy(data.table.column("tuple"))]] = BY_PARTITION
+    places = np.flatnonzero(decisions == KEPT)
     if not by_statistics or not len(places):
-        return verdicts
-    table = data.table.select([name for name in data.table.column_names if name != "path"])  # to take paths is slow
+        return decisions
+    table = data.table.select([name for name in data.table.column_names if name != "path"])  # taking paths is slow
     files = DataFiles(table, data.manifests, data.tuples, data.fields).take(places)
     nested = nested_columns(schema)
 
@@ -377,15 +404,15 @@ def skip_files(
         return bounds_of(files, column, is_nested=column.id in nested) if column.id in files.fields else None
 
     kept = may_match(decidable(condition.predicate, schema), bounds, len(files))
-    verdicts[places[~kept]] = BY_STATISTICS
-    return verdicts
+    decisions[places[~kept]] = BY_STATISTICS
+    return decisions
 
 
 def _partitions(data: DataFiles, specs: Mapping[int, PartitionSpec], schema: dt.Schema, condition: Filter) -> Mask:
     """Return, for each partition tuple, whether its files may hold a row that the filter needs (iceberg 3.14-3.17)."""
     kept = np.ones(len(data.tuples), dtype=np.bool_)
     spec_ids = np.array(data.specs_of_tuples())
-    for spec_id in distinct(spec_ids).tolist():
+    for spec_id in distinct_values(spec_ids).tolist():
         if spec_id not in specs or not specs[spec_id].fields:
             continue
         places = np.flatnonzero(spec_ids == spec_id)

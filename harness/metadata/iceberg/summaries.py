@@ -1,6 +1,8 @@
-"""The manifests that a filter can skip by the partition summaries of the manifest list, as far as these are trusted.
+"""Skipping of manifests by the partition summaries in the manifest list, as far as these are trusted.
 
-Source: iceberg 3.6-3.9. What is trusted is said in `harness.metadata.plan.trust`.
+`harness.metadata.plan.trust` defines which summaries are trusted.
+
+Spec: Iceberg, "Scan Planning" (rules iceberg 3.6-3.9).
 """
 
 from __future__ import annotations
@@ -13,41 +15,48 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harness.metadata.filters.predicate import Predicate, fields_of
-from harness.metadata.filters.skipping import ColumnBounds, bound_array, compared, exact_facts, may_match
+from harness.metadata.filters.skipping import ColumnBounds, bound_array, compare_bounds, exact_facts, may_match
 from harness.metadata.iceberg.manifests import FieldSummary, ManifestFile
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.iceberg.skipping import decode_bounds, partition_target, source_columns
 from harness.metadata.iceberg.transforms import Void
-from harness.metadata.model.arrow_values import Mask, Places, array_of, from_numpy, nulled
+from harness.metadata.model.arrow_values import Indices, Mask, array_of, from_numpy, null_where
 from harness.metadata.model.schema import Field, Schema
-from harness.metadata.plan.trust import Statement, Trust, guards, is_trusted_writer, trust_in
+from harness.metadata.plan.trust import Statement, Trust, guarded_faults, is_trusted_writer, trust_in
 from harness.storage.records import dataclass
 
 Writer = Callable[[ManifestFile], Mapping[str, str] | None]
-"""The summary of the snapshot that wrote a manifest; None: it is not known any more."""
+"""Returns the summary of the snapshot that wrote a manifest, or None if it is no longer known."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestFilter:
-    """A filter against the partition summaries of manifests of one spec."""
+    """A filter on manifests of one spec, decided by their partition summaries.
+
+    Attributes:
+        spec: The partition spec.
+        predicate: A predicate on the partition fields, from `harness.metadata.iceberg.skipping.projected`.
+        schema: The schema of the read.
+        writer: Returns the snapshot summary of a manifest's writer.
+    """
 
     spec: PartitionSpec
-    predicate: Predicate  # on partition fields, `harness.metadata.iceberg.skipping.projected`
+    predicate: Predicate
     schema: Schema
     writer: Writer
 
     def may_hold(self, manifests: Sequence[ManifestFile]) -> Mask:
-        """Return, for each manifest, whether a file in it may have a row that makes the filter true."""
+        """Return, for each manifest, whether it may list a file with a row that matches the filter."""
         return may_match(self.predicate, lambda field: self._facts(manifests, field), len(manifests))
 
     def _facts(self, manifests: Sequence[ManifestFile], field: Field) -> ColumnBounds:
-        """Return the summaries of a partition field, as far as they are trusted (iceberg 3.6-3.9)."""
+        """Return the trusted part of the summaries of a partition field (iceberg 3.6-3.9)."""
         place = [f.field_id for f in self.spec.fields].index(field.id)
         summaries = [self._summary(manifest, place) for manifest in manifests]
         recorded = [each.lower for each in summaries], [each.upper for each in summaries]
         lower, upper = (decode_bounds(array_of(bounds, pa.binary()), field.type) for bounds in recorded)
-        # Bounds are used if both are there, and in order (3.8).
-        untrusted = ~compared(pc.less_equal, lower, upper)
+        # Bounds are used only if both exist and the lower one is not above the upper one (3.8).
+        untrusted = ~compare_bounds(pc.less_equal, lower, upper)
         match trust_in(Statement.SUMMARY_BOUNDS, field.type):
             case Trust.ROUNDED_UP:
                 texts = upper.to_pylist()
@@ -60,13 +69,13 @@ class ManifestFilter:
             case Trust.YES:
                 pass
         nulls = np.array([0 if each.contains_null is False else -1 for each in summaries], dtype=np.int64)
-        # Writers leave out bounds of types that they do not know, and then "no null" means as little.
+        # Writers leave out bounds of types that they do not know. "No null" is then just as unreliable.
         has_bounds = [low is not None and high is not None for low, high in zip(*recorded, strict=True)]
-        # Some writers say "no NaN" whatever the data holds (iceberg 3.7).
-        return ColumnBounds.of(
+        # Some writers record "no NaN" whatever the data holds (iceberg 3.7).
+        return ColumnBounds.from_statistics(
             field.type,
-            lower=nulled(lower, untrusted),
-            upper=nulled(upper, untrusted),
+            lower=null_where(lower, untrusted),
+            upper=null_where(upper, untrusted),
             nulls=from_numpy(nulls),
             usable=np.array(has_bounds, dtype=np.bool_),
         )
@@ -78,7 +87,7 @@ class ManifestFilter:
         return summaries[place] if summaries is not None and is_complete else FieldSummary(contains_null=True)
 
     def trusted(self) -> tuple[str, ...]:
-        """The summaries that are trusted where a manifest is skipped: of which partition fields, and how far."""
+        """Return a phrase for each partition field whose summaries are trusted to skip manifests."""
         ids = fields_of(self.predicate)
         return tuple(
             f"partition summaries of {target.name}{_REMARKS.get(trust_in(Statement.SUMMARY_BOUNDS, target.type), '')}"
@@ -87,21 +96,21 @@ class ManifestFilter:
         )
 
     def guarded(self) -> tuple[str, ...]:
-        """The known faults of writers that the filter meets in the summaries, a sentence each."""
+        """Return a sentence for each known fault of a writer that may affect the summaries that the filter uses."""
         ids = fields_of(self.predicate)
         targets = [target for target in _targets(self.spec, self.schema) if target.id in ids]
-        return guards("iceberg", Statement.SUMMARY_BOUNDS, targets)
+        return guarded_faults("iceberg", Statement.SUMMARY_BOUNDS, targets)
 
     def contradicted(
-        self, manifests: Sequence[ManifestFile], numbers: Places, tuples: Sequence[Mapping[int, Any]]
+        self, manifests: Sequence[ManifestFile], numbers: Indices, tuples: Sequence[Mapping[int, Any]]
     ) -> Mask:
-        """Return, for each partition tuple of an opened manifest, whether it is outside of the manifest's summaries.
+        """Return, for each partition tuple, whether it is outside the summaries of its manifest.
 
-        Such a tuple proves the writer wrong: summaries of this table should not be used any more (iceberg 3.9).
+        A tuple outside proves the writer wrong: no summary of the table should be used any more (iceberg 3.9).
 
         Args:
             manifests: All opened manifests.
-            numbers: For each tuple, the index in `manifests` of its manifest, which is of this spec.
+            numbers: For each tuple, the index in `manifests` of its manifest, which has this spec.
             tuples: Internal values by partition field id.
         """
         outside = np.zeros(len(tuples), dtype=np.bool_)
@@ -109,8 +118,8 @@ class ManifestFilter:
         for target in _targets(self.spec, self.schema):
             summary, values = self._facts(manifests, target).take(numbers), values_of(target)
             outside |= values.has_nulls & ~summary.has_nulls
-            outside |= compared(pc.less, values.lower, summary.lower)
-            outside |= compared(pc.greater, values.upper, summary.upper)
+            outside |= compare_bounds(pc.less, values.lower, summary.lower)
+            outside |= compare_bounds(pc.greater, values.upper, summary.upper)
         return outside
 
 
@@ -118,7 +127,7 @@ _REMARKS = {Trust.ROUNDED_UP: " (upper bounds rounded up)", Trust.NAMED_WRITER: 
 
 
 def _targets(spec: PartitionSpec, schema: Schema) -> list[Field]:
-    """The fields of a spec that have values which filters may speak of, typed."""
+    """Return the fields of a spec that filters can use, with their types."""
     return [
         partition_target(f, source)
         for f in spec.fields
@@ -132,7 +141,7 @@ _BEFORE_SURROGATES, _AFTER_SURROGATES = "\ud7ff", "\ue000"
 
 
 def _rounded_up(text: str) -> str | None:
-    """The least text above all that begin with `text`; None if there is none."""
+    """Return the smallest text above all texts that start with `text`, or None if there is none."""
     head = text.rstrip(_LAST)
     if not head:
         return None

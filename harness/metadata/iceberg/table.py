@@ -1,8 +1,9 @@
-"""An opened Iceberg table: from its location to the current metadata file, and its facts (iceberg 1.1 to 1.14).
+"""An opened Iceberg table: from its location to the current metadata file (iceberg 1.1 to 1.14).
 
-A file-system table has no catalog that says which metadata file is the current one. Two things are sure: a path to the
-file itself, and the names `v<N>.metadata.json` with their version hint. Files called `<n>-<id>.metadata.json` are those
-of a catalog, and may be left-overs of commits that lost: one is taken only if the caller allows the guess.
+A table in a file system has no catalog that records the current metadata file. Two sources are certain: a path to the
+metadata file itself, and files named `v<N>.metadata.json` with a version hint. Files named `<n>-<id>.metadata.json` are
+written by catalogs, and some may be left over from commits that failed. Such files are used only if the caller allows
+the guess.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from harness.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from harness.metadata.files.documents import HEAD, check_document, kind_of
+from harness.metadata.files.documents import HEAD, check_document, file_kind
 from harness.metadata.filters.predicate import Filter
-from harness.metadata.iceberg.columns.raw import KeptManifests
+from harness.metadata.iceberg.columns.stored import ManifestCache
 from harness.metadata.iceberg.manifests import ManifestFile
 from harness.metadata.iceberg.metadata import decompress, default_prefixes, parse_metadata
-from harness.metadata.iceberg.model import BlobMetadata, PartitionField, Snapshot, SortField, TableMetadata
+from harness.metadata.iceberg.model import BlobMetadata, IcebergSnapshot, PartitionField, SortField, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
 from harness.metadata.iceberg.time_travel import IcebergSelection, select
-from harness.metadata.model.schema import Schema, described
+from harness.metadata.model.schema import Schema, describe_field
 from harness.metadata.model.times import When
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.planned_scan import PlannedScan
@@ -44,25 +45,25 @@ from harness.storage.threads import phase, read_ahead
 HINT = "version-hint.text"
 METADATA_DIRECTORY = "metadata"
 _SHOWN = 5
-# Names show compression in several ways; the bytes say which it is (iceberg 1.7).
+# File names mark compression in several ways; the first bytes decide how a file is compressed (iceberg 1.7).
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.metadata.json", ".zstd.metadata.json")
 _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
 _ANY = re.compile(rf"(?P<stem>.+?){_SUFFIX}")
 _VERSIONED = re.compile(rf"v(?P<number>[0-9]+){_SUFFIX}")
 _NUMBERED = re.compile(rf"v?(?P<number>[0-9]+)-.+?{_SUFFIX}")
-# Left by a crash: a commit to a file-system table writes such a file before it renames it.
+# A commit to a file-system table writes a file with this name and then renames it; a crash can leave the file behind.
 _TEMPORARY = re.compile(rf"[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_SUFFIX}", re.IGNORECASE)
 
 
-_Choice: TypeAlias = tuple[PhysicalPath, tuple[str, ...]]
-"""The path of a metadata file, and warnings of the search."""
+_MetadataFile: TypeAlias = tuple[PhysicalPath, tuple[str, ...]]
+"""The path of a metadata file, and warnings from the search."""
 
 
-def _choose(location: PhysicalPath, storage: Storage, allow_version_guess: bool) -> _Choice:
+def _find_metadata_file(location: PhysicalPath, storage: Storage, allow_version_guess: bool) -> _MetadataFile:
     if storage.exists(location):
         _refuse_other_file(location, storage)
         return location, ()
-    # A table's directory may itself be called `metadata`, so look inside first.
+    # A table's directory may itself be called `metadata`, so look inside it first.
     for directory in (join(location, METADATA_DIRECTORY), PhysicalPath(location.rstrip("/") or "/")):
         choice = _in_directory(directory, storage, allow_version_guess)
         if choice is not None:
@@ -78,11 +79,14 @@ def _choose(location: PhysicalPath, storage: Storage, allow_version_guess: bool)
 
 
 def _refuse_other_file(location: PhysicalPath, storage: Storage) -> None:
-    """Refuses a file that is no metadata file; one that is called so may be a damaged one."""
+    """Raise TableNotFoundError for a file that is not a metadata file.
+
+    A file with the name of a metadata file passes, because it may be a damaged one.
+    """
     name = location.rstrip("/").rpartition("/")[2]
     if _ANY.fullmatch(name):
         return
-    kind = kind_of(storage.read(location, length=HEAD), name)
+    kind = file_kind(storage.read(location, length=HEAD), name)
     if kind in ("a JSON file", "a gzip file", "a zstandard file") and _is_metadata(location, storage):
         return
     advice = f"give the directory of a table, or a metadata file of an Iceberg table (*{_SUFFIXES[0]})"
@@ -110,8 +114,8 @@ def _is_metadata(file: PhysicalPath, storage: Storage) -> bool:
     return isinstance(document, dict) and "format-version" in document
 
 
-def _in_directory(directory: PhysicalPath, storage: Storage, allow_version_guess: bool) -> _Choice | None:
-    """The current metadata file in `directory`; None if there is nothing of a table in it."""
+def _in_directory(directory: PhysicalPath, storage: Storage, allow_version_guess: bool) -> _MetadataFile | None:
+    """Return the current metadata file in `directory`, or None if the directory holds no metadata files."""
     hint = join(directory, HINT)
     if storage.has_file(hint):
         text = storage.read(hint).decode("utf-8-sig", errors="replace").strip()
@@ -121,20 +125,20 @@ def _in_directory(directory: PhysicalPath, storage: Storage, allow_version_guess
     return _by_names(directory, names, storage, allow_version_guess) if names else None
 
 
-def _by_hint(directory: PhysicalPath, text: str, storage: Storage) -> _Choice:
-    """The file that the version hint names, or a later version: the hint is best effort (iceberg 1.3, 1.6)."""
+def _by_hint(directory: PhysicalPath, text: str, storage: Storage) -> _MetadataFile:
+    """Return the file that the version hint names, or a later version, as the hint may be old (iceberg 1.3, 1.6)."""
     number = re.fullmatch(r"v?([0-9]{1,18})", text)
     version = int(number[1]) if number else None
     path = None if version is None else _version_path(directory, version, storage)
     if path is None or version is None:
-        # The file whose name, or whose name without the extension, is the hint's text.
+        # Look for a file whose name is the text of the hint, with or without an extension.
         names = (text,) if _ANY.fullmatch(text) else tuple(text + suffix for suffix in _SUFFIXES)
         inside = [] if "/" in text or "\\" in text else [join(directory, name) for name in names]
         stem_path = next(filter(storage.has_file, inside), None)
         if stem_path is None:
             raise TableNotFoundError(
-                f"Cannot find the metadata file of the version hint: got {text[:80]!r}, and there is no such file; "
-                "name the metadata file itself",
+                f"Cannot find the metadata file of the version hint {text[:80]!r}: no such file exists. "
+                "Open the metadata file by its path",
                 cause="MetadataNotFound",
                 file=join(directory, HINT),
                 rule="iceberg 1.3" if number else "iceberg 1.6",
@@ -145,7 +149,7 @@ def _by_hint(directory: PhysicalPath, text: str, storage: Storage) -> _Choice:
         path, version = later, version + 1
     if version == hinted:
         return path, ()
-    return path, (f"The version hint says {hinted}, the newest version is {version} [iceberg 1.3]",)
+    return path, (f"The version hint is {hinted}, but the newest version is {version} [iceberg 1.3]",)
 
 
 def _version_path(directory: PhysicalPath, version: int, storage: Storage) -> PhysicalPath | None:
@@ -153,32 +157,40 @@ def _version_path(directory: PhysicalPath, version: int, storage: Storage) -> Ph
     return next((path for path in candidates if storage.has_file(path)), None)
 
 
-def _by_names(directory: PhysicalPath, names: Sequence[str], storage: Storage, allow_version_guess: bool) -> _Choice:
-    """The current file by the names alone (iceberg 1.4, 1.5)."""
+def _by_names(
+    directory: PhysicalPath, names: Sequence[str], storage: Storage, allow_version_guess: bool
+) -> _MetadataFile:
+    """Return the current file as far as the file names decide (iceberg 1.4, 1.5)."""
     lasting = [name for name in names if not _TEMPORARY.fullmatch(name)]
     versioned = [name for name in lasting if _VERSIONED.fullmatch(name)]
     numbered = [name for name in lasting if _NUMBERED.fullmatch(name)]
     if versioned and len(versioned) == len(lasting):
         return join(directory, _highest(versioned, _VERSIONED)[0]), ()
     if not numbered or len(numbered) < len(lasting):
-        listed = _listed(sorted(lasting or names, reverse=True))
-        raise _ambiguous(directory, f"there is no version hint, and the names do not tell ({listed})", "iceberg 1.4")
+        listed = _name_list(sorted(lasting or names, reverse=True))
+        raise _ambiguous(
+            directory, f"there is no version hint, and the file names do not decide ({listed})", "iceberg 1.4"
+        )
     candidates = _highest(numbered, _NUMBERED)
     if not allow_version_guess:
         raise AmbiguousTableError(
-            f"Cannot tell the current metadata file: there is no version hint, and '{_listed(candidates)}' is only the "
-            "highest number; name the metadata file itself, or give allow_version_guess",
+            "Cannot determine the current metadata file: there is no version hint, and "
+            f"'{_name_list(candidates)}' only has the highest number. Open the metadata "
+            "file by its path, or pass allow_version_guess=True",
             cause="AmbiguousMetadata",
             file=directory,
             rule="iceberg 1.5",
             options=("allow_version_guess",),
         )
-    name = candidates[0] if len(candidates) == 1 else _undisputed(directory, candidates, storage)
+    name = candidates[0] if len(candidates) == 1 else _newest_by_time(directory, candidates, storage)
     return join(directory, name), (f"Guessed that {name} is the current metadata file [iceberg 1.5]",)
 
 
 def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
-    """The names with the highest number, compared as a number (v10 is after v9); more than one is possible."""
+    """Return the names with the highest number.
+
+    Numbers are compared as integers (v10 is after v9), and several names may tie.
+    """
     by_number: dict[int, list[str]] = {}
     for name in names:
         match = pattern.fullmatch(name)
@@ -187,44 +199,48 @@ def _highest(names: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
     return sorted(by_number[max(by_number)], key=lambda name: (len(name), name))
 
 
-def _undisputed(directory: PhysicalPath, names: Sequence[str], storage: Storage) -> str:
-    """The only newest of files with one number, if no other counts it among its past (iceberg 1.5)."""
+def _newest_by_time(directory: PhysicalPath, names: Sequence[str], storage: Storage) -> str:
+    """Return the newest of several files with one number (iceberg 1.5).
+
+    Raises AmbiguousTableError if several files are newest, or another file lists it as its predecessor.
+    """
     loaded = {name: _read_metadata(join(directory, name), storage) for name in names}
     times = {name: metadata.last_updated_ms for name, metadata in loaded.items()}
     undated = next((name for name, time in times.items() if time is None), None)
     if undated is not None:
-        message = "Cannot tell the current metadata file: one of several has no 'last-updated-ms'"
+        message = "Cannot determine the current metadata file: one of several has no 'last-updated-ms'"
         file = loaded[undated].file
         raise CorruptFileError(message, cause="AmbiguousMetadata", file=file, rule="iceberg 1.5")
     latest = max(time for time in times.values() if time is not None)
     newest = [name for name, time in times.items() if time == latest]
     past = {entry.file.rsplit("/", 1)[-1] for metadata in loaded.values() for entry in metadata.metadata_log}
     if len(newest) > 1 or newest[0] in past:
-        raise _ambiguous(directory, f"several files have the highest number ({_listed(names)})", "iceberg 1.5")
+        raise _ambiguous(directory, f"several files have the highest number ({_name_list(names)})", "iceberg 1.5")
     return newest[0]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _name_list(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 
 
 def _ambiguous(directory: PhysicalPath, reason: str, rule: str) -> AmbiguousTableError:
-    message = f"Cannot tell the current metadata file: {reason}; name the metadata file itself"
+    message = f"Cannot determine the current metadata file: {reason}. Open the metadata file by its path"
     return AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule=rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergTable:
-    """A version of a table's metadata, with the way to read the metadata files that it lists.
+    """One version of a table's metadata, with access to the metadata files that it lists.
 
     Attributes:
-        location: The location that the user gave.
-        metadata_path: The metadata file that was read, as a physical path.
+        location: The location that the user passed.
+        metadata_path: Physical path of the metadata file that was read.
         metadata: The content of that file.
         storage: The storage that reads the table's files.
-        options: The user's options, with the path map completed by the table's own move.
-        warnings: Oddities that are harmless to a reader, one sentence each.
+        options: The user's options, with the table's own move added to the path map.
+        warnings: One sentence for each oddity that is harmless to a reader.
+        format: `iceberg`.
     """
 
     location: PhysicalPath = field(repr=False)
@@ -241,12 +257,12 @@ class IcebergTable:
         return self.metadata.schemas[self.metadata.current_schema_id]
 
     @property
-    def current(self) -> Snapshot | None:
-        """The current snapshot; None: the table has none."""
+    def current(self) -> IcebergSnapshot | None:
+        """The current snapshot, or None if the table has none."""
         return self.metadata.current_snapshot
 
     def select(self, at: When) -> IcebergSelection:
-        """Return the selected snapshot and its schema (iceberg 1.32 to 1.37).
+        """Return the snapshot at a moment, and its schema (iceberg 1.32 to 1.37).
 
         Raises:
             HarnessError: As `harness.metadata.iceberg.time_travel.select`.
@@ -257,35 +273,38 @@ class IcebergTable:
             raise error.within(table=self.location) from error.__cause__
 
     def newest(self) -> int | None:
-        """The id of the current snapshot in the metadata that is current now; None: it has none. Raises as `load`."""
+        """Read the metadata that is current now, and return the id of its current snapshot, or None if it has none.
+
+        Raises the errors of `load`.
+        """
         newest = load(self.location, self.storage, ReadOptions(allow_version_guess=True)).current
         return None if newest is None else newest.id
 
     def plan(
         self, selection: IcebergSelection, columns: tuple[str, ...] | None, where: str | Filter | None
     ) -> PlannedScan:
-        """The plan of a read, see `harness.metadata.iceberg.scan.plan_scan`."""
+        """Plan a read, see `harness.metadata.iceberg.scan.plan_scan`."""
         return plan_scan(self, selection, columns=columns, where=where)
 
     def snapshots(self) -> list[dict[str, Any]]:
-        """The table's snapshots in the order of the metadata, as plain values."""
+        """Return the table's snapshots in the order of the metadata, as plain values."""
         return [
-            _plain(snapshot, "id", "parent_id", "sequence_number", "timestamp_ms", "operation", "schema_id")
-            | _plain(snapshot, "first_row_id", "added_rows", "manifest_list")
+            _values(snapshot, "id", "parent_id", "sequence_number", "timestamp_ms", "operation", "schema_id")
+            | _values(snapshot, "first_row_id", "added_rows", "manifest_list")
             | {"summary": dict(snapshot.summary)}
             for snapshot in self.metadata.snapshots.values()
         ]
 
     def refs(self) -> dict[str, dict[str, Any]]:
-        """Branches and tags by name, as plain values."""
+        """Return branches and tags by name, as plain values."""
         return {
             name: {"snapshot_id": ref.snapshot_id, "type": ref.type.value}
-            | _plain(ref, "min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
+            | _values(ref, "min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
             for name, ref in self.metadata.refs.items()
         }
 
     def partitioning(self) -> list[str]:
-        """The partition fields of new files, such as `region` and `month(ordered_at)`."""
+        """Return the partition fields of new files as text, for example `region` and `month(ordered_at)`."""
         columns, spec = self.schema.by_id(), self.metadata.specs.get(self.metadata.default_spec_id)
         sources = [(f, [columns.get(i) for i in f.source_ids]) for f in (spec.fields if spec else ())]
         return [
@@ -296,14 +315,14 @@ class IcebergTable:
         ]
 
     def recorded(self) -> dict[str, int]:
-        """The totals in the current snapshot's summary, which its writer may have left out."""
+        """Return the totals in the current snapshot's summary, as far as its writer recorded them."""
         summary = {} if self.current is None else self.current.summary
         keys = {"files": "data-files", "bytes": "files-size", "rows before deletes": "records"}
         said = {name: summary.get(f"total-{key}", "") for name, key in keys.items()}
         return {name: int(text) for name, text in said.items() if re.fullmatch("[0-9]{1,19}", text)}
 
     def describe(self) -> dict[str, Any]:
-        """The metadata as plain values: for `harness info`."""
+        """Return the metadata as plain values, for `harness info`."""
         metadata = self.metadata
         return {
             "format": self.format,
@@ -311,15 +330,18 @@ class IcebergTable:
             "uuid": metadata.uuid,
             "location": redact(metadata.location),
             "metadata_file": redact(self.metadata_path),
-            **_plain(metadata, "last_updated_ms", "last_sequence_number", "next_row_id"),
-            **_plain(metadata, "current_snapshot_id", "current_schema_id"),
+            **_values(metadata, "last_updated_ms", "last_sequence_number", "next_row_id"),
+            **_values(metadata, "current_snapshot_id", "current_schema_id"),
             "schemas": [
-                {"id": schema.id, "fields": [described(f) for f in schema.fields]}
+                {"id": schema.id, "fields": [describe_field(f) for f in schema.fields]}
                 for schema in metadata.schemas.values()
             ],
             "default_spec_id": metadata.default_spec_id,
             "partition_specs": [
-                {"id": spec.id, "fields": [{"id": f.field_id, "name": f.name} | _transformed(f) for f in spec.fields]}
+                {
+                    "id": spec.id,
+                    "fields": [{"id": f.field_id, "name": f.name} | _transform_values(f) for f in spec.fields],
+                }
                 for spec in metadata.specs.values()
             ],
             "default_sort_order_id": metadata.default_sort_order_id,
@@ -329,25 +351,25 @@ class IcebergTable:
             ],
             "snapshots": self.snapshots(),
             "refs": self.refs(),
-            "snapshot_log": [_plain(entry, "timestamp_ms", "snapshot_id") for entry in metadata.snapshot_log],
-            "metadata_log": [_plain(entry, "timestamp_ms", "file") for entry in metadata.metadata_log],
+            "snapshot_log": [_values(entry, "timestamp_ms", "snapshot_id") for entry in metadata.snapshot_log],
+            "metadata_log": [_values(entry, "timestamp_ms", "file") for entry in metadata.metadata_log],
             "statistics": [
-                _plain(file, "snapshot_id", "path", "size", "footer_size") | {"blobs": [_blob(b) for b in file.blobs]}
+                _values(file, "snapshot_id", "path", "size", "footer_size") | {"blobs": [_blob(b) for b in file.blobs]}
                 for file in metadata.statistics
             ],
-            "partition_statistics": [_plain(s, "snapshot_id", "path", "size") for s in metadata.partition_statistics],
+            "partition_statistics": [_values(s, "snapshot_id", "path", "size") for s in metadata.partition_statistics],
             "properties": dict(metadata.properties),
             "warnings": list(self.warnings),
         }
 
     @property
     def path_map(self) -> PathMap:
-        """The map from recorded paths to physical ones: the caller's, then that of the table's own move."""
+        """The map from recorded to physical paths: the caller's prefixes, then the prefixes of the table's own move."""
         return self.options.path_map
 
     @property
-    def kept_manifests(self) -> KeptManifests | None:
-        """The cache of manifests from earlier reads; None: nothing may be kept."""
+    def manifest_cache(self) -> ManifestCache | None:
+        """The cache of manifests from earlier reads, or None if nothing may be cached."""
         cache = self.options.cache
         if cache is None:
             return None
@@ -358,15 +380,19 @@ class IcebergTable:
             self.storage.check(physical, recorded)
             return physical, cache.version(self.storage, physical)
 
-        return KeptManifests(cache, version)
+        return ManifestCache(cache, version)
 
     @contextmanager
-    def reading(
+    def reading_manifests(
         self, manifests: Sequence[ManifestFile], *, unless: Callable[[ManifestFile], bool] = lambda _: False
     ) -> Iterator[Callable[[ManifestFile], bytes]]:
-        """A function that gives the bytes of manifests, to be asked in their order; a store's are read ahead.
+        """Yield a function that returns the bytes of manifests. It must be called in the order of `manifests`.
 
-        unless: true of manifests whose content is known, so that they are not read.
+        Manifests in an object store are read ahead.
+
+        Args:
+            manifests: The manifests.
+            unless: Returns True for manifests that will not be requested, so that they are not read ahead.
         """
         waits = any(not is_local(self.path_map.physical(manifest.path)) for manifest in manifests[:1])
         wanted = [manifest for manifest in manifests if not unless(manifest)] if waits else ()
@@ -384,13 +410,19 @@ class IcebergTable:
         return self.read(manifest.path, "manifest")
 
     def read(self, recorded: RecordedPath, what: str) -> bytes:
-        """The bytes of a metadata file of the table, by its recorded path.
+        """Return the bytes of one of the table's metadata files.
 
-        The manifest list may record a wrong length of a manifest (iceberg 2.3), so the length is not compared.
+        The length of a manifest is not checked, because the manifest list may record a wrong one (iceberg 2.3).
+
+        Args:
+            recorded: The recorded path.
+            what: The kind of the file, for messages.
 
         Raises:
-            MissingFileError: it is not where the path map says; names both paths (iceberg 1.12).
-            OutsideTableError, StorageError: it may not be read, or its storage fails.
+            MissingFileError: The file does not exist. The error names the recorded and the physical path (iceberg
+                1.12).
+            OutsideTableError: The file may not be read.
+            StorageError: The storage fails.
         """
         physical = self.path_map.physical(recorded)
         self.storage.check(physical, recorded)
@@ -404,13 +436,13 @@ class IcebergTable:
 
 
 def load(location: PhysicalPath, storage: Storage, options: ReadOptions) -> IcebergTable:
-    """Return the table at a location, at its current metadata.
+    """Open the table at a location, at its current metadata.
 
     Args:
         location: A metadata file, a table's directory, or its `metadata` directory.
-        storage: The storage to read from. The table's storage may also read where the metadata file lies.
-        options: The user's options, see `harness.table.open_table`. The prefixes of its path map go before those that
-            follow from the table's own move (iceberg 1.12).
+        storage: The storage to read from. The table's storage may also read the directory of the metadata file.
+        options: The user's options, see `harness.table.open_table`. The prefixes of its path map take precedence over
+            those from the table's own move (iceberg 1.12).
 
     Raises:
         TableNotFoundError: There is no table metadata.
@@ -418,7 +450,7 @@ def load(location: PhysicalPath, storage: Storage, options: ReadOptions) -> Iceb
         HarnessError: As `parse_metadata` raises.
     """
     try:
-        path, warnings = _choose(location, storage, options.allow_version_guess)
+        path, warnings = _find_metadata_file(location, storage, options.allow_version_guess)
         storage = storage.including_table(location, path)
         metadata = _read_metadata(path, storage)
     except HarnessError as error:
@@ -436,18 +468,18 @@ def load(location: PhysicalPath, storage: Storage, options: ReadOptions) -> Iceb
     )
 
 
-def _plain(value: object, *names: str) -> dict[str, Any]:
+def _values(value: object, *names: str) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
 
-def _transformed(part: PartitionField | SortField) -> dict[str, Any]:
+def _transform_values(part: PartitionField | SortField) -> dict[str, Any]:
     return {"source_ids": list(part.source_ids), "transform": str(part.transform)}
 
 
 def _sort_key(key: SortField) -> dict[str, Any]:
-    return _transformed(key) | {"direction": key.direction.value, "null_order": key.null_order.value}
+    return _transform_values(key) | {"direction": key.direction.value, "null_order": key.null_order.value}
 
 
 def _blob(blob: BlobMetadata) -> dict[str, Any]:
-    known = _plain(blob, "type", "snapshot_id", "sequence_number")
+    known = _values(blob, "type", "snapshot_id", "sequence_number")
     return known | {"fields": list(blob.fields), "properties": dict(blob.properties)}

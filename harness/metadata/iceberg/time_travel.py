@@ -1,8 +1,9 @@
-"""Selection of the snapshot to read, by id, reference or timestamp, and of its schema.
+"""Selection of the snapshot to read, by id, reference, or time, and of its schema.
 
-A timestamp selects from the snapshot log, which is the history of `main`. The snapshots' own times include other
-branches. `harness.metadata.model.times` says what a user may write for a moment. Spec: iceberg 1.24, 1.25, 1.31 to
-1.37.
+A time is looked up in the snapshot log, which is the history of `main`. The commit times of snapshots are not used,
+because they include other branches. `harness.metadata.model.times` defines how a user may specify a moment.
+
+Spec: Iceberg (rules iceberg 1.24, 1.25, 1.31 to 1.37).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.errors import EncryptedTableError, InvalidTableError, SnapshotNotFoundError
-from harness.metadata.iceberg.model import LogEntry, RefType, Snapshot, TableMetadata
+from harness.metadata.iceberg.model import IcebergSnapshot, LogEntry, RefType, TableMetadata
 from harness.metadata.model.schema import Schema
 from harness.metadata.model.times import When, parse_moment, show_ms, timestamp_ms
 from harness.storage.records import dataclass
@@ -21,24 +22,26 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class IcebergSelection:
-    """A snapshot, None for a table without any (no rows), and the schema that its rows are shown in."""
+    """A snapshot and the schema of the rows to return. The snapshot is None in a table without snapshots."""
 
-    snapshot: Snapshot | None
+    snapshot: IcebergSnapshot | None
     schema: Schema
 
 
 def select(metadata: TableMetadata, at: When) -> IcebergSelection:
-    """Return the selected snapshot with the schema that belongs to the way of selecting it (iceberg 1.35).
+    """Return the selected snapshot, with the schema that belongs to this kind of selection (iceberg 1.35).
 
-    None is the current snapshot under the current schema. A branch, `main` too, is its head under the current schema. A
-    snapshot id, time or tag is that snapshot under its own schema. An id may be that of any snapshot in the metadata,
-    also of a staged one. A time is what `main` was then, inclusive. Names of refs are case-sensitive.
+    None selects the current snapshot with the current schema. A branch, including `main`, selects its head with the
+    current schema. A snapshot id, time, or tag selects a snapshot with that snapshot's own schema. An id may be any
+    snapshot in the metadata, even a staged one. A time selects the state of `main` at that time, inclusive. Names of
+    refs are case-sensitive.
 
     Raises:
         RequestError: As `parse_moment`.
-        SnapshotNotFoundError: nothing has that id or name, or nothing was there at that time; says what there is.
-        InvalidTableError: the table lost the snapshot of a ref, or the schema of a snapshot.
-        EncryptedTableError: the snapshot is encrypted (iceberg 1.31).
+        SnapshotNotFoundError: No snapshot has that id or name, or none existed at that time. The message lists
+            alternatives.
+        InvalidTableError: The metadata lacks the snapshot of a ref or the schema of a snapshot.
+        EncryptedTableError: The snapshot is encrypted (iceberg 1.31).
     """
     match parse_moment(at):
         case None:
@@ -62,10 +65,10 @@ def select(metadata: TableMetadata, at: When) -> IcebergSelection:
     return selection
 
 
-def _by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
+def _by_id(metadata: TableMetadata, snapshot_id: int) -> IcebergSnapshot:
     snapshot = metadata.snapshots.get(snapshot_id)
     if snapshot is None:
-        import difflib  # only a name that is not found needs it
+        import difflib  # only needed if a name is not found
 
         known = [str(known_id) for known_id in metadata.snapshots]
         near = difflib.get_close_matches(str(snapshot_id), known, n=_SHOWN, cutoff=0.8)
@@ -78,7 +81,7 @@ def _by_id(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
     return snapshot
 
 
-def _at(metadata: TableMetadata, time_ms: int) -> Snapshot:
+def _at(metadata: TableMetadata, time_ms: int) -> IcebergSnapshot:
     entry = _last_entry(metadata.snapshot_log, time_ms)
     if entry is None:
         oldest = min((e.timestamp_ms for e in metadata.snapshot_log), default=None)
@@ -96,7 +99,10 @@ def _at(metadata: TableMetadata, time_ms: int) -> Snapshot:
 
 
 def _last_entry(log: Iterable[LogEntry], time_ms: int) -> LogEntry | None:
-    """The entry with the latest time up to `time_ms`, whatever the order; the last of equal ones (iceberg 1.34)."""
+    """Return the entry with the latest time up to `time_ms`; the last one of several with equal times (iceberg 1.34).
+
+    The log may be out of order.
+    """
     best: LogEntry | None = None
     for entry in log:
         if entry.timestamp_ms <= time_ms and (best is None or entry.timestamp_ms >= best.timestamp_ms):
@@ -127,8 +133,8 @@ def _by_ref(metadata: TableMetadata, name: str) -> IcebergSelection:
     return IcebergSelection(snapshot, metadata.current_schema if is_branch else _schema_of(metadata, snapshot))
 
 
-def _schema_of(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
-    """The schema that was current at the snapshot's commit; the table's where none is recorded (iceberg 1.35)."""
+def _schema_of(metadata: TableMetadata, snapshot: IcebergSnapshot) -> Schema:
+    """Return the schema recorded for the snapshot, or the current one if none is recorded (iceberg 1.35)."""
     if snapshot.schema_id is None:
         return metadata.current_schema
     schema = metadata.schemas.get(snapshot.schema_id)

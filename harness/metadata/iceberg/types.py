@@ -1,7 +1,7 @@
-"""Iceberg's type and schema JSON to `harness.metadata.model.schema` (iceberg 1.22, 1.23, 5.14, 5.15, section 6).
+"""Parser of Iceberg's JSON for types, schemas, defaults, and name mappings (iceberg 1.22, 1.23, 5.14, 5.15, section 6).
 
-A type name that no rule knows becomes an `OpaqueType`, so that the table's other columns stay readable; whoever
-projects, filters or equality-deletes by such a column raises.
+An unknown type name becomes an `OpaqueType`, so that all further columns of the table stay readable. Projecting,
+filtering, or equality-deleting by a column of that type raises an error.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from harness.errors import InvalidTableError
-from harness.metadata.files.documents import Json, show
+from harness.metadata.files.documents import Json, short_repr
 from harness.metadata.model import schema as dt
 from harness.metadata.model.file_schema import MappedName, NameMapping
 
-# Single values in Iceberg's JSON form (a field's `initial-default`) to internal values (iceberg 5.14, 5.15). Texts are
-# checked to the letter: Python's own parsers for numbers, hex and dates take more than the format allows.
+# Texts of single values are checked against the exact format, because Python's own parsers for numbers, hexadecimal
+# digits, and dates accept more than Iceberg allows (iceberg 5.14, 5.15).
 
 
 V = TypeVar("V")
@@ -34,26 +34,28 @@ _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
-    """A default of `type_` as internal values (see `harness.metadata.model.schema`); None for null, and for a type
-    that is not known.
+    """Parse a default value of a type into internal values (see `harness.metadata.model.schema`).
 
-    Structs are objects by field id, which may leave fields out; maps are `{"keys": [...], "values": [...]}`.
+    Structs are objects by field id, and fields may be missing. Maps are `{"keys": [...], "values": [...]}`.
+
+    Returns:
+        The value. None for null, and for a value of an unknown type.
 
     Raises:
-        InvalidTableError: the value does not fit the type, or the type may have no default but null (iceberg 5.14).
+        InvalidTableError: The value does not fit the type, or the type allows no default but null (iceberg 5.14).
     """
-    json = json.under("iceberg 5.15")
+    json = json.with_rule("iceberg 5.15")
     if json.value is None or isinstance(type_, dt.OpaqueType):
         return None
     match type_:
         case dt.UnknownType() | dt.VariantType() | dt.GeometryType() | dt.GeographyType():
-            message = f"Invalid default: got {show(json.value)}, expected null, as always for type {type_}"
-            raise json.under("iceberg 5.14").error(message)
+            message = f"Invalid default: got {short_repr(json.value)}, expected null, the only default of type {type_}"
+            raise json.with_rule("iceberg 5.14").error(message)
         case dt.StructType(fields=fields):
             by_key = {str(field.id): field for field in fields}
             unknown = sorted(json.object().keys() - by_key.keys())
             if unknown:
-                message = f"got the key {show(unknown[0])}, expected the ids of the struct's fields"
+                message = f"got the key {short_repr(unknown[0])}, expected the ids of the struct's fields"
                 raise json.error(f"Invalid default: {message}")
             given = [field for key, field in by_key.items() if key in json.object()]
             parts = [(field, json.optional(str(field.id))) for field in given]
@@ -64,23 +66,25 @@ def parse_default(json: Json, type_: dt.Type) -> dt.CellValue:
             keys = [parse_default(item, key.type) for item in json.child("keys").items()]
             values = [parse_default(item, value.type) for item in json.child("values").items()]
             if len(keys) != len(values):
-                raise json.error(f"Invalid default: got {len(keys)} keys and {len(values)} values, expected as many")
+                raise json.error(
+                    f"Invalid default: got {len(keys)} keys and {len(values)} values, expected equally many"
+                )
             return list(zip(keys, values, strict=True))
         case _:
             try:
                 return _primitive(json.value, type_)
             except ValueError as error:
-                message = f"Invalid default: got {show(json.value)}, expected {error} for type {type_}"
+                message = f"Invalid default: got {short_repr(json.value)}, expected {error} for type {type_}"
                 raise json.error(message) from error
 
 
 def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
-    """`value` as internal values. Raises ValueError with what was expected."""
+    """Return `value` as an internal value. Raises ValueError with a text that describes the expected value."""
     match type_:
         case dt.BooleanType():
-            return _of(bool, value, "true or false")
+            return _instance_of(bool, value, "true or false")
         case dt.IntegerType(bits=bits):
-            return _within(_of(int, value, f"a {bits}-bit integer"), bits)
+            return _in_range(_instance_of(int, value, f"a {bits}-bit integer"), bits)
         case dt.FloatType(bits=bits):
             return _float(value, bits)
         case dt.DecimalType(precision=precision, scale=scale):
@@ -89,7 +93,7 @@ def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
                 raise ValueError(f"a decimal string with {scale} digits after the point and at most {precision} in all")
             return number
         case dt.DateType():
-            return _within(_days(_text(value)), 32)
+            return _in_range(_days(_text(value)), 32)
         case dt.TimeType(unit=unit):
             return _time(_text(value), _PER_SECOND[unit])
         case dt.TimestampType(unit=unit, utc=utc):
@@ -97,7 +101,7 @@ def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
             date, separator, time = _text(value).removesuffix(zone).partition("T")
             if not separator or not value.endswith(zone):
                 raise ValueError(f"a timestamp such as 2024-12-31T23:59:59.999{zone}")
-            return _within(_days(date) * 86400 * per_second + _time(time, per_second), 64)
+            return _in_range(_days(date) * 86400 * per_second + _time(time, per_second), 64)
         case dt.StringType():
             return _text(value)
         case dt.UuidType():
@@ -112,17 +116,17 @@ def _primitive(value: Any, type_: dt.Type) -> dt.CellValue:
             raise ValueError("no default")
 
 
-def _of(kind: type[V], value: object, expected: str) -> V:
+def _instance_of(kind: type[V], value: object, expected: str) -> V:
     if type(value) is not kind:
         raise ValueError(expected)
     return value
 
 
 def _text(value: object) -> str:
-    return _of(str, value, "a string")
+    return _instance_of(str, value, "a string")
 
 
-def _within(number: int, bits: int) -> int:
+def _in_range(number: int, bits: int) -> int:
     if not -1 << bits - 1 <= number < 1 << bits - 1:
         raise ValueError(f"a value of {bits} bits")
     return number
@@ -154,15 +158,15 @@ def _bytes(text: str, length: int | None) -> bytes:
 
 
 def _days(text: str) -> int:
-    """Days from 1970-01-01 to an ISO date of the proleptic Gregorian calendar; years may be outside 1 to 9999."""
+    """Return the days from 1970-01-01 to an ISO date. The year may be outside 1 to 9999."""
     match = _DATE.fullmatch(text)
     if match is None:
         raise ValueError("a date such as 2024-12-31")
     year, month, day = int(match[1]), int(match[2]), int(match[3])
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _DAYS_IN_MONTH[month - 1] + (leap and month == 2):
-        raise ValueError("a date of the calendar")
-    # Count from 1 March, so that the leap day is the last of its year.
+        raise ValueError("a date that exists")
+    # Count from 1 March, so that the leap day is the last day of the year.
     years = year - (month <= 2)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     return 365 * years + years // 4 - years // 100 + years // 400 + day_of_year - 719468
@@ -182,7 +186,7 @@ def _time(text: str, per_second: int) -> int:
 
 
 MAX_FIELD_ID = 2147483447
-"""The largest id of a table's own field; those above are reserved for metadata columns (iceberg 1.23)."""
+"""The largest id of a table's own field. Larger ids are reserved for metadata columns (iceberg 1.23)."""
 
 _NAMED: dict[str, dt.PrimitiveType] = {
     "boolean": dt.BooleanType(),
@@ -206,23 +210,23 @@ _NAMED: dict[str, dt.PrimitiveType] = {
 }
 _DECIMAL = re.compile(r"decimal\s*\(\s*([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\)", re.IGNORECASE)
 _FIXED = re.compile(r"fixed\s*\[\s*([0-9]{1,9})\s*\]", re.IGNORECASE)
-# A coordinate system may hold anything but a comma or a bracket; its letter case is kept.
+# The name of a coordinate system may contain anything but a comma or a bracket, and its letter case is kept.
 _GEOMETRY = re.compile(r"geometry\s*\(\s*([^,()\s][^,()]*?)\s*\)", re.IGNORECASE)
 _GEOGRAPHY = re.compile(r"geography\s*\(\s*([^,()\s][^,()]*?)\s*(?:,\s*(\w+)\s*)?\)", re.IGNORECASE)
 _EDGE_ALGORITHMS = frozenset({"spherical", "vincenty", "thomas", "andoyer", "karney"})
 
 
 def parse_schema(json: Json | object) -> dt.Schema:
-    """A schema with its id (0 where the JSON gives none, iceberg 1.18), fields and identifier fields.
+    """Parse a schema with its id, fields, and identifier fields. The id is 0 if the JSON has none (iceberg 1.18).
 
     Raises:
-        InvalidTableError: a field is incomplete, an id occurs twice or is reserved (iceberg 1.23), or a default does
+        InvalidTableError: A field is incomplete, an id occurs twice or is reserved (iceberg 1.23), or a default does
             not fit its type (iceberg 5.15).
     """
-    document = (json if isinstance(json, Json) else Json(json)).under("iceberg 1.22")
+    document = (json if isinstance(json, Json) else Json(json)).with_rule("iceberg 1.22")
     kind = document.optional_text("type")
     if kind is not None and kind.lower() != "struct":
-        raise document.error(f"Invalid schema: got type {show(kind)}, expected 'struct'", key="type")
+        raise document.error(f"Invalid schema: got type {short_repr(kind)}, expected 'struct'", key="type")
     fields = _struct_fields(document)
     _check_ids(document, fields)
     return dt.Schema(
@@ -233,9 +237,10 @@ def parse_schema(json: Json | object) -> dt.Schema:
 
 
 def parse_type(json: Json | object) -> dt.Type:
-    """The type of a type's JSON: a name, or an object for struct, list and map.
+    """Parse a type, which is a name or an object for a struct, list, or map.
 
-    Raises InvalidTableError: it is neither, or a nested type lacks a part.
+    Raises:
+        InvalidTableError: The JSON is neither, or a nested type lacks a part.
     """
     document = json if isinstance(json, Json) else Json(json)
     if isinstance(document.value, str):
@@ -255,9 +260,9 @@ def parse_type(json: Json | object) -> dt.Type:
 
 
 def parse_type_name(text: str) -> dt.PrimitiveType:
-    """The primitive type called `text`, in any letter case, with blanks between its parts (iceberg 1.22).
+    """Parse the name of a primitive type, in any letter case and with blanks between its parts (iceberg 1.22).
 
-    A name that is unknown, or has parameters out of range (such as decimal(39, 0)), gives an `OpaqueType`.
+    An unknown name, or one with parameters out of range (for example decimal(39, 0)), becomes an `OpaqueType`.
     """
     name = text.strip()
     known = _NAMED.get(name.lower())
@@ -296,7 +301,7 @@ def _struct_fields(document: Json) -> tuple[dt.Field, ...]:
 
 
 def _part(document: Json, part: str) -> dt.Field:
-    """The element of a list or the value of a map. These have no defaults (iceberg 5.10)."""
+    """Return the element of a list or the value of a map. These have no defaults (iceberg 5.10)."""
     return dt.Field(
         id=document.integer(f"{part}-id", bits=32),
         name=part,
@@ -306,12 +311,14 @@ def _part(document: Json, part: str) -> dt.Field:
 
 
 def _check_ids(document: Json, fields: tuple[dt.Field, ...]) -> None:
-    document = document.under("iceberg 1.23")
+    document = document.with_rule("iceberg 1.23")
     seen: dict[int, str] = {}
     for path, field in dt.walk(fields):
         name = ".".join(path)
         if field.id in seen:
-            message = f"Invalid schema: field id {field.id} is of '{seen[field.id]}' and '{name}', expected unique ids"
+            message = (
+                f"Invalid schema: field id {field.id} belongs to '{seen[field.id]}' and '{name}', expected unique ids"
+            )
             raise document.error(message, cause="DuplicateFieldId")
         if field.id > MAX_FIELD_ID:
             message = f"Invalid schema: field '{name}' has the reserved id {field.id}, expected at most {MAX_FIELD_ID}"
@@ -319,36 +326,46 @@ def _check_ids(document: Json, fields: tuple[dt.Field, ...]) -> None:
         seen[field.id] = name
 
 
-# Name mappings: field ids for data files that carry none (iceberg 1.30, 5.7).
+# Name mappings assign field ids to the columns of data files without ids (iceberg 1.30, 5.7).
 
 NAME_MAPPING = "schema.name-mapping.default"
-"""The table property that holds the mapping, as JSON text."""
+"""The table property that holds the name mapping, as JSON text."""
 
 
 def parse_name_mapping(text: str, *, file: str | None = None) -> NameMapping:
-    """The name mapping that a table property says. `file` is for messages.
+    """Parse the name mapping in a table property.
 
-    A dot in a name is part of it, names are case-sensitive, 0 is an id like any other, and an entry without a field id
+    A dot in a name is part of the name, names are case-sensitive, 0 is an ordinary id, and an entry without a field id
     hides its columns.
 
-    Raises InvalidTableError: the text is no such JSON, one level has a name twice, or the whole has a field id twice.
+    Args:
+        text: The JSON text.
+        file: The path of the metadata file, for messages.
+
+    Raises:
+        InvalidTableError: The text is not a name mapping, one level has a name twice, or a field id occurs twice.
     """
     try:
-        return NameMapping(_level(Json(json.loads(text), file, (NAME_MAPPING,), "iceberg 5.7"), set()))
+        return NameMapping(_parse_level(Json(json.loads(text), file, (NAME_MAPPING,), "iceberg 5.7"), set()))
     except (ValueError, RecursionError) as error:
-        message = f"Cannot parse name mapping: got {show(text)}, expected a JSON list"
+        message = f"Cannot parse name mapping: got {short_repr(text)}, expected a JSON list"
         raise InvalidTableError(message, file=file, field=NAME_MAPPING, rule="iceberg 5.7") from error
 
 
-def _level(items: Json, ids: set[int]) -> tuple[MappedName, ...]:
-    """ids: those of the whole mapping so far; a column has one place in a file."""
+def _parse_level(items: Json, ids: set[int]) -> tuple[MappedName, ...]:
+    """Parse one level of a name mapping.
+
+    `ids` collects the ids of the whole mapping, because each may occur only once.
+    """
     seen: set[str] = set()
     entries = []
     for item in items.items():
         names = item.texts("names")
         for name in names:
             if name in seen:
-                raise item.error(f"Invalid name mapping: the name {show(name)} occurs twice at one level", key="names")
+                raise item.error(
+                    f"Invalid name mapping: the name {short_repr(name)} occurs twice at one level", key="names"
+                )
             seen.add(name)
         field_id = item.optional_integer("field-id", bits=32)
         if field_id is not None and field_id in ids:
@@ -356,6 +373,6 @@ def _level(items: Json, ids: set[int]) -> tuple[MappedName, ...]:
         if field_id is not None:
             ids.add(field_id)
         fields = item.optional("fields")
-        nested = () if fields is None else _level(fields, ids)
+        nested = () if fields is None else _parse_level(fields, ids)
         entries.append(MappedName(names=names, field_id=field_id, fields=nested))
     return tuple(entries)

@@ -1,4 +1,4 @@
-"""Column bounds and partition values of manifests as internal values, and when two partition tuples are equal."""
+"""Column bounds and partition values in manifests as internal values, and equality of partition tuples."""
 
 from __future__ import annotations
 
@@ -24,10 +24,15 @@ _PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000, "ms
 
 
 def decode_bound(type_: dt.Type, data: bytes) -> dt.CellValue:
-    """The bound as an internal value; None if it says nothing: a length that no writer uses, NaN, broken text.
+    """Decode a bound into an internal value.
 
-    Bounds from before a promotion are widened: int to long, float to double, days to a timestamp.
-    Types without usable bounds (variant, geometry, geography, nested ones) give None. Source: iceberg 3.21-3.24.
+    Bounds written before a promotion are widened: int to long, float to double, and days to a timestamp.
+
+    Returns:
+        The value. None if the bound is unusable: its length is wrong for the type, it is NaN, its text is not UTF-8, or
+            the type has no usable bounds (variant, geometry, geography, and nested types).
+
+    Spec: Iceberg, "Scan Planning" (rules iceberg 3.21-3.24).
     """
     match type_:
         case dt.BooleanType():
@@ -50,12 +55,12 @@ def decode_bound(type_: dt.Type, data: bytes) -> dt.CellValue:
         case dt.StringType():
             try:
                 return data.decode()
-            except UnicodeDecodeError:  # cut inside a character (iceberg 3.22)
+            except UnicodeDecodeError:  # truncated inside a character (iceberg 3.22)
                 return None
         case dt.UuidType():
             return data if len(data) == 16 else None
         case dt.FixedType(length=length):
-            # Writers may cut bounds, but no bound is longer than the values.
+            # Writers may truncate bounds, but no bound is longer than the values.
             return data if len(data) <= length else None
         case dt.BinaryType():
             return data
@@ -68,11 +73,14 @@ def _integer(data: bytes) -> int:
 
 
 def partition_value(type_: dt.Type, kind: str) -> Callable[[dt.CellValue], dt.CellValue]:
-    """A function from a partition value, as Avro holds it, to internal values; null gives null (iceberg 2.17, 2.18).
+    """Return a function from a partition value, as decoded from Avro, to internal values (iceberg 2.17, 2.18).
 
-    type_: the type of the transform's result, after promotion. kind: Avro's logical type of the value, else its
-    primitive type. Values of an opaque type pass as they are: they still tell partitions apart.
-    The function raises `ValueError` for a value that the type does not have.
+    The function returns None for null and raises ValueError for a value that the type does not have. Values of an
+    opaque type are returned unchanged, because they still separate partitions.
+
+    Args:
+        type_: The type of the transform's result, after promotion.
+        kind: Avro's logical type of the value, or else its primitive type.
     """
     convert = _converter(type_, kind)
     return lambda value: None if value is None else convert(value)
@@ -81,71 +89,79 @@ def partition_value(type_: dt.Type, kind: str) -> Callable[[dt.CellValue], dt.Ce
 def _converter(type_: dt.Type, kind: str) -> Callable[[dt.CellValue], dt.CellValue]:
     match type_:
         case dt.BooleanType():
-            return lambda value: _checked(value, bool)
+            return lambda value: _check_class(value, bool)
         case dt.IntegerType() | dt.DateType():
-            return lambda value: _checked(value, int)
+            return lambda value: _check_class(value, int)
         case dt.TimestampType(unit=unit) if kind in ("int", "date"):
             # Days, written while the column was a date, as in bounds (iceberg 3.23).
-            return lambda value: _checked(value, int) * PER_DAY[unit]
+            return lambda value: _check_class(value, int) * PER_DAY[unit]
         case dt.TimeType(unit=unit) | dt.TimestampType(unit=unit):
-            # Avro says the unit in its logical type; without one it is the table's.
+            # The logical type in Avro includes the unit; without a logical type, the unit is the table's.
             written = next((name for name in ("millis", "micros", "nanos") if kind.endswith(name)), unit)
             multiplier, divisor = _PER_SECOND[unit], _PER_SECOND[written]
-            return lambda value: _checked(value, int) * multiplier // divisor
+            return lambda value: _check_class(value, int) * multiplier // divisor
         case dt.FloatType():
-            return lambda value: float(_checked(value, float, int))
+            return lambda value: float(_check_class(value, float, int))
         case dt.DecimalType(scale=scale):
             return lambda value: dt.from_unscaled(_unscaled(value), scale)
         case dt.StringType():
             # Some writers declare strings as bytes.
-            return lambda value: value.decode() if isinstance(value, bytes) else _checked(value, str)
+            return lambda value: value.decode() if isinstance(value, bytes) else _check_class(value, str)
         case dt.UuidType():
-            return lambda value: uuid.UUID(value).bytes if isinstance(value, str) else _sized(value, 16)
+            return lambda value: uuid.UUID(value).bytes if isinstance(value, str) else _check_length(value, 16)
         case dt.FixedType(length=length):
-            return lambda value: _sized(value, length)
+            return lambda value: _check_length(value, length)
         case dt.BinaryType():
-            return lambda value: _checked(value, bytes)
+            return lambda value: _check_class(value, bytes)
         case _:
             return lambda value: value
 
 
-def _checked(value: object, *classes: type[V]) -> V:
-    """`value`, if it is of one of `classes`; bool does not count as int here."""
+def _check_class(value: object, *classes: type[V]) -> V:
+    """Return `value` if it is an instance of one of `classes`, and raise ValueError otherwise.
+
+    bool does not count as int.
+    """
     if not isinstance(value, classes) or (isinstance(value, bool) and bool not in classes):
         raise ValueError(f"{value!r} is not of the partition field's type")
     return value
 
 
 def _unscaled(value: object) -> int:
-    data = _checked(value, bytes)
+    data = _check_class(value, bytes)
     if not data:
         raise ValueError("a decimal has no bytes")
     return int.from_bytes(data, "big", signed=True)
 
 
-def _sized(value: object, length: int) -> bytes:
-    data = _checked(value, bytes)
+def _check_length(value: object, length: int) -> bytes:
+    data = _check_class(value, bytes)
     if len(data) != length:
         raise ValueError(f"{len(data)} bytes, expected {length}")
     return data
 
 
 def partition_key(spec_id: int, values: Mapping[int, dt.CellValue], types: Mapping[int, dt.Type]) -> Hashable:
-    """A key that two partition tuples share exactly if they are the same partition (iceberg 2.18, 4.1).
+    """Return a key that two partition tuples share exactly if they are the same partition (iceberg 2.18, 4.1).
 
-    values: internal values by partition field id; a missing one is null. types: the spec's, in ascending order of id.
-    Nulls are equal; floats are equal by bits, with one NaN, so -0.0 and 0.0 differ; decimals by value.
+    Nulls are equal. Floats are equal if their bits are, with a single NaN, so -0.0 and 0.0 differ. Decimals are equal
+    by value.
+
+    Args:
+        spec_id: Id of the partition spec.
+        values: Internal values by partition field id; a missing value is null.
+        types: The types of the spec's values by field id, in ascending order of id.
     """
     return (spec_id, *[_value_key(values.get(id_), type_) for id_, type_ in types.items()])
 
 
 def _value_key(value: dt.CellValue, type_: dt.Type) -> Hashable:
-    if type(value) is int or type(value) is str or value is None:  # most are
+    if type(value) is int or type(value) is str or value is None:  # the usual case
         return value
     match value:
-        case bool():  # Python has True == 1 == 1.0
+        case bool():  # in Python, True == 1 == 1.0
             return ("bool", value)
-        case float():  # and -0.0 == 0.0
+        case float():  # in Python, -0.0 == 0.0
             return ("float", b"nan" if math.isnan(value) else struct.pack(">d", value))
         case Decimal():
             return dt.unscaled(value, type_.scale) if isinstance(type_, dt.DecimalType) else value
@@ -158,24 +174,29 @@ def _value_key(value: dt.CellValue, type_: dt.Type) -> Hashable:
 
 
 def partition_types(spec: PartitionSpec, schemas: Sequence[dt.Schema]) -> dict[int, dt.Type]:
-    """The types of a spec's partition values, by partition field id; opaque where the source column is in no schema.
+    """Return the types of a spec's partition values by partition field id.
 
-    The first schema that has the column wins. Source: iceberg 1.21.
+    The type comes from the first schema with the source column. If no schema has the column, the type is opaque.
+
+    Spec: Iceberg, "Partitioning" (rule iceberg 1.21).
     """
     return {f.field_id: result_type(f.transform, source_type(f, schemas)) for f in spec.fields}
 
 
 def source_type(partition_field: PartitionField, schemas: Sequence[dt.Schema]) -> dt.Type | None:
-    """The type of the column that a partition field reads, by the first schema that has it; None: none has it."""
+    """Return the type of the column that a partition field reads, from the first schema that has it, or None."""
     source = partition_field.source_id
     return next((f.type for schema in schemas for _, f in schema.walk() if f.id == source), None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Fields:
-    """The fields of a spec. types: by field id, in ascending order. names: by field id.
+class _SpecFields:
+    """The fields of a spec.
 
-    identities: the field id of each column that the tuple has as it is.
+    Attributes:
+        types: Types of the values by field id, in ascending order.
+        names: Names by field id.
+        identities: For identity fields, the partition field id by source column id.
     """
 
     types: Mapping[int, dt.Type]
@@ -183,37 +204,40 @@ class _Fields:
     identities: Mapping[int, int]
 
     @staticmethod
-    def of(spec: PartitionSpec, schemas: Sequence[dt.Schema]) -> _Fields:
-        """The fields of a spec, with the types that schemas give them."""
+    def from_spec(spec: PartitionSpec, schemas: Sequence[dt.Schema]) -> _SpecFields:
+        """Return the fields of a spec, with types from the schemas."""
         identities = {
             part.source_id: part.field_id
             for part in spec.fields
             if isinstance(part.transform, Identity) and part.source_id is not None
         }
         types = dict(sorted(partition_types(spec, schemas).items()))
-        return _Fields(types, {part.field_id: part.name for part in spec.fields}, identities)
+        return _SpecFields(types, {part.field_id: part.name for part in spec.fields}, identities)
 
 
 @dataclass(slots=True)
 class Partitions:
-    """The distinct partition tuples of the files of one scan, numbered as they come.
+    """The distinct partition tuples of the files of one scan, numbered in order of first use.
 
-    schemas: all schemas of the table, that of the read first, then the newest: they give partition values their types.
+    Attributes:
+        specs: The partition specs of the table, by id.
+        schemas: All schemas of the table: the schema of the read first, then the others from newest to oldest. They
+            give partition values their types.
     """
 
     specs: Mapping[int, PartitionSpec]
     schemas: tuple[dt.Schema, ...]
-    _fields: dict[int, _Fields] = field(default_factory=dict)
+    _fields: dict[int, _SpecFields] = field(default_factory=dict)
     _indexes: dict[Hashable, int] = field(default_factory=dict)
     _tuples: list[Partition] = field(default_factory=list)
 
     def key_of(self, spec_id: int, values: Mapping[int, dt.CellValue]) -> Hashable:
-        """The key of a tuple of a spec: equal for files of one partition (iceberg 2.18, 4.1)."""
+        """Return the key of a tuple, which is equal for files of one partition (iceberg 2.18, 4.1)."""
         types = self._fields_of(spec_id).types
         return partition_key(spec_id, values, types) if types else spec_id
 
     def index_of(self, spec_id: int, values: Mapping[int, dt.CellValue]) -> int:
-        """The number of a tuple of a spec."""
+        """Return the number of a tuple, and add the tuple if it is new."""
         key = self.key_of(spec_id, values)
         found = self._indexes.get(key)
         if found is None:
@@ -232,30 +256,31 @@ class Partitions:
         return found
 
     def all(self) -> tuple[Partition, ...]:
-        """Every partition so far, by number."""
+        """Return every partition so far, by number."""
         return tuple(self._tuples)
 
-    def _fields_of(self, spec_id: int) -> _Fields:
+    def _fields_of(self, spec_id: int) -> _SpecFields:
         if spec_id not in self._fields:
             spec = self.specs.get(spec_id, PartitionSpec(spec_id, ()))
-            self._fields[spec_id] = _Fields.of(spec, self.schemas)
+            self._fields[spec_id] = _SpecFields.from_spec(spec, self.schemas)
         return self._fields[spec_id]
 
 
 def read_schema_first(schemas: Mapping[int, dt.Schema], read: dt.Schema) -> tuple[dt.Schema, ...]:
-    """The table's schemas, that of the read first, then by descending id.
+    """Return the table's schemas: the schema of the read first, then the others by descending id.
 
-    Its meaning of a field id goes before newer ones: replacing a table gives ids of old columns to new ones of the same
-    name, whatever their types, and old snapshots stay.
+    The schema of the read has precedence because a replaced table may reuse the ids of old columns for new columns with
+    the same name and another type, while old snapshots remain readable.
     """
     others = sorted((schema for schema in schemas.values() if schema.id != read.id), key=lambda s: -s.id)
     return (read, *others)
 
 
 def all_partition_fields(metadata: TableMetadata, schemas: tuple[dt.Schema, ...]) -> tuple[dt.Field, ...]:
-    """The fields of all partition specs in ascending order of id, with the types of their values (iceberg 5.17).
+    """Return the fields of all partition specs in ascending order of id, with the types of their values (iceberg 5.17).
 
-    Raises UnsupportedError: a transform's result type is unknown.
+    Raises:
+        UnsupportedError: The type of a transform's result is unknown.
     """
     found: dict[int, dt.Field] = {}
     for spec in metadata.specs.values():

@@ -40,7 +40,7 @@ def _is_number(value: object) -> bool:
     return hasattr(value, "__index__") and not _is_flag(value)
 
 
-def _are(test: Callable[[object], bool]) -> Callable[[object], bool]:
+def _items_pass(test: Callable[[object], bool]) -> Callable[[object], bool]:
     """Tests the items of a list; those of an iterator are left, because it gives them once."""
 
     def listed(value: object) -> bool:
@@ -61,7 +61,7 @@ def _is_path_map(value: object) -> bool:
     )
 
 
-def _is_a(name: str) -> Callable[[object], bool]:
+def _is_instance_of(name: str) -> Callable[[object], bool]:
     """Tests for a class of harness. A value of the class has imported its module."""
     module, _, own = name.rpartition(".")
 
@@ -73,7 +73,7 @@ def _is_a(name: str) -> Callable[[object], bool]:
 
 
 def _is_condition(value: object) -> bool:
-    return isinstance(value, str) or _is_a("harness.metadata.filters.predicate.Filter")(value)
+    return isinstance(value, str) or _is_instance_of("harness.metadata.filters.predicate.Filter")(value)
 
 
 def _is_connection(value: object) -> bool:
@@ -83,7 +83,7 @@ def _is_connection(value: object) -> bool:
 _TEXT = ("text", _is_whole_text)
 _FLAG = ("True or False", _is_flag)
 _NUMBER = ("a whole number", _is_number)
-_NAMES = ("a list of names", _are(_is_text))
+_NAMES = ("a list of names", _items_pass(_is_text))
 _MAPPING = ("a mapping with keys of text", _is_mapping)
 _PATH = ("a path", lambda value: _is_path(value) and value != "")
 _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
@@ -98,26 +98,26 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(("columns", "exclude", "ignore", "keys", "select", "waived"), _NAMES),
     **dict.fromkeys(("directory", "warehouse"), _PATH),
     **dict.fromkeys(("storage_options", "tables", "tolerance"), _MAPPING),
-    "engines": ("an engine's name, or two", lambda value: _is_text(value) or _are(_is_text)(value)),
-    "allowed_roots": ("a list of directories", _are(_is_path)),
+    "engines": ("an engine's name, or two", lambda value: _is_text(value) or _items_pass(_is_text)(value)),
+    "allowed_roots": ("a list of directories", _items_pass(_is_path)),
     "path_map": ("a mapping of paths to paths", _is_path_map),
     "where": ("a condition as SQL text, such as \"region = 'eu'\"", _is_condition),
     "connection": ("a connection of DuckDB", _is_connection),
     "ratified": ("a list of staged commits", lambda value: isinstance(value, Iterable)),
-    "names": ("a list of names", _are(lambda value: value is None or _is_text(value))),
-    "limits": ("harness.Limits(…)", _is_a("harness.storage.limits.Limits")),
-    "bounds": ("harness.Bounds(…)", _is_a("harness.untrusted.bounds.Bounds")),
+    "names": ("a list of names", _items_pass(lambda value: value is None or _is_text(value))),
+    "limits": ("harness.Limits(…)", _is_instance_of("harness.storage.limits.Limits")),
+    "bounds": ("harness.Bounds(…)", _is_instance_of("harness.untrusted.bounds.Bounds")),
 }
 """By name of the argument, which means the same in every function: words for its values, and their test."""
 
 
-def check(given: Mapping[str, object], optional: Iterable[str] = ()) -> None:
+def check_arguments(arguments: Mapping[str, object], optional: Iterable[str] = ()) -> None:
     """Checks arguments by their names. optional: those that may be None.
 
     Raises:
         RequestError: a value is of another type.
     """
-    for name, value in given.items():
+    for name, value in arguments.items():
         if name in _KINDS and not (value is None and name in optional):
             words, test = _KINDS[name]
             if not test(value):
@@ -148,10 +148,10 @@ def check_options(function: Callable[..., object], options: Mapping[str, object]
             near = difflib.get_close_matches(name, declared, 1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(n for n in declared if n != 'self')}"
             raise RequestError(f"Unknown argument {name} of {function.__name__}: {hint}")
-    check(options, optional)
+    check_arguments(options, optional)
 
 
-def _unpacked(function: Callable[..., object]) -> inspect.Signature:
+def _unpack_options(function: Callable[..., object]) -> inspect.Signature:
     """Return the signature with the keys of `**options: Unpack[SomeTypedDict]` as arguments of their own.
 
     `help`, and completion in notebooks, show what type checkers and editors know. A key without None has no default
@@ -171,7 +171,7 @@ def _unpacked(function: Callable[..., object]) -> inspect.Signature:
     return signature.replace(parameters=parameters)
 
 
-def checked(function: Callable[P, R]) -> Callable[P, R]:
+def validate_call(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function, which checks its arguments first."""
 
     @functools.wraps(function)
@@ -180,5 +180,5 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         check_options(call, {**dict(zip(declared, args, strict=False)), **kwargs})
         return function(*args, **kwargs)
 
-    vars(call)["__signature__"] = _unpacked(function)
+    vars(call)["__signature__"] = _unpack_options(function)
     return call

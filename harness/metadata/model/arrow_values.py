@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from harness.metadata.model.schema import CellValue, unscaled
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
-Places: TypeAlias = npt.NDArray[np.int64]
+Indices: TypeAlias = npt.NDArray[np.int64]
 """Indices of rows or entries, offsets in bytes, or other whole numbers."""
 
 _KINDS: dict[pa.DataType, tuple[type, type[np.generic]]] = {
@@ -154,7 +154,7 @@ def to_numpy(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     """Integers or Booleans without nulls as a NumPy array, which may be read-only."""
     if values.null_count:
         raise ValueError(f"{values.null_count} of the values are null")
-    array = combined(values) if isinstance(values, pa.ChunkedArray) else values
+    array = combine_chunks(values) if isinstance(values, pa.ChunkedArray) else values
     if not len(array):
         return np.zeros(0, np.bool_ if array.type == pa.bool_() else array.type.to_pandas_dtype())
     data, start = array.buffers()[1], array.offset
@@ -171,17 +171,17 @@ def true_mask(values: pa.Array) -> Mask:
     return found
 
 
-def nulled(values: pa.Array, where: Mask) -> pa.Array:
+def null_where(values: pa.Array, where: Mask) -> pa.Array:
     """Return the values, and null where the mask is true."""
     return pc.if_else(from_numpy(where), pa.nulls(1, values.type)[0], values) if where.any() else values
 
 
-def combined(values: pa.ChunkedArray) -> pa.Array:
+def combine_chunks(values: pa.ChunkedArray) -> pa.Array:
     """Return all chunks as one array. pyarrow's own method imports pandas if there are no chunks."""
     return values.combine_chunks() if values.num_chunks else pa.nulls(0, values.type)
 
 
-def listed(values: Sequence[object] | pa.Array) -> Sequence[CellValue]:
+def to_list(values: Sequence[object] | pa.Array) -> Sequence[CellValue]:
     """Values as Python's own, of an Arrow array or given so."""
     return values.to_pylist() if isinstance(values, pa.Array) else values
 
@@ -197,13 +197,13 @@ def text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.i
     return own, offsets - offsets[0]
 
 
-def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def distinct_values(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The distinct numbers, ascending. Asked for nothing else, `np.unique` imports numpy's masked arrays."""
     found: npt.NDArray[Any] = np.unique(values, return_counts=True)[0]
     return found
 
 
-def without_rows(schema: pa.Schema) -> pa.Table:
+def empty_table(schema: pa.Schema) -> pa.Table:
     """The table of that schema that has no rows."""
     return pa.Table.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
 
@@ -221,7 +221,7 @@ def _validity(missing: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
 # memory of the array, unless null lists or maps have entries. Extension types, dictionaries and run ends go off before.
 
 
-def is_rebuilt(type_: pa.DataType) -> bool:
+def can_rebuild(type_: pa.DataType) -> bool:
     """True for types that `with_children` makes arrays of: structs, maps and the lists that have offsets."""
     return bool(pa.types.is_struct(type_)) or _has_offsets(type_)
 
@@ -272,20 +272,20 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
             return _WITHOUT_VIEW.get(type_, type_)
 
 
-def plain(array: pa.Array) -> pa.Array:
+def to_plain(array: pa.Array) -> pa.Array:
     """The values in the layout of `plain_type`."""
     type_ = plain_type(array.type)
     return array if type_ == array.type else array.cast(type_)
 
 
-def nullable(type_: pa.DataType) -> pa.DataType:
+def nullable_type(type_: pa.DataType) -> pa.DataType:
     """The type in which every field may be null, at every level, but the keys of maps."""
     if pa.types.is_struct(type_):
-        return pa.struct([pa.field(field.name, nullable(field.type)) for field in type_])
+        return pa.struct([pa.field(field.name, nullable_type(field.type)) for field in type_])
     if pa.types.is_map(type_):
-        return pa.map_(nullable(type_.key_type), nullable(type_.item_type))
+        return pa.map_(nullable_type(type_.key_type), nullable_type(type_.item_type))
     if pa.types.is_list(type_):
-        return pa.list_(pa.field("element", nullable(type_.value_type)))
+        return pa.list_(pa.field("element", nullable_type(type_.value_type)))
     return type_
 
 
@@ -302,7 +302,7 @@ def with_children(array: pa.Array, children: Sequence[pa.Array], type_: pa.DataT
     """The rows of `array` as `type_`, which has these children.
 
     children: as many values as those of `children_of(array)`, in the types of `child_types(type_)`. type_: as in
-    `is_rebuilt`. Lists of every layout become such lists; lists whose elements are taken apart become maps.
+    `can_rebuild`. Lists of every layout become such lists; lists whose elements are taken apart become maps.
 
     Raises pa.ArrowException: a child has another type, or a key is null.
     """
@@ -421,14 +421,14 @@ def _hashes(texts: pa.Array) -> Hashes:
     for place in range(0, int(lengths.max()) if len(lengths) else 0, _WORD):
         left = lengths - place
         if left.min() >= _WORD:
-            hashes = _mixed(hashes, words[starts + place])
+            hashes = _mix(hashes, words[starts + place])
             continue
         longer = np.flatnonzero(left > 0)
         word = words[starts[longer] + place] & _BELOW[np.minimum(left[longer], _WORD)]
-        hashes[longer] = _mixed(hashes[longer], word)
+        hashes[longer] = _mix(hashes[longer], word)
     return hashes
 
 
-def _mixed(hashes: Hashes, words: Hashes) -> Hashes:
+def _mix(hashes: Hashes, words: Hashes) -> Hashes:
     mixed: Hashes = (hashes ^ words) * _FACTOR
     return mixed ^ (mixed >> np.uint64(29))

@@ -1,6 +1,6 @@
 """Pictures of labelled bars from one model: lines of text for terminals, SVG for pages and notebooks.
 
-Words say all that a colour says. Colours are readable on light and dark pages, and texts have the colour of the page,
+Words say all that a color says. Colours are readable on light and dark pages, and texts have the color of the page,
 so a picture needs no style, which a host or a content security policy might take away. No text of a table is markup.
 """
 
@@ -11,12 +11,12 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from harness.errors import html_text, visible
-from harness.metadata.model.text_tables import cell_width, cut, padded
+from harness.metadata.model.text_tables import cell_width, cut_text, pad
 from harness.storage.records import dataclass
 
 
-class Kind(enum.Enum):
-    """Kinds of parts of a bar: the word, its character in text and in ASCII, and its colour in SVG."""
+class BarKind(enum.Enum):
+    """Kinds of parts of a bar: the word, its character in text and in ASCII, and its color in SVG."""
 
     READ = ("read", "█", "#", "#3b82c4")
     DELETED = ("deleted", "▒", "x", "#d0605e")
@@ -27,8 +27,8 @@ class Kind(enum.Enum):
     ONLY_LEFT = ("only on the left", "▒", "-", "#d0605e")
     ONLY_RIGHT = ("only on the right", "░", "+", "#3f9b58")
 
-    def __init__(self, word: str, block: str, plain: str, colour: str) -> None:
-        self.word, self.block, self.plain, self.colour = word, block, plain, colour
+    def __init__(self, word: str, block: str, plain: str, color: str) -> None:
+        self.word, self.block, self.plain, self.color = word, block, plain, color
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Bar:
     """
 
     label: str
-    parts: tuple[tuple[Kind, int], ...]
+    parts: tuple[tuple[BarKind, int], ...]
     value: str = ""
     remark: str = ""
     is_rest: bool = False
@@ -73,10 +73,10 @@ class Drawing:
         """The remark of a bar."""
         return ", ".join(filter(None, (bar.remark, "not to scale" if bar.size > self.scale else "")))
 
-    def legend(self) -> tuple[Kind, ...]:
+    def legend(self) -> tuple[BarKind, ...]:
         """The kinds that are drawn."""
         used = {kind for bar in self.bars for kind, size in bar.parts if size}
-        return tuple(kind for kind in Kind if kind in used)
+        return tuple(kind for kind in BarKind if kind in used)
 
 
 # As text.
@@ -97,42 +97,42 @@ def as_text(drawing: Drawing, width: int, *, in_ascii: bool = False) -> Iterator
         return
     sign = "..." if in_ascii else "…"
     values, remarks = [visible(bar.value) for bar in drawing.bars], [drawing.remark(bar) for bar in drawing.bars]
-    told = max(map(cell_width, values), default=0)
-    free = width - told - max(map(cell_width, remarks), default=0) - 3 * len(_GAP)
-    widest = max(min(width // 3, width - _SHORTEST - 2 * len(_GAP) - told), free - _ENOUGH)
-    labels = [cut(bar.label, widest, sign, tail=widest // 3) for bar in drawing.bars]
-    own = [max(map(cell_width, labels), default=0), told]
+    value_width = max(map(cell_width, values), default=0)
+    free = width - value_width - max(map(cell_width, remarks), default=0) - 3 * len(_GAP)
+    widest = max(min(width // 3, width - _SHORTEST - 2 * len(_GAP) - value_width), free - _ENOUGH)
+    labels = [cut_text(bar.label, widest, sign, tail=widest // 3) for bar in drawing.bars]
+    own = [max(map(cell_width, labels), default=0), value_width]
     length = max(_SHORTEST, min(_LONGEST, free - own[0]))
     left = width - own[0] - own[1] - length - 3 * len(_GAP)
     for bar, label, value, remark in zip(drawing.bars, labels, values, remarks, strict=True):
-        drawn = strip(bar, drawing.scale, length, in_ascii=in_ascii)
-        parts = (padded(label, own[0]), drawn.ljust(length), " " * (own[1] - cell_width(value)) + value)
-        yield _GAP.join((*parts, cut(remark, left, sign) if left > len(sign) else "")).rstrip()
+        drawn = bar_text(bar, drawing.scale, length, in_ascii=in_ascii)
+        parts = (pad(label, own[0]), drawn.ljust(length), " " * (own[1] - cell_width(value)) + value)
+        yield _GAP.join((*parts, cut_text(remark, left, sign) if left > len(sign) else "")).rstrip()
     yield legend_text(drawing.legend(), in_ascii=in_ascii)
 
 
-def legend_text(kinds: Iterable[Kind], *, in_ascii: bool = False) -> str:
+def legend_text(kinds: Iterable[BarKind], *, in_ascii: bool = False) -> str:
     """The characters of kinds, with their words."""
     return _GAP.join(f"{kind.plain if in_ascii else kind.block} {kind.word}" for kind in kinds)
 
 
-def strip(bar: Bar, scale: int, length: int, *, in_ascii: bool = False) -> str:
+def bar_text(bar: Bar, scale: int, length: int, *, in_ascii: bool = False) -> str:
     """A bar alone. length: of a bar of the size `scale`, in cells."""
     lengths = _lengths(bar, scale, length, least=1)
     return "".join((kind.plain if in_ascii else kind.block) * size for kind, size in lengths)
 
 
-def section(drawing: Drawing, width: int | None, *, in_ascii: bool = False) -> list[str]:
+def text_section(drawing: Drawing, width: int | None, *, in_ascii: bool = False) -> list[str]:
     """The lines of `as_text`, indented below title and note; none without a bar. width: None is 80."""
     if not drawing.bars:
         return []
     width = width or 80
     heading = textwrap.wrap(visible(f"{drawing.title}: {drawing.note}"), width, subsequent_indent=_GAP)
-    heading = [cut(line, width) for line in heading]  # of wide characters
+    heading = [cut_text(line, width) for line in heading]  # of wide characters
     return [*heading, *(_GAP + line for line in as_text(drawing, width - len(_GAP), in_ascii=in_ascii))]
 
 
-def _lengths(bar: Bar, scale: int, length: int, *, least: int) -> list[tuple[Kind, int]]:
+def _lengths(bar: Bar, scale: int, length: int, *, least: int) -> list[tuple[BarKind, int]]:
     """The lengths of a bar's parts, where `scale` is `length`: no part is shorter than `least`."""
     parts = [(kind, size) for kind, size in bar.parts if size > 0]
     if not parts:
@@ -174,17 +174,17 @@ def as_svg(drawing: Drawing) -> str:
         value, remark = visible(bar.value), drawing.remark(bar)
         below = y if is_beside else y + 29  # where label and value have no room in one line
         elements.append(f"<g><title>{html_text(', '.join(filter(None, (bar.label, value, remark))))}</title>")
-        elements.append(_text("0", y, cut(bar.label, _LINE, tail=_LINE // 3)))
+        elements.append(_text("0", y, cut_text(bar.label, _LINE, tail=_LINE // 3)))
         elements.append(_text("100%", below, value, ' text-anchor="end"'))
         x, place = 0, f'y="{y + 5}" height="10"'
         elements.append(f'<rect x="0" width="100%" {place} fill-opacity="0.08"/>')
         for kind, size in _lengths(bar, drawing.scale, _UNITS, least=_THINNEST):
-            elements.append(f'<rect x="{x / 10:g}%" width="{size / 10:g}%" {place} fill="{kind.colour}"/>')
+            elements.append(f'<rect x="{x / 10:g}%" width="{size / 10:g}%" {place} fill="{kind.color}"/>')
             x += size
         y += 29
         if remark:
             left = _LINE if is_beside else _LINE - 2 - cell_width(value)
-            elements.append(_text("0", y, cut(remark, left), ' font-size="12"'))
+            elements.append(_text("0", y, cut_text(remark, left), ' font-size="12"'))
         elements.append("</g>")
         y += 24 if remark or not is_beside else 9
     return _svg(drawing, elements, y)
@@ -205,7 +205,7 @@ def _text(x: str, y: int, text: str, more: str = "") -> str:
 def _legend(drawing: Drawing, y: int) -> Iterator[str]:
     x = 0
     for kind in drawing.legend():
-        yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{kind.colour}"/>'
+        yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{kind.color}"/>'
         yield _text(str(x + 15), y, kind.word)
         x += 15 + _CELL * (cell_width(kind.word) + 2)
 
@@ -225,24 +225,24 @@ def _text_row(drawing: Drawing, width: int) -> Iterator[str]:
         sizes = [dict(bar.parts).get(kind, 0) for bar in drawing.bars]
         levels = [_LEVELS[-(-len(_LEVELS) * size // drawing.scale) - 1] if size else _NOTHING for size in sizes]
         drawn = "".join(level * _WIDE for level in levels)
-        yield cut(_GAP.join((padded(kind.word, own), drawn, f"{sum(sizes):,}")), width)
-    first, last = (cut(drawing.bars[place].label, shown // 2 - 1) for place in (0, -1))
-    yield cut(_GAP.join((" " * own, padded(first, shown - cell_width(last)) + last)), width)
+        yield cut_text(_GAP.join((pad(kind.word, own), drawn, f"{sum(sizes):,}")), width)
+    first, last = (cut_text(drawing.bars[place].label, shown // 2 - 1) for place in (0, -1))
+    yield cut_text(_GAP.join((" " * own, pad(first, shown - cell_width(last)) + last)), width)
 
 
 def _svg_row(drawing: Drawing) -> str:
     elements, wide = [_text("0", 12, f"{drawing.scale:,}", ' font-size="12"')], 100 / len(drawing.bars)
     base = 20 + _HIGH
     for place, bar in enumerate(drawing.bars):
-        told = ", ".join(filter(None, (bar.label, visible(bar.value), bar.remark)))
-        elements.append(f"<g><title>{html_text(told)}</title>")
+        title = ", ".join(filter(None, (bar.label, visible(bar.value), bar.remark)))
+        elements.append(f"<g><title>{html_text(title)}</title>")
         y = base
         for kind, high in _lengths(bar, drawing.scale, _HIGH, least=2):
             y -= high
             where = f'x="{place * wide + wide / 10:g}%" y="{y}" width="{wide * 0.8:g}%" height="{high}"'
-            elements.append(f'<rect {where} fill="{kind.colour}"/>')
+            elements.append(f'<rect {where} fill="{kind.color}"/>')
         elements.append("</g>")
     elements.append(f'<rect x="0" y="{base}" width="100%" height="1" fill="currentColor"/>')
-    elements.append(_text("0", base + 17, cut(drawing.bars[0].label, _LINE // 2)))
-    elements.append(_text("100%", base + 17, cut(drawing.bars[-1].label, _LINE // 2), ' text-anchor="end"'))
+    elements.append(_text("0", base + 17, cut_text(drawing.bars[0].label, _LINE // 2)))
+    elements.append(_text("100%", base + 17, cut_text(drawing.bars[-1].label, _LINE // 2), ' text-anchor="end"'))
     return _svg(drawing, elements, base + 42)

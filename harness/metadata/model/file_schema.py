@@ -74,36 +74,36 @@ def is_variant_group(stored: PhysicalField) -> bool:
     return isinstance(stored.type, dt.StructType) and shaped
 
 
-def describe(stored: PhysicalField) -> str:
+def stored_type_text(stored: PhysicalField) -> str:
     """The stored type in the words that table types use, for messages."""
     match stored.type:
         case dt.StructType():
-            return f"struct<{', '.join(f'{f.name}: {describe(f)}' for f in stored.children)}>"
+            return f"struct<{', '.join(f'{f.name}: {stored_type_text(f)}' for f in stored.children)}>"
         case dt.ListType():
-            return f"list<{describe(stored.children[0])}>"
+            return f"list<{stored_type_text(stored.children[0])}>"
         case dt.MapType():
-            return f"map<{describe(stored.children[0])}, {describe(stored.children[1])}>"
+            return f"map<{stored_type_text(stored.children[0])}, {stored_type_text(stored.children[1])}>"
         case _:
             return str(stored.type)
 
 
 def mapping_by_name(fields: tuple[dt.Field, ...]) -> NameMapping:
     """The mapping that finds every field under its physical name, or else its logical one, at every level."""
-    return NameMapping(tuple(_mapped_by_name(f) for f in fields))
+    return NameMapping(tuple(_name_entry(f) for f in fields))
 
 
-def _mapped_by_name(wanted: dt.Field) -> MappedName:
-    name = wanted.name if wanted.physical_name is None else wanted.physical_name
-    nested = tuple(_mapped_by_name(child) for child in children(wanted.type))
-    return MappedName(names=(name,), field_id=wanted.id, fields=nested)
+def _name_entry(table_type: dt.Field) -> MappedName:
+    name = table_type.name if table_type.physical_name is None else table_type.physical_name
+    nested = tuple(_name_entry(child) for child in children(table_type.type))
+    return MappedName(names=(name,), field_id=table_type.id, fields=nested)
 
 
 def with_mapped_ids(file: PhysicalSchema, mapping: NameMapping) -> PhysicalSchema:
     """The same columns with the ids of the mapping; what it does not name, or hides, has no id (iceberg 5.7)."""
-    return _mapped(file, tuple(f.name for f in file), mapping.fields)
+    return _map_level(file, tuple(f.name for f in file), mapping.fields)
 
 
-def _mapped(level: PhysicalSchema, names: tuple[str, ...], entries: tuple[MappedName, ...]) -> PhysicalSchema:
+def _map_level(level: PhysicalSchema, names: tuple[str, ...], entries: tuple[MappedName, ...]) -> PhysicalSchema:
     by_name = {name: entry for entry in entries for name in entry.names}
     mapped = []
     for stored, name in zip(level, names, strict=True):
@@ -115,7 +115,7 @@ def _mapped(level: PhysicalSchema, names: tuple[str, ...], entries: tuple[Mapped
                 inside = ("key", "value")
             case _:
                 inside = tuple(f.name for f in stored.children)
-        nested = _mapped(stored.children, inside, () if entry is None else entry.fields)
+        nested = _map_level(stored.children, inside, () if entry is None else entry.fields)
         mapped.append(replace(stored, id=None if entry is None else entry.field_id, children=nested))
     return tuple(mapped)
 
@@ -130,16 +130,16 @@ The Delta protocol asks for 10 from 32 bits down (delta T22); Delta on Spark rec
 """
 
 
-def readable(stored: dt.Type, wanted: dt.Type) -> bool:
-    """True where every stored value has one exact meaning as the table type `wanted`.
+def is_readable(stored: dt.Type, table_type: dt.Type) -> bool:
+    """True where every stored value has one exact meaning as the table type `table_type`.
 
     An instant flag in the file never matters, the table's type decides (iceberg 6.8). Some pairs can still fail on a
     value: a date or micros out of the range of nanos (5.12, 6.10), text that is no UUID (6.12), bytes that are no UTF-8
     (6.11). Nested types and variants are never readable here.
     """
-    match wanted, stored:
+    match table_type, stored:
         case dt.BooleanType() | dt.FixedType(), _:
-            return stored == wanted
+            return stored == table_type
         case dt.IntegerType(bits=bits), dt.IntegerType(bits=width):
             return width <= bits
         case dt.IntegerType(bits=bits), dt.UnsignedType(bits=width):
@@ -173,20 +173,20 @@ def readable(stored: dt.Type, wanted: dt.Type) -> bool:
             return False
 
 
-def readable_in_delta(stored: dt.Type, wanted: dt.Type) -> bool:
-    """True where a file's values of type `stored` may be read as the Delta table's type `wanted` (delta T16, T18, T22).
+def is_readable_in_delta(stored: dt.Type, table_type: dt.Type) -> bool:
+    """True where a file's values of type `stored` may be read as the Delta table's type `table_type` (delta T16, T18, T22).
 
     A stored type may be wider than the table's where only its values, not their meaning, can fail to fit: integers of
     up to 32 bits (files have no narrower ones), and decimals of the same scale. Some pairs can fail on a value, then:
     such an integer or decimal out of range, bytes that are no UTF-8. Nested types and variants are never readable here.
     """
-    match wanted, stored:
+    match table_type, stored:
         case dt.IntegerType(bits=bits), dt.IntegerType(bits=width):
             return width <= max(bits, 32)
         case dt.IntegerType(bits=bits), dt.UnsignedType(bits=width):
             return width < bits
         case dt.DecimalType(scale=scale), dt.DecimalType(scale=stored_scale):
-            return scale == stored_scale or widens(stored, wanted)
+            return scale == stored_scale or widens(stored, table_type)
         case dt.TimestampType(unit="us"), dt.TimestampType(unit=unit):
             # The flag in the file never matters; nanos would lose digits.
             return unit != "ns"
@@ -199,11 +199,11 @@ def readable_in_delta(stored: dt.Type, wanted: dt.Type) -> bool:
         case dt.UnknownType(), _:
             return True
         case dt.BooleanType() | dt.FloatType() | dt.DateType() | dt.StringType() | dt.BinaryType(), _ if (
-            stored == wanted
+            stored == table_type
         ):
             return True
         case _:
-            return widens(stored, wanted)
+            return widens(stored, table_type)
 
 
 def widens(before: dt.Type, after: dt.Type) -> bool:

@@ -14,9 +14,9 @@ import pyarrow as pa
 from harness.errors import RequestError, html_lines, html_text
 from harness.metadata.model.arrow_values import (
     array_of,
+    can_rebuild,
     child_types,
     children_of,
-    is_rebuilt,
     nested_type,
     with_children,
 )
@@ -56,7 +56,7 @@ def _with_text(rows: pa.Table) -> pa.Table:
     if types == rows.schema.types:
         return rows
     columns = [
-        pa.chunked_array([_changed(chunk, type_) for chunk in column.chunks], type_)
+        pa.chunked_array([_convert(chunk, type_) for chunk in column.chunks], type_)
         for column, type_ in zip(rows.columns, types, strict=True)
     ]
     return pa.table(columns, schema=pa.schema([f.with_type(t) for f, t in zip(rows.schema, types, strict=True)]))
@@ -65,20 +65,20 @@ def _with_text(rows: pa.Table) -> pa.Table:
 def _text_type(type_: pa.DataType) -> pa.DataType:
     if isinstance(type_, pa.UuidType):
         return pa.string()
-    if not is_rebuilt(type_):
+    if not can_rebuild(type_):
         return type_
     types = child_types(type_)
     changed = [_text_type(child) for child in types]
     return type_ if changed == types else nested_type(type_, changed)
 
 
-def _changed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if array.type.equals(wanted):
+def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if array.type.equals(target):
         return array
     if isinstance(array.type, pa.UuidType):
-        return array_of([None if v is None else str(uuid.UUID(bytes=v)) for v in array.storage.to_pylist()], wanted)
-    pairs = zip(children_of(array), child_types(wanted), strict=True)
-    return with_children(array, [_changed(child, type_) for child, type_ in pairs], wanted)
+        return array_of([None if v is None else str(uuid.UUID(bytes=v)) for v in array.storage.to_pylist()], target)
+    pairs = zip(children_of(array), child_types(target), strict=True)
+    return with_children(array, [_convert(child, type_) for child, type_ in pairs], target)
 
 
 # Tables in notebooks, as HTML. No text of a table becomes markup.
@@ -87,7 +87,7 @@ def _changed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 _MOST_COLUMNS = 100
 
 
-def described(title: str, facts: Mapping[str, object], schema: Schema) -> str:
+def html_description(title: str, facts: Mapping[str, object], schema: Schema) -> str:
     """A heading, what is known as a list, and the columns with their types; facts that are None are left out."""
     from harness.metadata.model.text_tables import Column, html_table  # a read needs neither
 
@@ -103,7 +103,7 @@ def described(title: str, facts: Mapping[str, object], schema: Schema) -> str:
     return f"<div><p><b>{html_text(title)}</b></p><ul>{known}</ul>{html_table(columns, rows)}{more}</div>"
 
 
-def preformatted(text: str, *, in_notebook: bool = False) -> str:
+def html_preformatted(text: str, *, in_notebook: bool = False) -> str:
     """A report in plain text, line by line. in_notebook: with a font of its own, where notebooks have another."""
     font = ' style="font-family: monospace; white-space: pre; overflow-x: auto"' if in_notebook else ""
     return f'<pre tabindex="0"{font}>{html_lines(text)}</pre>'

@@ -32,17 +32,17 @@ def murmur3_of(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
 def _hash(state: _Word, words: Iterable[_Word], tail: _Word, length: int) -> _Word:
     """Return the hash, from a state of zeros, of whole words and of a last word that is padded with zeros."""
     for word in words:
-        state = _rotated(state ^ _scrambled(word), 13) * 5 + 0xE6546B64 & _MASK
-    state = state ^ _scrambled(tail) ^ length
+        state = _rotate(state ^ _scramble(word), 13) * 5 + 0xE6546B64 & _MASK
+    state = state ^ _scramble(tail) ^ length
     state = (state ^ state >> 16) * 0x85EBCA6B & _MASK
     state = (state ^ state >> 13) * 0xC2B2AE35 & _MASK
     state = state ^ state >> 16
     return state
 
 
-def _scrambled(word: _Word) -> _Word:
-    return _rotated(word * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
+def _scramble(word: _Word) -> _Word:
+    return _rotate(word * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK
 
 
-def _rotated(word: _Word, bits: int) -> _Word:
+def _rotate(word: _Word, bits: int) -> _Word:
     return (word << bits | word >> 32 - bits) & _MASK

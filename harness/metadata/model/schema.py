@@ -291,13 +291,13 @@ class Schema:
     identifier_field_ids: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        from harness.metadata.model.text_tables import aligned  # a read needs none
+        from harness.metadata.model.text_tables import align  # a read needs none
 
         lines = []
         for path, f in self.walk():
             word = str(f.type).partition("<")[0] if children(f.type) else str(f.type)
             lines.append(("  " * (len(path) - 1) + f.name, word, "required" if f.required else "nullable"))
-        return "\n".join(aligned(lines))
+        return "\n".join(align(lines))
 
     __repr__ = __str__
 
@@ -335,13 +335,13 @@ def children(type_: Type) -> tuple[Field, ...]:
             return ()
 
 
-def described(field_: Field) -> dict[str, object]:
+def describe_field(field_: Field) -> dict[str, object]:
     """The field and its parts as plain values; what is not there has no key."""
     known = {"initial_default": field_.initial_default, "physical_name": field_.physical_name, "doc": field_.doc}
     return {
         **{"id": field_.id, "name": field_.name, "type": str(field_.type), "required": field_.required},
         **{key: value for key, value in known.items() if value is not None},
-        **({"fields": [described(part) for part in parts]} if (parts := children(field_.type)) else {}),
+        **({"fields": [describe_field(part) for part in parts]} if (parts := children(field_.type)) else {}),
     }
 
 

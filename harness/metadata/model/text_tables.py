@@ -73,7 +73,7 @@ def cell_width(text: str) -> int:
     return sum(0 if c in none else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def start_of(text: str, width: int) -> str:
+def text_prefix(text: str, width: int) -> str:
     """The longest start of a text that takes at most so many cells."""
     taken = 0
     for place, character in enumerate(text):
@@ -83,23 +83,23 @@ def start_of(text: str, width: int) -> str:
     return text
 
 
-def cut(text: str, width: int, sign: str = _CUT, *, tail: int = 0) -> str:
+def cut_text(text: str, width: int, sign: str = _CUT, *, tail: int = 0) -> str:
     """`text` on one line of printable characters, in at most `width` cells, the last `tail` of them from its end."""
     text = visible(text)
     if cell_width(text) <= width:
         return text
     end = sign + text[len(text) - tail :]
-    return start_of(text, width - cell_width(end)) + end
+    return text_prefix(text, width - cell_width(end)) + end
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """At most so many cells of a text: its start, or the end of a path."""
     if "/" in text and " " not in text and cell_width(text) > width:
-        return (start_of(text[::-1], width - 1) + _CUT)[::-1]
-    return cut(text, width)
+        return (text_prefix(text[::-1], width - 1) + _CUT)[::-1]
+    return cut_text(text, width)
 
 
-def folded(text: str, width: int) -> str:
+def fold(text: str, width: int) -> str:
     """Lines of at most `width` cells, as far as words allow; the rest of a line stands below it, indented."""
     lines = []
     for line in text.split("\n"):
@@ -110,15 +110,15 @@ def folded(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def aligned(lines: Iterable[Sequence[str]], to_right: Sequence[bool] = ()) -> Iterator[str]:
+def align(lines: Iterable[Sequence[str]], to_right: Sequence[bool] = ()) -> Iterator[str]:
     """Cells one below the other, in columns as wide as they must be."""
     cells = [[visible(cell) for cell in line] for line in lines]
     widths = [max(map(cell_width, column)) for column in zip(*cells, strict=True)]
     sides = [*to_right, *(False for _ in widths[len(to_right) :])]
-    return (_GAP.join(map(padded, line, widths, sides)).rstrip() for line in cells)
+    return (_GAP.join(map(pad, line, widths, sides)).rstrip() for line in cells)
 
 
-def padded(text: str, width: int, to_right: bool = False) -> str:
+def pad(text: str, width: int, to_right: bool = False) -> str:
     """A text with spaces, in `width` cells."""
     padding = " " * (width - cell_width(text))
     return padding + text if to_right else text + padding
@@ -177,16 +177,16 @@ class _Layout:
             room = max(width - self._total(self.shown), 0)
             self.widths[place] = min(whole[place], self.widths[place] + room)
             if self.directories[place]:
-                self.notes.append(cut(f"({visible(columns[place].name)}: below {self.directories[place]})", width))
+                self.notes.append(cut_text(f"({visible(columns[place].name)}: below {self.directories[place]})", width))
         names = [
-            visible(column.name) + (f" = {shortened(cells[place][0], _NARROWEST * 2)}" if place in same else "")
+            visible(column.name) + (f" = {shorten(cells[place][0], _NARROWEST * 2)}" if place in same else "")
             for place, column in enumerate(columns)
             if place not in self.shown
         ]
         if names:
-            told = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
-            note = f"({len(names):,} more column{'s' * (len(names) > 1)}: {told})"
-            self.notes += folded(note, width).split("\n")
+            text = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+            note = f"({len(names):,} more column{'s' * (len(names) > 1)}: {text})"
+            self.notes += fold(note, width).split("\n")
 
     def _total(self, places: Sequence[int]) -> int:
         return sum(self.widths[place] for place in places) + len(_GAP) * (len(places) - 1)
@@ -197,8 +197,8 @@ class _Layout:
             text, directory, column = _cell(row[place]), self.directories[place], self.columns[place]
             if directory and text.startswith(directory):
                 text = _CUT + text.removeprefix(directory)
-            text = text if column.is_whole else shortened(text, self.widths[place])
-            text = padded(text, self.widths[place], column.to_right)
+            text = text if column.is_whole else shorten(text, self.widths[place])
+            text = pad(text, self.widths[place], column.to_right)
             parts.append(style(text, "dim") if row[place] is None else text)
         return _GAP.join(parts).rstrip()
 

@@ -1,4 +1,4 @@
-"""Other values in the log of a Delta table: partitions, and no text that people or writers left."""
+"""Anonymised log entries of a Delta table: replaced partition values, and no texts of people or writers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PROPERTIES = frozenset(
     delta.setTransactionRetentionDuration delta.tuneFileSizesForRewrites
     """.split()  # noqa: SIM905  # a list would take a line for each
 )
-"""Properties that are kept: their values are modes and sizes, or names of columns."""
+"""Properties that are kept, because their values are modes, sizes, or names of columns."""
 _DOMAINS = frozenset({"delta.clustering", "delta.rowTracking"})
 _INFO = frozenset({"timestamp", "inCommitTimestamp", "isBlindAppend"})
 _OPERATIONS = frozenset({"WRITE", "DELETE", "UPDATE", "MERGE", "OPTIMIZE", "CREATE TABLE", "STREAMING UPDATE"})
@@ -44,27 +44,33 @@ _OPERATIONS = frozenset({"WRITE", "DELETE", "UPDATE", "MERGE", "OPTIMIZE", "CREA
 
 @dataclass(frozen=True, slots=True)
 class DeltaMasking:
-    """Anonymises the log. columns: the slice's."""
+    """Anonymises the log of a slice.
+
+    Attributes:
+        metadata: The source's metadata.
+        columns: The slice's columns.
+        pseudonyms: The pseudonyms.
+    """
 
     metadata: Metadata
     columns: tuple[Field, ...]
     pseudonyms: Pseudonyms
 
-    def hide(self, state: LogState) -> list[str]:
-        """Changes the state of the table; a sentence for each lack of it."""
+    def mask(self, state: LogState) -> list[str]:
+        """Anonymise the state of the table, and return a sentence for each thing that was removed."""
         assert state.metadata is not None
         state.metadata = self._metadata(state.metadata)
         state.transactions = {
             name: {**txn, "appId": name}
             for app_id, txn in state.transactions.items()
-            for name in (str(self.pseudonyms.of(StringType(), app_id)),)
+            for name in (str(self.pseudonyms.pseudonym(StringType(), app_id)),)
         }
         state.domains = {name: domain for name, domain in state.domains.items() if name in _DOMAINS}
         gone = sorted(self.metadata.configuration.keys() - state.metadata["configuration"].keys())
-        told = [f"Left out properties and constraints: {', '.join(gone)}"] if gone else []
+        notes = [f"Left out properties and constraints: {', '.join(gone)}"] if gone else []
         if "generationExpression" in self.metadata.schema_string:
-            told.append("Left out how columns are generated: the new values do not obey it")
-        return told
+            notes.append("Left out how columns are generated: the new values do not obey it")
+        return notes
 
     def _metadata(self, action: JsonObject) -> JsonObject:
         found = {k: v for k, v in action.items() if k in ("format", "partitionColumns", "createdTime")}
@@ -74,11 +80,16 @@ class DeltaMasking:
             id_ = uuid.UUID(action["id"])
         except ValueError:
             id_ = uuid.uuid5(uuid.NAMESPACE_OID, action["id"])
-        found["id"] = str(uuid.UUID(bytes=self.pseudonyms.of(UuidType(), id_.bytes)))
-        return {**found, "schemaString": json_text(_plain(schema)), "configuration": kept}
+        found["id"] = str(uuid.UUID(bytes=self.pseudonyms.pseudonym(UuidType(), id_.bytes)))
+        return {**found, "schemaString": json_text(_without_texts(schema)), "configuration": kept}
 
     def partition_values(self, texts: Mapping[str, str | None]) -> dict[str, str | None]:
-        """The partition of a file. Raises UnsupportedError, InvalidTableError: a value has no other, or is wrong."""
+        """Return the anonymised partition values of a file.
+
+        Raises:
+            UnsupportedError: A value has no pseudonym.
+            InvalidTableError: A value is not valid for its type.
+        """
         own = {name.casefold() for name in self.metadata.partition_columns}
         columns = {f.physical_name or f.name: f for f in self.columns if f.name.casefold() in own}
         return {name: self._text(columns[name], text) for name, text in texts.items() if name in columns}
@@ -89,7 +100,7 @@ class DeltaMasking:
                 "Cannot anonymise a partition by bytes: other bytes are no text, which the log has of them",
                 field=column.name,
             )
-        value = self.pseudonyms.of(column.type, parse_partition_value(text, column.type, column=column.name))
+        value = self.pseudonyms.pseudonym(column.type, parse_partition_value(text, column.type, column=column.name))
         found = partition_text(column.type, value)
         if found is not None and isinstance(column.type, TimestampType) and column.type.utc:
             return found.replace(" ", "T") + "Z"
@@ -97,22 +108,26 @@ class DeltaMasking:
 
 
 def commit_info(info: Mapping[str, object]) -> JsonObject:
-    """The time and operation of a commit, without its user, place and condition."""
+    """Return the time and operation of a commit, without its user, paths and conditions."""
     kept = {name: value for name, value in info.items() if name in _INFO and isinstance(value, bool | int)}
     operation = info.get("operation")
     return {**kept, "operation": operation} if operation in _OPERATIONS else kept
 
 
-def _plain(type_: object) -> Any:
-    """A type of a schema without comments, defaults and expressions."""
+def _without_texts(type_: object) -> Any:
+    """Return a type of a JSON schema without comments, defaults and expressions."""
     if not isinstance(type_, dict):
         return type_
     parts = ("elementType", "keyType", "valueType")
-    found = {k: _plain(v) if k in parts else v for k, v in type_.items()}
+    found = {k: _without_texts(v) if k in parts else v for k, v in type_.items()}
     if "fields" in found:
         found["fields"] = [
             {
-                **{name: _plain(field[name]) if name == "type" else field[name] for name in _FIELD if name in field},
+                **{
+                    name: _without_texts(field[name]) if name == "type" else field[name]
+                    for name in _FIELD
+                    if name in field
+                },
                 "metadata": {k: v for k, v in (field.get("metadata") or {}).items() if k in _FIELD_METADATA},
             }
             for field in found["fields"]

@@ -1,7 +1,8 @@
-"""A slice of a Delta table: its files, and the log that makes a table of them.
+"""A slice of a Delta table: its files, and the log that turns them into a table.
 
-Versions keep their numbers. The root is a commit that says all of its version, and a checkpoint of the same, as in a
-log whose older part was cleaned up. Its files count as no change of data: a change feed of the slice begins after.
+Versions keep their numbers. The oldest version, the root, is a commit with the whole state of the table and a
+checkpoint of the same, as in a log whose older part was cleaned up. Its files have `dataChange` false, so that a change
+feed of the slice begins after the root.
 """
 
 from __future__ import annotations
@@ -28,29 +29,31 @@ from harness.metadata.planned_scan import PlannedScan
 from harness.slices.anonymising.delta import DeltaMasking, commit_info
 from harness.slices.delta import actions
 from harness.slices.delta.actions import copied_vector, file_statistics, vector_name, vector_target
-from harness.slices.place import FetchedFile, Slice, SliceNames, SlicePlace, SourceFile, writing
-from harness.slices.request import KeptRows, SliceRequest, kept_rows
-from harness.slices.rewriting import Rewriter, Settled
+from harness.slices.directory import FetchedFile, Slice, SliceDirectory, SlicePaths, SourceFile, translate_write_errors
+from harness.slices.request import RowSelection, SliceRequest, select_rows
+from harness.slices.rewriting import Rewriter, SliceFile
 from harness.storage.paths import PhysicalPath
 from harness.writing.delta.checkpoint import CheckpointOptions, hint_text, write_checkpoint
 from harness.writing.delta.files import write_vectors
 from harness.writing.delta.log import LogState
 from harness.writing.delta.types import JsonObject
 from harness.writing.delta.values import encoded_path, json_text
-from harness.writing.places import set_time
+from harness.writing.local_files import set_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaContents:
     """The contents of a slice.
 
-    table: the source.
-    root: the oldest version, with all that the log says of its files.
-    commits: the versions after the root, ascending.
-    info: the root's commitInfo; None: it has none.
-    times_ms: the time of each version's commit, as far as the log tells.
-    kept: the files that the slice holds, by their physical paths.
-    plans, states: of each version, the filtered read, and the state of the log.
+    Attributes:
+        table: The source.
+        root: The oldest version, with all that the log records about its files.
+        commits: The versions after the root, in ascending order.
+        info: The root's commitInfo, or None if it has none.
+        times_ms: The time of each version's commit, if the log records it.
+        kept: The physical paths of the files that the slice holds.
+        plans: The filtered read of each version.
+        states: The state of the log at each version.
     """
 
     table: DeltaTable = field(repr=False)
@@ -63,46 +66,49 @@ class DeltaContents:
     states: Mapping[int, State] = field(repr=False)
 
     def adds(self) -> Iterator[dict[str, Any]]:
-        """The add actions of files that are kept, the root's first; a file may come with several vectors."""
+        """Yield the add actions of kept files, the root's first.
+
+        A file with several deletion vectors is listed several times.
+        """
         for table in (self.root.files, *(commit.adds for commit in self.commits)):
             yield from self.rows(table)
 
     def rows(self, table: pa.Table) -> Iterator[dict[str, Any]]:
-        """The file actions of the table whose files are kept, with their physical path as `physical`."""
+        """Yield the actions of a table whose files are kept, with the file's physical path as `physical`."""
         dropped = ["stats_row"] if "stats_row" in table.column_names else []
         located = table.append_column("physical", self.table.locator.physical(table.column("key")))
         for batch in located.drop_columns(dropped).to_batches(max_chunksize=10_000):
             yield from (row for row in batch.to_pylist() if row["physical"] in self.kept)
 
     def vectors(self) -> Iterator[tuple[str, DeletionVectorDescriptor]]:
-        """The deletion vectors of files that are kept, with the file's physical path."""
+        """Yield the deletion vectors of kept files, with the file's physical path."""
         for row in self.adds():
-            vector = DeletionVectorDescriptor.of(row)
+            vector = DeletionVectorDescriptor.from_row(row)
             if vector is not None:
                 yield row["physical"], vector
 
     def live_vectors(self, version: int) -> Iterator[tuple[str, str]]:
-        """The physical paths of files that have a deletion vector at a version, and the vector's id."""
+        """Yield the physical path and the vector's id for each file with a deletion vector at a version."""
         files = self.states[version].files
         with_vector = files.filter(pc.is_valid(files.column("dv_storage_type")))
         physical = self.table.locator.physical(with_vector.column("key")).to_pylist()
         rows = with_vector.select([f.name for f in DELETION_VECTOR]).to_pylist()
-        for path, vector in zip(physical, map(DeletionVectorDescriptor.of, rows), strict=True):
+        for path, vector in zip(physical, map(DeletionVectorDescriptor.from_row, rows), strict=True):
             assert vector is not None, "files without a vector were left out"
             yield path, vector.unique_id
 
     def vector_file(self, vector: DeletionVectorDescriptor) -> PhysicalPath | None:
-        """The physical path of the file that holds a vector; None: it is in the log."""
+        """Return the physical path of a deletion vector's file, or None if the vector is inline in the log."""
         path = vector_path(vector.storage_type, vector.path_or_inline, self.table.root)
         return None if path is None else self.table.path_map.physical(path)
 
 
-def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | None, last: int) -> DeltaContents:
-    """The contents of a slice of a version and the `last` - 1 before it.
+def choose_contents(table: DeltaTable, selection: DeltaSelection, where: str | None, last: int) -> DeltaContents:
+    """Return the contents of a slice with a version and the `last - 1` versions before it.
 
     Raises:
-        UnsupportedError: a version between was redirected, or the versions have a gap.
-        As planning a read of each of them does.
+        UnsupportedError: A version is redirected to another table, or a version is missing.
+        HarnessError: As for planning a read of each version.
     """
     newest = selection.snapshot.id
     readable = next(part for part in table.readable() if newest in part)
@@ -136,9 +142,6 @@ def contents_of(table: DeltaTable, selection: DeltaSelection, where: str | None,
     )
 
 
-# A slice with fewer rows or columns: the columns that it needs, and the metadata without the others.
-
-
 _SKIPPING = "delta.dataSkippingStatsColumns"
 _EXPRESSIONS = ("delta.generationExpression", "delta.invariants")
 _CONSTRAINT = "delta.constraints."
@@ -146,11 +149,11 @@ _CLUSTERING = "delta.clustering"
 
 
 def check_rewritable(contents: DeltaContents, columns: tuple[Field, ...] | None) -> None:
-    """Refuses tables whose files cannot lose rows or columns.
+    """Raise an error if the table's files cannot lose rows or columns.
 
     Raises:
-        UnsupportedError: the versions have files of changes.
-        RequestError: a column is left out that the table needs.
+        UnsupportedError: The versions have change data files.
+        RequestError: The table needs a column that is left out.
     """
     if any(commit.cdc for commit in contents.commits):
         raise UnsupportedError(
@@ -199,8 +202,8 @@ def _check_columns(metadata: Metadata, columns: tuple[Field, ...], contents: Del
             )
 
 
-def narrowed(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
-    """The metadata with these columns alone; which columns have statistics is no longer said by name."""
+def narrow_metadata(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
+    """Return the metadata with only these columns. Column names for statistics are removed from the properties."""
     kept = {f.name for f in columns}
     schema: dict[str, Any] = json.loads(metadata.schema_string)
     schema["fields"] = [f for f in schema["fields"] if f["name"] in kept]
@@ -208,10 +211,10 @@ def narrowed(metadata: Metadata, columns: tuple[Field, ...]) -> Metadata:
     return replace(metadata, schema_string=json.dumps(schema), configuration=configuration)
 
 
-def _moved_vectors(
-    contents: DeltaContents, settled: Mapping[str, Settled], place: SlicePlace, refreshed: int
+def _write_vectors(
+    contents: DeltaContents, settled: Mapping[str, SliceFile], place: SliceDirectory, refreshed: int
 ) -> dict[tuple[str, str], JsonObject]:
-    """Writes the vectors that delete a row of the slice, into one file.
+    """Write the deletion vectors of the slice's files into one file.
 
     Returns:
         Their descriptors, by the physical path of the data file and the id of the old vector.
@@ -224,28 +227,25 @@ def _moved_vectors(
         loaded = plan.load_positions([places[path] for path in here])
         for path, key in here.items():
             positions = loaded.get(places[path])
-            if positions and path in settled and (moved := settled[path].moved(positions)):
+            if positions and path in settled and (moved := settled[path].translate_positions(positions)):
                 dead[key] = moved
     if not dead:
         return {}
-    with writing(place.directory):
+    with translate_write_errors(place.directory):
         described = write_vectors(place.directory, vector_name(f"vectors of a slice {refreshed}"), 0, dead.values())
     return dict(zip(dead, described, strict=True))
 
 
-# The table that is made of the contents.
-
-
-def planned_slice(table: DeltaTable, selection: DeltaSelection, request: SliceRequest, refreshed: int) -> Slice:
-    """The slice of a table that a request asks for."""
+def plan_slice(table: DeltaTable, selection: DeltaSelection, request: SliceRequest, refreshed: int) -> Slice:
+    """Plan the slice that a request describes."""
     columns = request.bound_columns(selection.schema)
-    contents = contents_of(table, selection, request.where, request.last)
+    contents = choose_contents(table, selection, request.where, request.last)
     if request.rewrites:
         check_rewritable(contents, columns)
-    rows = kept_rows(contents.plans.values(), request)
+    rows = select_rows(contents.plans.values(), request)
     if rows is not None:
         contents = replace(contents, kept=contents.kept & rows.keys())
-    names = SliceNames(table.root.path, refreshed, numbered=request.anonymise is not None)
+    names = SlicePaths(table.root.path, refreshed, numbered=request.anonymise is not None)
     planned = _DeltaSlice(contents, names, request, columns, rows)
     return Slice(
         points=(contents.root.version, *(commit.version for commit in contents.commits)),
@@ -257,28 +257,32 @@ def planned_slice(table: DeltaTable, selection: DeltaSelection, request: SliceRe
 
 @dataclass(frozen=True, slots=True)
 class _DeltaSlice:
-    """Makes a slice.
+    """A planned slice.
 
-    columns: those that it has; None: all. rows: those that its data files keep; None: all.
-    fetched: files by target. settled: data files written anew, by physical path.
-    vectors: descriptors of vectors written anew, see `_moved_vectors`; None: files of vectors were copied.
+    Attributes:
+        columns: The slice's columns. None: all columns.
+        rows: The rows that its data files keep. None: all rows.
+        fetched: The fetched files, by target.
+        settled: The rewritten data files, by physical path.
+        vectors: Descriptors of rewritten deletion vectors, see `_write_vectors`. None: deletion vector files were
+            copied.
     """
 
     contents: DeltaContents
-    names: SliceNames
+    names: SlicePaths
     request: SliceRequest
     columns: tuple[Field, ...] | None
-    rows: KeptRows | None = field(repr=False)
+    rows: RowSelection | None = field(repr=False)
     fetched: Mapping[str, FetchedFile] = field(default_factory=dict)
-    settled: Mapping[str, Settled] = field(default_factory=dict)
+    settled: Mapping[str, SliceFile] = field(default_factory=dict)
     vectors: Mapping[tuple[str, str], JsonObject] | None = None
 
     def files(self) -> tuple[SourceFile, ...]:
-        """The files to copy: data files, files of deletion vectors, files of changes."""
+        """Return the files to copy: data files, deletion vector files and change data files."""
         found: dict[str, SourceFile] = {}
         for row in self.contents.adds():
             path = row["physical"]
-            target = self.names.fetched(path, anew=self.request.rewrites)
+            target = self.names.fetched_path(path, is_rewritten=self.request.rewrites)
             found[path] = SourceFile(physical=path, target=target, size=row["size"])
         for _, vector in () if self.request.rewrites_vectors else self.contents.vectors():
             file = self.contents.vector_file(vector)
@@ -286,30 +290,35 @@ class _DeltaSlice:
                 found[file] = SourceFile(physical=file, target=vector_target(file), size=None)
         for commit in self.contents.commits:
             for change in commit.cdc:
-                target = self.names.of(change.physical, folder="_change_data")
+                target = self.names.path_of(change.physical, folder="_change_data")
                 found[change.physical] = SourceFile(physical=change.physical, target=target, size=change.size)
         return tuple(found.values())
 
-    def write(self, place: SlicePlace, fetched: Mapping[str, FetchedFile]) -> list[str]:
-        """Writes the log, staged; a sentence for each lack of the slice. fetched: by target."""
+    def write(self, place: SliceDirectory, fetched: Mapping[str, FetchedFile]) -> list[str]:
+        """Write the log to the staging folder, and return a sentence for each thing that the slice lacks.
+
+        Args:
+            place: The slice's directory.
+            fetched: The fetched files, by target.
+        """
         root, request = self.contents.root, self.request
         lineage = materialized_columns(root.metadata.configuration)
         rewriter = Rewriter(
             columns=self.columns,
             rows=self.rows,
-            row_ids=_named(lineage.get("_row_id")),
-            row_versions=_named(lineage.get("_row_commit_version")),
+            row_ids=_column_reference(lineage.get("_row_id")),
+            row_versions=_column_reference(lineage.get("_row_commit_version")),
             statistics=file_statistics,
             pseudonyms=request.pseudonyms(),
         )
         plans = self.contents.plans.values() if request.rewrites else ()
-        settled = rewriter.settled(plans, "physical", place, self.names)
+        settled = rewriter.rewrite_files(plans, "physical", place, self.names)
         vectors: Mapping[tuple[str, str], JsonObject] | None = {} if request.rewrites_vectors else None
         if request.rewrites_vectors:
-            vectors = _moved_vectors(self.contents, settled, place, self.names.refreshed)
+            vectors = _write_vectors(self.contents, settled, place, self.names.refreshed)
         return replace(self, fetched=fetched, settled=settled, vectors=vectors)._write_log(place)
 
-    def _write_log(self, place: SlicePlace) -> list[str]:
+    def _write_log(self, place: SliceDirectory) -> list[str]:
         folder = place.stage()
         root = self.contents.root
         state = LogState(
@@ -321,40 +330,40 @@ class _DeltaSlice:
         pseudonyms, masking = self.request.pseudonyms(), None
         if pseudonyms is not None:
             masking = DeltaMasking(root.metadata, self.contents.plans[root.version].schema.fields, pseudonyms)
-        told = [] if masking is None else masking.hide(state)
+        notes = [] if masking is None else masking.mask(state)
         for row in self._rows(root.files):
             add = self._add(row, data_change=False)
             if masking is not None:
                 add["partitionValues"] = masking.partition_values(add["partitionValues"])
             state.files[add["path"], None] = {"add": add}
-            _set_time(place.file(self._placed_as(row["physical"])), row["modification_time"])
+            _set_time(place.file(self._slice_path(row["physical"])), row["modification_time"])
         info = [] if self.contents.info is None else [{"commitInfo": dict(self.contents.info)}]
         if masking is not None:
             info = [{"commitInfo": commit_info(action["commitInfo"])} for action in info]
-        self._write(folder, root.version, [*info, *state.metadata_actions(), *state.files.values()])
+        self._write_commit(folder, root.version, [*info, *state.metadata_actions(), *state.files.values()])
         for commit in self.contents.commits:
-            self._write(folder, commit.version, list(self._actions(commit)))
+            self._write_commit(folder, commit.version, list(self._actions(commit)))
         if root.version > 0:
-            # A log that does not begin at version 0 needs one.
+            # A log that does not begin at version 0 needs a checkpoint.
             time_ms = self.contents.times_ms.get(root.version, 0)
-            with writing(folder):
+            with translate_write_errors(folder):
                 written = write_checkpoint(folder, root.version, state, time_ms, CheckpointOptions())
                 (folder / "_last_checkpoint").write_text(hint_text(written.hint), encoding="utf-8")
         if actions.is_managed(root.protocol):
-            told.append("Left out that a catalog manages the table: the slice has none")
-        return told
+            notes.append("Left out that a catalog manages the table: the slice has none")
+        return notes
 
-    def _placed_as(self, path: str) -> str:
-        return self.names.written(path, anew=self.request.rewrites)
+    def _slice_path(self, path: str) -> str:
+        return self.names.written_path(path, is_rewritten=self.request.rewrites)
 
-    def _write(self, folder: Path, version: int, content: list[JsonObject]) -> None:
+    def _write_commit(self, folder: Path, version: int, content: list[JsonObject]) -> None:
         path = folder / f"{version:020d}.json"
-        with writing(path):
+        with translate_write_errors(path):
             path.write_text("".join(f"{json_text(action)}\n" for action in content), encoding="utf-8", newline="\n")
             _set_time(path, self.contents.times_ms.get(version))
 
     def _actions(self, commit: Commit) -> Iterator[JsonObject]:
-        """The actions of a commit after the root's."""
+        """Yield the actions of a commit after the root's."""
         if commit.info is not None:
             yield {"commitInfo": dict(commit.info.values)}
         if commit.protocol is not None:
@@ -364,11 +373,11 @@ class _DeltaSlice:
         yield from ({"txn": actions.transaction_json(t)} for t in commit.transactions)
         yield from ({"domainMetadata": actions.domain_json(d)} for d in commit.domains)
         for row in self._rows(commit.removes):
-            yield {"remove": actions.remove_json(row, self._placed_as(row["physical"]), self._vector(row))}
+            yield {"remove": actions.remove_json(row, self._slice_path(row["physical"]), self._vector(row))}
         for row in self._rows(commit.adds):
             yield {"add": self._add(row, data_change=row["data_change"])}
         for change in commit.cdc:
-            target = self.fetched[self.names.of(change.physical, folder="_change_data")]
+            target = self.fetched[self.names.path_of(change.physical, folder="_change_data")]
             yield {
                 "cdc": {
                     "path": encoded_path(target.target),
@@ -383,21 +392,21 @@ class _DeltaSlice:
         return rows[::-1] if self.request.reverse else rows
 
     def _metadata(self, metadata: Metadata) -> JsonObject:
-        return actions.metadata_json(metadata if self.columns is None else narrowed(metadata, self.columns))
+        return actions.metadata_json(metadata if self.columns is None else narrow_metadata(metadata, self.columns))
 
     def _add(self, row: Mapping[str, Any], *, data_change: bool) -> JsonObject:
         path = row["physical"]
         settled = self.settled.get(path)
-        target, vector = self._placed_as(path), self._vector(row)
+        target, vector = self._slice_path(path), self._vector(row)
         size = settled.size if settled is not None else self.fetched[target].size
         found = actions.add_json(row, target, size, vector, data_change=data_change)
         if settled is not None and settled.count is not None:
-            found["stats"] = json_text({**settled.said, "tightBounds": vector is None})
+            found["stats"] = json_text({**settled.statistics, "tightBounds": vector is None})
         return found if self.request.statistics else actions.without_statistics(found)
 
     def _vector(self, row: Mapping[str, Any]) -> JsonObject | None:
-        """The descriptor in the slice; None: no row of the file is deleted."""
-        vector = DeletionVectorDescriptor.of(row)
+        """Return the descriptor of a file's deletion vector in the slice, or None if no row of the file is deleted."""
+        vector = DeletionVectorDescriptor.from_row(row)
         if vector is None:
             return None
         if self.vectors is not None:
@@ -405,11 +414,11 @@ class _DeltaSlice:
         return copied_vector(vector, self.contents.vector_file(vector))
 
 
-def _named(column: str | None) -> tuple[str, None] | None:
+def _column_reference(column: str | None) -> tuple[str, None] | None:
     return None if column is None else (column, None)
 
 
 def _set_time(path: Path, time_ms: int | None) -> None:
-    """Sets a file's time: of a commit the commit's own, of a data file the time in the log."""
+    """Set a file's modification time, to a commit's time or a data file's time in the log."""
     if time_ms is not None and 0 <= time_ms < 1 << 53:
         set_time(path, time_ms)

@@ -1,7 +1,7 @@
-"""The metadata of a slice of an Iceberg table: its contents, manifests and manifest lists, and its document.
+"""The metadata of a slice of an Iceberg table: its contents, manifests, manifest lists and metadata file.
 
-Entries are the source's under their new paths. Sequence numbers, snapshot ids and row ids are written out, so that an
-entry means the same however many of its neighbours are gone.
+Manifest entries are copied from the source with new paths. Sequence numbers, snapshot ids and row ids are written
+explicitly, so that an entry keeps its meaning although other entries are removed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.errors import RequestError
 from harness.metadata.iceberg.columns.reading import read_entries
 from harness.metadata.iceberg.manifests import Content, ManifestEntry, ManifestFile, open_manifest
 from harness.metadata.iceberg.metadata import decompress
-from harness.metadata.iceberg.model import PartitionSpec, Snapshot
+from harness.metadata.iceberg.model import IcebergSnapshot, PartitionSpec
 from harness.metadata.iceberg.scan import manifests_of, with_specs_of
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.time_travel import IcebergSelection
@@ -31,30 +31,31 @@ from harness.writing.iceberg.avro import AvroDocument, avro_name, avro_value, in
 from harness.writing.iceberg.commit import CommitContext, write_manifest
 
 FileKey: TypeAlias = tuple[str, int | None]
-"""The identity of entries: the recorded path and, of a deletion vector, its place in the file."""
+"""The identity of a manifest entry's file: the recorded path and, for a deletion vector, its offset in the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IcebergContents:
     """The contents of a slice.
 
-    source: the table, with the specs that only its manifests know.
-    selection: the read; the slice's current snapshot and schema.
-    snapshots: oldest first; the last is the selected one. Empty: the table has none.
-    lists: of each snapshot, by its id, the manifests with an entry that the slice holds.
-    entries: of each manifest, by its path, these entries.
-    plans: of each snapshot, by its id, the filtered read.
+    Attributes:
+        source: The table, including partition specs that only its manifests define.
+        selection: The snapshot and schema that are pulled. They become current in the slice.
+        snapshots: The snapshots, oldest first. The last one is the selected snapshot. Empty if the table has none.
+        lists: For each snapshot id, the manifests with an entry that the slice holds.
+        entries: For each manifest path, these entries.
+        plans: For each snapshot id, the filtered read.
     """
 
     source: IcebergTable = field(repr=False)
     selection: IcebergSelection
-    snapshots: tuple[Snapshot, ...]
+    snapshots: tuple[IcebergSnapshot, ...]
     lists: Mapping[int, tuple[ManifestFile, ...]]
     entries: Mapping[RecordedPath, tuple[ManifestEntry, ...]]
     plans: Mapping[int, PlannedScan]
 
-    def reversed(self) -> IcebergContents:
-        """The same contents, with manifests and their entries in the reverse order."""
+    def in_reverse_order(self) -> IcebergContents:
+        """Return the same contents, with manifests and their entries in reverse order."""
         return replace(
             self,
             lists={id_: manifests[::-1] for id_, manifests in self.lists.items()},
@@ -62,29 +63,36 @@ class IcebergContents:
         )
 
     def files(self, *contents: Content) -> Iterator[ManifestEntry]:
-        """Each file of these kinds once, as the first manifest lists it."""
+        """Yield each file of the given kinds once, as the first manifest lists it."""
         seen: set[FileKey] = set()
         for entries in self.entries.values():
             for entry in entries:
-                if entry.file.content in contents and key_of(entry) not in seen:
-                    seen.add(key_of(entry))
+                if entry.file.content in contents and file_key(entry) not in seen:
+                    seen.add(file_key(entry))
                     yield entry
 
 
-def key_of(entry: ManifestEntry) -> FileKey:
-    """The identity of the entry's file."""
+def file_key(entry: ManifestEntry) -> FileKey:
+    """Return the identity of the entry's file."""
     return entry.file.path, entry.file.content_offset
 
 
-def contents_of(table: IcebergTable, selection: IcebergSelection, where: str | None, last: int) -> IcebergContents:
-    """The contents of a slice of a snapshot and the `last` - 1 before it.
+def choose_contents(table: IcebergTable, selection: IcebergSelection, where: str | None, last: int) -> IcebergContents:
+    """Return the contents of a slice with a snapshot and the `last - 1` snapshots before it.
+
+    Args:
+        table: The source.
+        selection: The snapshot.
+        where: The filter.
+        last: The number of snapshots. There are fewer if older ones have expired.
 
     Raises:
-        As planning a read of each of them does.
+        HarnessError: As for planning a read of each snapshot.
     """
-    newest: list[Snapshot] = []
+    newest: list[IcebergSnapshot] = []
     snapshot = selection.snapshot
-    while snapshot is not None and len(newest) < last and snapshot not in newest:  # fewer, where they have expired
+    # fewer, if older snapshots have expired
+    while snapshot is not None and len(newest) < last and snapshot not in newest:
         newest.append(snapshot)
         snapshot = None if snapshot.parent_id is None else table.metadata.snapshots.get(snapshot.parent_id)
     snapshots = tuple(reversed(newest))
@@ -100,7 +108,7 @@ def contents_of(table: IcebergTable, selection: IcebergSelection, where: str | N
     listed = {snapshot.id: manifests_of(table, snapshot) for snapshot in snapshots}
     every = {m.path: m for manifests in listed.values() for m in manifests}
     source = with_specs_of(every.values(), replace(table, storage=table.storage.for_read()))
-    entries = _entries(source, selection, every, kept)
+    entries = _read_kept_entries(source, selection, every, kept)
     return IcebergContents(
         source=source,
         selection=selection,
@@ -111,41 +119,38 @@ def contents_of(table: IcebergTable, selection: IcebergSelection, where: str | N
     )
 
 
-def _entries(
+def _read_kept_entries(
     source: IcebergTable,
     selection: IcebergSelection,
     manifests: Mapping[RecordedPath, ManifestFile],
     kept: set[FileKey],
 ) -> dict[RecordedPath, tuple[ManifestEntry, ...]]:
-    """The entries of kept files, by manifest, with all that the metadata says of them."""
+    """Return the manifest entries of kept files, by manifest, with all their metadata."""
     metadata, storage = source.metadata, source.storage
     schemas = [selection.schema, *metadata.schemas.values()]
     found = {}
-    with source.reading(list(manifests.values())) as read:
+    with source.reading_manifests(list(manifests.values())) as read:
         for manifest in manifests.values():
             with contained(file=manifest.path):
                 reader = open_manifest(
                     read(manifest), manifest, specs=metadata.specs, schemas=schemas, limits=storage.limits
                 )
-                chosen = tuple(entry for entry in read_entries([reader]) if key_of(entry) in kept)
+                chosen = tuple(entry for entry in read_entries([reader]) if file_key(entry) in kept)
             if chosen:
                 found[manifest.path] = chosen
     return found
-
-
-# A slice with fewer columns: the columns that it needs, and the metadata without the others.
 
 
 _NAME_MAPPING = "schema.name-mapping.default"
 
 
 def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...]) -> None:
-    """Raises RequestError: a partition or an equality delete needs another column."""
+    """Raise RequestError if a partition or an equality delete needs a column that the slice leaves out."""
     ids = {f.id for _, f in dt.walk(columns)}
     specs = contents.source.metadata.specs
     known = contents.selection.schema.by_id()
     used = {entry.file.spec_id for entry in contents.files(*Content)} | {contents.source.metadata.default_spec_id}
-    # The source of a partition field may be a column that the table has dropped; the slice need not have it.
+    # The source of a partition field may be a column that the table has dropped. The slice does not need it.
     needed = [
         (id_, f"the partition field {f.name}")
         for spec_id in sorted(used & specs.keys())
@@ -170,10 +175,10 @@ def check_columns(contents: IcebergContents, columns: tuple[dt.Field, ...]) -> N
             )
 
 
-def narrowed(
+def narrow_document(
     source: Mapping[str, Any], columns: tuple[dt.Field, ...], contents: IcebergContents
 ) -> tuple[dict[str, object], list[str]]:
-    """The document with these columns alone, and a sentence for each other lack."""
+    """Return the metadata document with only these columns, and a sentence for each other thing that is left out."""
     document = copy.deepcopy(dict(source))
     kept = {f.id for f in columns}
     ids = {f.id for _, f in dt.walk(columns)}
@@ -181,19 +186,19 @@ def narrowed(
         schema["fields"] = [f for f in schema["fields"] if f["id"] in kept]
         if "identifier-field-ids" in schema:
             schema["identifier-field-ids"] = [i for i in schema["identifier-field-ids"] if i in ids]
-    orders, told = document.get("sort-orders") or [], []
-    ordered = [order for order in orders if ids.issuperset(_sources(order))]
+    orders, notes = document.get("sort-orders") or [], []
+    ordered = [order for order in orders if ids.issuperset(_source_ids(order))]
     if len(ordered) < len(orders):
         if not any(order["order-id"] == 0 for order in ordered):
             ordered.append({"order-id": 0, "fields": []})
         document["sort-orders"] = ordered
         if document.get("default-sort-order-id") not in {order["order-id"] for order in ordered}:
             document["default-sort-order-id"] = 0
-        told = ["Left out sort orders, as they have columns that are left out"]
+        notes = ["Left out sort orders, as they have columns that are left out"]
     used = {entry.file.spec_id for entry in contents.files(*Content)} | {document.get("default-spec-id", 0)}
     if "partition-specs" in document:
         specs = document["partition-specs"]
-        document["partition-specs"] = [s for s in specs if s["spec-id"] in used or ids.issuperset(_sources(s))]
+        document["partition-specs"] = [s for s in specs if s["spec-id"] in used or ids.issuperset(_source_ids(s))]
     properties = document.get("properties") or {}
     gone = {f.name for schema in contents.source.metadata.schemas.values() for f in schema.fields if f.id not in kept}
     document["properties"] = {
@@ -204,11 +209,11 @@ def narrowed(
     if _NAME_MAPPING in properties:
         mapping = [m for m in json.loads(properties[_NAME_MAPPING]) if m.get("field-id") in kept]
         document["properties"][_NAME_MAPPING] = json.dumps(mapping)
-    return document, told
+    return document, notes
 
 
-def _sources(order: Mapping[str, Any]) -> list[int]:
-    """The columns of a sort order or a partition spec."""
+def _source_ids(order: Mapping[str, Any]) -> list[int]:
+    """Return the ids of the source columns of a sort order or a partition spec."""
     return [
         source
         for f in order["fields"]
@@ -216,18 +221,21 @@ def _sources(order: Mapping[str, Any]) -> list[int]:
     ]
 
 
-# Manifests and manifest lists.
-
 _MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestWriter:
-    """Writes manifests of the slice's contents into a folder that readers know under another name.
+    """Writes manifests of the slice's contents into a folder that has another name for readers.
 
-    written: the parts of its files' `data_file` that are new, path and size at least; a file without is gone.
-    folder: of the manifests. recorded: the folder as paths in the metadata begin. schema_json: the current schema.
-    statistics: False: manifests and lists have no bounds, and no counts but those of rows and files.
+    Attributes:
+        contents: The contents of the slice.
+        written: The new values in each file's `data_file`, at least its path and size. Files that are not listed are
+            left out.
+        folder: The folder in which the manifests are written.
+        recorded: The folder's name in the metadata.
+        schema_json: The current schema.
+        statistics: If False, manifests and lists have no bounds, and no counts except of rows and files.
     """
 
     contents: IcebergContents
@@ -237,14 +245,14 @@ class ManifestWriter:
     schema_json: Mapping[str, Any]
     statistics: bool
 
-    def lists(self) -> dict[int, str]:
-        """Writes all manifests and lists; the recorded path of each snapshot's list."""
+    def write_lists(self) -> dict[int, str]:
+        """Write all manifests and manifest lists, and return the recorded path of each snapshot's list."""
         records: dict[str, dict[str, object]] = {}
         manifests = {m.path: m for listed in self.contents.lists.values() for m in listed}
         for number, (path, entries) in enumerate(self.contents.entries.items()):
-            live = [entry for entry in entries if key_of(entry) in self.written]
+            live = [entry for entry in entries if file_key(entry) in self.written]
             if live:
-                records[path] = self._manifest(number, live, manifests[path])
+                records[path] = self._write_manifest(number, live, manifests[path])
         found = {}
         for snapshot in self.contents.snapshots:
             listed = [
@@ -266,14 +274,18 @@ class ManifestWriter:
             found[snapshot.id] = f"{self.recorded}/{name}"
         return found
 
-    def _manifest(self, number: int, entries: Sequence[ManifestEntry], manifest: ManifestFile) -> dict[str, object]:
+    def _write_manifest(
+        self, number: int, entries: Sequence[ManifestEntry], manifest: ManifestFile
+    ) -> dict[str, object]:
         version = self.contents.source.metadata.format_version
         spec = self.contents.source.metadata.specs[entries[0].file.spec_id]
         schemas = (self.contents.selection.schema, *self.contents.source.metadata.schemas.values())
         types = partition_types(spec, schemas)
         tuples = [entry.file.partition for entry in entries]
         fields = [
-            dt.Field(id=f.field_id, name=f.name, type=_writable(types[f.field_id], [t.get(f.field_id) for t in tuples]))
+            dt.Field(
+                id=f.field_id, name=f.name, type=_writable_type(types[f.field_id], [t.get(f.field_id) for t in tuples])
+            )
             for f in spec.fields
         ]
 
@@ -293,11 +305,13 @@ class ManifestWriter:
             store=store,
             load=dict[str, AvroDocument]().__getitem__,
         )
-        rows = [self._entry(entry, fields, manifest) for entry in entries]
+        rows = [self._entry_record(entry, fields, manifest) for entry in entries]
         record = write_manifest(context, spec.id, int(manifest.is_deletes), rows)
         return record if self.statistics else {**record, "partitions": None}
 
-    def _entry(self, entry: ManifestEntry, fields: Sequence[dt.Field], manifest: ManifestFile) -> dict[str, object]:
+    def _entry_record(
+        self, entry: ManifestEntry, fields: Sequence[dt.Field], manifest: ManifestFile
+    ) -> dict[str, object]:
         file = entry.file
         data_file = {
             "content": int(file.content),
@@ -313,7 +327,7 @@ class ManifestWriter:
             "content_offset": file.content_offset,
             "content_size_in_bytes": file.content_size,
             **{name: int_map(getattr(file, name)) for name in _MAPS},
-            **self.written[key_of(entry)],
+            **self.written[file_key(entry)],
             **({} if self.statistics else dict.fromkeys(_MAPS)),
         }
         own = manifest.added_snapshot_id if entry.snapshot_id is None else entry.snapshot_id
@@ -327,7 +341,7 @@ class ManifestWriter:
 
 
 def spec_fields(spec: PartitionSpec) -> list[dict[str, object]]:
-    """The fields of a spec as in metadata and in headers of manifests."""
+    """Return the fields of a partition spec as written in metadata files and manifest headers."""
     found = []
     for f in spec.fields:
         sources = {"source-id": f.source_id} if f.source_id is not None else {"source-ids": list(f.source_ids)}
@@ -336,12 +350,12 @@ def spec_fields(spec: PartitionSpec) -> list[dict[str, object]]:
 
 
 def _signed(number: int) -> int:
-    """The lower 64 bits of a snapshot id, as readers keep them that have no more."""
+    """Return the lower 64 bits of a snapshot id, which is what 64-bit readers keep."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def _writable(type_: dt.Type, values: Iterable[object]) -> dt.Type:
-    """The type; in place of an unknown one, a type that holds the values."""
+def _writable_type(type_: dt.Type, values: Iterable[object]) -> dt.Type:
+    """Return the type or, if it is unknown, a type that can hold the values."""
     if not isinstance(type_, dt.OpaqueType):
         return type_
     value = next((value for value in values if value is not None), None)
@@ -350,10 +364,7 @@ def _writable(type_: dt.Type, values: Iterable[object]) -> dt.Type:
     return known.get(type(value), dt.StringType())
 
 
-# The metadata document of a slice: the source's, without the parts that the slice lacks.
-
-
-# Properties with places for new files, or classes that a writer would ask: not the slice's.
+# Properties that place new files elsewhere, or that name classes for writers. A slice does not keep them.
 _LOCATING = (
     *("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path"),
     *("write.location-provider.impl", "write.object-storage.enabled"),
@@ -361,7 +372,7 @@ _LOCATING = (
 
 
 def read_document(table: IcebergTable) -> dict[str, object]:
-    """The table's metadata as it is in its file."""
+    """Return the table's metadata as it is in its file."""
     storage = table.storage
     data = storage.read(table.metadata_path)
     document: dict[str, object] = json.loads(decompress(data, file=table.metadata_path, limits=storage.limits))
@@ -369,7 +380,7 @@ def read_document(table: IcebergTable) -> dict[str, object]:
 
 
 def schema_json(document: Mapping[str, Any], schema: dt.Schema) -> dict[str, Any]:
-    """A schema of the document, as it is there, with its id."""
+    """Return a schema as it is in the document, with its id."""
     listed = document.get("schemas") or [document["schema"]]
     return next({"schema-id": 0, **s} for s in listed if s.get("schema-id", 0) == schema.id)
 
@@ -379,31 +390,32 @@ def slice_document(
     *,
     location: str,
     schema: dt.Schema,
-    snapshots: tuple[Snapshot, ...],
+    snapshots: tuple[IcebergSnapshot, ...],
     lists: Mapping[int, str],
     specs: Mapping[int, PartitionSpec],
     whole: bool,
 ) -> dict[str, object]:
-    """The document of a slice.
+    """Return the metadata document of a slice.
 
     Args:
-        source: the table's, see `read_document`.
-        location, schema: the slice's.
-        snapshots: oldest first; the last is the slice's current one.
-        lists: recorded paths of manifest lists by snapshot id.
-        specs: of the slice's files, some of which only manifests may know.
-        whole: True: the slice has all files of its snapshots, so that their totals are right.
+        source: The source's document, see `read_document`.
+        location: The slice's location.
+        schema: The slice's schema.
+        snapshots: The slice's snapshots, oldest first. The last one is current.
+        lists: The recorded paths of manifest lists, by snapshot id.
+        specs: The partition specs of the slice's files. Some may be defined only in manifests.
+        whole: True if the slice has all files of its snapshots, so that the totals in their summaries are right.
     """
     document = copy.deepcopy(dict(source))
     ids = {snapshot.id for snapshot in snapshots}
     document["location"] = location
     document["snapshots"] = [
-        _snapshot(raw, lists[raw["snapshot-id"]], is_root=raw["snapshot-id"] == snapshots[0].id, whole=whole)
+        _slice_snapshot(raw, lists[raw["snapshot-id"]], is_root=raw["snapshot-id"] == snapshots[0].id, whole=whole)
         for raw in source.get("snapshots") or ()
         if raw["snapshot-id"] in ids
     ]
     document["current-snapshot-id"] = snapshots[-1].id if snapshots else -1
-    document["snapshot-log"] = _log(source.get("snapshot-log") or [], ids, snapshots)
+    document["snapshot-log"] = _snapshot_log(source.get("snapshot-log") or [], ids, snapshots)
     refs = {name: ref for name, ref in (source.get("refs") or {}).items() if ref["snapshot-id"] in ids}
     if snapshots:
         main = {**refs.get("main", {"type": "branch"}), "snapshot-id": snapshots[-1].id}
@@ -426,17 +438,17 @@ def slice_document(
     return document
 
 
-def left_out(source: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
-    """A sentence for each kind of metadata that the slice lacks."""
-    told = []
+def omission_notes(source: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each kind of metadata that the slice lacks."""
+    notes = []
     for name, what in (("refs", "branches and tags"), ("properties", "properties")):
         gone = sorted(set(source.get(name) or {}) - set(document.get(name) or {}))
         if gone:
-            told.append(f"Left out {what}: {', '.join(gone)}")
-    return told
+            notes.append(f"Left out {what}: {', '.join(gone)}")
+    return notes
 
 
-def _snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whole: bool) -> dict[str, object]:
+def _slice_snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whole: bool) -> dict[str, object]:
     gone = {"manifests", *(["parent-snapshot-id"] if is_root else [])}
     found = {**{name: value for name, value in raw.items() if name not in gone}, "manifest-list": manifest_list}
     if raw.get("summary") is not None and not whole:
@@ -444,11 +456,16 @@ def _snapshot(raw: Mapping[str, Any], manifest_list: str, *, is_root: bool, whol
     return found
 
 
-def _log(log: list[dict[str, Any]], ids: set[int], snapshots: tuple[Snapshot, ...]) -> list[dict[str, object]]:
-    """The history of `main` since it last was at a snapshot that the slice lacks: no time is answered wrongly."""
+def _snapshot_log(
+    log: list[dict[str, Any]], ids: set[int], snapshots: tuple[IcebergSnapshot, ...]
+) -> list[dict[str, object]]:
+    """Return the history of `main` since it was last at a snapshot that the slice lacks.
+
+    Reads by time then never return a wrong snapshot.
+    """
     first = max((place + 1 for place, entry in enumerate(log) if entry["snapshot-id"] not in ids), default=0)
     kept = log[first:]
     if snapshots and (not kept or kept[-1]["snapshot-id"] != snapshots[-1].id):
-        # An older snapshot, or a branch: it is current in the slice from its own time on, and nothing before it.
+        # For an older snapshot or a branch, the history begins at its own time, and nothing is readable before.
         return [{"timestamp-ms": snapshots[-1].timestamp_ms, "snapshot-id": snapshots[-1].id}]
     return kept

@@ -1,4 +1,4 @@
-"""A slice of an Iceberg table: its files, and the metadata that makes a table of them."""
+"""A slice of an Iceberg table: its files, and the metadata that turns them into a table."""
 
 from __future__ import annotations
 
@@ -22,137 +22,150 @@ from harness.metadata.model.arrow_values import from_numpy
 from harness.metadata.model.schema import METADATA, Field
 from harness.metadata.plan.projection import find_stored
 from harness.slices.anonymising.iceberg import IcebergMasking
+from harness.slices.directory import FetchedFile, Slice, SliceDirectory, SlicePaths, SourceFile, translate_write_errors
 from harness.slices.iceberg.manifests import (
     FileKey,
     IcebergContents,
     ManifestWriter,
     check_columns,
-    contents_of,
-    key_of,
-    left_out,
-    narrowed,
+    choose_contents,
+    file_key,
+    narrow_document,
+    omission_notes,
     read_document,
     schema_json,
     slice_document,
 )
-from harness.slices.place import FetchedFile, Slice, SliceNames, SlicePlace, SourceFile, writing
-from harness.slices.request import KeptRows, SliceRequest, kept_rows
-from harness.slices.rewriting import Cut, Rewriter, Settled, cut_file, read_footer
+from harness.slices.request import RowSelection, SliceRequest, select_rows
+from harness.slices.rewriting import FileCut, Rewriter, SliceFile, cut_file, read_footer
 from harness.storage.paths import PhysicalPath, RecordedPath
 from harness.writing.iceberg import files as writer
 
 _UNKNOWN = {"column_sizes": None, "split_offsets": None}
-_BOUNDS_LENGTH = 16  # characters or bytes, as Iceberg's own writers cut bounds
+_BOUNDS_LENGTH = 16  # characters or bytes, as in Iceberg's own writers
 
 
-def planned_slice(table: IcebergTable, selection: IcebergSelection, request: SliceRequest, refreshed: int) -> Slice:
-    """The slice of a table that a request asks for."""
+def plan_slice(table: IcebergTable, selection: IcebergSelection, request: SliceRequest, refreshed: int) -> Slice:
+    """Plan the slice that a request describes."""
     columns = request.bound_columns(selection.schema)
-    contents = contents_of(table, selection, request.where, request.last)
+    contents = choose_contents(table, selection, request.where, request.last)
     if columns is not None:
         check_columns(contents, columns)
     if request.reverse:
-        contents = contents.reversed()
-    rows = kept_rows(contents.plans.values(), request)
-    names = SliceNames(table.metadata.location, refreshed, numbered=request.anonymise is not None)
+        contents = contents.in_reverse_order()
+    rows = select_rows(contents.plans.values(), request)
+    names = SlicePaths(table.metadata.location, refreshed, numbered=request.anonymise is not None)
     planned = _IcebergSlice(table, contents, names, request, columns, rows)
     deletes = contents.files(Content.POSITION_DELETES)
     return Slice(
         points=tuple(snapshot.id for snapshot in contents.snapshots),
         storage=contents.source.storage,
         files=planned.files(),
-        read_besides=sum({e.file.path: e.file.size or 0 for e in deletes}.values()),
+        rewritten_bytes=sum({e.file.path: e.file.size or 0 for e in deletes}.values()),
         write=planned.write,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _IcebergSlice:
-    """Makes a slice.
+    """A planned slice.
 
-    columns: those that it has; None: all. rows: those that its data files keep; None: all.
-    settled: data files written anew, by recorded path. targets: the new recorded paths of data files, by the old ones.
+    Attributes:
+        columns: The slice's columns. None: all columns.
+        rows: The rows that its data files keep. None: all rows.
+        settled: The rewritten data files, by recorded path.
+        targets: The new recorded paths of data files, by old recorded path.
     """
 
     table: IcebergTable
     contents: IcebergContents
-    names: SliceNames
+    names: SlicePaths
     request: SliceRequest
     columns: tuple[Field, ...] | None
-    rows: KeptRows | None = field(repr=False)
-    settled: Mapping[str, Settled] = field(default_factory=dict)
+    rows: RowSelection | None = field(repr=False)
+    settled: Mapping[str, SliceFile] = field(default_factory=dict)
     targets: Mapping[str, str] = field(default_factory=dict)
 
     def files(self) -> tuple[SourceFile, ...]:
-        """The files to copy: data files, and delete files that name no data file."""
+        """Return the files to copy: data files and equality delete files."""
         found: dict[str, SourceFile] = {}
-        for entry in self._copied():
+        for entry in self._copied_entries():
             path = entry.file.path
             physical = self.contents.source.path_map.physical(path)
             if entry.file.content is Content.DATA and self.rows is not None and physical not in self.rows:
                 continue
-            found[path] = SourceFile(physical=physical, target=self._fetched_as(entry), size=entry.file.size)
+            found[path] = SourceFile(physical=physical, target=self._fetched_path(entry), size=entry.file.size)
         return tuple(found.values())
 
-    def write(self, place: SlicePlace, fetched: Mapping[str, FetchedFile]) -> list[str]:
-        """Writes the metadata, staged; a sentence for each lack of the slice. fetched: by target."""
+    def write(self, place: SliceDirectory, fetched: Mapping[str, FetchedFile]) -> list[str]:
+        """Write the metadata to the staging folder, and return a sentence for each thing that the slice lacks.
+
+        Args:
+            place: The slice's directory.
+            fetched: The fetched files, by target.
+        """
         source, schema = self.contents.source.metadata, self.contents.selection.schema
         pseudonyms = self.request.pseudonyms()
         masking = None if pseudonyms is None else IcebergMasking(source, schema, pseudonyms)
         rewriter = Rewriter(
             columns=self.columns,
             rows=self.rows,
-            row_ids=_lineage("_row_id"),
-            row_versions=_lineage("_last_updated_sequence_number"),
+            row_ids=_metadata_column("_row_id"),
+            row_versions=_metadata_column("_last_updated_sequence_number"),
             statistics=partial(writer.statistics_of, only=None, bounds_length=_BOUNDS_LENGTH),
             pseudonyms=pseudonyms,
         )
         plans = self.contents.plans.values() if self.request.rewrites else ()
-        settled = rewriter.settled(plans, "path", place, self.names)
+        settled = rewriter.rewrite_files(plans, "path", place, self.names)
         written: dict[FileKey, dict[str, object]] = {}
         targets: dict[str, str] = {}
-        for entry in self._copied():
-            path, found = entry.file.path, fetched.get(self._fetched_as(entry))
+        for entry in self._copied_entries():
+            path, found = entry.file.path, fetched.get(self._fetched_path(entry))
             if found is None:
                 continue
-            target = f"{place.directory}/{self._placed_as(entry)}"
+            target = f"{place.directory}/{self._slice_path(entry)}"
             facts: dict[str, object] = {"file_path": target, "file_size_in_bytes": found.size}
-            written[key_of(entry)] = facts
+            written[file_key(entry)] = facts
             if masking is not None and entry.file.content is Content.EQUALITY_DELETES:
-                facts |= self._masked_keys(masking, entry, place)
+                facts |= self._mask_equality_deletes(masking, entry, place)
             if entry.file.content is Content.DATA:
                 targets[path] = target
                 done = settled.get(path)
                 if done is not None and done.count is not None:
-                    facts |= {"file_size_in_bytes": done.size, "record_count": done.count, **_UNKNOWN, **done.said}
+                    facts |= {
+                        "file_size_in_bytes": done.size,
+                        "record_count": done.count,
+                        **_UNKNOWN,
+                        **done.statistics,
+                    }
         written |= replace(self, settled=settled, targets=targets)._write_deletes(place)
         return self._write_metadata(place, written, masking)
 
-    def _write_deletes(self, place: SlicePlace) -> dict[FileKey, dict[str, object]]:
-        """Writes delete files that name data files, for the slice's data files; the new parts of their entries."""
+    def _write_deletes(self, place: SliceDirectory) -> dict[FileKey, dict[str, object]]:
+        """Write the position deletes of the slice's data files, and return the new values of their manifest entries."""
         written: dict[FileKey, dict[str, object]] = {}
         vectors: dict[RecordedPath, list[ManifestEntry]] = {}
         for entry in self.contents.files(Content.POSITION_DELETES):
             if entry.file.format == "puffin":
                 vectors.setdefault(entry.file.path, []).append(entry)
             else:
-                written |= self._position_file(entry, place)
+                written |= self._write_position_file(entry, place)
         for path, entries in vectors.items():
-            written |= self._puffin(path, entries, place)
+            written |= self._write_puffin(path, entries, place)
         return written
 
-    def _moved(self, path: str, positions: BitMap64) -> BitMap64:
-        """The positions in the slice's file of rows of a data file."""
-        return self.settled[path].moved(positions) if path in self.settled else positions
+    def _translate_positions(self, path: str, positions: BitMap64) -> BitMap64:
+        """Return the positions in the slice's file of rows of a data file."""
+        return self.settled[path].translate_positions(positions) if path in self.settled else positions
 
-    def _readable(self, path: RecordedPath) -> PhysicalPath:
+    def _checked_path(self, path: RecordedPath) -> PhysicalPath:
         source = self.contents.source
         physical = source.path_map.physical(path)
         source.storage.check(physical, path)
         return physical
 
-    def _position_file(self, entry: ManifestEntry, place: SlicePlace) -> dict[FileKey, dict[str, object]]:
-        physical = self._readable(entry.file.path)
+    def _write_position_file(self, entry: ManifestEntry, place: SliceDirectory) -> dict[FileKey, dict[str, object]]:
+        physical = self._checked_path(entry.file.path)
         found = read_positions(
             self.contents.source.storage,
             path=entry.file.path,
@@ -161,7 +174,7 @@ class _IcebergSlice:
             record_count=entry.file.record_count,
             wanted=self.targets,
         )
-        moved = {self.targets[path]: self._moved(path, positions) for path, positions in found.items()}
+        moved = {self.targets[path]: self._translate_positions(path, positions) for path, positions in found.items()}
         dead = sorted((path, positions) for path, positions in moved.items() if positions)
         if not dead:
             return {}
@@ -173,23 +186,23 @@ class _IcebergSlice:
                 "pos": pa.array([row for _, positions in dead for row in positions], pa.int64()),
             }
         )
-        target = self.names.written(entry.file.path, ending=".parquet")
+        target = self.names.written_path(entry.file.path, ending=".parquet")
         file = place.file(target)
-        with writing(file):
-            facts = writer.write_file(file, writer.position_columns(None), rows, writer.FileOptions())
+        with translate_write_errors(file):
+            facts = writer.write_file(file, writer.position_columns(None), rows, writer.IcebergFileOptions())
         named = entry.file.referenced_data_file
         return {
-            key_of(entry): {
+            file_key(entry): {
                 **facts,
                 "file_path": f"{place.directory}/{target}",
                 "referenced_data_file": None if named is None else self.targets.get(named),
             }
         }
 
-    def _puffin(
-        self, path: RecordedPath, entries: list[ManifestEntry], place: SlicePlace
+    def _write_puffin(
+        self, path: RecordedPath, entries: list[ManifestEntry], place: SliceDirectory
     ) -> dict[FileKey, dict[str, object]]:
-        physical = self._readable(path)
+        physical = self._checked_path(path)
         puffin = open_puffin(self.contents.source.storage, physical)
         dead: list[tuple[ManifestEntry, str, BitMap64]] = []
         for entry in entries:
@@ -197,18 +210,18 @@ class _IcebergSlice:
             if named is not None and named in self.targets:
                 vector = vector_of(entry, physical)
                 found = read_deletion_vector(puffin, vector, target=named, data_record_count=None)
-                if positions := self._moved(named, found):
+                if positions := self._translate_positions(named, found):
                     dead.append((entry, self.targets[named], positions))
         if not dead:
             return {}
-        target = self.names.written(path, ending=".puffin")
+        target = self.names.written_path(path, ending=".puffin")
         file = place.file(target)
-        with writing(file):
+        with translate_write_errors(file):
             file.parent.mkdir(parents=True, exist_ok=True)
             blobs = [writer.deletion_vector(named, positions) for _, named, positions in dead]
             places = writer.write_puffin(file, blobs)
         return {
-            key_of(entry): {
+            file_key(entry): {
                 "file_path": f"{place.directory}/{target}",
                 "file_size_in_bytes": file.stat().st_size,
                 "record_count": len(positions),
@@ -219,10 +232,13 @@ class _IcebergSlice:
             for (entry, named, positions), (offset, length) in zip(dead, places, strict=True)
         }
 
-    def _masked_keys(self, masking: IcebergMasking, entry: ManifestEntry, place: SlicePlace) -> dict[str, object]:
-        """Writes the keys of an equality delete file anew; the new parts of its entry.
+    def _mask_equality_deletes(
+        self, masking: IcebergMasking, entry: ManifestEntry, place: SliceDirectory
+    ) -> dict[str, object]:
+        """Rewrite an equality delete file with pseudonyms, and return the new values of its manifest entry.
 
-        Raises UnsupportedError: it has no column of a key, or one whose values have no others.
+        Raises:
+            UnsupportedError: The file lacks a key column, or values of a key column have no pseudonyms.
         """
         table, path = self.contents.source.metadata.location, entry.file.path
         if entry.file.format != "parquet":
@@ -232,7 +248,7 @@ class _IcebergSlice:
                 table=table,
                 file=path,
             )
-        original, target = (place.file(name(entry)) for name in (self._fetched_as, self._placed_as))
+        original, target = (place.file(name(entry)) for name in (self._fetched_path, self._slice_path))
         footer = read_footer(original, path, table)
         known = self.contents.selection.schema.by_id()
         masked = {}
@@ -246,19 +262,19 @@ class _IcebergSlice:
                     file=path,
                 )
             masked[stored.place] = known[id_][1]
-        cut = Cut(places=sorted(masked), pseudonyms=masking.pseudonyms, masked=masked)
-        with writing(target):
+        cut = FileCut(places=sorted(masked), pseudonyms=masking.pseudonyms, masked=masked)
+        with translate_write_errors(target):
             cut_file(original, target, cut, name=path)
         return {"file_size_in_bytes": target.stat().st_size, "split_offsets": None}
 
     def _write_metadata(
-        self, place: SlicePlace, written: Mapping[FileKey, Mapping[str, object]], masking: IcebergMasking | None
+        self, place: SliceDirectory, written: Mapping[FileKey, Mapping[str, object]], masking: IcebergMasking | None
     ) -> list[str]:
         location = str(place.directory)
         source = read_document(self.table)
-        kept, told = source, list[str]()
+        kept, notes = source, list[str]()
         if self.columns is not None:
-            kept, told = narrowed(source, self.columns, self.contents)
+            kept, notes = narrow_document(source, self.columns, self.contents)
         contents = self.contents
         if masking is not None:
             kept = masking.document(kept)
@@ -266,7 +282,7 @@ class _IcebergSlice:
             contents = replace(contents, entries=entries)
         schema = self.contents.selection.schema
         folder = place.stage()
-        with writing(folder):
+        with translate_write_errors(folder):
             lists = ManifestWriter(
                 contents=contents,
                 written=written,
@@ -274,7 +290,7 @@ class _IcebergSlice:
                 recorded=f"{location}/metadata",
                 schema_json=schema_json(kept, schema),
                 statistics=self.request.statistics,
-            ).lists()
+            ).write_lists()
         specs = self.contents.source.metadata.specs
         document = slice_document(
             kept,
@@ -285,24 +301,24 @@ class _IcebergSlice:
             specs={i: specs[i] for i in {entry.file.spec_id for entry in self.contents.files(*Content)}},
             whole=not self.request.rewrites and self.request.where is None,
         )
-        with writing(folder):
+        with translate_write_errors(folder):
             (folder / "v1.metadata.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
             (folder / "version-hint.text").write_text("1", encoding="utf-8")
-        return [*told, *left_out(source if masking is not None else kept, document)]
+        return [*notes, *omission_notes(source if masking is not None else kept, document)]
 
-    def _copied(self) -> Iterator[ManifestEntry]:
+    def _copied_entries(self) -> Iterator[ManifestEntry]:
         return self.contents.files(Content.DATA, Content.EQUALITY_DELETES)
 
-    def _placed_as(self, entry: ManifestEntry) -> str:
-        return self.names.written(entry.file.path, anew=self._is_written(entry))
+    def _slice_path(self, entry: ManifestEntry) -> str:
+        return self.names.written_path(entry.file.path, is_rewritten=self._is_rewritten(entry))
 
-    def _fetched_as(self, entry: ManifestEntry) -> str:
-        return self.names.fetched(entry.file.path, anew=self._is_written(entry))
+    def _fetched_path(self, entry: ManifestEntry) -> str:
+        return self.names.fetched_path(entry.file.path, is_rewritten=self._is_rewritten(entry))
 
-    def _is_written(self, entry: ManifestEntry) -> bool:
+    def _is_rewritten(self, entry: ManifestEntry) -> bool:
         is_cut = self.request.rewrites and entry.file.content is Content.DATA
         return is_cut or self.request.anonymise is not None
 
 
-def _lineage(name: str) -> tuple[str, int]:
+def _metadata_column(name: str) -> tuple[str, int]:
     return name, METADATA[name].id

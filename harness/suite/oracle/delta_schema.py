@@ -15,19 +15,19 @@ from typing import Any
 from harness.errors import CorruptFileError, InvalidTableError, UnsupportedError
 from harness.suite.oracle import types as dt
 from harness.suite.oracle.delta_log import ReplayedState, table_root
-from harness.suite.oracle.documents import needed, optional, parse_json
+from harness.suite.oracle.documents import optional_value, parse_json, required_value
 from harness.suite.oracle.types import Field, Schema, children
-from harness.suite.oracle.values import DELTA, parsed
+from harness.suite.oracle.values import DELTA, parse_text
 
-_READ = re.compile(
+_READABLE_FEATURES = re.compile(
     "catalogmanaged|catalogowned-preview|columnmapping|deletionvectors|geospatial|geospatial-dev|timestampntz|"
     "timestampwithouttimezone|typewidening|typewidening-preview|v2checkpoint|vacuumprotocolcheck|variantshredding|"
     "variantshredding-preview|varianttype|varianttype-preview"
 )
-"""The reader features that are read (delta P2)."""
-_REFUSED = re.compile("adaptivemetadata-preview|intervaltype|redirectreaderwriter-preview|timestampnanos")
-"""Writer features without which a table is not read."""
-_PLAIN: dict[str, dt.ColumnType] = {
+"""The reader features that the oracle supports (delta P2)."""
+_REFUSED_FEATURES = re.compile("adaptivemetadata-preview|intervaltype|redirectreaderwriter-preview|timestampnanos")
+"""Writer features that make a table unreadable for the oracle."""
+_PRIMITIVES: dict[str, dt.ColumnType] = {
     **{name: dt.SimpleType(name) for name in ("boolean", "string", "binary", "date", "variant")},
     **{
         "byte": dt.IntegerType(8),
@@ -40,54 +40,59 @@ _PLAIN: dict[str, dt.ColumnType] = {
     **{"void": dt.UNKNOWN, "null": dt.UNKNOWN},
 }
 _ID, _NAME = "delta.columnMapping.id", "delta.columnMapping.physicalName"
-_LARGEST_ID = 2147483447
+_MAX_ID = 2147483447
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """A table's columns at one version, and how they are found in data files."""
+class TableColumns:
+    """A table's columns at one version. `lookup` is the way to find columns in data files; see `scan.Scan`."""
 
     schema: Schema
     partition_columns: tuple[Field, ...]
     lookup: str
 
 
-def columns_of(state: ReplayedState, table: str) -> Columns:
-    """The columns of a table whose protocol can be read (delta P1 to P4, T1, T13, T23, V7, V8)."""
+def columns_of(state: ReplayedState, table: str) -> TableColumns:
+    """Return a table's columns. Raise an error if the protocol or the schema is invalid or not supported.
+
+    Spec: rules delta P1 to P4, T1, T13, T23, V7, V8.
+    """
     protocol, metadata = state.protocol or {}, state.metadata or {}
     _check_protocol(protocol)
-    provider = optional(metadata.get("format") or {}, "provider", str) or "parquet"
+    provider = optional_value(metadata.get("format") or {}, "provider", str) or "parquet"
     if provider.lower() != "parquet":
         raise UnsupportedError(f"Cannot read data files of format {provider!r}", rule="delta R12")
     _check_redirect(state.configuration, table)
     text = (state.configuration.get("delta.columnMapping.mode") or "none").lower()
     if text not in ("none", "name", "id"):
         raise InvalidTableError(f"Column mapping has mode {text!r}", cause="UnsupportedFeature", rule="delta P4")
-    # One list is enough, but writer version 5 meant column mapping without any use of it (delta P4).
+    # One list is sufficient. But writer version 5 implied column mapping without requiring its use (delta P4).
     writers = state.features("writerFeatures") - ({"columnmapping"} if protocol["minReaderVersion"] == 1 else set())
     features = state.features("readerFeatures") | writers
     mode = text if protocol["minReaderVersion"] == 2 or "columnmapping" in features else "none"
     try:
         document = parse_json(metadata.get("schemaString") or "")
     except CorruptFileError as error:
-        message = f"The schema string is missing or no JSON: {error.message}"
+        message = f"The schema string is missing or not JSON: {error.message}"
         raise InvalidTableError(message, cause="SchemaError", rule="delta T1") from error
-    parser = _Parser(mode != "none", bool(features & {"typewidening", "typewidening-preview"}), document)
+    parser = _SchemaParser(mode != "none", bool(features & {"typewidening", "typewidening-preview"}), document)
     fields = parser.fields(document, top=True)
     if not fields:
-        raise parser.invalid("it has no columns")
-    by_name = "delta exact name" if _has_alike(fields) else "delta name"
+        raise parser.schema_error("it has no columns")
+    by_name = "delta exact name" if _has_case_collisions(fields) else "delta name"
     lookup = "delta id" if mode == "id" else by_name
-    return Columns(Schema(fields=fields), _partition_columns(fields, metadata.get("partitionColumns") or []), lookup)
+    return TableColumns(
+        Schema(fields=fields), _partition_columns(fields, metadata.get("partitionColumns") or []), lookup
+    )
 
 
 def is_catalog_managed(state: ReplayedState) -> bool:
-    """Tells whether only a catalog knows the commits (frontier F4); either list of features says so."""
+    """Return whether only a catalog knows the latest commits (frontier F4). Either list of features may declare it."""
     return bool(state.features("readerFeatures", "writerFeatures") & {"catalogmanaged", "catalogowned-preview"})
 
 
 def is_true(state: ReplayedState, key: str) -> bool:
-    """Tells whether a table property is set and true (delta R12)."""
+    """Return whether a table property is set and true (delta R12)."""
     text = (state.configuration.get(key) or "false").lower()
     if text not in ("true", "false"):
         raise InvalidTableError(f"Property {key} is {text!r}", cause="InvalidProperty", rule="delta R12")
@@ -101,15 +106,15 @@ def _check_protocol(protocol: Mapping[str, Any]) -> None:
     if version < 1 or (version == 3 and readers is None) or (version < 3 and readers):
         message = f"Reader version {version} with reader features {readers}"
         raise InvalidTableError(message, cause="LogCorrupt", rule="delta P1")
-    unknown = [name for name in readers or () if not _READ.fullmatch(name.lower())]
-    unknown += [name for name in protocol.get("writerFeatures") or () if _REFUSED.fullmatch(name.lower())]
+    unknown = [name for name in readers or () if not _READABLE_FEATURES.fullmatch(name.lower())]
+    unknown += [name for name in protocol.get("writerFeatures") or () if _REFUSED_FEATURES.fullmatch(name.lower())]
     if unknown:
         message = f"Cannot read a table with the reader features {', '.join(unknown)}"
         raise UnsupportedError(message, cause="UnsupportedFeature", rule="delta P2")
 
 
 def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
-    """Refuses a table that redirects, but for the copy that the redirection leads to (frontier F5.3)."""
+    """Raise UnsupportedError for a redirected table, unless it is the target of the redirection (frontier F5.3)."""
     for name in ("delta.redirectReaderWriter", "delta.redirectReaderWriter-preview"):
         if properties.get(name) is None:
             continue
@@ -129,64 +134,64 @@ def _check_redirect(properties: Mapping[str, Any], table: str) -> None:
             raise InvalidTableError(message, cause="InvalidProperty", rule="frontier F5.3")
 
 
-class _Parser:
-    """Turns a schema's JSON into fields. Ids are those of column mapping, else numbers in the order of the schema."""
+class _SchemaParser:
+    """A parser that turns a schema's JSON into fields. Without column mapping, fields are numbered in schema order."""
 
     def __init__(self, is_mapped: bool, checks_changes: bool, document: object) -> None:
         self.is_mapped, self.checks_changes = is_mapped, checks_changes
-        annotated = list(_annotated(document)) if is_mapped else []
-        self.numbers = itertools.count(max(annotated, default=0) + 1)
-        self.seen: set[int] = set()
+        annotated = list(_annotated_ids(document)) if is_mapped else []
+        self.next_ids = itertools.count(max(annotated, default=0) + 1)
+        self.used_ids: set[int] = set()
 
     def fields(self, document: object, *, top: bool = False) -> tuple[Field, ...]:
-        if needed(document, "type", str) != "struct":
-            raise self.invalid("the schema is no struct")
-        fields = tuple(self.field(item, top=top) for item in needed(document, "fields", list))
+        if required_value(document, "type", str) != "struct":
+            raise self.schema_error("the schema is not a struct")
+        fields = tuple(self.field(item, top=top) for item in required_value(document, "fields", list))
         for names in ([f.name for f in fields], [f.physical_name.lower() for f in fields if f.physical_name]):
             if len(set(names)) < len(names):
-                raise self.invalid(f"one of the names {names} is there twice")
+                raise self.schema_error(f"one of the names {names} occurs twice")
         return fields
 
     def field(self, document: Any, *, top: bool) -> Field:
-        name = needed(document, "name", str)
-        annotations = optional(document, "metadata", dict) or {}
-        nullable = optional(document, "nullable", bool) is not False
-        id_, physical = self.mapped(annotations) if self.is_mapped else (next(self.numbers), None)
+        name = required_value(document, "name", str)
+        annotations = optional_value(document, "metadata", dict) or {}
+        nullable = optional_value(document, "nullable", bool) is not False
+        id_, physical = self.column_mapping(annotations) if self.is_mapped else (next(self.next_ids), None)
         type_ = self.type(document.get("type"))
         if self.checks_changes:
             self.check_changes(annotations.get("delta.typeChanges"))
         return Field(id=id_, name=name, type=type_, required=top and not nullable, physical_name=physical)
 
-    def mapped(self, annotations: dict[str, Any]) -> tuple[int, str]:
-        """delta T13."""
-        id_ = needed(annotations, _ID, int)
-        physical = needed(annotations, _NAME, str)
-        if id_ in self.seen or not 0 <= id_ <= _LARGEST_ID or not physical:
-            raise self.invalid(f"column id {id_} is repeated or out of range, or its physical name empty")
-        self.seen.add(id_)
+    def column_mapping(self, annotations: dict[str, Any]) -> tuple[int, str]:
+        """Return the field id and the physical name of a mapped column (delta T13)."""
+        id_ = required_value(annotations, _ID, int)
+        physical = required_value(annotations, _NAME, str)
+        if id_ in self.used_ids or not 0 <= id_ <= _MAX_ID or not physical:
+            raise self.schema_error(f"column id {id_} is repeated or out of range, or its physical name is empty")
+        self.used_ids.add(id_)
         return id_, physical
 
     def type(self, document: Any) -> dt.ColumnType:
         if isinstance(document, str):
-            return self.named(document)
-        match needed(document, "type", str):
+            return self.primitive(document)
+        match required_value(document, "type", str):
             case "struct":
                 return dt.StructType(self.fields(document))
             case "array":
-                return dt.ListType(self.part("element", document.get("elementType")))
+                return dt.ListType(self.nested_field("element", document.get("elementType")))
             case "map":
-                key = self.part("key", document.get("keyType"))
-                return dt.MapType(key, self.part("value", document.get("valueType")))
+                key = self.nested_field("key", document.get("keyType"))
+                return dt.MapType(key, self.nested_field("value", document.get("valueType")))
             case other:
-                return self.named(other)
+                return self.primitive(other)
 
-    def part(self, name: str, document: object) -> Field:
-        id_ = next(self.numbers)
+    def nested_field(self, name: str, document: object) -> Field:
+        id_ = next(self.next_ids)
         return Field(id=id_, name=name, type=self.type(document), required=name == "key")
 
-    def named(self, text: str) -> dt.ColumnType:
-        if text in _PLAIN:
-            return _PLAIN[text]
+    def primitive(self, text: str) -> dt.ColumnType:
+        if text in _PRIMITIVES:
+            return _PRIMITIVES[text]
         match = re.fullmatch(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)", text)
         if match and 1 <= int(match[1]) <= 38 and int(match[2]) <= int(match[1]):
             return dt.DecimalType(int(match[1]), int(match[2]))
@@ -197,19 +202,19 @@ class _Parser:
         raise UnsupportedError(f"A column has the unknown type {text!r}", cause="UnsupportedType", rule="delta T1")
 
     def check_changes(self, changes: object) -> None:
-        """delta T23."""
+        """Raise UnsupportedError if a recorded type change is not a supported widening (delta T23)."""
         for change in changes if isinstance(changes, list) else [] if changes is None else [changes]:
-            old, new = (needed(change, key, str) for key in ("fromType", "toType"))
-            if not _widens(self.named(old), self.named(new)):
+            old, new = (required_value(change, key, str) for key in ("fromType", "toType"))
+            if not _widens(self.primitive(old), self.primitive(new)):
                 reason = f"A column changed from {old} to {new}"
                 raise UnsupportedError(reason, cause="UnsupportedType", rule="delta T23")
 
-    def invalid(self, reason: str) -> InvalidTableError:
+    def schema_error(self, reason: str) -> InvalidTableError:
         return InvalidTableError(f"Invalid schema: {reason}", cause="SchemaError", rule="delta T1")
 
 
 def _widens(old: dt.ColumnType, new: dt.ColumnType) -> bool:
-    """delta T22."""
+    """Return whether a type may be widened to another (delta T22)."""
     match old, new:
         case dt.IntegerType(bits=a), dt.IntegerType(bits=b):
             return a <= b
@@ -227,21 +232,21 @@ def _widens(old: dt.ColumnType, new: dt.ColumnType) -> bool:
             return old == new
 
 
-def _annotated(document: object) -> Iterator[int]:
+def _annotated_ids(document: object) -> Iterator[int]:
     for value in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
-        yield from _annotated(value)
+        yield from _annotated_ids(value)
     if isinstance(document, dict) and isinstance(document.get(_ID), int):
         yield document[_ID]
 
 
-def _has_alike(fields: tuple[Field, ...]) -> bool:
-    """Tells whether names of one level differ in letter case only (delta T1)."""
+def _has_case_collisions(fields: tuple[Field, ...]) -> bool:
+    """Return whether names at one level differ only in case (delta T1)."""
     names = {(f.physical_name or f.name).lower() for f in fields}
-    return len(names) < len(fields) or any(_has_alike(children(f.type)) for f in fields)
+    return len(names) < len(fields) or any(_has_case_collisions(children(f.type)) for f in fields)
 
 
 def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Field, ...]:
-    """delta V7, V8."""
+    """Return the fields of the partition columns (delta V7, V8)."""
     any_case = {f.name.lower(): f for f in fields}
     by_name = {f.name: f for f in fields}
     found = [by_name.get(name) or any_case.get(name.lower()) for name in names]
@@ -255,7 +260,10 @@ def _partition_columns(fields: tuple[Field, ...], names: list[str]) -> tuple[Fie
 
 
 def partition_value(text: str | None, type_: dt.ColumnType, *, column: str) -> object:
-    """The value of a partition column (delta V2 to V7). The empty text is null but for strings and binaries."""
+    """Return the value of a partition column. The empty text is null, except for strings and binaries.
+
+    Spec: Delta, "Partition Value Serialization" (rules delta V2 to V7).
+    """
     if text is None or type_ == dt.UNKNOWN:
         return None
     if type_ == dt.BINARY:
@@ -263,7 +271,7 @@ def partition_value(text: str | None, type_: dt.ColumnType, *, column: str) -> o
     if type_ == dt.UUID or isinstance(type_, dt.TimeType | dt.OpaqueType | dt.GeoType):
         raise UnsupportedError(f"Cannot read partition values of type {type_}", rule="delta V7")
     try:
-        return None if text == "" and type_ != dt.STRING else parsed(text, type_, DELTA)
+        return None if text == "" and type_ != dt.STRING else parse_text(text, type_, DELTA)
     except (ValueError, ArithmeticError) as error:
         message = f"Invalid partition value {text!r:.80} of type {type_}: {error}"
         raise InvalidTableError(message, cause="PartitionValueError", field=column, rule="delta V4") from error

@@ -1,4 +1,4 @@
-"""An Iceberg table: its current metadata file, moved paths, the deletes of each data file, and the scan of a read.
+"""The scan of an Iceberg table: its current metadata file, moved paths, and the deletes of each data file.
 
 Spec: Iceberg, "File System Tables", "Scan Planning", "Delete Formats" (iceberg 1.1 to 1.14, 4.1 to 4.28, 5.7, 5.17).
 """
@@ -13,12 +13,12 @@ from functools import partial
 
 from harness import errors
 from harness.suite.oracle.bitmaps import puffin_vector
-from harness.suite.oracle.documents import mapping, needed, optional, parse_json
+from harness.suite.oracle.documents import mapping, optional_value, parse_json, required_value
 from harness.suite.oracle.files import position_deletes
 from harness.suite.oracle.iceberg_manifests import DATA, EQUALITY_DELETES, LiveFile, live_files, partition_key
-from harness.suite.oracle.iceberg_metadata import MetadataValues, partition_fields, read_metadata, select
-from harness.suite.oracle.paths import Files, PathMap, directory_of, is_local, join, local_path
-from harness.suite.oracle.scan import EqualityDelete, Request, Scan, asked
+from harness.suite.oracle.iceberg_metadata import MetadataValues, partition_fields, read_metadata, select_snapshot
+from harness.suite.oracle.paths import Files, PathPrefixes, directory_of, is_local, join, local_path
+from harness.suite.oracle.scan import EqualityDelete, Request, Scan, resolve_columns
 from harness.suite.oracle.types import METADATA, UNKNOWN, Field, FloatType, MappedName, StructType, children
 
 _SUFFIX = r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|gzip|zst|zstd))?"
@@ -26,32 +26,39 @@ _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz", ".gzip.
 _LEFT_OVER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}" + _SUFFIX, re.IGNORECASE)
 
 
-def _current_metadata(location: str, files: Files) -> str:
-    """The current metadata file: `location` itself, or by a version hint or version numbers (iceberg 1.4, 1.5)."""
+def _current_metadata_file(location: str, files: Files) -> str:
+    """Return the current metadata file.
+
+    It is `location` itself if that is a file, otherwise the version hint or the version numbers decide (iceberg 1.4,
+    1.5).
+    """
     if not files.is_directory(location) and files.has_file(location):
         return location
     for directory in (join(location, "metadata"), location.rstrip("/") or "/"):
         if files.has_file(join(directory, "version-hint.text")):
             hint = files.read(join(directory, "version-hint.text")).decode("utf-8-sig", "replace").strip()
             if hint:
-                return _hinted(directory, hint, files)
+                return _hinted_file(directory, hint, files)
         names = [e.name for e in files.entries(directory) if re.fullmatch(f".+?{_SUFFIX}", e.name)]
         if names:
             names = [name for name in names if not _LEFT_OVER.fullmatch(name)]
             numbers = [(re.fullmatch(rf"v([0-9]+){_SUFFIX}", name), name) for name in names]
             if not names or any(match is None for match, _ in numbers):
-                message = "Cannot tell the current metadata file: there is no version hint; name the file itself"
+                message = (
+                    "Cannot determine the current metadata file without a version hint; open the metadata file itself"
+                )
                 raise errors.AmbiguousTableError(message, cause="AmbiguousMetadata", file=directory, rule="iceberg 1.5")
             ordered = sorted((-int(match[1]), len(name), name) for match, name in numbers if match is not None)
             return join(directory, ordered[0][2])
     raise errors.TableNotFoundError("There is no table metadata", cause="MetadataNotFound", table=location)
 
 
-def path_map(metadata: MetadataValues, files: Files, prefixes: Mapping[str, str]) -> PathMap:
-    """Maps recorded to physical paths: the caller's prefixes, then the table's own move (iceberg 1.12).
+def path_map(metadata: MetadataValues, files: Files, prefixes: Mapping[str, str]) -> PathPrefixes:
+    """Return the map from recorded to physical paths: the caller's prefixes, then the table's own move (iceberg 1.12).
 
-    A table stays where its metadata file is in a recorded place. The table moved as a whole where the opened directory
-    ends like the recorded one; a metadata directory elsewhere moved if its manifest list came along.
+    A table is in place if the opened metadata file is in a recorded directory. The whole table has moved if the opened
+    directory ends like the recorded one. A metadata directory elsewhere has moved if it also contains the manifest
+    list.
     """
     location = local_path(metadata.location).rstrip("/")
     opened = directory_of(os.path.abspath(local_path(metadata.file)) if is_local(metadata.file) else metadata.file)
@@ -65,20 +72,20 @@ def path_map(metadata: MetadataValues, files: Files, prefixes: Mapping[str, str]
     recorded.append(f"{location}/metadata")
     found = list(prefixes.items())
     if not location or opened in recorded:
-        return PathMap(tuple(found), files)
+        return PathPrefixes(tuple(found), files)
     below = [directory[len(location) :] for directory in recorded if directory.startswith(location + "/")]
     if lists and not (recorded[0].startswith(location + "/") and opened.endswith(below[0])):
         name = lists[0].rsplit("/", 1)[-1]
         if files.has_file(join(opened, name)):
             found.append((recorded[0], opened))
     root = next((opened[: -len(end)] for end in below if opened.endswith(end)), None)
-    return PathMap((*found, *([] if root is None else [(location, root or "/")])), files)
+    return PathPrefixes((*found, *([] if root is None else [(location, root or "/")])), files)
 
 
-def _hinted(directory: str, hint: str, files: Files) -> str:
-    """The file of the hinted version or of a later one; or the file that the hint names (iceberg 1.3, 1.6)."""
+def _hinted_file(directory: str, hint: str, files: Files) -> str:
+    """Return the file of the hinted version or of a later one, or the file that the hint names (iceberg 1.3, 1.6)."""
     number = re.fullmatch(r"v?([0-9]{1,18})", hint)
-    found = None if number is None else _version(directory, int(number[1]), files)
+    found = None if number is None else _version_file(directory, int(number[1]), files)
     if number is None or found is None:
         stems = [hint, *(hint + suffix for suffix in _SUFFIXES)] if not {"/", "\\"} & set(hint) else []
         named = [join(directory, stem) for stem in stems if re.fullmatch(f".+?{_SUFFIX}", stem)]
@@ -86,21 +93,21 @@ def _hinted(directory: str, hint: str, files: Files) -> str:
             if files.has_file(path):
                 return path
         raise errors.TableNotFoundError(
-            f"There is no metadata of the version hint {hint!r:.80}", cause="MetadataNotFound"
+            f"There is no metadata file for the version hint {hint!r:.80}", cause="MetadataNotFound"
         )
     version = int(number[1])
-    while (later := _version(directory, version + 1, files)) is not None:
+    while (later := _version_file(directory, version + 1, files)) is not None:
         found, version = later, version + 1
     return found
 
 
-def _version(directory: str, version: int, files: Files) -> str | None:
+def _version_file(directory: str, version: int, files: Files) -> str | None:
     paths = [join(directory, f"v{version}{suffix}") for suffix in _SUFFIXES]
     return next((path for path in paths if files.has_file(path)), None)
 
 
 def _check_files(live: Sequence[LiveFile], metadata: MetadataValues) -> None:
-    """Checks the entries by themselves (iceberg 2.13, 4.16, 4.17, 4.21, 4.23)."""
+    """Check each manifest entry by itself (iceberg 2.13, 4.16, 4.17, 4.21, 4.23)."""
     manifests: dict[str, str] = {}
     vectors: set[str | None] = set()
     for file in live:
@@ -116,7 +123,7 @@ def _check_files(live: Sequence[LiveFile], metadata: MetadataValues) -> None:
             raise broken("An equality delete file has no equality ids", cause="CorruptManifest", rule="iceberg 4.23")
         elif file.format == "puffin":
             if None in (file.referenced, file.offset, file.length) or metadata.version < 3:
-                message = "The entry of a deletion vector is incomplete, or its table older than v3"
+                message = "The entry of a deletion vector is incomplete, or the format version is below 3"
                 raise broken(message, cause="CorruptDeletionVector", rule="iceberg 4.17")
             if file.referenced in vectors:
                 message = f"Data file {file.referenced} has two deletion vectors"
@@ -125,9 +132,10 @@ def _check_files(live: Sequence[LiveFile], metadata: MetadataValues) -> None:
 
 
 def _equality_delete(delete: LiveFile, metadata: MetadataValues) -> EqualityDelete:
-    """An equality delete file with its keys by ascending id: the column reduced to the key, and the ids on the way.
+    """Return an equality delete file with its keys in ascending order of field ids.
 
-    A column counts in the newest schema that has it, since dropped or renamed (iceberg 4.23, 4.28).
+    Each key is a column that is reduced to the key, with the field ids on the path to the key. The newest schema with
+    the column applies, even if the column was dropped or renamed later (iceberg 4.23, 4.28).
     """
     schemas = [(schema, f) for schema in metadata.schemas.values() for f in schema.fields]
     keys: list[tuple[Field, tuple[int, ...]]] = []
@@ -139,7 +147,7 @@ def _equality_delete(delete: LiveFile, metadata: MetadataValues) -> EqualityDele
             raise unknown(f"Cannot apply an equality delete: no schema has field id {key}")
         *parents, column = trail
         if children(column.type) or not all(isinstance(parent.type, StructType) for parent in parents):
-            raise unknown(f"Cannot apply an equality delete: field {key} is no single value of a row")
+            raise unknown(f"Cannot apply an equality delete: field {key} is not a single value of a row")
         if isinstance(column.type, FloatType):
             message = f"Cannot apply an equality delete by {column.name!r} of type {column.type}"
             raise errors.UnsupportedError(message, cause="UnknownEqualityField", file=delete.path, rule="iceberg 4.23")
@@ -152,27 +160,28 @@ def _equality_delete(delete: LiveFile, metadata: MetadataValues) -> EqualityDele
 
 
 def _trails(field: Field) -> Iterator[tuple[Field, ...]]:
-    """A field and each field below, with the fields above."""
+    """Yield a field and each field below it, each with its ancestors."""
     yield (field,)
     for child in children(field.type):
         yield from ((field, *trail) for trail in _trails(child))
 
 
 @dataclass(frozen=True)
-class _Applying:
-    """The deletes of a data file; beside a deletion vector no position delete file counts (iceberg 4.5).
+class _ApplicableDeletes:
+    """The deletes that apply to a data file. A deletion vector replaces all position delete files (iceberg 4.5).
 
-    foreign: position delete files that do not apply, and so may not name the data file (iceberg 4.4).
+    Attributes:
+        inapplicable: Position delete files of other partitions, which must not name the data file (iceberg 4.4).
     """
 
     vector: LiveFile | None
     positions: tuple[LiveFile, ...]
-    foreign: tuple[LiveFile, ...]
+    inapplicable: tuple[LiveFile, ...]
     equality: tuple[LiveFile, ...]
 
 
-def _applying(data: LiveFile, deletes: Sequence[LiveFile]) -> _Applying:
-    """Holds every delete file of the snapshot against a data file (iceberg 4.3, 4.4)."""
+def _applicable_deletes(data: LiveFile, deletes: Sequence[LiveFile]) -> _ApplicableDeletes:
+    """Select the deletes of a snapshot that apply to a data file (iceberg 4.3, 4.4)."""
     equality = tuple(
         d
         for d in deletes
@@ -183,9 +192,9 @@ def _applying(data: LiveFile, deletes: Sequence[LiveFile]) -> _Applying:
     for vector in (d for d in deletes if d.format == "puffin" and d.referenced == data.path):
         if vector.sequence_number < data.sequence_number or partition_key(vector) != partition_key(data):
             raise _mismatch(vector, data, "iceberg 4.3")
-        return _Applying(vector, (), (), equality)
+        return _ApplicableDeletes(vector, (), (), equality)
     positions: list[LiveFile] = []
-    foreign: list[LiveFile] = []
+    inapplicable: list[LiveFile] = []
     for delete in deletes:
         if delete.content == EQUALITY_DELETES or delete.format == "puffin":
             continue
@@ -196,31 +205,31 @@ def _applying(data: LiveFile, deletes: Sequence[LiveFile]) -> _Applying:
         elif delete.referenced is not None:
             raise _mismatch(delete, data, "iceberg 4.4")
         else:
-            foreign.append(delete)
-    return _Applying(None, tuple(positions), tuple(foreign), equality)
+            inapplicable.append(delete)
+    return _ApplicableDeletes(None, tuple(positions), tuple(inapplicable), equality)
 
 
 def _mismatch(delete: LiveFile, data: LiveFile, rule: str) -> errors.CorruptDeleteError:
-    told = [
+    descriptions = [
         f"spec {f.spec.id}, partition {dict(f.partition)}, sequence number {f.sequence_number}" for f in (delete, data)
     ]
-    message = f"A delete of {told[0]} names data file {data.path} of {told[1]}"
+    message = f"A delete with {descriptions[0]} names data file {data.path} with {descriptions[1]}"
     return errors.CorruptDeleteError(message, cause="DeletePartitionMismatch", file=delete.path, rule=rule)
 
 
 @dataclass
-class _Positions:
-    """The deleted positions of a snapshot's data files. read: the rows of position delete files so far."""
+class _PositionReader:
+    """A reader of deleted positions. `read` has the rows of the position delete files that were read so far."""
 
-    targets: Sequence[tuple[LiveFile, _Applying]]
-    paths: PathMap
+    targets: Sequence[tuple[LiveFile, _ApplicableDeletes]]
+    paths: PathPrefixes
     read: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
-    def of(self, data: LiveFile, deletes: _Applying) -> set[int]:
-        """The deleted positions of a data file."""
+    def deleted_positions(self, data: LiveFile, deletes: _ApplicableDeletes) -> set[int]:
+        """Return the deleted positions of a data file."""
         if deletes.vector is not None:
-            return _vector(deletes.vector, data, self.paths)
-        for delete in deletes.foreign:
+            return _vector_positions(deletes.vector, data, self.paths)
+        for delete in deletes.inapplicable:
             if any(path == data.path for path, _ in self._rows(delete)):
                 raise _mismatch(delete, data, "iceberg 4.4")
         rows = [row for delete in deletes.positions for row in self._rows(delete)]
@@ -229,7 +238,7 @@ class _Positions:
     def _rows(self, delete: LiveFile) -> list[tuple[str, int]]:
         if delete.path not in self.read:
             rows = position_deletes(delete, self.paths.files)
-            # A file for one data file may not name another that it would hit (iceberg 4.4).
+            # A delete file for one data file must not name another one that it would apply to (iceberg 4.4).
             named = set() if delete.referenced is None else {path for path, _ in rows} - {delete.referenced}
             for data, deletes in self.targets:
                 if data.path in named and deletes.vector is None and delete.sequence_number >= data.sequence_number:
@@ -238,11 +247,11 @@ class _Positions:
         return self.read[delete.path]
 
 
-def _vector(vector: LiveFile, data: LiveFile, paths: PathMap) -> set[int]:
-    """A deletion vector (iceberg 4.17 to 4.20)."""
+def _vector_positions(vector: LiveFile, data: LiveFile, paths: PathPrefixes) -> set[int]:
+    """Return the positions of a deletion vector (iceberg 4.17 to 4.20)."""
     length, offset, puffin = vector.length or 0, vector.offset or 0, paths.read(vector.path)
     if puffin[:4] != b"PFA1" or puffin[-4:] != b"PFA1":
-        message = "Cannot read deletion vector: its file is no Puffin file"
+        message = "Cannot read deletion vector: its file is not a Puffin file"
         raise errors.CorruptFileError(message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.22")
     blob = puffin[offset : offset + length]
     try:
@@ -250,7 +259,7 @@ def _vector(vector: LiveFile, data: LiveFile, paths: PathMap) -> set[int]:
             raise ValueError(f"{len(blob)} of {length} bytes")
         positions = puffin_vector(blob)
         if len(positions) != vector.record_count:
-            raise ValueError(f"{len(positions)} positions, its entry says {vector.record_count}")
+            raise ValueError(f"{len(positions)} positions, its entry has {vector.record_count}")
         if positions and data.record_count is not None and max(positions) >= data.record_count:
             raise ValueError(f"position {max(positions)} of {data.record_count} rows")
     except ValueError as error:
@@ -262,25 +271,27 @@ def _vector(vector: LiveFile, data: LiveFile, paths: PathMap) -> set[int]:
 
 
 def scan_iceberg(request: Request, files: Files) -> Scan:
-    """The scan of a read, with all live data files in it."""
-    path = _current_metadata(request.location, files)
+    """Return the scan of a read, with all live data files."""
+    path = _current_metadata_file(request.location, files)
     try:
         metadata = read_metadata(files.read(path), file=path)
-        snapshot, metadata = select(metadata, request)
+        snapshot, metadata = select_snapshot(metadata, request)
         name_mapping = _name_mapping(metadata)
     except errors.HarnessError as error:
         raise error.within(file=path) from error.__cause__
-    columns, condition, used = asked(request, metadata.current_schema, lambda field: _typed(field, metadata))
+    columns, condition, used = resolve_columns(
+        request, metadata.current_schema, lambda field: _with_table_type(field, metadata)
+    )
     if "_row_commit_version" in used:
         raise errors.UnknownColumnError("Only Delta tables have _row_commit_version", field="_row_commit_version")
     paths = path_map(metadata, files, request.path_map)
     live = () if snapshot is None else live_files(metadata, snapshot, paths)
     _check_files(live, metadata)
     deletes = [file for file in live if file.content != DATA]
-    targets = [(file, _applying(file, deletes)) for file in live if file.content == DATA]
+    targets = [(file, _applicable_deletes(file, deletes)) for file in live if file.content == DATA]
     hitting = {id(delete): delete for _, found in targets for delete in found.equality}
     keys = {key: _equality_delete(delete, metadata) for key, delete in hitting.items()}
-    positions = _Positions(targets, paths)
+    positions = _PositionReader(targets, paths)
     return Scan(
         table=request.location,
         format="iceberg",
@@ -291,7 +302,7 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
             replace(
                 file,
                 equality=tuple(keys[id(delete)] for delete in found.equality),
-                positions=partial(positions.of, file, found),
+                positions=partial(positions.deleted_positions, file, found),
             )
             for file, found in targets
         ),
@@ -300,8 +311,8 @@ def scan_iceberg(request: Request, files: Files) -> Scan:
     )
 
 
-def _typed(column: Field, metadata: MetadataValues) -> Field:
-    """`_partition` gets the struct that this table gives it (iceberg 5.17)."""
+def _with_table_type(column: Field, metadata: MetadataValues) -> Field:
+    """Return a metadata column with its type in this table, which only `_partition` depends on (iceberg 5.17)."""
     if column.id != METADATA["_partition"].id:
         return column
     fields = partition_fields(metadata)
@@ -309,19 +320,19 @@ def _typed(column: Field, metadata: MetadataValues) -> Field:
 
 
 def _name_mapping(metadata: MetadataValues) -> tuple[MappedName, ...] | None:
-    """The property's mapping (iceberg 5.7)."""
+    """Return the name mapping of the table property (iceberg 5.7)."""
     text = metadata.properties.get("schema.name-mapping.default")
-    return None if text is None else _mapped(needed({"it": parse_json(text)}, "it", list), set())
+    return None if text is None else _mapped_names(required_value({"it": parse_json(text)}, "it", list), set())
 
 
-def _mapped(level: list[object], ids: set[int]) -> tuple[MappedName, ...]:
+def _mapped_names(level: list[object], ids: set[int]) -> tuple[MappedName, ...]:
     entries, seen = [], set[str]()
     for entry in map(mapping, level):
-        names, field_id = optional(entry, "names", list) or [], optional(entry, "field-id", int)
+        names, field_id = optional_value(entry, "names", list) or [], optional_value(entry, "field-id", int)
         if seen & set(names) or len(set(names)) < len(names) or field_id in ids:
             raise errors.InvalidTableError(f"The name mapping repeats {names} or {field_id}", rule="iceberg 5.7")
         seen |= set(names)
         ids |= set() if field_id is None else {field_id}
-        fields = _mapped(optional(entry, "fields", list) or [], ids)
+        fields = _mapped_names(optional_value(entry, "fields", list) or [], ids)
         entries.append(MappedName(names=tuple(names), field_id=field_id, fields=fields))
     return tuple(entries)

@@ -1,4 +1,4 @@
-"""An Iceberg metadata file as values, and which snapshot of it to read (iceberg 1.7 to 1.37)."""
+"""An Iceberg metadata file as values, and the choice of the snapshot to read (iceberg 1.7 to 1.37)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,24 @@ from typing import Any
 
 from harness import errors
 from harness.suite.oracle import types as dt
-from harness.suite.oracle.documents import Document, mapping, needed, of_kind, optional, parse_json, streams, unzstd
+from harness.suite.oracle.documents import (
+    Document,
+    expect_type,
+    mapping,
+    optional_value,
+    parse_json,
+    required_value,
+    streams,
+    unzstd,
+)
 from harness.suite.oracle.scan import Request
 from harness.suite.oracle.types import Field, Schema, walk
-from harness.suite.oracle.values import ICEBERG, parsed, single, within_bits
+from harness.suite.oracle.values import ICEBERG, parse_text, to_float32, within_bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecField:
-    """A field of a partition spec; `source` is None for a transform of several columns (iceberg 1.20)."""
+    """A field of a partition spec. `source` is None if the transform has several source columns (iceberg 1.20)."""
 
     id: int
     name: str
@@ -36,13 +45,13 @@ class Spec:
 
     @property
     def is_unpartitioned(self) -> bool:
-        """No fields, or void ones only (iceberg 4.2)."""
+        """Whether the spec has no fields or only void fields (iceberg 4.2)."""
         return all(f.transform == "void" for f in self.fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedSnapshot:
-    """A snapshot, by the parts that a read needs."""
+    """The parts of a snapshot that a read needs."""
 
     id: int
     manifest_list: str | None
@@ -53,11 +62,13 @@ class ListedSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataValues:
-    """A metadata file.
+    """The content of a metadata file.
 
-    schemas: by id, with the current one first and then by descending id: the newest meaning of a field id comes first.
-    log: (time in ms, snapshot id) of the history of main.
-    refs: (snapshot id, whether it is a tag) by name.
+    Attributes:
+        schemas: Schemas by id: the current one, then the others in descending order, so that the newest definition of a
+            field id comes first.
+        refs: (snapshot id, whether it is a tag) by name.
+        log: (time in milliseconds, snapshot id) in the history of the main branch.
     """
 
     file: str
@@ -78,49 +89,50 @@ class MetadataValues:
 
 
 def read_metadata(data: bytes, *, file: str) -> MetadataValues:
-    """The metadata file with these bytes (iceberg 1.9, 1.15)."""
-    document = parse_json(_plain(data))
+    """Parse the content of a metadata file (iceberg 1.9, 1.15)."""
+    document = parse_json(_decompressed(data))
     if not isinstance(document, dict) or not document.keys() & {"format-version", "view-uuid"}:
-        raise errors.TableNotFoundError("The file is no table metadata", cause="NotATable", rule="iceberg 1.15")
+        raise errors.TableNotFoundError("The file is not table metadata", cause="NotATable", rule="iceberg 1.15")
     if document.get("view-uuid") is not None:
-        raise errors.IsAViewError("The metadata is a view's", rule="iceberg 1.9")
-    version = needed(document, "format-version", int)
+        raise errors.IsAViewError("The metadata belongs to a view", rule="iceberg 1.9")
+    version = required_value(document, "format-version", int)
     if version not in (1, 2, 3):
         message = f"Cannot read Iceberg format version {version}"
         raise errors.UnsupportedError(message, cause="UnsupportedVersion", rule="iceberg 1.15")
     snapshots = _snapshots(document)
-    current_id = optional(document, "current-snapshot-id", int)
+    current_id = optional_value(document, "current-snapshot-id", int)
     if current_id not in (None, -1, *snapshots):
         message = f"The current snapshot {current_id} is not in the table"
         raise errors.InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.24")
     current = snapshots.get(-1 if current_id is None else current_id)
-    log = optional(document, "snapshot-log", list) or ()
+    log = optional_value(document, "snapshot-log", list) or ()
     return MetadataValues(
         file=file,
         version=version,
-        location=needed(document, "location", str),
+        location=required_value(document, "location", str),
         schemas=_schemas(document, version),
         specs=_specs(document, version),
         snapshots=snapshots,
         current=current,
         refs=_refs(document, current),
-        log=tuple((needed(e, "timestamp-ms", int), needed(e, "snapshot-id", int)) for e in log),
-        properties=optional(document, "properties", dict) or {},
+        log=tuple((required_value(e, "timestamp-ms", int), required_value(e, "snapshot-id", int)) for e in log),
+        properties=optional_value(document, "properties", dict) or {},
     )
 
 
-def select(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot | None, MetadataValues]:
-    """The snapshot to read, None for no rows, and the metadata with the schema of the rows as the current one.
+def select_snapshot(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot | None, MetadataValues]:
+    """Return the requested snapshot, None for no rows, and the metadata with the schema of the read as the current one.
 
-    The read's meaning of a field id goes before newer ones: replacing a table gives ids of old columns to new ones of
-    the same name, whatever their types, and old snapshots stay (iceberg 1.32 to 1.37).
+    Its definition of a field id takes precedence over newer ones: replacing a table can reuse the ids of old columns
+    for columns of any type, while old snapshots remain readable (iceberg 1.32 to 1.37).
     """
     snapshot_id, timestamp_ms, ref = request.snapshot_id, request.timestamp_ms, request.ref
     if sum(selector is not None for selector in (snapshot_id, timestamp_ms, ref)) > 1:
         raise errors.RequestError("Cannot select by several of snapshot_id, timestamp_ms and ref", rule="iceberg 1.32")
     is_historic = snapshot_id is not None or timestamp_ms is not None
     if timestamp_ms is not None:
-        # The log's entry of the latest time that is not after; of equal ones the last (iceberg 1.33, 1.34).
+        # The latest log entry that is not after the time; the last one of several with the same time (iceberg 1.33,
+        # 1.34).
         past = [(time, place, id_) for place, (time, id_) in enumerate(metadata.log) if time <= timestamp_ms]
         if not past:
             raise errors.SnapshotNotFoundError(f"There is no snapshot at {timestamp_ms}", cause="NoSnapshotAtTime")
@@ -129,7 +141,8 @@ def select(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot |
         if ref not in metadata.refs:
             message = f"There is no branch or tag {ref!r}"
             raise errors.SnapshotNotFoundError(message, cause="MissingSnapshot", rule="iceberg 1.37")
-        snapshot_id, is_historic = metadata.refs[ref]  # the schema of a tag counts, of a branch not (iceberg 1.35)
+        # the schema of a tag applies, the schema of a branch does not (iceberg 1.35)
+        snapshot_id, is_historic = metadata.refs[ref]
         if snapshot_id not in metadata.snapshots:
             message = f"Snapshot {snapshot_id} of {ref!r} is not in the table"
             raise errors.InvalidTableError(message, cause="MissingSnapshot", rule="iceberg 1.25")
@@ -143,12 +156,12 @@ def select(metadata: MetadataValues, request: Request) -> tuple[ListedSnapshot |
     if snapshot.schema_id not in metadata.schemas:
         message = f"Snapshot {snapshot.id} has schema {snapshot.schema_id}, which is not in the table"
         raise errors.InvalidTableError(message, cause="MissingSchema", rule="iceberg 1.35")
-    own = {snapshot.schema_id: metadata.schemas[snapshot.schema_id]}
-    return snapshot, replace(metadata, schemas={**own, **metadata.schemas, **own})
+    selected = {snapshot.schema_id: metadata.schemas[snapshot.schema_id]}
+    return snapshot, replace(metadata, schemas={**selected, **metadata.schemas, **selected})
 
 
-def _plain(data: bytes) -> bytes:
-    """Compression shows in the bytes, not in the name (iceberg 1.7)."""
+def _decompressed(data: bytes) -> bytes:
+    """Return the decompressed content. The bytes, not the file name, show the compression (iceberg 1.7)."""
     try:
         if data[:4] == b"\x28\xb5\x2f\xfd":
             return unzstd(data)
@@ -159,15 +172,15 @@ def _plain(data: bytes) -> bytes:
 
 def _schemas(document: Document, version: int) -> dict[int, Schema]:
     if version == 1 and document.get("schemas") is None:
-        listed = [needed(document, "schema", dict, cause="MissingSchema")]
+        listed = [required_value(document, "schema", dict, cause="MissingSchema")]
         current = schema_of(listed[0]).id
     else:
-        listed = needed(document, "schemas", list, cause="MissingSchema")
-        current = needed(document, "current-schema-id", int, cause="MissingSchema")
+        listed = required_value(document, "schemas", list, cause="MissingSchema")
+        current = required_value(document, "current-schema-id", int, cause="MissingSchema")
     schemas: dict[int, Schema] = {}
     for schema in (schema_of(mapping(item)) for item in listed):
         if schemas.setdefault(schema.id, schema) != schema:
-            raise errors.InvalidTableError(f"Schema id {schema.id} has two meanings", rule="iceberg 1.17")
+            raise errors.InvalidTableError(f"Schema id {schema.id} has two definitions", rule="iceberg 1.17")
     if current not in schemas:
         raise errors.InvalidTableError(f"There is no schema {current}", cause="MissingSchema", rule="iceberg 1.17")
     return {id_: schemas[id_] for id_ in sorted(schemas, key=lambda id_: (id_ != current, -id_))}
@@ -175,50 +188,50 @@ def _schemas(document: Document, version: int) -> dict[int, Schema]:
 
 def _specs(document: Document, version: int) -> dict[int, Spec]:
     if version == 1 and document.get("partition-specs") is None:
-        return {0: Spec(0, spec_fields(needed(document, "partition-spec", list, cause="MissingSpec")))}
+        return {0: Spec(0, spec_fields(required_value(document, "partition-spec", list, cause="MissingSpec")))}
     specs: dict[int, Spec] = {}
-    for item in needed(document, "partition-specs", list, cause="MissingSpec"):
-        spec = Spec(needed(item, "spec-id", int), spec_fields(needed(item, "fields", list)))
+    for item in required_value(document, "partition-specs", list, cause="MissingSpec"):
+        spec = Spec(required_value(item, "spec-id", int), spec_fields(required_value(item, "fields", list)))
         if specs.setdefault(spec.id, spec) != spec:
-            raise errors.InvalidTableError(f"Partition spec id {spec.id} has two meanings", rule="iceberg 1.17")
+            raise errors.InvalidTableError(f"Partition spec id {spec.id} has two definitions", rule="iceberg 1.17")
     return specs
 
 
 def spec_fields(fields: list[Any]) -> tuple[SpecField, ...]:
-    """The fields of a spec; without ids they are numbered from 1000 on (iceberg 1.19)."""
-    ids = [optional(mapping(item), "field-id", int) for item in fields]
+    """Return the fields of a partition spec. Fields without ids are numbered from 1000 (iceberg 1.19)."""
+    ids = [optional_value(mapping(item), "field-id", int) for item in fields]
     if all(id_ is None for id_ in ids):
         ids = list(range(1000, 1000 + len(fields)))
     if None in ids or len(set(ids)) < len(ids):
         raise errors.InvalidTableError(f"Invalid partition spec: field ids {ids}", rule="iceberg 1.19")
     found = []
     for item, id_ in zip(fields, ids, strict=True):
-        sources = optional(item, "source-ids", list) or [needed(item, "source-id", int)]
-        text = needed(item, "transform", str)
+        sources = optional_value(item, "source-ids", list) or [required_value(item, "source-id", int)]
+        text = required_value(item, "transform", str)
         name = text.strip().lower()
         known = r"identity|year|month|day|hour|void|(?:bucket|truncate)\s*\[\s*0*[1-9][0-9]*\s*\]"
         is_known = re.fullmatch(known, name) and len(sources) == 1
         source = sources[0] if len(sources) == 1 else None
         transform = name.replace(" ", "") if is_known else f"unknown {text}"
-        found.append(SpecField(id=id_ or 0, name=needed(item, "name", str), source=source, transform=transform))
+        found.append(SpecField(id=id_ or 0, name=required_value(item, "name", str), source=source, transform=transform))
     return tuple(found)
 
 
 def _snapshots(document: Document) -> dict[int, ListedSnapshot]:
-    has_keys = bool(optional(document, "encryption-keys", list))
+    has_keys = bool(optional_value(document, "encryption-keys", list))
     found: dict[int, ListedSnapshot] = {}
-    for item in optional(document, "snapshots", list) or ():
-        id_ = needed(item, "snapshot-id", int)
-        manifest_list = optional(item, "manifest-list", str)
-        inline = optional(item, "manifests", list)
+    for item in optional_value(document, "snapshots", list) or ():
+        id_ = required_value(item, "snapshot-id", int)
+        manifest_list = optional_value(item, "manifest-list", str)
+        inline = optional_value(item, "manifests", list)
         if (manifest_list is None and inline is None) or id_ in found:
-            message = f"Snapshot {id_} has no manifests, or comes twice"
+            message = f"Snapshot {id_} has no manifests or occurs twice"
             raise errors.InvalidTableError(message, rule="iceberg 1.26")
         found[id_] = ListedSnapshot(
             id=id_,
             manifest_list=manifest_list,
             manifests=tuple(inline or ()),
-            schema_id=optional(item, "schema-id", int),
+            schema_id=optional_value(item, "schema-id", int),
             is_encrypted=has_keys or item.get("key-id") is not None,
         )
     return found
@@ -226,12 +239,12 @@ def _snapshots(document: Document) -> dict[int, ListedSnapshot]:
 
 def _refs(document: Document, current: ListedSnapshot | None) -> dict[str, tuple[int, bool]]:
     refs: dict[str, tuple[int, bool]] = {}
-    for name, ref in (optional(document, "refs", dict) or {}).items():
+    for name, ref in (optional_value(document, "refs", dict) or {}).items():
         if ref is not None:
-            kind = needed(ref, "type", str).lower()
+            kind = required_value(ref, "type", str).lower()
             if kind not in ("branch", "tag"):
                 raise errors.InvalidTableError(f"Ref {name!r} is a {kind!r}", rule="iceberg 1.25")
-            refs[name] = needed(ref, "snapshot-id", int), kind == "tag"
+            refs[name] = required_value(ref, "snapshot-id", int), kind == "tag"
     main = refs.pop("main", None)
     if main is not None and main[0] != (-1 if current is None else current.id):
         message = f"main is at snapshot {main[0]}, not at the current one"
@@ -239,7 +252,7 @@ def _refs(document: Document, current: ListedSnapshot | None) -> dict[str, tuple
     return refs if current is None else {"main": main or (current.id, False), **refs}
 
 
-_LARGEST_ID = 2147483447
+_MAX_ID = 2147483447
 _PLAIN: dict[str, dt.ColumnType] = {
     **{name: dt.SimpleType(name) for name in ("boolean", "date", "string", "uuid", "binary", "unknown", "variant")},
     **{"int": dt.IntegerType(32), "long": dt.IntegerType(64), "float": dt.FloatType(32), "double": dt.FloatType(64)},
@@ -253,11 +266,11 @@ _GEO = re.compile(
 
 
 def schema_of(document: Document) -> Schema:
-    """A schema; its id is 0 where it has none (iceberg 1.18, 1.23)."""
-    schema = Schema(id=optional(document, "schema-id", int) or 0, fields=_fields(document))
+    """Parse a schema. Its id is 0 if it has none (iceberg 1.18, 1.23)."""
+    schema = Schema(id=optional_value(document, "schema-id", int) or 0, fields=_fields(document))
     seen: set[int] = set()
     for path, field in walk(schema.fields):
-        if field.id in seen or field.id > _LARGEST_ID:
+        if field.id in seen or field.id > _MAX_ID:
             message = f"Invalid schema: field id {field.id} is repeated or reserved"
             raise errors.InvalidTableError(message, field=path, rule="iceberg 1.23")
         seen.add(field.id)
@@ -265,25 +278,25 @@ def schema_of(document: Document) -> Schema:
 
 
 def _fields(document: Document) -> tuple[Field, ...]:
-    return tuple(_field(item) for item in needed(document, "fields", list))
+    return tuple(_field(item) for item in required_value(document, "fields", list))
 
 
 def _field(item: Any) -> Field:
-    type_ = _type_of(needed(item, "type", type(mapping(item).get("type"))))
+    type_ = _parse_type(required_value(item, "type", type(mapping(item).get("type"))))
     return Field(
-        id=needed(item, "id", int),
-        name=needed(item, "name", str),
+        id=required_value(item, "id", int),
+        name=required_value(item, "name", str),
         type=type_,
-        required=needed(item, "required", bool),
-        initial_default=_default_of(item.get("initial-default"), type_),
+        required=required_value(item, "required", bool),
+        initial_default=_parse_default(item.get("initial-default"), type_),
     )
 
 
-def _type_of(document: Any) -> dt.ColumnType:
-    """A type from its name or its object; what is not known is opaque (iceberg 1.22)."""
+def _parse_type(document: Any) -> dt.ColumnType:
+    """Return a type from its name or object. Unknown types are opaque (iceberg 1.22)."""
     if isinstance(document, str):
-        return _named(document.strip())
-    match needed(document, "type", str).lower():
+        return _primitive_type(document.strip())
+    match required_value(document, "type", str).lower():
         case "struct":
             return dt.StructType(_fields(document))
         case "list":
@@ -295,11 +308,11 @@ def _type_of(document: Any) -> dt.ColumnType:
 
 
 def _part(document: Document, name: str) -> Field:
-    id_, required = needed(document, f"{name}-id", int), needed(document, f"{name}-required", bool)
-    return Field(id=id_, name=name, type=_type_of(document.get(name)), required=required)
+    id_, required = required_value(document, f"{name}-id", int), required_value(document, f"{name}-required", bool)
+    return Field(id=id_, name=name, type=_parse_type(document.get(name)), required=required)
 
 
-def _named(name: str) -> dt.ColumnType:
+def _primitive_type(name: str) -> dt.ColumnType:
     if name.lower() in _PLAIN:
         return _PLAIN[name.lower()]
     if _GEO.fullmatch(name):
@@ -312,56 +325,59 @@ def _named(name: str) -> dt.ColumnType:
     return dt.OpaqueType(name)
 
 
-def _default_of(value: object, type_: dt.ColumnType) -> object:
-    """The internal value of a default; None for null."""
+def _parse_default(value: object, type_: dt.ColumnType) -> object:
+    """Return the internal value of a default, or None for null."""
     try:
-        return _stored(value, type_)
+        return _default_value(value, type_)
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
         message = f"Invalid default: got {value!r:.80} for type {type_}: {error}"
         raise errors.InvalidTableError(message, rule="iceberg 5.15") from error
 
 
-def _stored(value: Any, type_: dt.ColumnType) -> Any:
+def _default_value(value: Any, type_: dt.ColumnType) -> Any:
     if value is None or isinstance(type_, dt.OpaqueType):
         return None
     match type_:
         case dt.StructType(fields=fields):
             by_id = {str(f.id): f for f in fields}
-            return {by_id[key].id: _stored(item, by_id[key].type) for key, item in value.items()}
+            return {by_id[key].id: _default_value(item, by_id[key].type) for key, item in value.items()}
         case dt.ListType(element=element):
-            return [_stored(item, element.type) for item in of_kind(value, list)]
+            return [_default_value(item, element.type) for item in expect_type(value, list)]
         case dt.MapType(key=key, value=item):
-            pairs = zip(of_kind(value["keys"], list), of_kind(value["values"], list), strict=True)
-            return [(_stored(k, key.type), _stored(v, item.type)) for k, v in pairs]
+            pairs = zip(expect_type(value["keys"], list), expect_type(value["values"], list), strict=True)
+            return [(_default_value(k, key.type), _default_value(v, item.type)) for k, v in pairs]
         case _:
-            return _primitive(value, type_)
+            return _primitive_default(value, type_)
 
 
-def _primitive(value: Any, type_: dt.ColumnType) -> Any:
+def _primitive_default(value: Any, type_: dt.ColumnType) -> Any:
     match type_:
         case dt.BOOLEAN:
-            return of_kind(value, bool)
+            return expect_type(value, bool)
         case dt.IntegerType(bits=bits):
-            return within_bits(of_kind(value, int), bits)
+            return within_bits(expect_type(value, int), bits)
         case dt.FloatType(bits=bits):
-            number = float(value if type(value) is float else of_kind(value, int))
-            rounded = number if bits == 64 else single(number)
+            number = float(value if type(value) is float else expect_type(value, int))
+            rounded = number if bits == 64 else to_float32(number)
             if not math.isfinite(rounded):
                 raise ValueError("expected a finite number")
             return rounded
         case dt.FixedType() | dt.BINARY:
-            data = bytes.fromhex(of_kind(value, str))
+            data = bytes.fromhex(expect_type(value, str))
             if len(data) * 2 != len(value) or (isinstance(type_, dt.FixedType) and len(data) != type_.length):
                 raise ValueError("expected other hexadecimal digits")
             return data
-        case dt.DecimalType(scale=scale) if len(of_kind(value, str).partition(".")[2]) != scale:
+        case dt.DecimalType(scale=scale) if len(expect_type(value, str).partition(".")[2]) != scale:
             raise ValueError(f"expected {scale} digits after the point")
         case _:
-            return parsed(of_kind(value, str), type_, ICEBERG)
+            return parse_text(expect_type(value, str), type_, ICEBERG)
 
 
 def value_type(part: SpecField, metadata: MetadataValues) -> dt.ColumnType:
-    """The type of a partition field's values, by the newest type of its source column (iceberg 1.21, 2.18)."""
+    """Return the type of a partition field's values.
+
+    It follows from the newest type of the source column (iceberg 1.21, 2.18).
+    """
     name = part.transform.partition("[")[0]
     if name == "day":
         return dt.DATE
@@ -373,7 +389,7 @@ def value_type(part: SpecField, metadata: MetadataValues) -> dt.ColumnType:
 
 
 def partition_fields(metadata: MetadataValues) -> tuple[Field, ...]:
-    """The fields of the metadata column `_partition`: those of all specs, by id (iceberg 5.17)."""
+    """Return the fields of `_partition`: those of all specs in ascending order of their ids (iceberg 5.17)."""
     found: dict[int, Field] = {}
     for part in (f for spec in metadata.specs.values() for f in spec.fields):
         if part.transform.startswith("unknown "):

@@ -1,9 +1,11 @@
-"""The rows of a scan: file by file and row by row; and the door to all chapters, `read`.
+"""The oracle's entry point `read`, and the rows of a scan.
 
     read(Request(location="warehouse/orders", columns=["region"]))
 
-A row of a data file goes this way: its position in the unfiltered file; is the position deleted; does an equality
-delete match; does the filter hold; what do the wanted columns give (Iceberg, "Scan Planning"; iceberg 4.1 to 4.28).
+For each row of a data file, the reader checks in this order: the position in the unfiltered file against deleted
+positions, equality deletes, and the filter. Then it converts the requested columns.
+
+Spec: Iceberg, "Scan Planning" (iceberg 4.1 to 4.28).
 """
 
 from __future__ import annotations
@@ -19,26 +21,27 @@ from harness.suite.oracle import types as dt
 from harness.suite.oracle.columns import FileColumns, ValueReader, refuse_opaque
 from harness.suite.oracle.delta import scan_delta
 from harness.suite.oracle.delta_changes import scan_changes
-from harness.suite.oracle.files import check_whole, open_file, wrong_count
+from harness.suite.oracle.files import check_row_count, open_file, row_count_error
 from harness.suite.oracle.iceberg import scan_iceberg
-from harness.suite.oracle.paths import Files, join, shown
+from harness.suite.oracle.paths import Files, join, path_text
 from harness.suite.oracle.scan import DataFile, EqualityDelete, Filter, Request, Scan
-from harness.suite.oracle.types import METADATA, Field, Row, arrow_array, inside, walk
+from harness.suite.oracle.types import METADATA, Field, Row, arrow_array, value_at, walk
 
 _METADATA_IDS = frozenset(f.id for f in METADATA.values())
 _DELETED, _ROW_ID = METADATA["_deleted"].id, METADATA["_row_id"].id
 
 ValueOf: TypeAlias = Callable[[Row, int, bool], Any]
-"""The value of a column, by a row of the file, its position, and whether it is deleted."""
+"""Returns the value of a column from a row of the file, its position, and whether it is deleted."""
 EqualityKey: TypeAlias = tuple[Hashable, ...]
 EqualityKeys: TypeAlias = dict[int, frozenset[EqualityKey]]
-"""The keys of equality deletes that were read, by the delete's identity."""
+"""The keys of the equality delete files that were read, by `id()` of the delete."""
 
 
 def read(request: Request, files: Files | None = None) -> pa.Table:
-    """The rows of a table, in the Arrow types of `types.arrow_type`. files: None opens those of this computer.
+    """Return the rows of a table, in the Arrow types of `types.arrow_type`. `files` of None means local files.
 
-    Raises HarnessError: the table or the request is wrong, or has what the oracle does not read.
+    Raises:
+        HarnessError: The table or the request is invalid, or has a feature that the oracle does not support.
     """
     try:
         return rows_of(scan_of(request, files or Files()))
@@ -47,7 +50,7 @@ def read(request: Request, files: Files | None = None) -> pa.Table:
 
 
 def scan_of(request: Request, files: Files) -> Scan:
-    """All that a read has to do. Raises as `read`."""
+    """Return the scan of a request. Raises the same errors as `read`."""
     is_delta = files.is_directory(join(request.location, "_delta_log"))
     if not is_delta and request.version is not None:
         raise errors.RequestError("Cannot select a version: Iceberg tables have snapshot ids")
@@ -62,7 +65,7 @@ def scan_of(request: Request, files: Files) -> Scan:
 
 
 def rows_of(scan: Scan) -> pa.Table:
-    """All rows of a scan. Raises HarnessError: a file cannot be read, or the filter fails on a row."""
+    """Return all rows of a scan. Raise HarnessError if a file cannot be read or the filter fails on a row."""
     try:
         columns = _columns_to_read(scan)
         places = [next(i for i, f in enumerate(columns) if f.id == wanted.id) for wanted in scan.columns]
@@ -73,9 +76,9 @@ def rows_of(scan: Scan) -> pa.Table:
             try:
                 rows += ([row[place] for place in places] for row in _live_rows(scan, file, columns, positions, keys))
             except errors.HarnessError as error:
-                raise error.within(file=shown(file.path, file.physical)) from error.__cause__
+                raise error.within(file=path_text(file.path, file.physical)) from error.__cause__
             except (ValueError, ArithmeticError) as error:
-                message, name = f"Cannot read a value: {error}; rewrite the file", shown(file.path, file.physical)
+                message, name = f"Cannot read a value: {error}; rewrite the file", path_text(file.path, file.physical)
                 raise errors.SchemaMismatchError(message, cause="IncompatibleType", file=name) from error
         if not scan.columns:
             return pa.table({"rows": pa.nulls(len(rows))}).select([])
@@ -88,7 +91,7 @@ def rows_of(scan: Scan) -> pa.Table:
 
 
 def _columns_to_read(scan: Scan) -> tuple[Field, ...]:
-    """The columns of the filter, and after them the others, each once."""
+    """Return the columns of the filter, followed by the other columns, each once."""
     of_filter = () if scan.filter is None else scan.filter.columns
     columns = tuple({f.id: f for f in (*of_filter, *scan.columns)}.values())
     for path, f in walk(columns):
@@ -111,127 +114,139 @@ def _live_rows(
         if id(delete) not in keys:
             keys[id(delete)] = _keys_of(scan, delete)
     wanted = [f for f in columns if f.id not in _METADATA_IDS] + [root for d in file.equality for root in d.keys]
-    found = FileColumns.of(scan, file, stored, wanted)
-    values = [_value_of(scan, file, f, found) for f in columns]
+    file_columns = FileColumns.from_file(scan, file, stored, wanted)
+    values = [_value_of(scan, file, f, file_columns) for f in columns]
     filtered = 0 if scan.filter is None else len(scan.filter.columns)
-    deletes = [(_key_reader(delete, found), keys[id(delete)]) for delete in file.equality]
-    watched = _watched(found, wanted)
+    deletes = [(_key_reader(delete, file_columns), keys[id(delete)]) for delete in file.equality]
+    checked = _checked_columns(file_columns, wanted)
     shows_deleted = any(f.id == _DELETED for f in columns)
     live: list[tuple[Row, int, bool, list[object]]] = []
     count = 0
     for position, row in enumerate(stored.rows):
         count += 1
-        for _, value, held in watched:
-            held.append(value(row))
-        is_dead = position in positions or any(key(row) in killed for key, killed in deletes)
-        if shows_deleted or not is_dead:
-            live.append((row, position, is_dead, [value(row, position, is_dead) for value in values[:filtered]]))
-    matching = range(len(live)) if scan.filter is None else _matching(scan.filter, [named for *_, named in live])
+        for _, value, stored_values in checked:
+            stored_values.append(value(row))
+        is_deleted = position in positions or any(key(row) in deleted_keys for key, deleted_keys in deletes)
+        if shows_deleted or not is_deleted:
+            live.append((row, position, is_deleted, [value(row, position, is_deleted) for value in values[:filtered]]))
+    matching = (
+        range(len(live))
+        if scan.filter is None
+        else _matching(scan.filter, [filter_values for *_, filter_values in live])
+    )
     kept = [
-        named + [value(row, position, is_dead) for value in values[filtered:]]
-        for row, position, is_dead, named in (live[number] for number in matching)
+        filter_values + [value(row, position, is_deleted) for value in values[filtered:]]
+        for row, position, is_deleted, filter_values in (live[number] for number in matching)
     ]
-    for watched_column, _, held in watched:
-        _refuse_conflict(watched_column, held, found)
-    # Positions and row ids are counted, so the count must be right; a cut Avro file may look whole (iceberg 7.2).
-    # Nothing else in a file without columns could show that rows are lost.
+    for checked_column, _, stored_values in checked:
+        _check_conflict(checked_column, stored_values, file_columns)
+    # Positions and row ids are counted, so the row count must be correct. A cut Avro file may look complete (iceberg
+    # 7.2).
+    # In a file without columns, nothing else could reveal that rows are missing.
     counts = file.format != "parquet" or not stored.columns or positions or any(f.id == _ROW_ID for f in columns)
     if counts and file.record_count not in (None, count):
-        raise wrong_count(file, count)
+        raise row_count_error(file, count)
     return kept
 
 
 def _matching(condition: Filter, rows: Sequence[Sequence[object]]) -> Sequence[int]:
-    """Return the numbers of the rows that match a filter. rows: the values of the filter's columns."""
+    """Return the numbers of the rows that match a filter. `rows` has the values of the filter's columns."""
     arrays = [arrow_array([row[i] for row in rows], f.type) for i, f in enumerate(condition.columns)]
     return condition.matches(pa.Table.from_arrays(arrays, names=[f.name for f in condition.columns]))
 
 
-def _value_of(scan: Scan, file: DataFile, column: Field, found: FileColumns) -> ValueOf:
-    """Reads a column of a file, among them metadata columns (iceberg 5.17, 5.18; delta W2, W3)."""
+def _value_of(scan: Scan, file: DataFile, column: Field, file_columns: FileColumns) -> ValueOf:
+    """Return a reader for a column of a file, including metadata columns (iceberg 5.17, 5.18; delta W2, W3)."""
     if column.id not in _METADATA_IDS:
-        read = found.reader(column)
-        return lambda row, _position, _dead: read(row)
-    stored = found.stored_metadata(column, scan.materialized.get(column.name))
+        read = file_columns.reader(column)
+        return lambda row, _position, _is_deleted: read(row)
+    stored = file_columns.stored_metadata(column, scan.materialized.get(column.name))
 
-    def own(row: Row, inherited: object) -> Any:
-        """The value of the file itself, or else the inherited one."""
+    def stored_or_inherited(row: Row, inherited: object) -> Any:
+        """Return the file's own value, or the inherited value if the file stores none."""
         value = None if stored is None else stored(row)
         return inherited if value is None else value
 
     first = file.first_row_id
-    # The values of the file's own spec, by field id; a table whose specs have no field has no struct.
+    # The values of the file's own spec, by field id. If no spec of the table has fields, there is no struct.
     partition = dict(file.partition) if isinstance(column.type, dt.StructType) else None
     readers: dict[str, ValueOf] = {
-        "_file": lambda _row, _position, _dead: file.path,
-        "_pos": lambda _row, position, _dead: position,
-        "_deleted": lambda _row, _position, is_dead: is_dead,
-        "_spec_id": lambda _row, _position, _dead: file.spec_id,
-        "_partition": lambda _row, _position, _dead: partition,
-        "_row_id": lambda row, position, _: None if first is None else own(row, first + position),
-        "_last_updated_sequence_number": lambda row, _, __: None if first is None else own(row, file.sequence_number),
-        "_row_commit_version": lambda row, _position, _dead: own(row, file.commit_version),
+        "_file": lambda _row, _position, _is_deleted: file.path,
+        "_pos": lambda _row, position, _is_deleted: position,
+        "_deleted": lambda _row, _position, is_deleted: is_deleted,
+        "_spec_id": lambda _row, _position, _is_deleted: file.spec_id,
+        "_partition": lambda _row, _position, _is_deleted: partition,
+        "_row_id": lambda row, position, _: None if first is None else stored_or_inherited(row, first + position),
+        "_last_updated_sequence_number": lambda row, _, __: (
+            None if first is None else stored_or_inherited(row, file.sequence_number)
+        ),
+        "_row_commit_version": lambda row, _position, _is_deleted: stored_or_inherited(row, file.commit_version),
     }
     return readers[column.name]
 
 
 def _key_reader(delete: EqualityDelete, columns: FileColumns) -> Callable[[Row], EqualityKey]:
-    """Reads a row's key: values that Python compares as the deletes do, with NaN equal to NaN (iceberg 4.23)."""
+    """Return a reader for a row's key, whose Python equality is that of deletes: NaN equals NaN (iceberg 4.23)."""
     readers = [columns.reader(root) for root in delete.keys]
 
     def key(row: Row) -> EqualityKey:
         parts = zip(readers, delete.paths, strict=True)
-        values = [inside(read(row), path[1:]) for read, path in parts]  # null if a struct on the way is
+        values = [value_at(read(row), path[1:]) for read, path in parts]  # None if a struct on the path is null
         return tuple("NaN" if isinstance(value, float) and math.isnan(value) else value for value in values)
 
     return key
 
 
 def _keys_of(scan: Scan, delete: EqualityDelete) -> frozenset[EqualityKey]:
-    """All keys in a delete file."""
+    """Return all keys in an equality delete file."""
     try:
         stored = open_file(delete.file, scan.files)
-        columns = FileColumns.of(scan, delete.file, stored, delete.keys)
+        columns = FileColumns.from_file(scan, delete.file, stored, delete.keys)
         key = _key_reader(delete, columns)
         for root in delete.keys:
-            if not columns.provides(root):  # null in its place could delete or keep any row (iceberg 4.25)
+            # a null in place of a missing key could delete or keep any row (iceberg 4.25)
+            if not columns.provides(root):
                 message = f"Cannot apply an equality delete: its file has no column for key {root.name!r}; rewrite it"
                 cause = "UnknownEqualityField"
                 raise errors.CorruptDeleteError(message, cause=cause, field=root.name, rule="iceberg 4.25")
         keys = [key(row) for row in stored.rows]
-        check_whole(delete.file, len(keys))
+        check_row_count(delete.file, len(keys))
     except ValueError as error:
-        name = shown(delete.file.path, delete.file.physical)
+        name = path_text(delete.file.path, delete.file.physical)
         raise errors.CorruptDeleteError(f"Cannot read an equality delete: {error}", file=name) from error
     except errors.HarnessError as error:
-        raise error.within(file=shown(delete.file.path, delete.file.physical)) from error.__cause__
+        raise error.within(file=path_text(delete.file.path, delete.file.physical)) from error.__cause__
     return frozenset(keys)
 
 
-# Columns beside their partition value, which may contradict each other (iceberg 5.3): an imported file may have ids
-# that collide with the table's, so that a field id leads to another column.
+# A column may contradict the file's partition value: an imported file may have field ids that collide with the table's,
+# so that a field id refers to another column. The following functions detect this (iceberg 5.3).
 
 
-def _watched(columns: FileColumns, wanted: Sequence[Field]) -> list[tuple[Field, ValueReader, list[object]]]:
-    """Such columns of a Parquet file whose values have an order, each with a list for its values."""
-    found = {f.id: f for f in wanted if f.id in columns.file.constants and columns.place_of(f) is not None}
+def _checked_columns(columns: FileColumns, wanted: Sequence[Field]) -> list[tuple[Field, ValueReader, list[object]]]:
+    """Return the stored columns with a partition value and an ordered type, each with its reader and an empty list."""
+    file_columns = {f.id: f for f in wanted if f.id in columns.file.constants and columns.place_of(f) is not None}
     ordered = dt.DecimalType | dt.FloatType | dt.IntegerType | dt.TimestampType
     return [
         (f, columns.reader(f), [])
-        for f in (found.values() if columns.file.format == "parquet" else ())
+        for f in (file_columns.values() if columns.file.format == "parquet" else ())
         if f.type in (dt.BOOLEAN, dt.DATE, dt.STRING) or isinstance(f.type, ordered)
     ]
 
 
-def _refuse_conflict(column: Field, held: list[Any], columns: FileColumns) -> None:
-    """Refuses that no row can be of the partition: all rows null, none, or all on one side of the partition's value."""
-    value, values = columns.file.constants[column.id], [v for v in held if v is not None]
+def _check_conflict(column: Field, stored_values: list[Any], columns: FileColumns) -> None:
+    """Raise SchemaMismatchError if no row can belong to the partition.
+
+    This is the case if the partition value is not null and all values are null, or all values are less or all are
+    greater; or if it is null and no value is null.
+    """
+    value, values = columns.file.constants[column.id], [v for v in stored_values if v is not None]
     if value is None:
-        is_conflict = None not in held
-    else:  # NaN compares with nothing
+        is_conflict = None not in stored_values
+    else:  # NaN is not comparable
         is_conflict = value == value and (
             not values or all(v < value for v in values) or all(v > value for v in values)
         )
-    if held and is_conflict:
-        message = f"Cannot read column {column.name!r}: the file's partition says {value!r}, and its rows otherwise"
+    if stored_values and is_conflict:
+        message = f"Cannot read column {column.name!r}: its values contradict the file's partition value {value!r}"
         raise errors.SchemaMismatchError(message, cause="PartitionValueConflict", field=column.name, rule="iceberg 5.3")

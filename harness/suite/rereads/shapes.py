@@ -1,10 +1,10 @@
-"""A reader against itself: reads of one snapshot that must agree, whatever the right rows are.
+"""The shapes of rereads: reads of one snapshot by one reader that must agree, whatever the correct rows are.
 
-All rows are the rows where a condition holds, with those where it does not and those where its column is null. Each
-column alone is the column of all rows. A count is the number of rows. A copy with other metadata gives the same rows.
-A filter skips files and row groups, a projection leaves columns out, a limit ends early, and a count may ask the
-metadata alone: where one of them forgets deletes or trusts a wrong bound, two answers differ. Needs neither a second
-reader nor an oracle. `SHAPES` is the table of these reads.
+The rows for which a condition is true, those for which it is false, and those for which its column is null are together
+all rows. Each column read alone is the column of all rows. A count is the number of rows. A copy with other metadata
+returns the same rows. Filters skip files and row groups, projections omit columns, limits end early, and counts may use
+the metadata alone. If one of them ignores deletes or relies on a wrong bound, two results differ. Neither a second
+reader nor an oracle is needed. `SHAPES` is the table of these reads.
 """
 
 from __future__ import annotations
@@ -30,17 +30,22 @@ def reread(
 ) -> Batch:
     """Read a snapshot in many ways that must agree: whole, by columns, filters, counts and limits, and from copies.
 
-    All rows of the snapshot are held in memory. Filters compare columns with values that the table has. Copies of the
-    table, with other metadata, are made in a temporary directory. A read that the engine declines is left out, and
+    All rows of the snapshot are held in memory. Filters compare columns with values that occur in the table. Copies of
+    the table, with other metadata, are made in a temporary directory. Reads that the engine declines are skipped and
     counted in the title.
 
     Args:
-        engine: an engine, or a reader of another project, as for `harness.compare`.
-        max_rows: differing rows that each report shows.
-        shapes: names of the ways of reading, see `docs/how-to/compare-readers.md`; None: all.
+        snapshot: The snapshot.
+        engine: An engine, or a reader of another project, as for `harness.compare`.
+        max_rows: The number of differing rows that each report shows.
+        shapes: Names of the ways of reading, see `docs/how-to/compare-readers.md`. None means all.
+
+    Returns:
+        One entry for each check.
 
     Raises:
-        RequestError: there is no such engine, or no such shape. Other HarnessErrors: as reading all rows raises.
+        RequestError: The engine or a shape is unknown.
+        HarnessError: Reading all rows fails.
     """
     chosen = shapes_of(shapes)
     reads = SnapshotReads(snapshot, find_engine(engine))
@@ -60,11 +65,15 @@ def reread(
 
 
 def shapes_of(names: Sequence[str] | None) -> tuple[QueryShape, ...]:
-    """The shapes of these names; None: all. Raises RequestError: there is no such shape."""
+    """Return the shapes with these names. None means all.
+
+    Raises:
+        RequestError: A shape is unknown.
+    """
     known = {shape.name: shape for shape in SHAPES}
     for name in names or ():
         if name not in known:
-            raise RequestError(f"Unknown shape {name!r}: there are {', '.join(known)}", options=("shapes",))
+            raise RequestError(f"Unknown shape {name!r}: the shapes are {', '.join(known)}", options=("shapes",))
     return tuple(known[name] for name in names or known)
 
 
@@ -72,20 +81,20 @@ def _counts(checks: Rereads) -> Iterator[Reread]:
     yield Reread(
         name="count(*)",
         expected=lambda: checks.whole,
-        found=lambda: checks.reads.count(None),
+        actual=lambda: checks.reads.count(None),
         requests=["SELECT count(*) FROM t"],
     )
 
 
-def _counts_where(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
-    where = kept.condition.where
+def _counts_where(checks: Rereads, filtered: FilteredRows) -> Iterator[Reread]:
+    where = filtered.condition.where
     yield Reread(
-        name=f"count(*) where {kept.shown}",
-        expected=lambda: kept.rows,
-        found=lambda: checks.reads.count(where),
+        name=f"count(*) where {filtered.label}",
+        expected=lambda: filtered.rows,
+        actual=lambda: checks.reads.count(where),
         requests=[f"SELECT count(*) FROM t WHERE {where}"],
-        left=f"rows where {kept.shown}",
-        of=[ReadRequest(where=where)],
+        expected_name=f"rows where {filtered.label}",
+        expected_requests=[ReadRequest(where=where)],
     )
 
 
@@ -94,7 +103,7 @@ def _again(checks: Rereads) -> Iterator[Reread]:
 
 
 def _read(checks: Rereads, name: str, request: ReadRequest, *, by_query: bool = False) -> Reread:
-    """The check of a read that must give all rows, or those columns of all rows that the request names."""
+    """Return the check of a read that must return all rows, or the requested columns of all rows."""
 
     def expected() -> pa.Table:
         rows = checks.all_rows(by_query=by_query)
@@ -103,7 +112,7 @@ def _read(checks: Rereads, name: str, request: ReadRequest, *, by_query: bool = 
     return Reread(
         name=name,
         expected=expected,
-        found=lambda: checks.reads.rows(request, by_query=by_query),
+        actual=lambda: checks.reads.rows(request, by_query=by_query),
         requests=[request],
         limit=request.limit,
     )
@@ -116,51 +125,51 @@ def _columns(checks: Rereads) -> Iterator[Reread]:
         yield _read(checks, f"column {name} alone", ReadRequest(columns=(name,)))
 
 
-def _filters(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
-    """The rows where a condition holds, where it does not, and where it is null, are all rows."""
-    condition = kept.condition
+def _filters(checks: Rereads, filtered: FilteredRows) -> Iterator[Reread]:
+    """Check that the rows where a condition is true, false, or null are together all rows."""
+    condition = filtered.condition
     rest = [ReadRequest(where=f"NOT ({condition.where})")]
     if condition.values:
         rest.append(ReadRequest(where=f"{quoted(condition.column)} IS NULL"))
     yield Reread(
-        name=f"{kept.shown}, or not, or null",
+        name=f"{filtered.label}, or not, or null",
         expected=lambda: checks.whole,
-        found=lambda: _together([kept.rows, *map(checks.reads.rows, rest)]),
+        actual=lambda: _concatenated([filtered.rows, *map(checks.reads.rows, rest)]),
         requests=[ReadRequest(where=condition.where), *rest],
     )
 
 
-def _together(rows: Iterable[pa.Table]) -> pa.Table:
+def _concatenated(rows: Iterable[pa.Table]) -> pa.Table:
     return pa.concat_tables(rows, promote_options="permissive")
 
 
-def _hidden(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
-    condition = kept.condition
+def _hidden(checks: Rereads, filtered: FilteredRows) -> Iterator[Reread]:
+    condition = filtered.condition
     others = [name for name in checks.names if name != condition.column and name not in condition.where][:1]
     if others:
         request = ReadRequest(columns=tuple(others), where=condition.where)
         yield Reread(
-            name=f"{others[0]} where {kept.shown}",
-            expected=lambda: kept.rows.select(others),
-            found=lambda: checks.reads.rows(request),
+            name=f"{others[0]} where {filtered.label}",
+            expected=lambda: filtered.rows.select(others),
+            actual=lambda: checks.reads.rows(request),
             requests=[request],
-            left=f"rows where {kept.shown}",
-            of=[ReadRequest(where=condition.where)],
+            expected_name=f"rows where {filtered.label}",
+            expected_requests=[ReadRequest(where=condition.where)],
         )
 
 
-def _parameters(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
-    condition = kept.condition
+def _parameters(checks: Rereads, filtered: FilteredRows) -> Iterator[Reread]:
+    condition = filtered.condition
     if condition.values:
         literal = ReadRequest(where=condition.where)
         request = ReadRequest(where=condition.with_parameters, parameters=tuple(value for value, _ in condition.values))
         yield Reread(
-            name=f"{condition.with_parameters.replace(chr(34), '')} for {kept.shown}",
+            name=f"{condition.with_parameters.replace(chr(34), '')} for {filtered.label}",
             expected=lambda: checks.reads.rows(literal, by_query=True),
-            found=lambda: checks.reads.rows(request),
+            actual=lambda: checks.reads.rows(request),
             requests=[request],
-            left=f"rows where {kept.shown}",
-            of=[literal],
+            expected_name=f"rows where {filtered.label}",
+            expected_requests=[literal],
         )
 
 
@@ -170,32 +179,32 @@ def _limits(checks: Rereads) -> Iterator[Reread]:
         yield _read(checks, f"limit {limit:,}", ReadRequest(limit=limit), by_query=True)
 
 
-def _limits_where(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
-    where = kept.condition.where
-    if kept.condition.is_main:
+def _limits_where(checks: Rereads, filtered: FilteredRows) -> Iterator[Reread]:
+    where = filtered.condition.where
+    if filtered.condition.is_main:
         yield Reread(
-            name=f"limit 1 where {kept.shown}",
+            name=f"limit 1 where {filtered.label}",
             expected=lambda: checks.reads.rows(ReadRequest(where=where), by_query=True),
-            found=lambda: checks.reads.rows(ReadRequest(where=where, limit=1)),
+            actual=lambda: checks.reads.rows(ReadRequest(where=where, limit=1)),
             requests=[ReadRequest(where=where, limit=1)],
-            left=f"rows where {kept.shown}",
-            of=[ReadRequest(where=where)],
+            expected_name=f"rows where {filtered.label}",
+            expected_requests=[ReadRequest(where=where)],
             limit=1,
         )
 
 
 def _twice(checks: Rereads) -> Iterator[Reread]:
-    before = checks.reads.before()
-    if before is not None:
-        yield _union(checks, f"all rows, and those of {before}", (ReadRequest(), ReadRequest(at=before)))
+    previous = checks.reads.previous()
+    if previous is not None:
+        yield _union(checks, f"all rows, and those of {previous}", (ReadRequest(), ReadRequest(at=previous)))
 
 
-def _twice_where(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
-    where = kept.condition.where
-    if kept.condition.is_main:
+def _twice_where(checks: Rereads, filtered: FilteredRows) -> Iterator[Reread]:
+    where = filtered.condition.where
+    if filtered.condition.is_main:
         yield _union(
             checks,
-            f"{kept.shown}, and not, by one query",
+            f"{filtered.label}, and not, by one query",
             (ReadRequest(where=where), ReadRequest(where=f"NOT ({where})")),
         )
 
@@ -204,11 +213,11 @@ def _union(checks: Rereads, name: str, parts: tuple[ReadRequest, ReadRequest]) -
     first, second = parts
     return Reread(
         name=name,
-        expected=lambda: _together(checks.reads.rows(part, by_query=True) for part in parts),
-        found=lambda: checks.reads.rows(replace(first, union=(second,))),
+        expected=lambda: _concatenated(checks.reads.rows(part, by_query=True) for part in parts),
+        actual=lambda: checks.reads.rows(replace(first, union=(second,))),
         requests=[replace(first, union=(second,))],
-        left="both reads",
-        of=parts,
+        expected_name="both reads",
+        expected_requests=parts,
     )
 
 
@@ -229,30 +238,30 @@ def _splits(checks: Rereads) -> Iterator[Reread]:
 
 
 def _copied(name: str) -> Callable[[Rereads], Iterator[Reread]]:
-    """The checks of a copy: all rows, and the count."""
+    """Return the function that makes the checks of a copy: all rows, and the count."""
 
-    def of_table(checks: Rereads) -> Iterator[Reread]:
-        copy = replace(checks.reads, snapshot=checks.copies.of(name))
-        yield replace(_read(checks, f"all rows, {name}", ReadRequest()), found=lambda: copy.rows(ReadRequest()))
+    def table_checks(checks: Rereads) -> Iterator[Reread]:
+        copy = replace(checks.reads, snapshot=checks.copies.get(name))
+        yield replace(_read(checks, f"all rows, {name}", ReadRequest()), actual=lambda: copy.rows(ReadRequest()))
         (count,) = _counts(checks)
-        yield replace(count, name=f"count(*), {name}", found=lambda: copy.count(None))
+        yield replace(count, name=f"count(*), {name}", actual=lambda: copy.count(None))
 
-    return of_table
+    return table_checks
 
 
-def _without_statistics(checks: Rereads, kept: FilteredRows) -> Iterator[Reread]:
-    if kept.condition.is_main:
+def _without_statistics(checks: Rereads, filtered: FilteredRows) -> Iterator[Reread]:
+    if filtered.condition.is_main:
         copy, request = (
-            replace(checks.reads, snapshot=checks.copies.of("statistics")),
-            ReadRequest(where=kept.condition.where),
+            replace(checks.reads, snapshot=checks.copies.get("statistics")),
+            ReadRequest(where=filtered.condition.where),
         )
         yield Reread(
-            name=f"{kept.shown}, statistics",
-            expected=lambda: kept.rows,
-            found=lambda: copy.rows(request),
+            name=f"{filtered.label}, statistics",
+            expected=lambda: filtered.rows,
+            actual=lambda: copy.rows(request),
             requests=[request],
-            left=f"rows where {kept.shown}",
-            of=[request],
+            expected_name=f"rows where {filtered.label}",
+            expected_requests=[request],
         )
 
 
@@ -260,68 +269,72 @@ SHAPES: tuple[QueryShape, ...] = (
     QueryShape(
         name="counts",
         read="a count, with a condition and without",
-        holds="the number of rows",
-        of_table=_counts,
-        of_condition=_counts_where,
+        result="the number of rows",
+        table_checks=_counts,
+        condition_checks=_counts_where,
     ),
-    QueryShape(name="again", read="all rows again", holds="all rows", of_table=_again),
+    QueryShape(name="again", read="all rows again", result="all rows", table_checks=_again),
     QueryShape(
         name="columns",
         read="a column alone, and columns in another order",
-        holds="the same columns of all rows",
-        of_table=_columns,
+        result="the same columns of all rows",
+        table_checks=_columns,
     ),
     QueryShape(
         name="filters",
         read="the rows where a condition holds, where it does not, and where it is null",
-        holds="all rows",
-        of_condition=_filters,
+        result="all rows",
+        condition_checks=_filters,
     ),
     QueryShape(
         name="hidden",
         read="a column where a condition on another one holds",
-        holds="the column of the rows where it holds",
-        of_condition=_hidden,
+        result="the column of the rows where it holds",
+        condition_checks=_hidden,
     ),
     QueryShape(
         name="parameters",
         read="a condition with parameters in place of its values",
-        holds="the rows where it holds",
+        result="the rows where it holds",
         needs="parameters",
-        of_condition=_parameters,
+        condition_checks=_parameters,
     ),
     QueryShape(
         name="limit",
         read="`LIMIT n`, with a condition and without",
-        holds="`n` rows of all rows, or of those where the condition holds",
+        result="`n` rows of all rows, or of those where the condition holds",
         needs="limit",
-        of_table=_limits,
-        of_condition=_limits_where,
+        table_checks=_limits,
+        condition_checks=_limits_where,
     ),
     QueryShape(
         name="twice",
         read="the table twice in one query, by two conditions or of two moments",
-        holds="the rows of both reads",
+        result="the rows of both reads",
         needs="union",
-        of_table=_twice,
-        of_condition=_twice_where,
+        table_checks=_twice,
+        condition_checks=_twice_where,
     ),
-    QueryShape(name="threads", read="one thread, and four", holds="all rows", needs="threads", of_table=_threads),
-    QueryShape(name="batches", read="batches of few rows", holds="all rows", needs="batch_rows", of_table=_batches),
-    QueryShape(name="splits", read="small parts of files", holds="all rows", needs="split_bytes", of_table=_splits),
-    QueryShape(name="moved", read="a copy in another directory", holds="all rows", of_table=_copied("moved")),
+    QueryShape(name="threads", read="one thread, and four", result="all rows", needs="threads", table_checks=_threads),
+    QueryShape(
+        name="batches", read="batches of few rows", result="all rows", needs="batch_rows", table_checks=_batches
+    ),
+    QueryShape(
+        name="splits", read="small parts of files", result="all rows", needs="split_bytes", table_checks=_splits
+    ),
+    QueryShape(name="moved", read="a copy in another directory", result="all rows", table_checks=_copied("moved")),
     QueryShape(
         name="order",
         read="a copy whose metadata lists the files in the reverse order",
-        holds="all rows",
-        of_table=_copied("order"),
+        result="all rows",
+        table_checks=_copied("order"),
     ),
     QueryShape(
         name="statistics",
         read="a copy whose metadata has no bounds and counts of values, with a condition and without",
-        holds="all rows, or those where the condition holds",
-        of_table=_copied("statistics"),
-        of_condition=_without_statistics,
+        result="all rows, or those where the condition holds",
+        table_checks=_copied("statistics"),
+        condition_checks=_without_statistics,
     ),
 )
-"""All shapes; a new one is one entry here."""
+"""All shapes. To add a shape, add an entry."""

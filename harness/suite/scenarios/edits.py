@@ -1,7 +1,8 @@
-"""Edits beyond table operations: values of documents by pointer, and damaged files.
+"""Edits beyond table operations: values in documents, addressed by pointers, and damaged files.
 
-A pointer is keys and list indexes with `/` between them, `-` at its end appends; it leads through texts that hold JSON
-too: `3/add/stats/numRecords`, `1/metaData/schemaString/fields/0/name`. A key that holds a `/` spells it `~1`.
+A pointer consists of keys and list indexes separated by `/`. `-` as its last part appends to a list. Pointers also lead
+into texts that contain JSON: `3/add/stats/numRecords`, `1/metaData/schemaString/fields/0/name`. A `/` in a key is
+written as `~1`.
 """
 
 from __future__ import annotations
@@ -14,26 +15,26 @@ from typing import Any
 from harness.errors import RequestError
 from harness.suite.scenarios.arguments import Arguments
 from harness.writing.delta.values import json_text
-from harness.writing.places import copy_with_time, corrupt, enclose, inside, set_time, truncate
+from harness.writing.local_files import check_inside, copy_with_time, corrupt, replace_by_directory, set_time, truncate
 
-_GONE: object = object()
-_DAMAGE = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
+_REMOVED: object = object()
+_DAMAGE_KINDS = ("delete", "truncate", "corrupt", "copy", "write", "enclose")
 
 
 def edit(document: object, changes: Mapping[str, object], removals: Sequence[str], place: str) -> None:
-    """Set values of a JSON document in place, then remove some, by pointers.
+    """Set values of a JSON document in place, then remove values, both by pointers.
 
     Raises:
-        RequestError: a pointer leads nowhere.
+        RequestError: A pointer does not lead to a value.
     """
     for pointer, value in changes.items():
         _edit(document, _steps(pointer), value, f"{place}, pointer {pointer!r}")
     for pointer in removals:
-        _edit(document, _steps(pointer), _GONE, f"{place}, pointer {pointer!r}")
+        _edit(document, _steps(pointer), _REMOVED, f"{place}, pointer {pointer!r}")
 
 
 def edit_lines(path: Path, changes: Mapping[str, object], removals: Sequence[str], place: str) -> None:
-    """Edit a file with a JSON document in each line, as a list of documents; its time stays."""
+    """Edit a file with a JSON document in each line, as a list of documents. The file's time does not change."""
     time_ns = path.stat().st_mtime_ns
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     edit(lines, changes, removals, place)
@@ -41,56 +42,59 @@ def edit_lines(path: Path, changes: Mapping[str, object], removals: Sequence[str
     set_time(path, time_ns // 1_000_000)
 
 
-def damage(given: Arguments, root: Path, within: Path, targets: Callable[[str], Iterable[Path]]) -> None:
-    """Damages files of a table as a `break` says. The files stay as old as they were.
+def damage(arguments: Arguments, root: Path, within: Path, targets: Callable[[str], Iterable[Path]]) -> None:
+    """Damage files of a table as specified by `break`. The times of the files do not change.
 
-    delete: TARGET; truncate: TARGET, to: bytes (negative: so many less); corrupt: TARGET, at: offset, xor: bits;
-    copy: TARGET, to: PATH; write: PATH, text: TEXT or bytes: HEX; enclose: TARGET (a directory takes its place, with it
-    inside).
+    delete: TARGET; truncate: TARGET, to: bytes (negative: that many fewer); corrupt: TARGET, at: offset, xor: bits;
+    copy: TARGET, to: PATH; write: PATH, text: TEXT or bytes: HEX; enclose: TARGET (replaces the file with a directory
+    that contains it).
 
     Args:
-        root: the table's directory, in which a PATH is.
-        within: the directory of all files that may be touched.
-        targets: the files that a TARGET means.
+        arguments: The mapping of `break`.
+        root: The table's directory, to which a PATH is relative.
+        within: The only directory whose files may be changed.
+        targets: A function that returns the files of a TARGET.
 
     Raises:
-        RequestError: no file is meant, or a file elsewhere, or the kind of damage is unknown.
+        RequestError: The target does not exist or is outside `within`, or the kind of damage is unknown.
     """
-    kinds = [kind for kind in _DAMAGE if given.has(kind)]
+    kinds = [kind for kind in _DAMAGE_KINDS if arguments.has(kind)]
     if len(kinds) != 1:
-        raise RequestError(f"Invalid {given.place}: give one of {', '.join(_DAMAGE)}")
+        raise RequestError(f"Invalid {arguments.place}: expected one of {', '.join(_DAMAGE_KINDS)}")
     (kind,) = kinds
-    subject = given.text(kind)
+    subject = arguments.text(kind)
     if kind == "write":
-        path = inside(within, root / subject)
+        path = check_inside(within, root / subject)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(bytes.fromhex(given.text("bytes")) if given.has("bytes") else given.text("text").encode())
+        path.write_bytes(
+            bytes.fromhex(arguments.text("bytes")) if arguments.has("bytes") else arguments.text("text").encode()
+        )
     else:
-        change = _change(kind, given, root, within)
+        change = _change(kind, arguments, root, within)
         for path in targets(subject):
-            change(inside(within, path))
-    given.finish()
+            change(check_inside(within, path))
+    arguments.finish()
 
 
-def _change(kind: str, given: Arguments, root: Path, within: Path) -> Callable[[Path], None]:
+def _change(kind: str, arguments: Arguments, root: Path, within: Path) -> Callable[[Path], None]:
     match kind:
         case "delete":
             return Path.unlink
         case "enclose":
-            return enclose
+            return replace_by_directory
         case "truncate":
-            size = given.integer("to")
-            return lambda path: _as_old(path, lambda: truncate(path, size))
+            size = arguments.integer("to")
+            return lambda path: _keep_time(path, lambda: truncate(path, size))
         case "corrupt":
-            at, bits = given.integer("at"), given.of(int, "xor", 0xFF)
-            return lambda path: _as_old(path, lambda: corrupt(path, at, bits))
+            at, bits = arguments.integer("at"), arguments.typed(int, "xor", 0xFF)
+            return lambda path: _keep_time(path, lambda: corrupt(path, at, bits))
         case _:
-            target = inside(within, root / given.text("to"))
+            target = check_inside(within, root / arguments.text("to"))
             target.parent.mkdir(parents=True, exist_ok=True)
             return lambda path: copy_with_time(path, target)
 
 
-def _as_old(path: Path, change: Callable[[], None]) -> None:
+def _keep_time(path: Path, change: Callable[[], None]) -> None:
     time_ms = path.stat().st_mtime_ns // 1_000_000
     change()
     set_time(path, time_ms)
@@ -104,9 +108,9 @@ def _edit(document: Any, steps: list[str], value: object, place: str) -> None:
     step, *rest = steps
     key = _key(document, step, place)
     if not rest:
-        if value is _GONE and isinstance(document, dict) and key not in document:
+        if value is _REMOVED and isinstance(document, dict) and key not in document:
             raise RequestError(f"Nothing to remove at {place}")
-        if value is _GONE:
+        if value is _REMOVED:
             del document[key]
         elif isinstance(document, list) and key == len(document):
             document.append(value)
@@ -115,14 +119,14 @@ def _edit(document: Any, steps: list[str], value: object, place: str) -> None:
         return
     inner = document[key] if isinstance(document, list) else document.get(key)
     if inner is None:
-        if value is _GONE:
+        if value is _REMOVED:
             raise RequestError(f"Nothing to remove at {place}")
         inner = document[key] = {}
     if isinstance(inner, str):
         try:
             parsed = json.loads(inner)
         except ValueError as exc:
-            raise RequestError(f"Invalid {place}: {step!r} is a text without JSON") from exc
+            raise RequestError(f"Invalid {place}: {step!r} is a text that is not JSON") from exc
         _edit(parsed, rest, value, place)
         document[key] = json_text(parsed)
     else:
@@ -138,4 +142,4 @@ def _key(document: object, step: str, place: str) -> Any:
         case list() if step.isdigit() and int(step) < len(document):
             return int(step)
         case _:
-            raise RequestError(f"Invalid {place}: {step!r} leads nowhere")
+            raise RequestError(f"Invalid {place}: {step!r} does not exist")

@@ -1,4 +1,4 @@
-"""Values as a scenario writes them, turned into the internal form of `harness.metadata.model.schema`, and back.
+"""Values as written in scenarios, and their conversion to and from the form of `harness.metadata.model.schema`.
 
 boolean true, false · int, long, float, double numbers (.nan, .inf, -.inf, -0.0) · string text
 decimal text or a whole number: '9.99' · date '2024-01-31', or days since 1970-01-01 as a number
@@ -31,64 +31,71 @@ _TIMES = re.compile(_TIME)
 _TIMESTAMPS = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})[ T]{_TIME}(Z|[+-]\d{{2}}:\d{{2}})?")
 
 
-def stored_value(type_: dt.Type, value: object) -> Any:
-    """The internal value of a value as a scenario writes it. Raises RequestError for another type's."""
+def parse_value(type_: dt.Type, value: object) -> Any:
+    """Return the internal form of a value in a scenario.
+
+    Raises:
+        RequestError: The value does not fit the type.
+    """
     if value is None:
         return None
     try:
-        return _stored(type_, value)
+        return _parsed(type_, value)
     except (TypeError, ValueError, ArithmeticError, AttributeError) as exc:
         raise RequestError(f"Invalid value {value!r} for {type_}: {exc}") from exc
 
 
 def stored_struct(fields: tuple[Field, ...], row: object) -> dict[int, dt.CellValue]:
-    """A row, or a struct, by field id; missing names of a mapping are left out, a list must have a value for each.
+    """Return a row or struct by field id. A mapping may omit fields, a list must have a value for each field.
 
     Raises:
-        RequestError: a name or a number of values does not fit.
+        RequestError: A name is unknown, or the number of values is wrong.
     """
     if isinstance(row, Mapping):
         unknown = set(row) - {f.name for f in fields}
         if unknown:
             names = ", ".join(f.name for f in fields)
             raise RequestError(
-                f"No column {', '.join(sorted(map(repr, unknown)))} for {dict(row)!r}: there are {names}"
+                f"Unknown column {', '.join(sorted(map(repr, unknown)))} in {dict(row)!r}: the columns are {names}"
             )
-        return {f.id: stored_value(f.type, row[f.name]) for f in fields if f.name in row}
+        return {f.id: parse_value(f.type, row[f.name]) for f in fields if f.name in row}
     if not isinstance(row, list | tuple) or len(row) != len(fields):
         names = ", ".join(f.name for f in fields)
         raise RequestError(f"Invalid row {row!r}: expected a list of {len(fields)} values ({names}), or a mapping")
-    return {f.id: stored_value(f.type, value) for f, value in zip(fields, row, strict=True)}
+    return {f.id: parse_value(f.type, value) for f, value in zip(fields, row, strict=True)}
 
 
 def natural_rows(fields: tuple[Field, ...], rows: list[Any]) -> list[dict[str, object]]:
-    """Rows by column name with values as internal values, as `write_data` of both builders takes them."""
+    """Return rows as mappings by column name with internal values, as `write_data` of both builders accepts them."""
     by_id = {f.id: f for f in fields}
     stored = (stored_struct(fields, row) for row in rows)
-    return [{by_id[i].name: named(by_id[i].type, value) for i, value in row.items()} for row in stored]
+    return [{by_id[i].name: with_names(by_id[i].type, value) for i, value in row.items()} for row in stored]
 
 
-def named(type_: dt.Type, value: Any, leaf: Callable[[dt.Type, Any], object] = lambda _, value: value) -> Any:
-    """A stored value with its structs by name in place of ids, at every level. leaf: changes values without parts."""
+def with_names(type_: dt.Type, value: Any, leaf: Callable[[dt.Type, Any], object] = lambda _, value: value) -> Any:
+    """Return an internal value with the fields of its structs by name instead of id, at every level.
+
+    `leaf` converts values that are not nested.
+    """
     if value is None:
         return None
     match type_:
         case dt.StructType(fields=fields):
-            return {f.name: named(f.type, value[f.id], leaf) for f in fields if f.id in value}
+            return {f.name: with_names(f.type, value[f.id], leaf) for f in fields if f.id in value}
         case dt.ListType(element=element):
-            return [named(element.type, v, leaf) for v in value]
+            return [with_names(element.type, v, leaf) for v in value]
         case dt.MapType(key=key, value=item):
-            return [[named(key.type, k, leaf), named(item.type, v, leaf)] for k, v in value]
+            return [[with_names(key.type, k, leaf), with_names(item.type, v, leaf)] for k, v in value]
         case _:
             return leaf(type_, value)
 
 
-def scenario_value(type_: dt.Type, value: object) -> object:
-    """A stored value as a scenario writes it: the reverse of `stored_value`."""
-    return named(type_, value, _written)
+def format_value(type_: dt.Type, value: object) -> object:
+    """Return an internal value as written in a scenario: the reverse of `parse_value`."""
+    return with_names(type_, value, _formatted)
 
 
-def _written(type_: dt.Type, value: Any) -> object:
+def _formatted(type_: dt.Type, value: Any) -> object:
     match type_:
         case dt.DecimalType():
             return f"{value:f}"
@@ -102,28 +109,28 @@ def _written(type_: dt.Type, value: Any) -> object:
             return value
 
 
-def _stored(type_: dt.Type, value: Any) -> Any:
+def _parsed(type_: dt.Type, value: Any) -> Any:
     match type_:
         case dt.BooleanType():
-            return _same(bool, value)
+            return _instance(bool, value)
         case dt.IntegerType() | dt.UnknownType():
-            return _same(int, value)
+            return _instance(int, value)
         case dt.FloatType():
             return _float(value)
         case dt.StringType():
-            return _same(str, value)
+            return _instance(str, value)
         case dt.DecimalType(scale=scale):
             return _decimal(value, scale)
         case dt.DateType():
-            return _days(value) if isinstance(value, str) else _same(int, value)
+            return _days(value) if isinstance(value, str) else _instance(int, value)
         case dt.TimeType(unit=unit):
-            return _time(value, unit) if isinstance(value, str) else _same(int, value)
+            return _time(value, unit) if isinstance(value, str) else _instance(int, value)
         case dt.TimestampType(unit=unit, utc=utc):
-            return _timestamp(value, unit, utc=utc) if isinstance(value, str) else _same(int, value)
+            return _timestamp(value, unit, utc=utc) if isinstance(value, str) else _instance(int, value)
         case dt.UuidType():
-            return uuid.UUID(_same(str, value)).bytes
+            return uuid.UUID(_instance(str, value)).bytes
         case dt.FixedType() | dt.BinaryType() | dt.GeometryType() | dt.GeographyType():
-            return bytes.fromhex(_same(str, value))
+            return bytes.fromhex(_instance(str, value))
         case dt.VariantType() if isinstance(value, str):
             return value
         case dt.VariantType():
@@ -131,15 +138,15 @@ def _stored(type_: dt.Type, value: Any) -> Any:
         case dt.StructType(fields=fields):
             return stored_struct(fields, value)
         case dt.ListType(element=element):
-            return [stored_value(element.type, v) for v in _same(list, value)]
+            return [parse_value(element.type, v) for v in _instance(list, value)]
         case dt.MapType(key=key, value=item):
             pairs = value.items() if isinstance(value, Mapping) else value
-            return [(stored_value(key.type, k), stored_value(item.type, v)) for k, v in pairs]
+            return [(parse_value(key.type, k), parse_value(item.type, v)) for k, v in pairs]
         case _:
-            raise ValueError("a scenario has no way to write it")
+            raise ValueError("values of this type cannot be written in a scenario")
 
 
-def _same(kind: type, value: object) -> Any:
+def _instance(kind: type, value: object) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise ValueError(f"expected {kind.__name__}")
     return value
@@ -150,13 +157,13 @@ def _float(value: object) -> float:
         raise ValueError("expected a number")
     number = float(value)
     if isinstance(value, int) and math.isfinite(number) and int(number) != value:
-        raise ValueError("no double has this value")
+        raise ValueError("the number is not exactly a double")
     return number
 
 
 def _decimal(value: Any, scale: int) -> Decimal:
     if isinstance(value, float | bool):
-        raise ValueError("expected text, such as '9.99': a number would be rounded")
+        raise ValueError("expected text like '9.99', because a number would be rounded")
     number = Decimal(value)
     digits = number.as_tuple()
     if not isinstance(digits.exponent, int) or -digits.exponent > scale:
@@ -170,22 +177,22 @@ def _days(text: str) -> int:
 
 
 def _time(text: str, unit: str) -> int:
-    found = _TIMES.fullmatch(text)
-    if found is None:
-        raise ValueError("expected text such as '12:34:56.789'")
-    return _ticks(found[1], found[2], found[3], found[4], unit)
+    match = _TIMES.fullmatch(text)
+    if match is None:
+        raise ValueError("expected text like '12:34:56.789'")
+    return _ticks(match[1], match[2], match[3], match[4], unit)
 
 
 def _timestamp(text: str, unit: str, *, utc: bool) -> int:
-    found = _TIMESTAMPS.fullmatch(text)
-    if found is None or (found[6] is not None) != utc:
+    match = _TIMESTAMPS.fullmatch(text)
+    if match is None or (match[6] is not None) != utc:
         zone = " with Z or an offset" if utc else " without a zone"
-        raise ValueError(f"expected text such as '2024-01-31 12:34:56.789'{zone}")
-    zone, offset = found[6] or "Z", 0
+        raise ValueError(f"expected text like '2024-01-31 12:34:56.789'{zone}")
+    zone, offset = match[6] or "Z", 0
     if zone != "Z":
         offset = (-1 if zone[0] == "-" else 1) * (int(zone[1:3]) * 3600 + int(zone[4:6]) * 60)
-    seconds = _days(found[1]) * 86_400 - offset
-    return seconds * _UNITS[unit] + _ticks(found[2], found[3], found[4], found[5], unit)
+    seconds = _days(match[1]) * 86_400 - offset
+    return seconds * _UNITS[unit] + _ticks(match[2], match[3], match[4], match[5], unit)
 
 
 def _ticks(hours: str, minutes: str, seconds: str, fraction: str | None, unit: str) -> int:
@@ -196,46 +203,46 @@ def _ticks(hours: str, minutes: str, seconds: str, fraction: str | None, unit: s
     return (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * _UNITS[unit] + int(parts[:digits] or 0)
 
 
-def expanded(rows: object, place: str) -> list[Any]:
-    """The rows, with counted rows written out.
+def expand_rows(rows: object, place: str) -> list[Any]:
+    """Return the rows, with counted rows expanded.
 
         rows: [[1, x], {id: 2, name: y}]
         rows: {count: 6000, row: ['{i}', 'name {i}'], from: 0, except: [0, 5999]}
 
-    `{i}` is the number of the row, counted from `from` (default 0) in steps of `step` (default 1). A text that is
-    nothing else becomes the number; in other texts `{i}` becomes its digits. `except` leaves numbers out, and ranges of
+    `{i}` is the number of the row, counted from `from` (default 0) in steps of `step` (default 1). A text that consists
+    only of `{i}` becomes the number; in other texts `{i}` becomes its digits. `except` omits numbers and ranges of
     numbers: [[100, 199]].
 
     Raises:
-        RequestError: they have neither form.
+        RequestError: The rows have neither form.
     """
     if not isinstance(rows, Mapping):
         return checked(list, rows, place)
-    given = Arguments(rows, place)
-    count, start, step = given.integer("count"), given.of(int, "from", 0), given.of(int, "step", 1)
-    row = given.any("row")
+    arguments = Arguments(rows, place)
+    count, start, step = arguments.integer("count"), arguments.typed(int, "from", 0), arguments.typed(int, "step", 1)
+    row = arguments.any("row")
     omitted: set[int] = set()
-    for entry in given.of(list, "except", []):
+    for entry in arguments.typed(list, "except", []):
         first, last = (entry, entry) if isinstance(entry, int) else checked(list, entry, f"{place}, key 'except'")
         omitted.update(range(checked(int, first, place), checked(int, last, place) + 1))
-    given.finish()
+    arguments.finish()
     numbers = (start + step * place for place in range(count))
-    return [replaced(row, partial(_numbered, i=i)) for i in numbers if i not in omitted]
+    return [replace_texts(row, partial(_with_number, i=i)) for i in numbers if i not in omitted]
 
 
-def replaced(value: object, change: Callable[[Any], object]) -> object:
-    """The value with texts and mappings replaced by what `change` gives for them, at every level."""
+def replace_texts(value: object, change: Callable[[Any], object]) -> object:
+    """Return the value with texts and mappings replaced by the result of `change`, at every level."""
     match value:
         case str():
             return change(value)
         case Mapping():
             other = change(value)
-            return {k: replaced(v, change) for k, v in value.items()} if other is value else other
+            return {k: replace_texts(v, change) for k, v in value.items()} if other is value else other
         case list() | tuple():
-            return [replaced(item, change) for item in value]
+            return [replace_texts(item, change) for item in value]
         case _:
             return value
 
 
-def _numbered(value: object, i: int) -> object:
+def _with_number(value: object, i: int) -> object:
     return (i if value == "{i}" else value.replace("{i}", str(i))) if isinstance(value, str) else value

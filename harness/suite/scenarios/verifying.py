@@ -1,4 +1,4 @@
-"""Holds reads against what a scenario expects."""
+"""Compares reads with the expectations of a scenario, and builds intact copies of broken tables."""
 
 from __future__ import annotations
 
@@ -19,56 +19,61 @@ from harness.engines.registry import find_engine
 from harness.errors import HarnessError
 from harness.suite.scenarios.building import build
 from harness.suite.scenarios.evidence import plan_read
-from harness.suite.scenarios.model import Built, Expectation, ExpectedError, ResolvedExpectation, Scenario
+from harness.suite.scenarios.model import BuiltScenario, Expectation, ExpectedError, ResolvedExpectation, Scenario
 
 FAULTS = (HarnessError, ValueError, TypeError, KeyError, pa.ArrowException)
 """Errors of scenarios that cannot be built."""
 _BREAKS = re.compile("edit(-.*)?|break")
-"""Operations of a history that write what no writer writes."""
+"""Operations that write something that no writer writes."""
 
 
 def verify(expectation: ResolvedExpectation, read: Callable[[ResolvedExpectation], pa.Table]) -> str | None:
-    """The fault of one read in words; None: the read gave what is expected, or nothing was decided.
+    """Return the fault of a read in words, or None if the read returned the expected result or the result is undecided.
 
-    read: gives the rows; any HarnessError that it raises is an outcome, other exceptions go on.
+    Args:
+        expectation: The read.
+        read: A function that returns the rows. A HarnessError that it raises is a possible result; other exceptions are
+            propagated.
     """
     fault = None if expectation.expected is None else _fault(expectation, expectation.expected, read)
     return fault if fault is None or expectation.open is None else f"open ({expectation.open}): {fault}"
 
 
-def read_with(built: Built, engine: str) -> Callable[[ResolvedExpectation], pa.Table]:
-    """A reader of a built table for `verify`: one of harness's own engines, by name."""
+def read_with(built: BuiltScenario, engine: str) -> Callable[[ResolvedExpectation], pa.Table]:
+    """Return a reader of a built table for `verify`, which uses one of harness's own engines."""
     return lambda expectation: find_engine(engine).to_arrow(plan_read(built.address, expectation))
 
 
-def intact_twin(scenario: Scenario, directory: Path) -> Built | None:
-    """Builds the intact twin of a table that a read must refuse, and reads its rows.
+def build_intact_copy(scenario: Scenario, directory: Path) -> BuiltScenario | None:
+    """Build the intact copy of a table that a read must refuse, and read its rows.
 
-    The twin has the most of the history that harness reads plainly: edits and damage are left out, then operations at
-    the end. Where no rows are left, it is a plain table of the same columns with the first rows, or with none.
+    The copy has the longest part of the history that harness can read: first without edits and damage, then with fewer
+    and fewer operations. If no rows are left, it is a plain table with the same columns and the first rows, or without
+    rows.
 
-    Returns: the twin with a single read; None: harness reads none of these.
+    Returns:
+        The copy with a single read, or None if harness cannot read any of these.
     """
     name, title = f"{scenario.name}/intact", f"{scenario.title}: the same table undamaged"
-    for table, history in _undamaged(scenario):
+    for table, history in _undamaged_histories(scenario):
         whole = replace(scenario, name=name, title=title, table=table, history=history, expectations=(Expectation(),))
         with contextlib.suppress(*FAULTS):
             twin = build(whole, directory)
             (read,) = twin.expectations
             rows = find_engine("duckdb").to_arrow(plan_read(twin.address, read, allowed_roots=(str(directory),)))
-            if rows.num_rows or not history:  # a table without rows is read rightly by who reads nothing
+            if rows.num_rows or not history:  # a reader that returns nothing reads a table without rows correctly
                 return replace(twin, expectations=(replace(read, expected=rows),))
         shutil.rmtree(directory, ignore_errors=True)
     return None
 
 
 _PLAIN = ("schema", "format-version", "partition-columns", "partition-spec")
-"""Keys of a table that are no fault by themselves."""
+"""Keys of a table that cannot be a fault by themselves."""
 
 
-def _undamaged(scenario: Scenario) -> Iterator[tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]]:
-    """Tables and histories without the damage, the nearest first."""
-    history = tuple(_unedited(each) for each in scenario.history if not any(map(_BREAKS.fullmatch, each)))
+def _undamaged_histories(scenario: Scenario) -> Iterator[tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]]:
+    """Yield tables and histories without the damage, the most similar first."""
+    history = tuple(_without_edits(each) for each in scenario.history if not any(map(_BREAKS.fullmatch, each)))
     yield from ((scenario.table, history[:length]) for length in range(len(history), 0, -1))
     for step in history[:1]:
         files = step.get("append")
@@ -79,11 +84,11 @@ def _undamaged(scenario: Scenario) -> Iterator[tuple[Mapping[str, Any], tuple[Ma
     yield scenario.table, ()
 
 
-def _unedited(value: object) -> Any:
-    """A part of a history without the edits of what its files and commits record."""
+def _without_edits(value: object) -> Any:
+    """Return a part of a history without the edits to the metadata of files and commits."""
     if isinstance(value, Mapping):
-        return {key: _unedited(each) for key, each in value.items() if key not in ("set", "unset")}
-    return [_unedited(each) for each in value] if isinstance(value, list) else value
+        return {key: _without_edits(each) for key, each in value.items() if key not in ("set", "unset")}
+    return [_without_edits(each) for each in value] if isinstance(value, list) else value
 
 
 def _fault(
@@ -94,19 +99,21 @@ def _fault(
     try:
         rows = read(expectation)
     except HarnessError as error:
-        if isinstance(expected, ExpectedError) and agrees(error, expected):
+        if isinstance(expected, ExpectedError) and matches_error(error, expected):
             return None
-        wanted = f"{_described(expected)} was" if isinstance(expected, ExpectedError) else "rows were"
-        return f"{type(error).__name__}, where {wanted} expected: {error}"
+        expectation_text = (
+            f"{_expected_error_text(expected)} was" if isinstance(expected, ExpectedError) else "rows were"
+        )
+        return f"{expectation_text} expected, got {type(error).__name__}: {error}"
     if isinstance(expected, ExpectedError):
-        return f"{rows.num_rows} rows, where {_described(expected)} was expected"
+        return f"{_expected_error_text(expected)} was expected, got {rows.num_rows} rows"
     comparison = compare(expected, rows, names=("expected", "read"))
     in_order = all(difference.kind is not SchemaKind.ORDER for difference in comparison.schema)
     return None if comparison.equal and in_order else comparison.to_text()
 
 
-def agrees(error: HarnessError, expected: ExpectedError) -> bool:
-    """Tells whether an error is as expected: its class or one below it, its cause, words of its message."""
+def matches_error(error: HarnessError, expected: ExpectedError) -> bool:
+    """Return whether an error has the expected class or a subclass of it, the expected cause, and the expected text."""
     return (
         isinstance(error, getattr(errors, expected.kind))
         and (expected.cause is None or error.cause == expected.cause)
@@ -114,5 +121,5 @@ def agrees(error: HarnessError, expected: ExpectedError) -> bool:
     )
 
 
-def _described(expected: ExpectedError) -> str:
+def _expected_error_text(expected: ExpectedError) -> str:
     return " ".join([expected.kind, *(repr(p) for p in (expected.cause, expected.match) if p is not None)])

@@ -1,7 +1,7 @@
-"""Python's end of the bridge to the JVM: answers Spark's questions for tables, rows and writes.
+"""The Python side of the bridge to the JVM: it answers Spark's calls about tables, rows and writes.
 
-Spark's catalogs and data sources are JVM interfaces, implemented by the Java classes beside this module, which know
-nothing of tables: each call comes here as JSON, through py4j's callback server, and goes back as JSON or as a frame.
+Spark's catalogs and data sources are JVM interfaces. The Java classes in the folder `java/` implement them, and know
+nothing about tables: each call arrives here as JSON, through py4j's callback server, and returns JSON or a DataFrame.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ from pyspark.sql.utils import is_remote
 
 from harness.errors import HarnessError, RequestError, TableNotFoundError, UnsupportedError
 from harness.table import open_table
-from harness.testing.jobs.opened import JobTable
-from harness.testing.jobs.tables import JobTables, Write, WrittenTable, overwrite_of, path_key, simple_columns
+from harness.testing.jobs.reading import JobTable
+from harness.testing.jobs.tables import JobTables, Write, WrittenTable, overwrite_mode, path_key, simple_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @dataclass(slots=True)
-class _Numbered:
-    """A table or a read behind a number.
+class _TableHandle:
+    """A table or a read, to which the JVM refers by a number.
 
-    opened: None: an unknown name, which is written to. key: the table's name, under which written rows are kept.
-    settled: True: options of the read were followed when it was opened.
-    staged: the table to make, without rows. pending: its writes until then.
+    Attributes:
+        opened: The table, or None for an unknown name that is written to.
+        key: The table's name, under which written rows are recorded.
+        settled: True if the options of the read were applied when the table was opened.
+        staged: The table to create, without rows.
+        pending: The writes to the staged table until it is committed.
     """
 
     opened: JobTable | None
@@ -44,10 +47,10 @@ class _Numbered:
     pending: list[Write] = field(default_factory=list)
 
 
-class _Classic:
-    """Makes pyspark's functions give classic columns in a process with a session of Spark Connect.
+class _ClassicColumns:
+    """Makes PySpark's functions return classic columns in a process with a Spark Connect session.
 
-    PySpark decides by the environment. While Spark asks, its user waits for the answer.
+    PySpark decides by an environment variable, which is changed while Spark waits for an answer.
     """
 
     _SWITCH = "PYSPARK_NO_NAMESPACE_SHARE"
@@ -69,23 +72,23 @@ class _Classic:
                 self._ours = False
 
 
-_CLASSIC = _Classic()
+_CLASSIC = _ClassicColumns()
 _NUMBERS = count(1)
 
 
 @dataclass(slots=True)
-class _Job:
-    """A session of Spark that asks; each request names one of the methods `do_…`."""
+class _JobSession:
+    """A Spark session that sends requests. Each request names one of the methods `do_…`."""
 
     name: str
     spark: SparkSession
     tables: JobTables
-    entries: dict[str, _Numbered] = field(default_factory=dict)
+    entries: dict[str, _TableHandle] = field(default_factory=dict)
 
     def _key(self, request: Mapping[str, Any]) -> tuple[str, ...]:
         return self.tables.key_of(request["catalog"], request["namespace"], request["name"])
 
-    def _enter(self, entry: _Numbered) -> dict[str, object]:
+    def _enter(self, entry: _TableHandle) -> dict[str, object]:
         number = str(next(_NUMBERS))
         self.entries[number] = entry
         opened, staged = entry.opened, entry.staged
@@ -104,15 +107,15 @@ class _Job:
         opened = self.tables.load(key, request.get("version"), request.get("timestamp"))
         if opened is None and not request.get("create"):
             return {"missing": True}
-        return self._enter(_Numbered(opened, key))
+        return self._enter(_TableHandle(opened, key))
 
     def do_path(self, request: Mapping[str, Any]) -> dict[str, object]:
         opened = self.tables.load_path(request["format"], request["options"])
-        return self._enter(_Numbered(opened, (), settled=True))
+        return self._enter(_TableHandle(opened, (), settled=True))
 
     def do_changes(self, request: Mapping[str, Any]) -> dict[str, object]:
         opened = self.tables.changes(request["function"], request["values"], request["types"])
-        return self._enter(_Numbered(opened, (), settled=True))
+        return self._enter(_TableHandle(opened, (), settled=True))
 
     def do_plan(self, request: Mapping[str, Any]) -> object:
         entry = self.entries[request["table"]]
@@ -124,11 +127,11 @@ class _Job:
         schema = StructType.fromJson(json.loads(request["schema"]))
         partitions = tuple(request["partitioning"])
         staged = Write(mode=request["mode"], schema=schema, directory=None, partitioned_by=partitions)
-        return self._enter(_Numbered(None, self._key(request), staged=staged))
+        return self._enter(_TableHandle(None, self._key(request), staged=staged))
 
     def do_directory(self, request: Mapping[str, Any]) -> dict[str, object]:
         entry = self.entries[request["table"]]
-        if entry.staged is not None and overwrite_of(request["options"]) != ("overwrite", None):
+        if entry.staged is not None and overwrite_mode(request["options"]) != ("overwrite", None):
             raise RequestError(
                 f"Cannot write {'.'.join(entry.key)}: the options overwrite a part of a table that is made anew; "
                 "save to its path, or use insertInto or writeTo"
@@ -149,7 +152,7 @@ class _Job:
         known = target.partitioned_by if entry.opened is None else entry.opened.partitioned_by
         mode, where = request["mode"], request["where"]
         if mode == "overwrite" and where is None:
-            mode, where = overwrite_of(request["options"])
+            mode, where = overwrite_mode(request["options"])
         target.writes.append(Write(mode=mode, where=where, partitioned_by=known, **rows))
 
     def do_commit(self, request: Mapping[str, Any]) -> None:
@@ -193,7 +196,7 @@ class _Job:
         rows.write.parquet(str(directory))
         partitions = tuple(json.loads(options.get("__partition_columns", "[]")))
         dynamic = str(self.spark.conf.get("spark.sql.sources.partitionOverwriteMode")).lower() == "dynamic"
-        modes = {"Append": ("append", None), "Overwrite": overwrite_of(options, dynamic=dynamic)}
+        modes = {"Append": ("append", None), "Overwrite": overwrite_mode(options, dynamic=dynamic)}
         name, where = modes.get(mode, ("create", None))
         target = self.tables.target(key)
         if not is_there or changes:
@@ -217,13 +220,18 @@ class _Job:
 
 
 class Bridge:
-    """Answers all sessions of this process."""
+    """Answers the requests of all sessions of this process."""
 
     def __init__(self) -> None:
-        self.jobs: dict[str, _Job] = {}
+        self.jobs: dict[str, _JobSession] = {}
 
     def apply(self, text: str, more: object) -> object:
-        """The answer to one request; called by the JVM. more: rows to save."""
+        """Answer one request. The JVM calls this method.
+
+        Args:
+            text: The request as JSON.
+            more: A DataFrame to save, or None.
+        """
         try:
             request = json.loads(text)
             job = self.jobs.get(request["session"])
@@ -231,21 +239,21 @@ class Bridge:
                 raise RequestError("Cannot answer Spark: this session's tables are gone, because its test is over")
             answer: Callable[[Mapping[str, Any]], object] = getattr(job, f"do_{request['do']}")
             with _CLASSIC:
-                told = answer(request | {"rows": more})
-            return json.dumps(told or {}) if told is None or isinstance(told, dict) else told
+                result = answer(request | {"rows": more})
+            return json.dumps(result or {}) if result is None or isinstance(result, dict) else result
         except HarnessError as error:
             return json.dumps({"error": str(error)})
-        except Exception as error:  # the JVM must be told of any error in its own terms
+        except Exception as error:  # the JVM receives any error as JSON
             return json.dumps({"error": f"{type(error).__name__}: {error}"})
 
     def add(self, spark: SparkSession, tables: JobTables) -> str:
-        """A name for a session, by which it asks."""
+        """Register a session, and return the name by which its requests refer to it."""
         name = f"harness-{next(_NUMBERS)}"
-        self.jobs[name] = _Job(name, spark, tables)
+        self.jobs[name] = _JobSession(name, spark, tables)
         return name
 
     class Java:
-        """The Java interface, for py4j."""
+        """The Java interface that this class implements, for py4j."""
 
         implements = ("java.util.function.BiFunction",)
 

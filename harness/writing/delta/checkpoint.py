@@ -1,4 +1,4 @@
-"""Checkpoints of every kind: classic, of several parts, and V2 with its top file in Parquet or JSON and its sidecars.
+"""Checkpoints: classic, multi-part, and V2 with a top file in Parquet or JSON and sidecars.
 
 Spec: Delta, "Checkpoints", "Checkpoint Schema", "Last Checkpoint File".
 """
@@ -35,8 +35,8 @@ from harness.metadata.model.schema import (
 from harness.writing.delta.document import MAPPING_MODE
 from harness.writing.delta.log import LogState
 from harness.writing.delta.types import JsonObject, schema_of
-from harness.writing.delta.values import fields_of, json_text, partition_value, statistics_value
-from harness.writing.places import counted_uuid, set_time, usual_codec
+from harness.writing.delta.values import columns_by_name, json_text, partition_value, statistics_value
+from harness.writing.local_files import default_codec, derived_uuid, set_time
 
 _TEXT = pa.string()
 _MAP = pa.map_(_TEXT, _TEXT)
@@ -106,8 +106,8 @@ ACTION_FIELDS: dict[str, pa.StructType] = {
 }
 
 
-def _parsed_statistics(text: str | None, schema: Schema) -> JsonObject | None:
-    """The row of `stats_parsed` for the text of `stats`."""
+def _statistics_row(text: str | None, schema: Schema) -> JsonObject | None:
+    """Return the row of `stats_parsed` for the text of `stats`."""
     if text is None:
         return None
     stats = json.loads(text, parse_float=Decimal)
@@ -118,16 +118,16 @@ def _parsed_statistics(text: str | None, schema: Schema) -> JsonObject | None:
     return dict(stats)
 
 
-def fitted(schema: pa.Schema, action: JsonObject) -> JsonObject:
-    """A JSON action as a row: maps become pairs, keys beside the schema go."""
-    return {f.name: _fitted(f.type, action.get(f.name)) for f in schema}
+def fit_to_schema(schema: pa.Schema, action: JsonObject) -> JsonObject:
+    """Return a JSON action as a row of a schema: maps become pairs, and keys that are not in the schema are dropped."""
+    return {f.name: _fit(f.type, action.get(f.name)) for f in schema}
 
 
-def _fitted(type_: pa.DataType, value: Any) -> object:
+def _fit(type_: pa.DataType, value: Any) -> object:
     if value is None:
         return None
     if pa.types.is_struct(type_):
-        return {f.name: _fitted(f.type, value.get(f.name)) for f in type_}
+        return {f.name: _fit(f.type, value.get(f.name)) for f in type_}
     if pa.types.is_map(type_):
         return list(value.items())
     return value
@@ -173,11 +173,19 @@ _V2_ONLY = ("checkpointMetadata", "sidecar")
 class CheckpointOptions:
     """Options of a checkpoint.
 
-    parts: files of a multi-part one. sidecars: how many of a V2 one; 0 puts the file actions inline. classic_name: a
-    V2 Parquet checkpoint under the name of a classic one. stats_json, stats_parsed, partition_values_parsed: which
-    columns `add` has. columns: only these action columns go into Parquet files; None: all of the kind. own_columns: of
-    them, each file has those that it holds actions of. row_group_size: rows. int96: times are stored as Databricks
-    does. tombstones: whether removed files are listed.
+    Attributes:
+        kind: The form of the checkpoint.
+        parts: The number of files of a multi-part checkpoint.
+        sidecars: The number of sidecars of a V2 checkpoint. 0 puts the file actions into the top file.
+        classic_name: If true, a V2 Parquet checkpoint has the name of a classic one.
+        stats_json: If true, `add` has the column `stats`.
+        stats_parsed: If true, `add` has the column `stats_parsed`.
+        partition_values_parsed: If true, `add` has the column `partitionValues_parsed`.
+        columns: The action columns of Parquet files. None for all columns of the kind.
+        own_columns: If true, each file has only the columns of actions that it contains.
+        row_group_size: The maximum number of rows per row group.
+        int96: If true, times are stored as INT96, as Databricks does.
+        tombstones: If true, removed files are listed.
     """
 
     kind: CheckpointForm = "classic"
@@ -196,7 +204,13 @@ class CheckpointOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCheckpoint:
-    """The files of a checkpoint, top file first and sidecars last, and the hint for it."""
+    """The files of a checkpoint that was written.
+
+    Attributes:
+        files: The top-level files.
+        sidecars: The sidecars.
+        hint: The content of `_last_checkpoint` for this checkpoint, without the checksum.
+    """
 
     files: tuple[Path, ...]
     sidecars: tuple[Path, ...]
@@ -208,8 +222,18 @@ def write_checkpoint(
 ) -> WrittenCheckpoint:
     """Write a checkpoint of a state into the log directory.
 
+    Args:
+        directory: The log directory.
+        version: The version of the state.
+        state: The reconciled actions.
+        time_ms: The modification time of the files, in milliseconds since 1970-01-01 UTC.
+        options: The form and content of the checkpoint.
+
+    Returns:
+        The files that were written.
+
     Raises:
-        RequestError: the state has no metaData, or lacks the feature v2Checkpoint that the kind needs.
+        RequestError: The state has no metaData, or lacks the feature v2Checkpoint that the kind requires.
     """
     metadata, protocol = state.metadata, state.protocol or {}
     if metadata is None:
@@ -220,30 +244,30 @@ def write_checkpoint(
     schema, partition = Schema(fields=()), tuple[Field, ...]()
     if options.stats_parsed or options.partition_values_parsed:
         schema = schema_of(json.loads(metadata["schemaString"]), mapped=mapped)
-        partition = fields_of(schema, metadata["partitionColumns"])
-    return _Writer(directory, version, schema, partition, time_ms, options).write(state)
+        partition = columns_by_name(schema, metadata["partitionColumns"])
+    return _CheckpointWriter(directory, version, schema, partition, time_ms, options).write(state)
 
 
 def hint_text(hint: JsonObject) -> str:
-    """The content of `_last_checkpoint`: the hint and its checksum (delta L7)."""
+    """Return the content of `_last_checkpoint`: the hint and its checksum (delta L7)."""
     bare = {k: v for k, v in hint.items() if k != "checksum"}
     return json_text({**bare, "checksum": hint_checksum(json_text(bare))})
 
 
 def hint_checksum(text: str) -> str:
-    """The checksum of a hint: MD5 over its canonical form without a checksum."""
-    # Numbers stay as they are written.
-    document = json.loads(text, parse_float=_Number, parse_int=_Number)
+    """Return the checksum of a hint: the MD5 of its canonical form without a checksum."""
+    # The checksum covers numbers as they are written, so they are not parsed.
+    document = json.loads(text, parse_float=_NumberText, parse_int=_NumberText)
     document.pop("checksum", None)
     leaves = sorted(_leaves(document, ()), key=lambda leaf: leaf[0].encode())
     return hashlib.md5(",".join(f"{path}={value}" for path, value in leaves).encode()).hexdigest()
 
 
-class _Number(str):
+class _NumberText(str):
     """The text of a JSON number."""
 
 
-class _Writer:
+class _CheckpointWriter:
     def __init__(
         self,
         directory: Path,
@@ -299,7 +323,7 @@ class _Writer:
 
     def _v2(self, meta: list[JsonObject], file_actions: list[JsonObject]) -> tuple[list[Path], list[Path]]:
         count = self.options.sidecars
-        names = [counted_uuid(f"sidecar {self.version} {self.options.kind} {i} of {count}") for i in range(count)]
+        names = [derived_uuid(f"sidecar {self.version} {self.options.kind} {i} of {count}") for i in range(count)]
         sidecars = [
             self._parquet(f"_sidecars/{name}.parquet", file_actions[i::count], v2=False) for i, name in enumerate(names)
         ]
@@ -307,10 +331,12 @@ class _Writer:
         own = {"checkpointMetadata": {"version": self.version}}
         actions = [own, *meta, *(references if count else file_actions)]
         format_ = "json" if self.options.kind == "v2-json" else "parquet"
-        name = f"{self._stem}.{counted_uuid(f'checkpoint {self.version} {format_}')}.{format_}"
+        name = f"{self._stem}.{derived_uuid(f'checkpoint {self.version} {format_}')}.{format_}"
         if self.options.classic_name:
             if format_ == "json":
-                raise RequestError("Cannot give a JSON checkpoint the name of a classic one: that name is of Parquet")
+                raise RequestError(
+                    "Cannot use classic_name for a JSON checkpoint: classic checkpoints are Parquet files"
+                )
             name = f"{self._stem}.parquet"
         if format_ == "parquet":
             return [self._parquet(name, actions, v2=True)], sidecars
@@ -331,17 +357,17 @@ class _Writer:
             kept = [f for f in fields["add"] if self.options.stats_json or f.name != "stats"]
             fields["add"] = pa.struct([*kept, *(pa.field(name, type_) for name, type_ in self.parsed.items())])
         schema = pa.schema(list(fields.items()))
-        rows = [fitted(schema, self._completed(action)) for action in actions]
+        rows = [fit_to_schema(schema, self._with_parsed_columns(action)) for action in actions]
         path = self.directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         table = pa.Table.from_pylist(rows, schema=schema)
         how = {"row_group_size": self.options.row_group_size, "use_deprecated_int96_timestamps": self.options.int96}
-        pq.write_table(table, path, **how, store_schema=False, compression=usual_codec("snappy", "none"))
+        pq.write_table(table, path, **how, store_schema=False, compression=default_codec("snappy", "none"))
         set_time(path, self.time_ms)
         return path
 
-    def _completed(self, action: JsonObject) -> JsonObject:
-        """The action with the parsed columns that were asked for."""
+    def _with_parsed_columns(self, action: JsonObject) -> JsonObject:
+        """Return the action with the parsed columns that the options require."""
         if "add" not in action or not self.parsed:
             return action
         add = action["add"]
@@ -349,7 +375,7 @@ class _Writer:
         return {
             "add": {
                 **add,
-                "stats_parsed": _parsed_statistics(add.get("stats"), self.schema),
+                "stats_parsed": _statistics_row(add.get("stats"), self.schema),
                 "partitionValues_parsed": {
                     name: partition_value(type_, add["partitionValues"].get(name)) for name, type_ in names.items()
                 },
@@ -368,17 +394,17 @@ def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     match value:
         case dict():
             for key, item in value.items():
-                yield from _leaves(item, (*path, f'"{_encoded(key)}"'))
+                yield from _leaves(item, (*path, f'"{_percent_encode(key)}"'))
         case list():
             for index, item in enumerate(value):
                 yield from _leaves(item, (*path, str(index)))
-        case _Number():
+        case _NumberText():
             yield "+".join(path), str(value)
         case str():
-            yield "+".join(path), f'"{_encoded(value)}"'
+            yield "+".join(path), f'"{_percent_encode(value)}"'
         case _:
             yield "+".join(path), json.dumps(value)
 
 
-def _encoded(text: str) -> str:
+def _percent_encode(text: str) -> str:
     return quote(text, safe="-._~")

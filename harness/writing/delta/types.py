@@ -1,6 +1,8 @@
-"""Delta types on the writer's side: type text to the JSON of `schemaString`, and that JSON to the logical type model.
+"""Delta types for the builder: type text to the JSON of `schemaString`, and that JSON to logical types.
 
-Written from the protocol and without the reader's code, so that a mistake in one of them does not cancel itself.
+The code follows the protocol and is independent of the reader, so that a mistake in one of them is detected by the
+other.
+
 Spec: Delta, "Schema Serialization Format".
 """
 
@@ -36,7 +38,7 @@ from harness.writing.iceberg.evolution import with_children
 from harness.writing.iceberg.types import TypeText
 
 JsonObject: TypeAlias = dict[str, Any]
-"""An object of JSON that is written, such as an action or a field of a schema."""
+"""A JSON object that is written, for example an action or a field of a schema."""
 SchemaText: TypeAlias = Mapping[str, Any]
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -65,20 +67,21 @@ _SIMPLE: dict[str, Type] = {
 
 
 def schema_json(schema: SchemaText | Schema) -> JsonObject:
-    """The `schemaString` document of a schema.
+    """Return the `schemaString` document of a schema.
 
-    schema: {name: type text} (see `parse_type`), whose values may be JSON types too; a document itself; or a logical
-    schema, whose ids and physical names become column-mapping annotations where it has physical names.
+    Args:
+        schema: A mapping of column names to type texts (see `parse_type`) or JSON types; a document; or a logical
+            schema, whose ids and physical names become annotations of column mapping if it has physical names.
     """
     if isinstance(schema, Schema):
-        return {"type": "struct", "fields": [_field_of(f) for f in schema.fields]}
+        return {"type": "struct", "fields": [_field_to_json(f) for f in schema.fields]}
     if schema.get("type") == "struct" and isinstance(schema.get("fields"), list):
         return dict(schema)
     return {"type": "struct", "fields": [field_json(name, text) for name, text in schema.items()]}
 
 
 def field_json(name: str, type_text: str | JsonObject) -> JsonObject:
-    """A field with the type that the text spells; char and varchar go into its metadata (delta T4)."""
+    """Return a field with the type of a text. The types char and varchar are recorded in its metadata (delta T4)."""
     if not isinstance(type_text, str):
         return {"name": name, "type": type_text, "nullable": True, "metadata": {}}
     type_, nullable = parse_type(_CHARACTERS.sub("string", type_text))
@@ -89,27 +92,33 @@ def field_json(name: str, type_text: str | JsonObject) -> JsonObject:
 
 
 def parse_type(text: str) -> tuple[Any, bool]:
-    """The JSON type that the text spells, and whether it may be null.
+    """Return the JSON type of a type text, and whether it may be null.
 
-    `int`, `decimal(9, 2)`, `timestamp` (an instant), `timestamp_ntz`, `void`, `array<string not null>`,
-    `map<string, int>`, `struct<a: int not null, b: struct<c: string>>`. A name that Delta does not know stays as it is.
+    Examples: `int`, `decimal(9, 2)`, `timestamp` (an instant), `timestamp_ntz`, `void`, `array<string not null>`,
+    `map<string, int>`, `struct<a: int not null, b: struct<c: string>>`. A name that Delta does not define stays
+    unchanged.
+
+    Raises:
+        RequestError: The text cannot be parsed.
     """
-    type_, required = TypeText[Any](_TOKEN.findall(text), _parse_bare).whole(text, "array<string>")
+    type_, required = TypeText[Any](_TOKEN.findall(text), _parse_bare).parse(text, "array<string>")
     return type_, not required
 
 
 def schema_of(document: JsonObject, *, mapped: bool) -> Schema:
-    """The logical schema of a `schemaString` document.
+    """Return the logical schema of a `schemaString` document.
 
-    mapped: whether column mapping is on; then fields have the ids and physical names of their annotations, which
-    otherwise mean nothing. Fields without an id, elements, keys and values get ids above 1,000,000.
+    Args:
+        document: The document.
+        mapped: If true, column mapping is on, and fields get the ids and physical names of their annotations. Otherwise
+            the annotations are ignored. Fields without an id, elements, keys, and values get ids above 1,000,000.
     """
-    schema = Schema(fields=_fields(document["fields"], count(1_000_001)))
-    return schema if mapped else Schema(fields=_unmapped(schema.fields))
+    schema = Schema(fields=_fields_from_json(document["fields"], count(1_000_001)))
+    return schema if mapped else Schema(fields=_without_physical_names(schema.fields))
 
 
 def struct_fields(json_type: object) -> Iterator[JsonObject]:
-    """Every struct field at every level of a JSON type, parents first."""
+    """Yield every struct field at every level of a JSON type, parents first."""
     if not isinstance(json_type, dict):
         return
     for f in json_type.get("fields", ()):
@@ -120,7 +129,7 @@ def struct_fields(json_type: object) -> Iterator[JsonObject]:
 
 
 def type_names(json_type: object) -> Iterator[str]:
-    """The names of all primitive types in a JSON type."""
+    """Yield the names of all primitive types in a JSON type."""
     match json_type:
         case str():
             yield json_type
@@ -134,12 +143,12 @@ def type_names(json_type: object) -> Iterator[str]:
             pass
 
 
-def _fields(documents: list[JsonObject], ids: Iterator[int]) -> tuple[Field, ...]:
+def _fields_from_json(documents: list[JsonObject], ids: Iterator[int]) -> tuple[Field, ...]:
     return tuple(
         Field(
             id=f["metadata"].get(COLUMN_ID) or next(ids),
             name=f["name"],
-            type=_type(f["type"], ids),
+            type=_type_from_json(f["type"], ids),
             required=not f["nullable"],
             physical_name=f["metadata"].get(PHYSICAL_NAME),
         )
@@ -147,22 +156,25 @@ def _fields(documents: list[JsonObject], ids: Iterator[int]) -> tuple[Field, ...
     )
 
 
-def _unmapped(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+def _without_physical_names(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     return tuple(
-        replace(f, physical_name=None, type=with_children(f.type, _unmapped(children(f.type)))) for f in fields
+        replace(f, physical_name=None, type=with_children(f.type, _without_physical_names(children(f.type))))
+        for f in fields
     )
 
 
-def _type(json_type: object, ids: Iterator[int]) -> Type:
+def _type_from_json(json_type: object, ids: Iterator[int]) -> Type:
     match json_type:
         case {"type": "struct", "fields": fields}:
-            return StructType(_fields(fields, ids))
+            return StructType(_fields_from_json(fields, ids))
         case {"type": "array", "elementType": element, "containsNull": nullable}:
-            return ListType(Field(id=next(ids), name="element", type=_type(element, ids), required=not nullable))
+            return ListType(
+                Field(id=next(ids), name="element", type=_type_from_json(element, ids), required=not nullable)
+            )
         case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": nullable}:
             return MapType(
-                Field(id=next(ids), name="key", type=_type(key, ids), required=True),
-                Field(id=next(ids), name="value", type=_type(value, ids), required=not nullable),
+                Field(id=next(ids), name="key", type=_type_from_json(key, ids), required=True),
+                Field(id=next(ids), name="value", type=_type_from_json(value, ids), required=not nullable),
             )
         case str() if json_type.startswith("decimal"):
             precision, scale = re.findall(r"\d+", json_type) or ("10", "0")
@@ -171,19 +183,19 @@ def _type(json_type: object, ids: Iterator[int]) -> Type:
             return _SIMPLE.get(str(json_type), OpaqueType(str(json_type)))
 
 
-def _field_of(f: Field) -> JsonObject:
+def _field_to_json(f: Field) -> JsonObject:
     mapped = {} if f.physical_name is None else {COLUMN_ID: f.id, PHYSICAL_NAME: f.physical_name}
-    return {"name": f.name, "type": _json_of(f.type), "nullable": not f.required, "metadata": mapped}
+    return {"name": f.name, "type": _type_to_json(f.type), "nullable": not f.required, "metadata": mapped}
 
 
-def _json_of(type_: Type) -> object:
+def _type_to_json(type_: Type) -> object:
     match type_:
         case StructType(fields=fields):
-            return {"type": "struct", "fields": [_field_of(f) for f in fields]}
+            return {"type": "struct", "fields": [_field_to_json(f) for f in fields]}
         case ListType(element=element):
-            return {"type": "array", "elementType": _json_of(element.type), "containsNull": not element.required}
+            return {"type": "array", "elementType": _type_to_json(element.type), "containsNull": not element.required}
         case MapType(key=key, value=value):
-            parts = {"keyType": _json_of(key.type), "valueType": _json_of(value.type)}
+            parts = {"keyType": _type_to_json(key.type), "valueType": _type_to_json(value.type)}
             return {"type": "map", **parts, "valueContainsNull": not value.required}
         case DecimalType(precision=precision, scale=scale):
             return f"decimal({precision},{scale})"

@@ -1,6 +1,8 @@
-"""Commits: the manifests and the manifest list of a new snapshot, made from its parent's and a change.
+"""Commits: the manifests and the manifest list of a new snapshot, made from a change and the parent's manifests.
 
-Works on Avro documents in memory; `iceberg.IcebergTable` writes them and keeps the table metadata.
+The functions work on Avro documents in memory. `builder.IcebergTable` writes the documents and keeps the table
+metadata.
+
 Spec: Iceberg, "Manifests", "Manifest Lists", "Sequence Number Inheritance", "Row Lineage".
 """
 
@@ -29,11 +31,19 @@ EXISTING, ADDED, DELETED = 0, 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitContext:
-    """The parts of the table that the manifests of a snapshot need.
+    """The parts of the table that the manifests of a snapshot depend on.
 
-    next_row_id: the table's; None before v3. partition_fields: the fields of the partition tuple by spec id.
-    spec_json: the JSON field list by spec id. store: writes a manifest and gives its recorded path and length.
-    load: a manifest by recorded path.
+    Attributes:
+        version: The format version.
+        snapshot_id: The id of the new snapshot.
+        parent_id: The id of its parent. None for the first snapshot.
+        sequence_number: The sequence number of the new snapshot.
+        next_row_id: The table's next row id. None before format version 3.
+        schema_json: The current schema as JSON.
+        partition_fields: The fields of the partition tuple by spec id.
+        spec_json: The fields of the partition spec as JSON, by spec id.
+        store: A function that writes a manifest and returns its recorded path and length.
+        load: A function that returns a manifest by recorded path.
     """
 
     version: int
@@ -51,7 +61,16 @@ class CommitContext:
 def new_manifests(
     context: CommitContext, added: Iterable[IcebergFile], data_sequence_number: int | None
 ) -> list[dict[str, Any]]:
-    """Writes a manifest for each spec and kind of content of the added files. Returns list entries, data first."""
+    """Write a manifest for each spec and kind of content of the added files.
+
+    Args:
+        context: The commit.
+        added: The added files.
+        data_sequence_number: The sequence number of data files. None for the inherited number.
+
+    Returns:
+        The entries of the manifest list, data manifests first.
+    """
     groups: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for handle in added:
         is_deletes = int(handle.content != 0)
@@ -71,49 +90,63 @@ def carried_manifests(
     context: CommitContext,
     manifests: Iterable[dict[str, Any]],
     removed: Collection[tuple[str, int | None]],
-    how: Literal["keep", "merge"],
+    mode: Literal["keep", "merge"],
 ) -> list[dict[str, object]]:
-    """The parent's manifests without the removed files; a manifest without live entries is left out.
+    """Return the parent's manifests without the removed files.
 
-    keep: a manifest with a removed file is rewritten (that file DELETED, the others EXISTING with explicit numbers),
-    the others stay. merge: all of one spec and kind of content are rewritten into one.
+    Manifests without live entries are left out.
+
+    Args:
+        context: The commit.
+        manifests: The entries of the parent's manifest list.
+        removed: The keys of the removed files.
+        mode: `keep` rewrites only manifests with a removed file, which becomes DELETED; the other entries become
+            EXISTING with explicit sequence numbers. `merge` rewrites all manifests of one spec and kind of content into
+            one.
+
+    Returns:
+        The entries of the manifest list.
 
     Raises:
-        RequestError: a file to be removed is not live.
+        RequestError: A removed file is not live.
     """
-    kept: list[dict[str, object]] = []
+    unchanged: list[dict[str, object]] = []
     rewritten: dict[tuple[Any, ...], list[dict[str, object]]] = {}
-    found: set[tuple[str, int | None]] = set()
-    for listed in manifests:
-        live = _live_entries(context.load(listed["manifest_path"]), listed)
-        gone = {entry_key(e) for e in live} & set(removed)
-        found |= gone
-        if how == "merge" or gone:
-            group = (listed.get("content", 0), listed["partition_spec_id"], how == "merge" or listed["manifest_path"])
-            entries = [_restated(e, DELETED if entry_key(e) in gone else EXISTING, context) for e in live]
+    live_removed: set[tuple[str, int | None]] = set()
+    for list_entry in manifests:
+        live = _live_entries(context.load(list_entry["manifest_path"]), list_entry)
+        removed_here = {entry_key(e) for e in live} & set(removed)
+        live_removed |= removed_here
+        if mode == "merge" or removed_here:
+            group = (
+                list_entry.get("content", 0),
+                list_entry["partition_spec_id"],
+                mode == "merge" or list_entry["manifest_path"],
+            )
+            entries = [_with_status(e, DELETED if entry_key(e) in removed_here else EXISTING, context) for e in live]
             rewritten.setdefault(group, []).extend(entries)
         elif live:
-            kept.append(listed)
-    missing = sorted(path for path, _ in set(removed) - found)
+            unchanged.append(list_entry)
+    missing = sorted(path for path, _ in set(removed) - live_removed)
     if missing:
         raise RequestError(f"Cannot remove {', '.join(missing)}: not live in the parent snapshot {context.parent_id}")
     written = [write_manifest(context, spec, kind, e) for (kind, spec, _), e in rewritten.items() if e]
-    return [*written, *kept]
+    return [*written, *unchanged]
 
 
-def _live_entries(document: AvroDocument, listed: Mapping[str, object]) -> list[dict[str, Any]]:
-    """The entries that are not deleted, with inherited values filled in from the manifest list."""
-    next_row_id = listed.get("first_row_id")
+def _live_entries(document: AvroDocument, list_entry: Mapping[str, object]) -> list[dict[str, Any]]:
+    """Return the entries that are not deleted, with the values that they inherit from the manifest list."""
+    next_row_id = list_entry.get("first_row_id")
     result = []
     for entry in document.records:
         if entry["status"] == DELETED:
             continue
-        number = listed.get("sequence_number", 0)
+        number = list_entry.get("sequence_number", 0)
         filled = {
             **entry,
-            "snapshot_id": _or(entry.get("snapshot_id"), listed.get("added_snapshot_id")),
-            "sequence_number": _or(entry.get("sequence_number"), number),
-            "file_sequence_number": _or(entry.get("file_sequence_number"), number),
+            "snapshot_id": _value_or(entry.get("snapshot_id"), list_entry.get("added_snapshot_id")),
+            "sequence_number": _value_or(entry.get("sequence_number"), number),
+            "file_sequence_number": _value_or(entry.get("file_sequence_number"), number),
         }
         if next_row_id is not None and entry["data_file"].get("first_row_id") is None:
             filled["data_file"] = {**entry["data_file"], "first_row_id": next_row_id}
@@ -123,19 +156,26 @@ def _live_entries(document: AvroDocument, listed: Mapping[str, object]) -> list[
 
 
 def entry_key(entry: Mapping[str, Any]) -> tuple[str, int | None]:
-    """The identity of an entry's file, as `IcebergFile.key`."""
+    """Return the identity of an entry's file, as in `IcebergFile.key`."""
     return entry["data_file"]["file_path"], entry["data_file"].get("content_offset")
 
 
 def write_manifest(context: CommitContext, spec_id: int, kind: int, entries: list[dict[str, Any]]) -> dict[str, object]:
-    """Write a manifest (kind: 0 data, 1 deletes); its manifest list entry."""
+    """Write a manifest and return its manifest list entry.
+
+    Args:
+        context: The commit.
+        spec_id: The id of the partition spec.
+        kind: 0 for data, 1 for deletes.
+        entries: The manifest entries.
+    """
     partition = context.partition_fields[spec_id]
     header = manifest_header(
         context.version, context.schema_json, spec_id, context.spec_json[spec_id], "deletes" if kind else "data"
     )
     document = AvroDocument(manifest_schema(context.version, partition), entries, header)
     path, length = context.store(document)
-    numbers = [_or(e.get("sequence_number"), context.sequence_number) for e in entries if e["status"] != DELETED]
+    numbers = [_value_or(e.get("sequence_number"), context.sequence_number) for e in entries if e["status"] != DELETED]
     return {
         "manifest_path": path,
         "manifest_length": length,
@@ -152,14 +192,21 @@ def write_manifest(context: CommitContext, spec_id: int, kind: int, entries: lis
 
 
 def manifest_list(context: CommitContext, manifests: Iterable[dict[str, Any]]) -> tuple[AvroDocument, int]:
-    """The manifest list, data before deletes, and the number of row ids that it assigns (v3; before that 0)."""
+    """Return the manifest list, data manifests first, and the number of row ids that it assigns.
+
+    Before format version 3, the number is 0.
+    """
     assigned = 0
     records = []
-    for listed in sorted(manifests, key=lambda m: m.get("content", 0)):
-        if context.next_row_id is not None and listed.get("content", 0) == 0 and listed.get("first_row_id") is None:
-            listed = {**listed, "first_row_id": context.next_row_id + assigned}
-            assigned += listed["added_rows_count"] + listed["existing_rows_count"]
-        records.append(listed)
+    for list_entry in sorted(manifests, key=lambda m: m.get("content", 0)):
+        if (
+            context.next_row_id is not None
+            and list_entry.get("content", 0) == 0
+            and list_entry.get("first_row_id") is None
+        ):
+            list_entry = {**list_entry, "first_row_id": context.next_row_id + assigned}
+            assigned += list_entry["added_rows_count"] + list_entry["existing_rows_count"]
+        records.append(list_entry)
     header = {
         "snapshot-id": str(context.snapshot_id),
         "parent-snapshot-id": "null" if context.parent_id is None else str(context.parent_id),
@@ -175,7 +222,7 @@ def manifest_list(context: CommitContext, manifests: Iterable[dict[str, Any]]) -
 def snapshot_json(
     context: CommitContext, *, timestamp_ms: int, summary: Mapping[str, str], manifest_list: str, assigned_rows: int
 ) -> dict[str, object]:
-    """The snapshot as in metadata.json; `manifest_list` is a recorded path."""
+    """Return the snapshot as in the metadata file. `manifest_list` is a recorded path."""
     snapshot: dict[str, object] = {"snapshot-id": context.snapshot_id}
     if context.version > 1:
         snapshot["sequence-number"] = context.sequence_number
@@ -189,14 +236,14 @@ def snapshot_json(
 
 
 def operation_of(added: Sequence[IcebergFile], removed: Sequence[IcebergFile]) -> str:
-    """The operation of a commit of these files, as the specification names it."""
+    """Return the name of the operation that adds and removes some files, as the specification defines it."""
     if not removed and all(handle.content == 0 for handle in added):
         return "append"
     return "overwrite" if any(handle.content == 0 for handle in added) else "delete"
 
 
 def summary_of(operation: str, added: Sequence[IcebergFile], removed: Sequence[IcebergFile]) -> dict[str, str]:
-    """The snapshot summary: the operation and what it added and removed, as strings."""
+    """Return the snapshot summary: the operation and the numbers of added and removed files and rows, as strings."""
     counts: dict[str, int] = {}
     for verb, past, handles in (("added", "added", added), ("removed", "deleted", removed)):
         for handle in handles:
@@ -213,11 +260,11 @@ def _count(counts: dict[str, int], verb: str, past: str, handle: IcebergFile) ->
         counts[name] = counts.get(name, 0) + value
 
 
-def _or(value: object, default: object) -> Any:
+def _value_or(value: object, default: object) -> Any:
     return default if value is None else value
 
 
-def _restated(entry: dict[str, Any], status: int, context: CommitContext) -> dict[str, object]:
+def _with_status(entry: dict[str, Any], status: int, context: CommitContext) -> dict[str, object]:
     snapshot_id = context.snapshot_id if status == DELETED else entry["snapshot_id"]
     return {**entry, "status": status, "snapshot_id": snapshot_id}
 
@@ -244,7 +291,7 @@ def _summary(field: Field, tuples: Iterable[Mapping[str, object]]) -> dict[str, 
 
 
 def _float_order(value: object) -> Any:
-    # -0.0 sorts before 0.0 in bounds, though Python holds them equal.
+    # In bounds, -0.0 is less than 0.0, although Python considers them equal.
     return (value, math.copysign(1.0, value)) if isinstance(value, float) else value
 
 

@@ -1,5 +1,7 @@
-"""Schema changes as functions from schema to schema. Paths are dotted names; `element`, `key` and `value` lead into
-lists and maps. The schema ids stay: the table numbers its schemas.
+"""Schema changes as functions from a schema to a schema.
+
+A column path is a dotted name. `element`, `key`, and `value` lead into lists and maps. The schema id does not change
+here, because the table numbers its schemas.
 
 Spec: Iceberg, "Schema Evolution".
 """
@@ -12,25 +14,25 @@ from typing import TypeAlias
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import Field, ListType, MapType, Schema, StructType, Type, children
-from harness.writing.places import FieldPath
+from harness.writing.local_files import FieldPath
 
 _Siblings: TypeAlias = tuple[Field, ...]
 
 
 def find_field(schema: Schema, path: FieldPath) -> Field:
-    """The field at a path; a text that is a whole column name means that column, dots or not.
+    """Return the field at a path. A text that equals a column's name means that column, even if it contains dots.
 
     Raises:
-        RequestError: there is none.
+        RequestError: There is no such field.
     """
     return _locate(schema, path)[-1]
 
 
-def chain_of(schema: Schema, field_id: int) -> tuple[Field, ...]:
-    """The fields from the top level down to the one with this id.
+def field_chain(schema: Schema, field_id: int) -> tuple[Field, ...]:
+    """Return the fields from the top level down to the field with an id.
 
     Raises:
-        RequestError: there is none.
+        RequestError: There is no such field.
     """
     found = _chain(schema.fields, field_id)
     if found is None:
@@ -38,54 +40,54 @@ def chain_of(schema: Schema, field_id: int) -> tuple[Field, ...]:
     return found
 
 
-def projected(fields: _Siblings, ids: Collection[int]) -> _Siblings:
-    """The fields with these ids, whole, and the structs above them; all optional."""
+def project(fields: _Siblings, ids: Collection[int]) -> _Siblings:
+    """Return the fields with some ids, all their children, and the structs above them. All become optional."""
     kept = []
     for f in fields:
         if f.id in ids:
             kept.append(replace(f, required=False))
-        elif isinstance(f.type, StructType) and (inner := projected(f.type.fields, ids)):
+        elif isinstance(f.type, StructType) and (inner := project(f.type.fields, ids)):
             kept.append(replace(f, required=False, type=StructType(inner)))
     return tuple(kept)
 
 
-def renamed(fields: _Siblings, names: dict[int, str]) -> _Siblings:
-    """The fields with other names, by id, at every level."""
+def rename_fields(fields: _Siblings, names: dict[int, str]) -> _Siblings:
+    """Return the fields with other names at every level, by field id."""
     return tuple(
-        replace(f, name=names.get(f.id, f.name), type=with_children(f.type, renamed(children(f.type), names)))
+        replace(f, name=names.get(f.id, f.name), type=with_children(f.type, rename_fields(children(f.type), names)))
         for f in fields
     )
 
 
 def add(schema: Schema, parent: FieldPath | None, field: Field) -> Schema:
-    """The schema with one more field at the end of the top level, or of the struct at `parent`."""
-    return _within(schema, None if parent is None else find_field(schema, parent), lambda level: (*level, field))
+    """Return the schema with a new field at the end of the top level, or of the struct at `parent`."""
+    return _edit_children(schema, None if parent is None else find_field(schema, parent), lambda level: (*level, field))
 
 
 def drop(schema: Schema, path: FieldPath) -> Schema:
-    """The schema without a field."""
-    return _among(schema, path, lambda level, last: tuple(f for f in level if f.id != last.id))
+    """Return the schema without the field at a path."""
+    return _edit_siblings(schema, path, lambda level, last: tuple(f for f in level if f.id != last.id))
 
 
-def change(schema: Schema, path: FieldPath, how: Callable[[Field], Field]) -> Schema:
-    """The schema with one field changed by `how`."""
-    return _among(schema, path, lambda level, last: tuple(how(f) if f.id == last.id else f for f in level))
+def change(schema: Schema, path: FieldPath, edit: Callable[[Field], Field]) -> Schema:
+    """Return the schema with the field at a path changed by a function."""
+    return _edit_siblings(schema, path, lambda level, last: tuple(edit(f) if f.id == last.id else f for f in level))
 
 
 def move(schema: Schema, path: FieldPath, index: int) -> Schema:
-    """The schema with one field at another 0-based place among its siblings."""
+    """Return the schema with the field at a path moved to a 0-based position among its siblings."""
 
     def reorder(level: _Siblings, last: Field) -> _Siblings:
         others = [f for f in level if f.id != last.id]
         return (*others[:index], last, *others[index:])
 
-    return _among(schema, path, reorder)
+    return _edit_siblings(schema, path, reorder)
 
 
-def _among(schema: Schema, path: FieldPath, how: Callable[[_Siblings, Field], _Siblings]) -> Schema:
-    """The schema with the field at a path and its siblings replaced by what `how` makes of them."""
+def _edit_siblings(schema: Schema, path: FieldPath, edit: Callable[[_Siblings, Field], _Siblings]) -> Schema:
+    """Return the schema in which a function replaces the field at a path and its siblings."""
     *above, last = _locate(schema, path)
-    return _within(schema, above[-1] if above else None, lambda level: how(level, last))
+    return _edit_children(schema, above[-1] if above else None, lambda level: edit(level, last))
 
 
 def _locate(schema: Schema, path: FieldPath) -> tuple[Field, ...]:
@@ -95,7 +97,7 @@ def _locate(schema: Schema, path: FieldPath) -> tuple[Field, ...]:
     parts = tuple(path.split(".")) if isinstance(path, str) else path
     for names, f in schema.walk():
         if names == parts:
-            return chain_of(schema, f.id)
+            return field_chain(schema, f.id)
     raise RequestError(f"No column {'.'.join(parts)!r}; the columns are {', '.join(schema.names())}")
 
 
@@ -110,7 +112,7 @@ def _chain(fields: _Siblings, field_id: int) -> tuple[Field, ...] | None:
 
 
 def with_children(type_: Type, level: tuple[Field, ...]) -> Type:
-    """The nested type with these fields in the places of its own; a primitive type stays."""
+    """Return a nested type with other children. A primitive type is returned unchanged."""
     match type_:
         case StructType():
             return StructType(level)
@@ -122,15 +124,15 @@ def with_children(type_: Type, level: tuple[Field, ...]) -> Type:
             return type_
 
 
-def _within(schema: Schema, parent: Field | None, how: Callable[[_Siblings], _Siblings]) -> Schema:
-    """The schema with the children of `parent` (None: the top level) replaced by what `how` makes of them."""
+def _edit_children(schema: Schema, parent: Field | None, edit: Callable[[_Siblings], _Siblings]) -> Schema:
+    """Return the schema in which a function replaces the children of `parent`, or the top level if it is None."""
 
     def visit(level: _Siblings) -> _Siblings:
         result = []
         for f in level:
             below = children(f.type)
-            changed = how(below) if parent is not None and f.id == parent.id else visit(below)
+            changed = edit(below) if parent is not None and f.id == parent.id else visit(below)
             result.append(replace(f, type=with_children(f.type, changed)) if below or changed else f)
         return tuple(result)
 
-    return replace(schema, fields=how(schema.fields) if parent is None else visit(schema.fields))
+    return replace(schema, fields=edit(schema.fields) if parent is None else visit(schema.fields))

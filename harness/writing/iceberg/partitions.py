@@ -1,4 +1,4 @@
-"""Partition tuples of files, given by name or computed from the rows, and the directories named after them."""
+"""Partition tuples of files, given explicitly or computed from the rows, and the directories named after them."""
 
 from __future__ import annotations
 
@@ -12,30 +12,40 @@ from harness.errors import RequestError
 from harness.metadata.model.schema import Schema
 from harness.writing.iceberg.avro import avro_name, avro_value
 from harness.writing.iceberg.document import TableDocument, transform_value
-from harness.writing.iceberg.evolution import chain_of
+from harness.writing.iceberg.evolution import field_chain
 from harness.writing.iceberg.files import stored_rows
-from harness.writing.iceberg.types import default_json, stored
+from harness.writing.iceberg.types import default_json, stored_value
 
 
 def partition_of(
     document: TableDocument,
-    given: Mapping[str, object] | None,
+    values: Mapping[str, object] | None,
     spec_id: int,
     schema: Schema,
     rows: Sequence[Mapping[int, object]] | pa.Table,
 ) -> dict[str, object]:
-    """The tuple with the given natural values by partition field name, or, for None, the one that all rows share.
+    """Return the partition tuple of a file.
+
+    Args:
+        document: The table's document.
+        values: Python values by partition field name. None for the tuple that all rows share.
+        spec_id: The id of the partition spec.
+        schema: The schema of the rows.
+        rows: The rows of the file.
 
     Raises:
-        RequestError: a name is not of this spec, a value does not fit, or the rows do not share a tuple.
+        RequestError: A name is not a field of the spec, a value does not fit its type, or the rows belong to several
+            partitions.
     """
-    return _common_tuple(document, spec_id, schema, rows) if given is None else _given_tuple(document, spec_id, given)
+    return (
+        _common_tuple(document, spec_id, schema, rows) if values is None else _explicit_tuple(document, spec_id, values)
+    )
 
 
-def grouped(
+def group_by_partition(
     document: TableDocument, spec_id: int, schema: Schema, rows: Sequence[Mapping[str, object]]
 ) -> list[list[Mapping[str, object]]]:
-    """Natural rows by partition, in the order in which the partitions first occur."""
+    """Return Python rows grouped by partition, in the order in which the partitions first occur."""
     groups: dict[str, list[Mapping[str, object]]] = {}
     for row, content in zip(rows, stored_rows(schema, rows), strict=True):
         groups.setdefault(repr(_row_tuple(document, spec_id, schema, content)), []).append(row)
@@ -43,10 +53,10 @@ def grouped(
 
 
 def _row_tuple(document: TableDocument, spec_id: int, schema: Schema, row: Mapping[int, object]) -> dict[str, Any]:
-    """The tuple that a stored row of this schema belongs to."""
+    """Return the partition tuple of a stored row."""
     result = {}
     for column in document.specs[spec_id]:
-        chain = chain_of(schema, column.source_id)
+        chain = field_chain(schema, column.source_id)
         value: Any = row
         for f in chain:
             value = None if value is None else value.get(f.id)
@@ -55,25 +65,25 @@ def _row_tuple(document: TableDocument, spec_id: int, schema: Schema, row: Mappi
 
 
 def partition_directory(document: TableDocument, spec_id: int, values: Mapping[str, object]) -> str:
-    """`name=value/` for each partition field, percent-encoded; empty for an unpartitioned spec."""
+    """Return `name=value/` for each partition field, percent-encoded. It is empty for an unpartitioned spec."""
     parts = []
     for f in document.partition_fields(spec_id):
         value = values.get(avro_name(f.name))
         try:
             text = "null" if value is None else str(default_json(f.type, value))
-        except OverflowError:  # a year that the calendar of `datetime` does not have
+        except OverflowError:  # `datetime` does not support this year.
             text = str(value)
         parts.append(f"{quote(f.name, safe='')}={quote(text, safe='')}/")
     return "".join(parts)
 
 
-def _given_tuple(document: TableDocument, spec_id: int, values: Mapping[str, object]) -> dict[str, object]:
+def _explicit_tuple(document: TableDocument, spec_id: int, values: Mapping[str, object]) -> dict[str, object]:
     fields = document.partition_fields(spec_id)
     unknown = set(values) - {f.name for f in fields}
     if unknown:
         names = ", ".join(f.name for f in fields) or "none"
         raise RequestError(f"No partition field {', '.join(sorted(unknown))} in spec {spec_id}; it has {names}")
-    return {avro_name(f.name): avro_value(f.type, stored(f.type, values.get(f.name))) for f in fields}
+    return {avro_name(f.name): avro_value(f.type, stored_value(f.type, values.get(f.name))) for f in fields}
 
 
 def _common_tuple(
@@ -84,20 +94,20 @@ def _common_tuple(
         return {}
     if isinstance(rows, pa.Table):
         table = rows
-        tops = {chain_of(schema, c.source_id)[0] for c in columns}
+        tops = {field_chain(schema, c.source_id)[0] for c in columns}
         present = [f for f in tops if f.name in table.column_names]
         if all(not isinstance(table.schema.field(f.name).type, pa.StructType) for f in present):
             table = table.select([f.name for f in present]).group_by([f.name for f in present]).aggregate([])
-        rows = [{f.id: stored(f.type, row[f.name]) for f in present} for row in table.to_pylist()]
+        rows = [{f.id: stored_value(f.type, row[f.name]) for f in present} for row in table.to_pylist()]
     tuples: list[dict[str, object]] = []
     for row in rows:
         candidate = _row_tuple(document, spec_id, schema, row)
-        # By text, so that NaN equals itself and -0.0 is not 0.0.
+        # Compare texts, so that NaN equals itself, and -0.0 differs from 0.0.
         if all(repr(candidate) != repr(t) for t in tuples):
             tuples.append(candidate)
     if len(tuples) != 1:
         raise RequestError(
-            f"Cannot tell the partition of the rows: they fall in {len(tuples)}; name it with `partition`, "
+            f"Cannot determine the partition of the rows: they are in {len(tuples)} partitions; set `partition`, "
             "or use write_partitioned"
         )
     return tuples[0]

@@ -17,8 +17,8 @@ from harness.errors import CorruptFileError, HarnessError, InvalidTableError
 from harness.metadata.filters.predicate import Comparison, Filter, IsNull, Op
 from harness.metadata.iceberg.columns import entries, reading
 from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, DataFiles, Extent, FilteredFiles, statistic
-from harness.metadata.iceberg.columns.raw import KeptManifests, Raw, joined
 from harness.metadata.iceberg.columns.reading import read_data_files, read_entries
+from harness.metadata.iceberg.columns.stored import ManifestCache, StoredEntries, concat_entries
 from harness.metadata.iceberg.manifests import ManifestFile, open_manifest
 from harness.metadata.iceberg.model import PartitionField, PartitionSpec
 from harness.metadata.iceberg.skipping import skip_files
@@ -179,7 +179,7 @@ def columns_or_error(manifests, contents, *more):
 def alone(manifests, contents):
     """The same, entry by entry."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "walked", lambda *_: None)
+        patch.setattr(reading, "lockstep_offsets", lambda *_: None)
         return columns_or_error(manifests, contents)
 
 
@@ -230,10 +230,10 @@ def expected(manifests, drawn, skip=None):
         return errors
     table = pa.Table.from_pylist(rows, Extent(FIELDS).schema)
     files = DataFiles(table, [m.path for m in manifests], tuples, FIELDS)
-    return plain(FilteredFiles.of(files, None if skip is None else skip(files)))
+    return plain(FilteredFiles.split(files, None if skip is None else skip(files)))
 
 
-def read(manifests, contents, skip=None, kept=None):
+def read(manifests, contents, skip=None, manifest_cache=None):
     return read_data_files(
         manifests,
         read=lambda m: contents[m.path],
@@ -241,14 +241,14 @@ def read(manifests, contents, skip=None, kept=None):
         schemas=SCHEMAS,
         statistics=FIELDS,
         skip=skip,
-        kept=kept,
+        manifest_cache=manifest_cache,
     )
 
 
 @pytest.fixture
 def in_step(monkeypatch):
     """Every manifest that can be decoded in step is decoded so."""
-    monkeypatch.setattr(entries, "worth_it", lambda batch: frozenset(b.number for b in batch))
+    monkeypatch.setattr(entries, "manifests_for_lockstep", lambda batch: frozenset(b.number for b in batch))
 
 
 DRAWN = st.lists(
@@ -264,7 +264,7 @@ DRAWN = st.lists(
 )
 
 
-KEPT = KeptManifests(Cache(), lambda recorded: (recorded, FileVersion(1, "the only one")))
+KEPT = ManifestCache(Cache(), lambda recorded: (recorded, FileVersion(1, "the only one")))
 Q = SCHEMAS[0].fields[1]
 FILTERS = (IsNull(Q), IsNull(Q, True), *(Comparison(Q, op, "b") for op in Op))
 SIFTS = st.sampled_from(
@@ -292,8 +292,8 @@ def test_files_are_those_that_were_written(drawn, order, skip, folder):
         }
         wanted = expected(manifests, drawn, skip)
         assert same(columns_or_error(manifests, contents, skip), wanted)
-        patch.setattr(entries, "worth_it", lambda batch: frozenset(b.number for b in batch))
-        patch.setattr(entries, "FEWEST_GUESSED", 0)
+        patch.setattr(entries, "manifests_for_lockstep", lambda batch: frozenset(b.number for b in batch))
+        patch.setattr(entries, "MIN_GUESSED_ENTRIES", 0)
         assert same(columns_or_error(manifests, contents, skip), wanted)
         for _ in range(2):  # into the cache, and out of it
             assert same(columns_or_error(manifests, contents, skip, KEPT), wanted)
@@ -380,7 +380,7 @@ def test_what_is_wrong_gives_the_error_of_the_entry(in_step, entry, message):
 )
 def test_a_text_that_is_not_utf_8_is_named(in_step, monkeypatch, walk, text, damaged, field_):
     if walk == "alone":
-        monkeypatch.setattr(reading, "walked", lambda *_: None)
+        monkeypatch.setattr(reading, "lockstep_offsets", lambda *_: None)
     manifest = listed(0)
     content = write(schema_of(0), [ENTRY], codec="null")
     assert content.count(text) == 1
@@ -409,7 +409,7 @@ def test_ids_beyond_a_long_are_unknown_and_a_sequence_number_is_damage():
     assert read([manifest], contents).files.table.column("sequence_number").to_pylist() == [7]
     (entry,) = read_entries([open_manifest(contents[manifest.path], manifest, specs={3: SPEC}, schemas=SCHEMAS)])
     assert (entry.snapshot_id, entry.sequence_number, entry.file.path) == (None, 7, "a.orc")
-    with pytest.raises(CorruptFileError, match="beyond a long") as raised:
+    with pytest.raises(CorruptFileError, match="exceeds 64 bits") as raised:
         read([manifest], {manifest.path: by_hand(5, 2**64)})
     assert (raised.value.file, raised.value.field) == (manifest.path, "sequence_number")
 
@@ -435,7 +435,7 @@ def test_numbers_near_and_beyond_a_long(in_step, stated, rows, is_damage):
 
 def test_damage_of_one_byte_gives_the_same_files_or_the_same_error(in_step, monkeypatch):
     """Where entries begin is guessed first; a guess that fails is followed by a walk in step."""
-    monkeypatch.setattr(entries, "FEWEST_GUESSED", 0)
+    monkeypatch.setattr(entries, "MIN_GUESSED_ENTRIES", 0)
     manifest = listed(0)
     whole = write(schema_of(2), [with_file(file_path=f"s3://bucket/{i}") for i in range(4)], codec="null", interval=400)
     for place in range(whole.index(b"s3://bucket/0") - 60, len(whole)):
@@ -514,13 +514,13 @@ def test_maps_in_several_blocks_whose_sizes_are_stated():
 def test_counts_of_files_of_several_manifests_are_asked_of_the_manifest_that_has_them() -> None:
     """By the place that a file has there: here each count is ten times that, and a hundred for each manifest."""
 
-    def of(manifest: int, files: int) -> Raw:
+    def of(manifest: int, files: int) -> StoredEntries:
         def counts(name, keys, places):
             return {key: (100 * manifest + 10 * places, np.ones(len(places), np.bool_)) for key in keys}
 
         paths = pa.chunked_array([[f"{manifest}-{i}" for i in range(files)]])
-        return Raw(pa.table({"status": [1] * files}), Extent(), lambda: paths, counts)
+        return StoredEntries(pa.table({"status": [1] * files}), Extent(), lambda: paths, counts)
 
-    found = joined([of(1, 2), of(2, 3), of(3, 1)])
+    found = concat_entries([of(1, 2), of(2, 3), of(3, 1)])
     values, _ = found.counts("value_counts", (7,), np.array([1, 2, 4, 5]))[7]
     assert values.tolist() == [110, 200, 220, 300]

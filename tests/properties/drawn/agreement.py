@@ -15,14 +15,14 @@ import pyarrow as pa
 import harness
 from drawn.models.model import TableModel, arrow_rows, scenario_rows
 from drawn.predicates import sql
-from drawn.reads import Bound, First, Read, Shape, answer, parameters, text
+from drawn.reads import Bound, FirstRows, ReadShape, Shape, answer, parameters, text
 from drawn.strategies.histories import DrawnHistory
 from harness.diff.compare import compare
 from harness.diff.result import ComparisonResult, SchemaKind
 from harness.errors import UnsupportedError
-from harness.suite.oracle_engine import read_apart
-from harness.suite.scenarios.building import begin
-from harness.suite.scenarios.model import Expectation, History, Scenario, Selector
+from harness.suite.oracle_engine import read_with_oracle
+from harness.suite.scenarios.building import create_history
+from harness.suite.scenarios.model import Expectation, Scenario, ScenarioHistory, Selector
 from harness.table import open_table
 
 if TYPE_CHECKING:
@@ -43,23 +43,26 @@ class Disagreement(AssertionError):
 
 
 @contextmanager
-def made(drawn: DrawnHistory, directory: Path | None = None) -> Iterator[History]:
+def build_table(drawn: DrawnHistory, directory: Path | None = None) -> Iterator[ScenarioHistory]:
     """The table of a history. directory: where it stays; None: it goes again.
 
     Raises:
         HarnessError: an operation cannot be done.
     """
     if directory is None:
-        with tempfile.TemporaryDirectory(prefix="harness-property-") as place, made(drawn, Path(place)) as history:
+        with (
+            tempfile.TemporaryDirectory(prefix="harness-property-") as place,
+            build_table(drawn, Path(place)) as history,
+        ):
             yield history
         return
-    history = begin(scenario_of(drawn), directory)
+    history = create_history(scenario_of(drawn), directory)
     for operation in drawn.operations:
         history.apply(operation)
     yield history
 
 
-def scenario_of(drawn: DrawnHistory, reads: Sequence[Read] = ()) -> Scenario:
+def scenario_of(drawn: DrawnHistory, reads: Sequence[ReadShape] = ()) -> Scenario:
     """The scenario of a table that was drawn, which expects of reads what the model has."""
     return Scenario(
         name="drawn",
@@ -74,7 +77,7 @@ def scenario_of(drawn: DrawnHistory, reads: Sequence[Read] = ()) -> Scenario:
     )
 
 
-def _expectation(model: TableModel, read: Read) -> Expectation:
+def _expectation(model: TableModel, read: ReadShape) -> Expectation:
     columns, rows = answer(model, read)
     where = None if read.where is None else sql(read.where)
     return Expectation(at=read.at, columns=read.columns, where=where, rows=scenario_rows(columns, rows))
@@ -84,7 +87,7 @@ def _expectation(model: TableModel, read: Read) -> Expectation:
 class DrawnRead:
     """A read of a drawn table, by its model and by engines."""
 
-    history: History
+    history: ScenarioHistory
     drawn: DrawnHistory
     shape: Shape
 
@@ -103,7 +106,7 @@ class DrawnRead:
         try:
             return _result(self.history, self.shape, engine)
         except Exception as error:  # whatever makes a reader fail is a finding
-            is_plain = isinstance(self.shape, Read) and self.shape.where is None
+            is_plain = isinstance(self.shape, ReadShape) and self.shape.where is None
             if isinstance(error, UnsupportedError) and engine == "spark" and not is_plain:
                 raise
             raise self._disagreement(engine, f"{type(error).__name__}: {error}") from error
@@ -117,7 +120,7 @@ class DrawnRead:
         """
         (first, expected), (second, got) = rows.items()
         problem = comparison_problem(compare(expected, got, names=(first, second)))
-        if problem is None and isinstance(self.shape, First):
+        if problem is None and isinstance(self.shape, FirstRows):
             # Compared in Arrow, because Python has no years after 9999.
             shown = pa.table(got).cast(pa.table(expected).schema)
             problem = None if shown.equals(pa.table(expected)) else f"The rows are in another order: {shown}"
@@ -125,7 +128,7 @@ class DrawnRead:
             raise self._disagreement(second, f"{first} and {second} differ: {problem}")
 
     def _disagreement(self, engine: str, problem: str) -> Disagreement:
-        query = described(self.shape, self.history)
+        query = describe_shape(self.shape, self.history)
         return Disagreement(f"{engine}: {query}\n{problem}", drawn=self.drawn, engine=engine, shape=self.shape)
 
 
@@ -135,23 +138,23 @@ def comparison_problem(comparison: ComparisonResult) -> str | None:
     return None if comparison.equal and in_order else comparison.to_text()
 
 
-def described(shape: Shape, history: History) -> str:
+def describe_shape(shape: Shape, history: ScenarioHistory) -> str:
     """The query of a shape, with its parameters, over the table `t`."""
     query = text(shape, lambda at: _table(history, at))
     return f"{query}, parameters {parameters(shape)}" if isinstance(shape, Bound) else query
 
 
-def address_of(history: History) -> str:
+def address_of(history: ScenarioHistory) -> str:
     """The location to open."""
     return str(history.metadata_path or history.location)
 
 
-def _result(history: History, shape: Shape, engine: str) -> Any:
+def _result(history: ScenarioHistory, shape: Shape, engine: str) -> Any:
     """Return the rows of an engine. A plain read is planned directly, every other shape is read through SQL.
 
     A relation of DuckDB stays one, because Arrow lacks some of its types.
     """
-    if isinstance(shape, Read):
+    if isinstance(shape, ReadShape):
         return read_by(history, shape, engine)
     table = open_table(address_of(history))
     query = text(shape, lambda at: _table(history, at))
@@ -166,7 +169,7 @@ def _result(history: History, shape: Shape, engine: str) -> Any:
             return harness.sql(query, {"t": table})
 
 
-def read_by(history: History, read: Read, engine: str) -> pa.Table:
+def read_by(history: ScenarioHistory, read: ReadShape, engine: str) -> pa.Table:
     """The rows of a plain read; the oracle reads apart, the others' plans prune most."""
     at = history.resolve(read.at)
     where = None if read.where is None else sql(read.where)
@@ -175,10 +178,10 @@ def read_by(history: History, read: Read, engine: str) -> pa.Table:
         return snapshot.to_arrow(columns=read.columns, where=where, engine=engine)
     chosen = {"snapshot_id": at.snapshot_id, "version": at.version, "timestamp_ms": at.timestamp_ms, "ref": at.ref}
     point: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
-    return read_apart(address_of(history), columns=read.columns, where=where, **point)
+    return read_with_oracle(address_of(history), columns=read.columns, where=where, **point)
 
 
-def _table(history: History, at: Selector) -> str:
+def _table(history: ScenarioHistory, at: Selector) -> str:
     """The table `t` at a point, in a query of DuckDB's dialect."""
     found = history.resolve(at)
     if found.ref is not None:
@@ -201,7 +204,7 @@ def _bound_on_spark(snapshot: harness.Snapshot, shape: Bound) -> pa.Table:
 
 def _exact(frame: DataFrame) -> pa.Table:
     """A frame's rows in the types that harness says of its columns."""
-    from harness.diff.spark_side import logical
+    from harness.diff.spark_side import arrow_column
     from harness.engines.spark.engine import conform
 
-    return conform(frame.toArrow(), pa.schema([logical(field) for field in frame.schema.fields]))
+    return conform(frame.toArrow(), pa.schema([arrow_column(field) for field in frame.schema.fields]))

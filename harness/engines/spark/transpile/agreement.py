@@ -22,7 +22,7 @@ from harness.storage.records import dataclass
 
 _PLACE = "query_location"
 
-_UNSAID: Mapping[str, str] = {
+_IRRELEVANT: Mapping[str, str] = {
     _PLACE: "where a part stands in its text",
     "query_location_length": "how long it is there",
     "is_operator": "whether a call is written between its operands",
@@ -90,7 +90,7 @@ def misreading(tree: str, written_back: str) -> Misreading | None:
     one, other = json.loads(tree), json.loads(written_back)
     if one["error"] or other["error"]:  # such as for a statement that is no SELECT
         return Misreading(None)
-    return _difference(_plain(one), _plain(other), None)
+    return _difference(_normalize(one), _normalize(other), None)
 
 
 def _difference(one: object, other: object, place: int | None) -> Misreading | None:
@@ -105,13 +105,13 @@ def _difference(one: object, other: object, place: int | None) -> Misreading | N
     return next((found for pair in parts if (found := _difference(*pair, place)) is not None), None)
 
 
-def _plain(value: object) -> object:
+def _normalize(value: object) -> object:
     """A tree in which alike is written alike."""
     match value:
         case list():
-            return [_plain(item) for item in value]
+            return [_normalize(item) for item in value]
         case dict():
-            node = {key: _plain(item) for key, item in value.items() if key == _PLACE or key not in _UNSAID}
+            node = {key: _normalize(item) for key, item in value.items() if key == _PLACE or key not in _IRRELEVANT}
             for rule in _RULES:
                 node = rule(node)
             return node
@@ -228,12 +228,12 @@ def result_columns(query: SparkQuery, described: Sequence[tuple[str, str]]) -> t
             f"not {', '.join(name or '?' for name in query.names)}"
         )
     return tuple(
-        dt.Field(id=place, name=name, type=_agreed(name, _given_out(type_), shown))
+        dt.Field(id=place, name=name, type=_agreed_field(name, _result_type(type_), shown))
         for place, ((name, shown), type_) in enumerate(zip(described, query.types, strict=True), 1)
     )
 
 
-def _given_out(type_: dt.Type) -> dt.Type:
+def _result_type(type_: dt.Type) -> dt.Type:
     """A type as results of DuckDB have it, which know neither the length of bytes nor the zone of nanos."""
     match type_:
         case dt.FixedType():
@@ -241,11 +241,11 @@ def _given_out(type_: dt.Type) -> dt.Type:
         case dt.TimestampType(unit="ns"):
             return dt.TimestampType("ns")
         case dt.StructType(fields=fields):
-            return dt.StructType(tuple(replace(f, type=_given_out(f.type)) for f in fields))
+            return dt.StructType(tuple(replace(f, type=_result_type(f.type)) for f in fields))
         case dt.ListType(element=element):
-            return dt.ListType(replace(element, type=_given_out(element.type)))
+            return dt.ListType(replace(element, type=_result_type(element.type)))
         case dt.MapType(key=key, value=value):
-            parts = (replace(part, type=_given_out(part.type)) for part in (key, value))
+            parts = (replace(part, type=_result_type(part.type)) for part in (key, value))
             return dt.MapType(*parts)
         case _:
             return type_
@@ -256,7 +256,7 @@ _ALIKE = (dt.IntegerType, dt.FloatType, dt.DecimalType, dt.StringType, dt.Boolea
 """Types with one name on both engines."""
 
 
-def _agreed(name: str, type_: dt.Type, shown: str) -> dt.Type:
+def _agreed_field(name: str, type_: dt.Type, shown: str) -> dt.Type:
     found = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", shown)
     expected = dt.DecimalType(int(found[1]), int(found[2])) if found is not None else _SHOWN_TYPES.get(shown)
     match type_, expected:

@@ -12,12 +12,12 @@ from harness.engines.spark.transpile import spark_text
 from harness.engines.spark.transpile.expressions import Expressions
 from harness.engines.spark.transpile.joins import NameScope, Output
 from harness.engines.spark.transpile.ordered_aggregates import check_ordered, direction
-from harness.engines.spark.transpile.spark_text import refused
-from harness.engines.spark.transpile.values import Typed, type_name
+from harness.engines.spark.transpile.spark_text import refusal
+from harness.engines.spark.transpile.values import TypedSql, type_name
 from harness.metadata.filters.sqltext import whole_number
 from harness.metadata.model import schema as dt
 
-NamedColumns = list[tuple[str | None, Typed]]
+NamedColumns = list[tuple[str | None, TypedSql]]
 """NamedColumns with their names, None where there is none."""
 
 
@@ -43,13 +43,13 @@ def output_of(item: exp.Expr, columns: tuple[Output, ...]) -> Output | None:
     place = place_of(subject)
     if place is not None:
         if not 1 <= place <= len(columns):
-            raise refused(item, "a number in ORDER BY")
+            raise refusal(item, "a number in ORDER BY")
         return columns[place - 1]
     if not isinstance(subject, exp.Column) or len(subject.parts) > 1:
         return None
     named = [c for c in columns if c.name is not None and c.name.casefold() == subject.name.casefold()]
     if len(named) > 1:
-        raise refused(item, "an order by one of several columns of a name")
+        raise refusal(item, "an order by one of several columns of a name")
     return named[0] if named else None
 
 
@@ -57,7 +57,7 @@ def by_output(item: exp.Expr, columns: tuple[Output, ...]) -> str:
     """An item of ORDER BY that is a column of the result. Raises UnsupportedError."""
     output = output_of(item, columns)
     if output is None:
-        raise refused(item, "an order by what is no column of the result")
+        raise refusal(item, "an order by what is no column of the result")
     check_ordered(item, output.type)
     return f"{output.sql}{direction(item)}"
 
@@ -81,7 +81,7 @@ def limits(node: exp.Expr) -> str:
             rows, more = clause.args.get("expression"), any(v for k, v in clause.args.items() if k != "expression")
         count = None if more or rows is None else place_of(rows)
         if count is None:
-            raise refused(clause, f"this {word}")
+            raise refusal(clause, f"this {word}")
         text += f" {word} {count}"
     return text
 
@@ -90,7 +90,7 @@ def limits(node: exp.Expr) -> str:
 # go side by side, padded with nulls; a row whose lists are all empty or null gives none. WHERE leaves rows out later.
 
 
-def unnested_in(select: exp.Select) -> Iterator[exp.Explode]:
+def unnest_calls(select: exp.Select) -> Iterator[exp.Explode]:
     """The calls of UNNEST in the projection of a SELECT, without those of queries inside."""
     for item in select.expressions:
         for call in item.find_all(exp.Explode):
@@ -103,14 +103,14 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
     if not _works_on_results(select):
         return None
     if select.args.get("distinct") is not None and select.args["distinct"].args.get("on") is not None:
-        raise refused(select, "DISTINCT ON of this", "choose the rows in a query around it")
+        raise refusal(select, "DISTINCT ON of this", "choose the rows in a query around it")
     inside, around = [], []
     for place, item in enumerate(select.expressions):
         value, column = item.unalias(), exp.column(f"h{place}")
         is_call = isinstance(value, exp.Explode)
         is_several = _is_star(value.this if isinstance(value, exp.Like) else value) or item.find(exp.Columns)
         if is_several or (not is_call and value.find(exp.Explode) is not None):
-            raise refused(item, "this beside UNNEST of results", "name the columns, and compute in a query around")
+            raise refusal(item, "this beside UNNEST of results", "name the columns, and compute in a query around")
         call = value.copy() if is_call else exp.Paren(this=column)
         call.set("this", column)
         inside.append((value.this if is_call else item).copy())
@@ -119,7 +119,7 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
     names = {item.alias_or_name.casefold() for item in around}
     for item in [] if select.args.get("order") is None else select.args["order"].expressions:
         if place_of(item.this) is None and item.this.name.casefold() not in {*names, "all"}:
-            raise refused(item, "this order beside UNNEST of results", "order by a column of the result")
+            raise refusal(item, "this order beside UNNEST of results", "order by a column of the result")
     parts = {key: select.args.get(key) for key in ("from_", "joins", "where", "group", "having", "qualify")}
     ends = {key: select.args.get(key) for key in ("distinct", "order", "limit", "offset")}
     return exp.Select(expressions=inside, **parts), exp.Select(expressions=around, **ends)
@@ -127,7 +127,7 @@ def in_two_steps(select: exp.Select) -> tuple[exp.Select, exp.Select] | None:
 
 def _works_on_results(select: exp.Select) -> bool:
     """Tells whether UNNEST works on groups or windows, not on rows of FROM. Raises UnsupportedError: on both."""
-    if not any(True for _ in unnested_in(select)):
+    if not any(True for _ in unnest_calls(select)):
         return False
     windows = (w for item in select.expressions for w in item.find_all(exp.Window))
     with_windows = select.args.get("qualify") is not None or next(windows, None) is not None
@@ -144,7 +144,7 @@ def _works_on_results(select: exp.Select) -> bool:
     if True not in are_keys:
         return True
     if with_windows or False in are_keys:
-        raise refused(select, "UNNEST as a key and of what is grouped", "unnest in a query around it")
+        raise refusal(select, "UNNEST as a key and of what is grouped", "unnest in a query around it")
     return False
 
 
@@ -156,16 +156,16 @@ class Unnests:
     several: bool
     lists: list[str] = field(default_factory=list)
 
-    def element(self, expressions: Expressions, node: exp.Explode) -> Typed:
+    def element(self, expressions: Expressions, node: exp.Explode) -> TypedSql:
         """The expression of a call. Raises UnsupportedError."""
         _is_recursive(node)
         listed = expressions.translate(node.this)
         if not isinstance(listed.type, dt.ListType):
-            raise refused(node, f"unnest of {listed.type} inside of an expression")
+            raise refusal(node, f"unnest of {listed.type} inside of an expression")
         if listed.sql not in self.lists:
             self.lists.append(listed.sql)
         sql = f"TRY_ELEMENT_AT({listed.sql}, {self.alias}.e)" if self.several else f"{self.alias}.e"
-        return Typed(sql, listed.type.element.type)
+        return TypedSql(sql, listed.type.element.type)
 
     def clause(self, source: str) -> str:
         """The clause behind FROM and its joins, which are `source`; empty where nothing is unnested."""
@@ -179,25 +179,25 @@ class Unnests:
         return f"{' CROSS JOIN LATERAL' if source else ' FROM'} EXPLODE({call}) AS {self.alias}(e)"
 
 
-def _unnested(expressions: Expressions, node: exp.Explode) -> NamedColumns:
+def _unnest(expressions: Expressions, node: exp.Explode) -> NamedColumns:
     """The columns for a call that is an item of the projection. Raises UnsupportedError."""
     value, recursive = expressions.translate(node.this), _is_recursive(node)
     is_list = isinstance(value.type, dt.ListType)
     if is_list:
         value = expressions.translate(exp.Explode(this=node.this))
     elif not isinstance(value.type, dt.StructType):
-        raise refused(node, f"unnest of {value.type}")
+        raise refusal(node, f"unnest of {value.type}")
     if recursive and _holds_list(value.type):
-        raise refused(node, f"a recursive unnest of {value.type}")
+        raise refusal(node, f"a recursive unnest of {value.type}")
     if not isinstance(value.type, dt.StructType) or (is_list and not recursive):
         return [(None, value)]
     return _fields(value, value.type, recursive=recursive)
 
 
-def _fields(value: Typed, type_: dt.StructType, *, recursive: bool) -> NamedColumns:
+def _fields(value: TypedSql, type_: dt.StructType, *, recursive: bool) -> NamedColumns:
     found: NamedColumns = []
     for item in type_.fields:
-        inner = Typed(f"({value.sql}).{spark_text.name(item.name)}", item.type)
+        inner = TypedSql(f"({value.sql}).{spark_text.name(item.name)}", item.type)
         if recursive and isinstance(item.type, dt.StructType):
             found += _fields(inner, item.type, recursive=True)
         else:
@@ -220,20 +220,20 @@ def _is_recursive(node: exp.Explode) -> bool:
     for item in node.expressions:
         is_known = isinstance(item, exp.PropertyEQ) and item.this.name.lower() == "recursive"
         if not is_known or not isinstance(item.expression, exp.Boolean):
-            raise refused(node, "this unnest")
+            raise refusal(node, "this unnest")
     return bool(node.expressions) and bool(node.expressions[0].expression.this)
 
 
-def projected(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
+def project(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """The columns that an item gives. Raises UnsupportedError."""
     if _is_star(node):
-        return _expanded(node, scope, expressions)
+        return _expand_star(node, scope, expressions)
     if isinstance(node, exp.Like) and _is_star(node.this):
-        return [c for c in _expanded(node.this, scope, expressions) if _is_like(node, c[0] or "")]
+        return [c for c in _expand_star(node.this, scope, expressions) if _is_like(node, c[0] or "")]
     if isinstance(node, exp.Explode):
-        return _unnested(expressions, node)
+        return _unnest(expressions, node)
     if node.find(exp.Columns) is not None:
-        return _of_columns(node, scope, expressions)
+        return _expand_columns_call(node, scope, expressions)
     if isinstance(node, exp.Alias):
         return [(node.alias, expressions.translate(node.this))]
     name = node.name if isinstance(node, exp.Column) else None
@@ -244,17 +244,17 @@ def _is_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
-def _expanded(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
+def _expand_star(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """The columns that a star stands for, in DuckDB's order: a column of USING once, where it is first."""
     star = node.this if isinstance(node, exp.Column) else node
     if any(value for key, value in star.args.items() if key not in ("except_", "replace", "rename")):
-        raise refused(node, "this star")
+        raise refusal(node, "this star")
     if any(isinstance(e, exp.Column) and e.table for e in star.args.get("except_") or ()):
-        raise refused(node, "a star without a column of one table", "write t.* EXCLUDE (…)")
+        raise refusal(node, "a star without a column of one table", "write t.* EXCLUDE (…)")
     left_out = {e.name.casefold() for e in star.args.get("except_") or ()}
     replaced = {e.alias.casefold(): e.this for e in star.args.get("replace") or ()}
     renamed = {e.this.name.casefold(): e.alias for e in star.args.get("rename") or ()}
-    found = _all(scope)
+    found = _all_columns(scope)
     if isinstance(node, exp.Column):
         named = [s for s in scope.sources if s.name.casefold() == node.table.casefold()]
         found = [(c.name, s.column(c)) for s in named for c in s.columns]
@@ -270,14 +270,14 @@ def _expanded(node: exp.Expr, scope: NameScope, expressions: Expressions) -> Nam
 _EACH = "a column of columns"
 
 
-def _of_columns(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
+def _expand_columns_call(node: exp.Expr, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """An expression with COLUMNS(…) in it, once for each of them."""
     calls = list(node.find_all(exp.Columns))
     if any(call.this != calls[0].this for call in calls):
-        raise refused(node, "several different COLUMNS in one expression")
+        raise refusal(node, "several different COLUMNS in one expression")
     found: NamedColumns = []
     alias = node.alias if isinstance(node, exp.Alias) else None
-    for name, value in _chosen(calls[0], scope, expressions):
+    for name, value in _matching_columns(calls[0], scope, expressions):
         item = node.unalias().copy()
         each = exp.column(_EACH, quoted=True)
         if isinstance(item, exp.Columns):
@@ -290,12 +290,12 @@ def _of_columns(node: exp.Expr, scope: NameScope, expressions: Expressions) -> N
     return found
 
 
-def _chosen(call: exp.Columns, scope: NameScope, expressions: Expressions) -> NamedColumns:
+def _matching_columns(call: exp.Columns, scope: NameScope, expressions: Expressions) -> NamedColumns:
     """The columns that COLUMNS(…) names: a star, a list, a regular expression, a lambda with LIKE."""
     what = call.this
     if _is_star(what):
-        return _expanded(what, scope, expressions)
-    every = _all(scope)
+        return _expand_star(what, scope, expressions)
+    every = _all_columns(scope)
     match what:
         case exp.Literal() if what.is_string and re.fullmatch(r"[\w .*+?|()^$]*", what.name, re.ASCII):
             return [c for c in every if re.search(what.name, c[0] or "") is not None]
@@ -305,19 +305,19 @@ def _chosen(call: exp.Columns, scope: NameScope, expressions: Expressions) -> Na
         case exp.Lambda(this=exp.Like(this=exp.Identifier()) as like):
             return [c for c in every if _is_like(like, c[0] or "")]
         case _:
-            raise refused(call, "this choice of columns", "name them in a list, or by a plain regular expression")
+            raise refusal(call, "this choice of columns", "name them in a list, or by a plain regular expression")
 
 
 def _is_like(node: exp.Like, name: str) -> bool:
     pattern = node.expression
     if not isinstance(pattern, exp.Literal) or not pattern.is_string or "\\" in pattern.name:
-        raise refused(node)
+        raise refusal(node)
     parts = {"%": ".*", "_": "."}
     fits = re.fullmatch("".join(parts.get(c, re.escape(c)) for c in pattern.name), name, re.DOTALL) is not None
     return fits is not bool(node.args.get("negate"))
 
 
-def _all(scope: NameScope) -> NamedColumns:
+def _all_columns(scope: NameScope) -> NamedColumns:
     found: NamedColumns = []
     seen: set[str] = set()
     for source in scope.sources:
@@ -334,24 +334,24 @@ def _all(scope: NameScope) -> NamedColumns:
 _SETS: dict[type[exp.Expr], str] = {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING SETS"}
 
 
-def group_by(node: exp.Select, scope: NameScope, expressions: Expressions, outputs: Sequence[Typed]) -> str:
+def group_by(node: exp.Select, scope: NameScope, expressions: Expressions, outputs: Sequence[TypedSql]) -> str:
     """The clause as text, empty without. outputs: the projection, for its numbers. Raises UnsupportedError."""
     group = node.args.get("group")
     if group is None:
         return ""
     if any(value for key, value in group.args.items() if key not in ("all", "expressions")):
-        raise refused(group)
+        raise refusal(group)
     texts = [_item(item, expressions, outputs) for item in group.expressions]
     for item in node.expressions if group.args.get("all") else ():  # all without an aggregate
         if item.find(exp.Window, exp.Query) is not None:
-            raise refused(item, "GROUP BY ALL with a window function or a subquery")
+            raise refusal(item, "GROUP BY ALL with a window function or a subquery")
         counts = any(call.name.lower() == "count_star" for call in item.find_all(exp.Anonymous))
         if not counts and item.find(exp.AggFunc) is None:
-            texts += [_no_ordinal(v) for _, v in projected(item, scope, expressions)]
+            texts += [_no_ordinal(v) for _, v in project(item, scope, expressions)]
     return f" GROUP BY {', '.join(dict.fromkeys(texts))}" if texts else ""
 
 
-def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) -> str:
+def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[TypedSql]) -> str:
     """A key, which a number may stand for, or several sets of keys."""
     word = _SETS.get(type(node))
     if word is None:
@@ -359,7 +359,7 @@ def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) ->
         if place is None:
             return _no_ordinal(expressions.translate(node))
         if not 1 <= place <= len(outputs):
-            raise refused(node, "a number in GROUP BY")
+            raise refusal(node, "a number in GROUP BY")
         return _no_ordinal(outputs[place - 1])
     items = []
     for inner in node.expressions:
@@ -370,6 +370,6 @@ def _item(node: exp.Expr, expressions: Expressions, outputs: Sequence[Typed]) ->
     return f"{word} ({', '.join(items)})"
 
 
-def _no_ordinal(value: Typed) -> str:
+def _no_ordinal(value: TypedSql) -> str:
     """A constant that Spark cannot take for the number of a column."""
     return value.sql if value.literal is None else f"CAST({value.sql} AS {type_name(value.type)})"

@@ -11,24 +11,24 @@ from sqlglot import exp
 from harness.engines.spark.transpile import aggregates, comparisons, ordered_aggregates, spark_text
 from harness.engines.spark.transpile.functions import moments, nested, table
 from harness.engines.spark.transpile.functions.registry import Call
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import (
     BOOLEAN,
     BOUND,
     DOUBLE,
     HUGE,
     LONG,
-    Typed,
-    alike,
+    TypedSql,
     as_decimal,
     cast,
-    coerced,
+    coerce,
     is_number,
-    of_literal,
     try_cast,
     type_name,
+    typed_literal,
+    with_common_type,
 )
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.model import schema as dt
 
 # Arithmetic of decimals and of 128-bit integers. DuckDB's result has at most 38 digits, and a value beyond is an error.
@@ -41,7 +41,7 @@ _FEWEST_BEFORE_POINT = 12
 """Digits before the point that narrowed operands keep, at least; fewer would refuse everyday values."""
 
 
-def arithmetic(node: exp.Expr, left: Typed, sign: str, right: Typed) -> Typed | None:
+def arithmetic(node: exp.Expr, left: TypedSql, sign: str, right: TypedSql) -> TypedSql | None:
     """A sum, difference or product; None where the operands are of other types. Raises UnsupportedError."""
     types = (left.type, right.type)
     if not all(isinstance(t, dt.IntegerType | dt.DecimalType) or t == HUGE for t in types):
@@ -49,12 +49,12 @@ def arithmetic(node: exp.Expr, left: Typed, sign: str, right: Typed) -> Typed | 
     if any(isinstance(t, dt.DecimalType) for t in types):
         return _decimals(node, left, sign, right)
     if HUGE in types:
-        a, b = (coerced(v, HUGE, sign) for v in (left, right))
-        return Typed(f"CAST(({a} {sign} {b}) AS {type_name(HUGE)})", HUGE)
+        a, b = (coerce(v, HUGE, sign) for v in (left, right))
+        return TypedSql(f"CAST(({a} {sign} {b}) AS {type_name(HUGE)})", HUGE)
     return None
 
 
-def _decimals(node: exp.Expr, left: Typed, sign: str, right: Typed) -> Typed:
+def _decimals(node: exp.Expr, left: TypedSql, sign: str, right: TypedSql) -> TypedSql:
     a, b = (dt.DecimalType(_MOST, 0) if v.type == HUGE else as_decimal(v.type) for v in (left, right))
     if sign == "*":
         precision, scale = a.precision + b.precision, a.scale + b.scale
@@ -63,20 +63,20 @@ def _decimals(node: exp.Expr, left: Typed, sign: str, right: Typed) -> Typed:
         precision = max(a.precision - a.scale, b.precision - b.scale) + scale + 1
     # Spark takes one digit more for a product.
     if precision + 1 > _MOST and scale > 6:
-        found = _narrowed(a, b, sign, scale)
+        found = _narrow(a, b, sign, scale)
         if found is None:
-            raise refused(node, f"{left.type} {sign} {right.type}, which may need more than 38 digits,")
+            raise refusal(node, f"{left.type} {sign} {right.type}, which may need more than 38 digits,")
         a, b = found
     result = dt.DecimalType(min(precision, _MOST), scale)
     # A 128-bit integer is a decimal already.
     texts = [
-        v.sql if v.type == HUGE and t == dt.DecimalType(_MOST, 0) else coerced(v, t, sign)
+        v.sql if v.type == HUGE and t == dt.DecimalType(_MOST, 0) else coerce(v, t, sign)
         for v, t in ((left, a), (right, b))
     ]
-    return Typed(f"CAST(({texts[0]} {sign} {texts[1]}) AS {type_name(result)})", result)
+    return TypedSql(f"CAST(({texts[0]} {sign} {texts[1]}) AS {type_name(result)})", result)
 
 
-def _narrowed(a: dt.DecimalType, b: dt.DecimalType, sign: str, scale: int) -> list[dt.DecimalType] | None:
+def _narrow(a: dt.DecimalType, b: dt.DecimalType, sign: str, scale: int) -> list[dt.DecimalType] | None:
     """Types of the operands with which Spark keeps all digits; None where too few would stand before the point."""
     if sign != "*":
         narrow = dt.DecimalType(_MOST - 1, scale)
@@ -99,30 +99,30 @@ class Expressions:
     unnested: the elements of a list that the projection unnests; None: there can be none.
     """
 
-    resolve: Callable[[tuple[str, ...]], Typed]
+    resolve: Callable[[tuple[str, ...]], TypedSql]
     subquery: Callable[[exp.Query], tuple[str, tuple[dt.Type, ...]]] | None = None
-    unnested: Callable[[exp.Explode], Typed] | None = None
-    variables: Mapping[str, Typed] = field(default_factory=dict)
+    unnested: Callable[[exp.Explode], TypedSql] | None = None
+    variables: Mapping[str, TypedSql] = field(default_factory=dict)
 
     def within(self, names: Sequence[str], element: dt.Type) -> tuple[str, Expressions]:
         """The head of a lambda and the `Expressions` of its body. names: the element, maybe its place from 1."""
         depth = len(self.variables)
         texts = [f"v{depth + place}" for place in range(len(names))]
-        typed = [Typed(texts[0], element), *(Typed(f"CAST({text} + 1 AS BIGINT)", LONG) for text in texts[1:])]
+        typed = [TypedSql(texts[0], element), *(TypedSql(f"CAST({text} + 1 AS BIGINT)", LONG) for text in texts[1:])]
         known = {name.casefold(): value for name, value in zip(names, typed, strict=True)}
         head = texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
         return head, Expressions(self.resolve, variables={**self.variables, **known})
 
-    def translate(self, node: exp.Expr) -> Typed:
+    def translate(self, node: exp.Expr) -> TypedSql:
         """The expression with its type. Raises UnsupportedError: a part may mean two things on the engines."""
         literal = literal_of(node)
         if literal is not None:
-            return of_literal(literal)
+            return typed_literal(literal)
         match node:
             case exp.Paren():
                 return self.translate(node.this)
             case exp.Placeholder() if BOUND in node.meta:
-                bound: Typed = node.meta[BOUND]
+                bound: TypedSql = node.meta[BOUND]
                 return bound
             case exp.Identifier() if node.name.casefold() in self.variables:
                 return self.variables[node.name.casefold()]
@@ -135,23 +135,23 @@ class Expressions:
                 return nested.members(self.translate(node.this), [node.expression.name], node)
             case exp.And() | exp.Or():
                 word = " AND " if isinstance(node, exp.And) else " OR "
-                return Typed(f"({word.join(self.boolean(part) for part in node.flatten())})", BOOLEAN)
+                return TypedSql(f"({word.join(self.boolean(part) for part in node.flatten())})", BOOLEAN)
             case exp.Not():
-                return Typed(f"(NOT {self.boolean(node.this)})", BOOLEAN)
+                return TypedSql(f"(NOT {self.boolean(node.this)})", BOOLEAN)
             case exp.Neg():
                 value = self.translate(node.this)
                 if not is_number(value.type):
-                    raise refused(node)
-                return Typed(f"(- {value.sql})", value.type)
+                    raise refusal(node)
+                return TypedSql(f"(- {value.sql})", value.type)
             case exp.Add() | exp.Sub() | exp.Mul():
                 return self._arithmetic(node)
             case exp.Div() | exp.IntDiv():
                 return self._division(node)
             case exp.Interval():
                 known = node.this is None or moments.interval(node) is not None
-                span = moments.of_node(node, None if known else self.translate(node.this))
+                span = moments.interval_of_node(node, None if known else self.translate(node.this))
                 if span is None:
-                    raise refused(node)
+                    raise refusal(node)
                 return span
             case exp.Bracket():
                 return self._element(node)
@@ -160,15 +160,15 @@ class Expressions:
             case exp.Cast() if type(node) is exp.Cast:
                 return cast(self.translate(node.this), node)
             case exp.Comprehension():
-                return nested.comprehended(Call(self, node, "list_transform", ()), node)
+                return nested.comprehension(Call(self, node, "list_transform", ()), node)
             case exp.Array() if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Comprehension):
                 return self.translate(node.expressions[0])
             case exp.ToMap(this=exp.Struct() as pairs):
                 named = [item for item in pairs.expressions if isinstance(item, exp.PropertyEQ)]
                 call = Call(self, pairs, "MAP", ())
                 if len(named) < len(pairs.expressions):
-                    raise call.refused("this MAP")
-                return nested.made_map(call, [p.this for p in named], [p.expression for p in named])
+                    raise call.refusal("this MAP")
+                return nested.map_from_lists(call, [p.this for p in named], [p.expression for p in named])
             case exp.ToMap(this=exp.Bracket(this=exp.Struct() as pairs) as looked_up):
                 # `MAP {k: v}[k]`, which sqlglot reads as MAP of an element.
                 return self._element(exp.Bracket(this=exp.ToMap(this=pairs), expressions=looked_up.expressions))
@@ -177,109 +177,113 @@ class Expressions:
             case exp.Subquery() if self.subquery is not None and isinstance(node.this, exp.Query):
                 sql, types = self.subquery(node.this)
                 if len(types) != 1:
-                    raise refused(node.this, "a subquery of several columns")
-                return Typed(f"({sql})", types[0])
+                    raise refusal(node.this, "a subquery of several columns")
+                return TypedSql(f"({sql})", types[0])
             case exp.Explode() if self.unnested is not None:
                 return self.unnested(node)
             case exp.Exists() if self.subquery is not None:
-                return Typed(f"EXISTS ({self.subquery(node.this)[0]})", BOOLEAN)
+                return TypedSql(f"EXISTS ({self.subquery(node.this)[0]})", BOOLEAN)
             case _:
                 node = ordered_aggregates.in_any_order(node) or node
                 found = (
                     comparisons.translate(self, node)
                     or table.translate(self, node)
-                    or aggregates.windowed(self, node)
-                    or aggregates.lowered(aggregates.Aggregate(self, node))
+                    or aggregates.window_function(self, node)
+                    or aggregates.lower_aggregate(aggregates.Aggregate(self, node))
                 )
                 if found is None:
-                    raise refused(node)
-                return Typed(f"(NOT {found.sql})", BOOLEAN) if node.args.get("negate") else found
+                    raise refusal(node)
+                return TypedSql(f"(NOT {found.sql})", BOOLEAN) if node.args.get("negate") else found
 
     def boolean(self, node: exp.Expr) -> str:
         """A condition."""
         value = self.translate(node)
-        if value.literal is not None and value.literal.kind is Kind.NULL:
+        if value.literal is not None and value.literal.kind is LiteralKind.NULL:
             return "CAST(NULL AS BOOLEAN)"
         if value.type != BOOLEAN:
-            raise refused(node, f"a {value.type} as a condition")
+            raise refusal(node, f"a {value.type} as a condition")
         return value.sql
 
-    def _arithmetic(self, node: exp.Binary) -> Typed:
+    def _arithmetic(self, node: exp.Binary) -> TypedSql:
         left, right = self.translate(node.this), self.translate(node.expression)
         sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
         if any(isinstance(v.type, dt.DateType | dt.TimestampType) or v.type == moments.INTERVAL for v in (left, right)):
             found = moments.arithmetic(left, sign, right)
             if found is None:
-                raise refused(node, f"{left.type} {sign} {right.type}")
+                raise refusal(node, f"{left.type} {sign} {right.type}")
             return found
         exact = arithmetic(node, left, sign, right)
         if exact is not None:
             return exact
         if not is_number(left.type) or not is_number(right.type):
-            raise refused(node, f"{left.type} {sign} {right.type}")
-        (a, b), type_ = alike((left, right), sign)
-        return Typed(f"({a} {sign} {b})", type_)
+            raise refusal(node, f"{left.type} {sign} {right.type}")
+        (a, b), type_ = with_common_type((left, right), sign)
+        return TypedSql(f"({a} {sign} {b})", type_)
 
-    def _division(self, node: exp.Binary) -> Typed:
+    def _division(self, node: exp.Binary) -> TypedSql:
         left, right = self.translate(node.this), self.translate(node.expression)
         if isinstance(node, exp.Div):
             if not is_number(left.type) or not is_number(right.type):
-                raise refused(node)
+                raise refusal(node)
             if dt.FloatType(32) in (left.type, right.type):
-                raise refused(node, "a division of 32-bit floats")
+                raise refusal(node, "a division of 32-bit floats")
             return _quotient(node, left, right)
         if not isinstance(left.type, dt.IntegerType) or not isinstance(right.type, dt.IntegerType):
-            raise refused(node, f"// of {left.type} and {right.type}")
-        (a, b), type_ = alike((left, right), "//")
+            raise refusal(node, f"// of {left.type} and {right.type}")
+        (a, b), type_ = with_common_type((left, right), "//")
         # DIV gives a BIGINT. The one quotient that does not fit is an overflow in the cast as well.
-        return Typed(f"CAST(({a} DIV {b}) AS {spark_text.type_name(type_)})", type_)
+        return TypedSql(f"CAST(({a} DIV {b}) AS {spark_text.type_name(type_)})", type_)
 
-    def _element(self, node: exp.Bracket) -> Typed:
+    def _element(self, node: exp.Bracket) -> TypedSql:
         base = self.translate(node.this)
         call = Call(self, node, "an element", (node.this, *node.expressions))
         if len(node.expressions) != 1:
-            raise refused(node)
+            raise refusal(node)
         key = node.expressions[0]
         if isinstance(base.type, dt.StructType) and isinstance(key, exp.Literal) and key.is_string:
             return nested.members(base, [key.name], node)
         if isinstance(base.type, dt.MapType):
-            return nested.looked_up(call)
+            return nested.lookup(call)
         if not isinstance(base.type, dt.ListType | dt.StringType):
-            raise refused(node, f"an element of a {base.type}")
+            raise refusal(node, f"an element of a {base.type}")
         if isinstance(key, exp.Slice):
             if key.args.get("step") is not None:
-                raise refused(node, "a slice with a step")
+                raise refusal(node, "a slice with a step")
             bounds = [None if key.args.get(end) is None else self.translate(key.args[end]) for end in _BOUNDS]
-            return nested.sliced(call, base, *bounds)
+            return nested.slice_list(call, base, *bounds)
         if isinstance(base.type, dt.StringType):
             return nested.character(call, base, self.translate(key))
-        return nested.at(call, base, self.translate(key))
+        return nested.element_at(call, base, self.translate(key))
 
-    def _case(self, node: exp.Case | exp.If) -> Typed:
+    def _case(self, node: exp.Case | exp.If) -> TypedSql:
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
         subject = node.this if isinstance(node, exp.Case) else None
         default = node.args.get("default") if isinstance(node, exp.Case) else node.args.get("false")
         results = [self.translate(b.args["true"]) for b in branches]
         results.append(self.translate(default if default is not None else exp.Null()))
-        texts, type_ = alike(results, "CASE")
+        texts, type_ = with_common_type(results, "CASE")
         tests = [
             self.boolean(b.this if subject is None else exp.EQ(this=subject.copy(), expression=b.this.copy()))
             for b in branches
         ]
         whens = " ".join(f"WHEN {test} THEN {text}" for test, text in zip(tests, texts[:-1], strict=True))
-        return Typed(f"CASE {whens} ELSE {texts[-1]} END", type_)
+        return TypedSql(f"CASE {whens} ELSE {texts[-1]} END", type_)
 
 
 _BOUNDS = ("this", "expression")
 
 
-def _quotient(node: exp.Binary, left: Typed, right: Typed) -> Typed:
+def _quotient(node: exp.Binary, left: TypedSql, right: TypedSql) -> TypedSql:
     """A division of doubles. A division by 0 is an infinity or NaN on DuckDB, and an error on Spark."""
-    a, b = coerced(left, DOUBLE, "/"), coerced(right, DOUBLE, "/")
+    a, b = coerce(left, DOUBLE, "/"), coerce(right, DOUBLE, "/")
     divisor = literal_of(node.expression)
-    if divisor is not None and divisor.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE) and divisor.value:
-        return Typed(f"({a} / {b})", DOUBLE)
+    if (
+        divisor is not None
+        and divisor.kind in (LiteralKind.INTEGER, LiteralKind.DECIMAL, LiteralKind.DOUBLE)
+        and divisor.value
+    ):
+        return TypedSql(f"({a} / {b})", DOUBLE)
     infinity, negative = (spark_text.literal(value, DOUBLE) for value in (math.inf, -math.inf))
     if isinstance(right.type, dt.FloatType):  # the one type with a negative zero
         infinity = f"IF(CAST({b} AS STRING) = '-0.0', {negative}, {infinity})"
-    return Typed(f"IF({b} = 0, {a} * {infinity}, {a} / {b})", DOUBLE)
+    return TypedSql(f"IF({b} = 0, {a} * {infinity}, {a} / {b})", DOUBLE)

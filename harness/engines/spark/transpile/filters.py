@@ -11,13 +11,13 @@ from sqlglot.errors import SqlglotError
 from harness.engines.spark.transpile import spark_text
 from harness.engines.spark.transpile.expressions import Expressions
 from harness.engines.spark.transpile.parser import check, parse_condition
-from harness.engines.spark.transpile.values import Typed
+from harness.engines.spark.transpile.values import TypedSql
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.filters import predicate as predicates
 from harness.metadata.filters.literals import nearest_float32
 from harness.metadata.filters.parse import reason
 from harness.metadata.filters.predicate import Op
-from harness.metadata.filters.sqltext import Names
+from harness.metadata.filters.sqltext import ColumnNames
 from harness.metadata.model import schema as dt
 
 
@@ -96,16 +96,16 @@ def _members(fields: tuple[dt.Field, ...], columns: Mapping[str, str]) -> list[t
 
 
 def _from_text(filter: predicates.Filter, columns: Mapping[str, str]) -> str:
-    names = Names(schema=dt.Schema(fields=filter.columns), table=None)
+    names = ColumnNames(schema=dt.Schema(fields=filter.columns), table=None)
     known = dict(_members(filter.columns, columns))
 
-    def resolve(path: tuple[str, ...]) -> Typed:
+    def resolve(path: tuple[str, ...]) -> TypedSql:
         found = names.resolve(path)
         if found.leaf is None:
             raise UnsupportedError(
                 f"Cannot filter by {'.'.join(path)} on Spark: the type of a field of a metadata column is not known"
             )
-        return Typed(known[found.leaf.id], found.leaf.type)
+        return TypedSql(known[found.leaf.id], found.leaf.type)
 
     try:
         try:

@@ -15,9 +15,9 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import SqlglotError
 
 from harness.engines.spark.transpile.functions.table import NAMES
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.errors import RequestError, UnsupportedError
-from harness.metadata.filters.literals import general_form, language
+from harness.metadata.filters.literals import general_form, sqlglot_dialect
 
 _KNOWN_FORMS: frozenset[type[exp.Expr]] = frozenset(
     {
@@ -99,17 +99,17 @@ def check(statement: exp.Expr) -> None:
     for node in statement.walk():
         kind = type(node)
         if kind not in _KNOWN_FORMS and general_form(kind) is not None:
-            raise refused(node)
+            raise refusal(node)
         known = set() if kind in _NO_ARGUMENTS else _ARGUMENTS | _MORE_ARGUMENTS.get(kind, set())
         overlooked = [name for name, value in node.args.items() if value and name not in known]
         if overlooked:
             word = None if isinstance(node, exp.Func) else overlooked[0].strip("_").replace("_", " ").upper()
-            raise refused(node, word)
+            raise refusal(node, word)
 
 
 _WITH_SYNTAX = {"CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST"}
 """Functions whose arguments may stand otherwise than with commas between them."""
-_BASE: Any = language("duckdb").parser_class
+_BASE: Any = sqlglot_dialect("duckdb").parser_class
 _WRITER: Any = DuckDB.Generator
 
 
@@ -163,13 +163,13 @@ def parse(text: str) -> list[exp.Expr | None]:
     statements: list[exp.Expr | None] = _DuckDBParser(dialect=dialect).parse(dialect.tokenize(text), text)
     for statement in statements:
         for node in list(statement.walk()) if statement is not None else ():
-            plainer = _plainer(node)
+            plainer = _simplify(node)
             if plainer is not None:
                 node.replace(plainer)
     return statements
 
 
-def written_back(statement: exp.Expr) -> str:
+def as_duckdb_sql(statement: exp.Expr) -> str:
     """The query as the parser has read it, in DuckDB's SQL. Another meaning than the text's shows a misreading."""
     return _Dialect().generate(statement, comments=False)
 
@@ -182,7 +182,7 @@ def parse_condition(text: str) -> exp.Expr:
     return condition
 
 
-def _plainer(node: exp.Expr) -> exp.Expr | None:
+def _simplify(node: exp.Expr) -> exp.Expr | None:
     """The same in a node that stands for it more often; None: there is none."""
     match node:
         case exp.Select(args={"from_": exp.From(this=exp.Values(alias="_values") as values)}) if isinstance(
@@ -262,15 +262,17 @@ def to_duckdb(query: str) -> str:
     for node in tree.walk(prune=_is_date):
         if not _is_date(node) and not _is_certain(node):
             why = (text for kind, text in _WHY.items() if isinstance(node, kind))
-            raise _uncertain(node, next(why, "it is not known to mean the same"))
+            raise _uncertain_order(node, next(why, "it is not known to mean the same"))
     for select in tree.find_all(exp.Select):
         if select.args.get("joins") and any(each.is_star for each in select.expressions):
-            raise _uncertain(select.expressions[0], "columns of a join have other names on each engine: name them")
+            raise _uncertain_order(
+                select.expressions[0], "columns of a join have other names on each engine: name them"
+            )
         aliases = {each.alias.casefold() for each in select.expressions if isinstance(each, exp.Alias)}
         clauses = filter(None, map(select.args.get, ("where", "group", "having")))
         for column in (column for clause in clauses for column in clause.find_all(exp.Column)):
             if not column.table and column.name.casefold() in aliases:
-                raise _uncertain(column, "it may mean the column or the alias: write the expression")
+                raise _uncertain_order(column, "it may mean the column or the alias: write the expression")
     return tree.sql(dialect="duckdb")
 
 
@@ -298,7 +300,7 @@ def _is_date(node: exp.Expr) -> bool:
     return isinstance(node, exp.Cast) and node.to.this == exp.DType.DATE and node.this.is_string
 
 
-def _uncertain(node: exp.Expr, why: str) -> UnsupportedError:
+def _uncertain_order(node: exp.Expr, why: str) -> UnsupportedError:
     text = " ".join(node.sql(dialect="spark").split())
     shown = text if len(text) <= 60 else f"{text[:59]}…"
     return UnsupportedError(f"Cannot be sure that {shown} means the same on DuckDB: {why}", cause="UncertainQuery")

@@ -17,11 +17,11 @@ from typing import Any
 from sqlglot import exp
 
 from harness.engines.spark.transpile import spark_text
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.errors import UnsupportedError
 from harness.metadata.filters import sqltext
 from harness.metadata.filters.literal_comparison import as_nanoseconds
-from harness.metadata.filters.literals import Kind, Literal, double, nearest_float32
+from harness.metadata.filters.literals import Literal, LiteralKind, double, nearest_float32
 from harness.metadata.model import schema as dt
 
 HUGE = dt.OpaqueType("hugeint")
@@ -38,7 +38,7 @@ INT, LONG, DOUBLE, BOOLEAN, TEXT, DATE, BLOB_TYPE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedSql:
     """An expression in Spark's SQL, with its type on DuckDB.
 
     literal: of a number or text, which among others takes the type of its neighbour; None: it is no literal.
@@ -51,12 +51,14 @@ class Typed:
     @property
     def number(self) -> int | None:
         """The whole number that the expression is, if it is a literal."""
-        return int(self.literal.value) if self.literal is not None and self.literal.kind is Kind.INTEGER else None
+        return (
+            int(self.literal.value) if self.literal is not None and self.literal.kind is LiteralKind.INTEGER else None
+        )
 
     @property
     def text(self) -> str | None:
         """The text that the expression is, if it is a literal."""
-        return str(self.literal.value) if self.literal is not None and self.literal.kind is Kind.STRING else None
+        return str(self.literal.value) if self.literal is not None and self.literal.kind is LiteralKind.STRING else None
 
 
 BOUND = "harness_bound"
@@ -65,14 +67,14 @@ BOUND = "harness_bound"
 
 def bind(node: exp.Placeholder, value: object) -> str | None:
     """Notes at a parameter how Spark gets it; gives its text, None for null. Raises UnsupportedError: it has none."""
-    type_, text = _of_value(node, value)
+    type_, text = _literal_of_value(node, value)
     name = f":p_{node.name}"
     sql = f"UNHEX({name})" if type_ == BLOB_TYPE else f"CAST({name} AS {type_name(type_)})"
-    node.meta[BOUND] = Typed("CAST(NULL AS INT)" if text is None else sql, type_)
+    node.meta[BOUND] = TypedSql("CAST(NULL AS INT)" if text is None else sql, type_)
     return text
 
 
-def _of_value(node: exp.Placeholder, value: object) -> tuple[dt.Type, str | None]:
+def _literal_of_value(node: exp.Placeholder, value: object) -> tuple[dt.Type, str | None]:
     """The type that DuckDB gives to a value of Python's, and its text."""
     match value:
         case None:
@@ -98,7 +100,7 @@ def _of_value(node: exp.Placeholder, value: object) -> tuple[dt.Type, str | None
         case bytes():
             return dt.BinaryType(), value.hex()
         case _:
-            raise spark_text.refused(node, f"a value of type {type(value).__name__}", "write it as a literal")
+            raise spark_text.refusal(node, f"a value of type {type(value).__name__}", "write it as a literal")
 
 
 def type_name(type_: dt.Type) -> str:
@@ -106,44 +108,44 @@ def type_name(type_: dt.Type) -> str:
     return "DECIMAL(38, 0)" if type_ == HUGE else spark_text.type_name(type_)
 
 
-def of_literal(literal: Literal) -> Typed:
+def typed_literal(literal: Literal) -> TypedSql:
     """A literal as it is when nothing beside it gives it a type."""
-    type_ = _own_type(literal)
+    type_ = _literal_type(literal)
     if type_ == HUGE:
-        return Typed(f"CAST({literal.value} AS DECIMAL(38, 0))", HUGE, literal)
-    found = Typed("", type_, literal)
-    return Typed(coerced(found, type_, "a literal"), type_, literal)
+        return TypedSql(f"CAST({literal.value} AS DECIMAL(38, 0))", HUGE, literal)
+    found = TypedSql("", type_, literal)
+    return TypedSql(coerce(found, type_, "a literal"), type_, literal)
 
 
-def _own_type(literal: Literal) -> dt.Type:
+def _literal_type(literal: Literal) -> dt.Type:
     value = literal.value
     match literal.kind:
-        case Kind.NULL:
+        case LiteralKind.NULL:
             return dt.UnknownType()
-        case Kind.INTEGER:
+        case LiteralKind.INTEGER:
             return next((t for t in (INT, LONG) if _fits(value, t.bits)), HUGE)
-        case Kind.DECIMAL:
+        case LiteralKind.DECIMAL:
             _, digits, exponent = value.as_tuple()
             scale = -exponent
             return dt.DecimalType(min(38, max(len(digits), scale + 1)), scale)
-        case Kind.FLOAT:
+        case LiteralKind.FLOAT:
             return dt.FloatType(32)
-        case Kind.TIMESTAMP:
+        case LiteralKind.TIMESTAMP:
             return dt.TimestampType("us" if value % 1000 == 0 else "ns")
-        case Kind.INSTANT:
+        case LiteralKind.INSTANT:
             return dt.TimestampType("us", utc=True)
         case kind:
             return _TYPES[kind]
 
 
-_TYPES: dict[Kind, dt.Type] = {
-    Kind.BOOLEAN: BOOLEAN,
-    Kind.DOUBLE: DOUBLE,
-    Kind.STRING: TEXT,
-    Kind.DATE: DATE,
-    Kind.TIME: dt.TimeType(),
-    Kind.UUID: dt.UuidType(),
-    Kind.BYTES: dt.BinaryType(),
+_TYPES: dict[LiteralKind, dt.Type] = {
+    LiteralKind.BOOLEAN: BOOLEAN,
+    LiteralKind.DOUBLE: DOUBLE,
+    LiteralKind.STRING: TEXT,
+    LiteralKind.DATE: DATE,
+    LiteralKind.TIME: dt.TimeType(),
+    LiteralKind.UUID: dt.UuidType(),
+    LiteralKind.BYTES: dt.BinaryType(),
 }
 
 
@@ -151,17 +153,17 @@ def _fits(value: int, bits: int) -> bool:
     return -(1 << (bits - 1)) <= value < 1 << (bits - 1)
 
 
-def common_type(values: Sequence[Typed], what: str) -> dt.Type:
+def common_type(values: Sequence[TypedSql], what: str) -> dt.Type:
     """The type that DuckDB gives to values that must share one. what: the construct. Raises UnsupportedError."""
-    firm = [v.type for v in values if not _is_pliant(v)]
+    firm = [v.type for v in values if not _takes_other_type(v)]
     # A number among literals still widens, a text takes any type, a null too.
-    numbers = [v.type for v in values if _is_pliant(v) and is_number(v.type)]
+    numbers = [v.type for v in values if _takes_other_type(v) and is_number(v.type)]
     result: dt.Type | None = firm[0] if firm else None
     for type_ in (*firm[1:], *numbers):
         if result is None or (type_ in numbers and isinstance(result, dt.FloatType)):
             result = result or type_
             continue
-        result = _merged(result, type_)
+        result = _common_of_two(result, type_)
         if result is None:
             listed = ", ".join(dict.fromkeys(str(v.type) for v in values))
             raise UnsupportedError(f"Cannot run {what} of types {listed} on Spark as DuckDB does: cast to one type")
@@ -170,8 +172,8 @@ def common_type(values: Sequence[Typed], what: str) -> dt.Type:
     return TEXT if any(v.type == TEXT for v in values) else values[0].type
 
 
-def _is_pliant(value: Typed) -> bool:
-    kinds = (Kind.NULL, Kind.STRING, Kind.INTEGER, Kind.DECIMAL)
+def _takes_other_type(value: TypedSql) -> bool:
+    kinds = (LiteralKind.NULL, LiteralKind.STRING, LiteralKind.INTEGER, LiteralKind.DECIMAL)
     return isinstance(value.type, dt.UnknownType) or (value.literal is not None and value.literal.kind in kinds)
 
 
@@ -195,7 +197,7 @@ def is_moment(type_: dt.Type) -> bool:
     return isinstance(type_, dt.DateType) or is_timestamp(type_)
 
 
-def _merged(left: dt.Type, right: dt.Type) -> dt.Type | None:
+def _common_of_two(left: dt.Type, right: dt.Type) -> dt.Type | None:
     if str(left) == str(right):
         return left
     for one, other in ((left, right), (right, left)):
@@ -236,12 +238,12 @@ def as_decimal(type_: dt.Type) -> dt.DecimalType:
             raise AssertionError(type_)
 
 
-def coerced(value: Typed, to: dt.Type, what: str) -> str:
+def coerce(value: TypedSql, to: dt.Type, what: str) -> str:
     """The value in type `to` of `common_type`. Raises UnsupportedError: a literal that engines may read differently."""
     if value.literal is not None and to != HUGE:
-        if value.literal.kind is Kind.NULL:
+        if value.literal.kind is LiteralKind.NULL:
             return f"CAST(NULL AS {type_name(to)})"
-        stored = _stored(value.literal, to)
+        stored = _stored_value(value.literal, to)
         if stored is None:
             raise UnsupportedError(
                 f"Cannot run {what} on Spark: engines may read {value.literal.value!r} as {to} differently; "
@@ -257,48 +259,58 @@ def coerced(value: Typed, to: dt.Type, what: str) -> str:
     return f"CAST({value.sql} AS {type_name(to)})"
 
 
-def alike(values: Iterable[Typed], what: str) -> tuple[list[str], dt.Type]:
+def with_common_type(values: Iterable[TypedSql], what: str) -> tuple[list[str], dt.Type]:
     """All values as ones of their common type, and that type. Raises UnsupportedError."""
     listed = list(values)
     type_ = common_type(listed, what)
-    return [coerced(v, type_, what) for v in listed], type_
+    return [coerce(v, type_, what) for v in listed], type_
 
 
-def _stored(literal: Literal, type_: dt.Type) -> Any:
+def _stored_value(literal: Literal, type_: dt.Type) -> Any:
     """The internal value of a literal as a value of a type; None where that is not certain, or not possible."""
 
-    def read(kind: Kind, parse: Callable[[str], object]) -> Any:
-        return parse(literal.value) if literal.kind is Kind.STRING else literal.value if literal.kind is kind else None
+    def read(kind: LiteralKind, parse: Callable[[str], object]) -> Any:
+        return (
+            parse(literal.value)
+            if literal.kind is LiteralKind.STRING
+            else literal.value
+            if literal.kind is kind
+            else None
+        )
 
     match type_:
         case dt.BooleanType():
-            return read(Kind.BOOLEAN, lambda _: None)
+            return read(LiteralKind.BOOLEAN, lambda _: None)
         case dt.StringType():
-            return read(Kind.STRING, str)
+            return read(LiteralKind.STRING, str)
         case dt.IntegerType(bits=bits):
-            number = read(Kind.INTEGER, sqltext.parse_integer)
+            number = read(LiteralKind.INTEGER, sqltext.parse_integer)
             return number if number is not None and _fits(number, bits) else None
         case dt.DecimalType(precision=precision, scale=scale):
-            exact = literal.value if literal.kind is Kind.INTEGER else read(Kind.DECIMAL, sqltext.parse_decimal)
+            exact = (
+                literal.value
+                if literal.kind is LiteralKind.INTEGER
+                else read(LiteralKind.DECIMAL, sqltext.parse_decimal)
+            )
             unscaled = None if exact is None else Fraction(exact) * 10**scale
             fits = unscaled is not None and unscaled.denominator == 1 and abs(unscaled) < 10**precision
             return Decimal(exact) if fits else None
         case dt.FloatType(bits=bits):
             return _stored_float(literal, bits)
         case dt.DateType():
-            return read(Kind.DATE, sqltext.parse_date)
+            return read(LiteralKind.DATE, sqltext.parse_date)
         case dt.TimestampType(unit=unit, utc=utc):
             parse = partial(sqltext.parse_instant if utc else sqltext.parse_timestamp, digits=9 if unit == "ns" else 6)
             nanos = as_nanoseconds(literal, parse)
             is_whole = nanos is not None and unit == "us" and nanos % 1000 == 0
             return nanos if nanos is None or unit == "ns" else nanos // 1000 if is_whole else None
         case dt.TimeType(unit="us"):
-            nanos = read(Kind.TIME, sqltext.parse_time)
+            nanos = read(LiteralKind.TIME, sqltext.parse_time)
             return None if nanos is None else nanos // 1000
         case dt.UuidType():
-            return read(Kind.UUID, sqltext.parse_uuid)
+            return read(LiteralKind.UUID, sqltext.parse_uuid)
         case dt.BinaryType() | dt.FixedType():
-            return read(Kind.BYTES, sqltext.parse_bytes)
+            return read(LiteralKind.BYTES, sqltext.parse_bytes)
         case _:
             return None
 
@@ -306,14 +318,14 @@ def _stored(literal: Literal, type_: dt.Type) -> Any:
 def _stored_float(literal: Literal, bits: int) -> float | None:
     value = literal.value
     match literal.kind:
-        case Kind.STRING:
+        case LiteralKind.STRING:
             number = sqltext.parse_float(value)
             return number if number is None or bits == 64 or number != number else nearest_float32(number)
-        case Kind.FLOAT | Kind.DOUBLE:
+        case LiteralKind.FLOAT | LiteralKind.DOUBLE:
             return float(value)
-        case Kind.INTEGER | Kind.DECIMAL if bits == 64:
+        case LiteralKind.INTEGER | LiteralKind.DECIMAL if bits == 64:
             return double(value)
-        case Kind.INTEGER | Kind.DECIMAL:
+        case LiteralKind.INTEGER | LiteralKind.DECIMAL:
             digits = len(Decimal(value).as_tuple().digits)
             return nearest_float32(value) if digits <= 7 and double(value) is not None else None
         case _:
@@ -346,7 +358,7 @@ _READINGS: dict[dt.Type, tuple[str, str]] = {
 }
 
 
-def _read(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
+def _cast_text(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
     """`CAST(text AS to)`, or `TRY_CAST`; None for types of which nothing is certain."""
     reading = _DECIMAL if isinstance(to, dt.DecimalType) else _READINGS.get(to)
     if reading is None:
@@ -360,57 +372,57 @@ def _read(text: str, to: dt.Type, cast: str = "CAST") -> str | None:
     )
 
 
-def cast(value: Typed, node: exp.Cast) -> Typed:
+def cast(value: TypedSql, node: exp.Cast) -> TypedSql:
     """`CAST(value AS type)`. Raises UnsupportedError."""
     to = _type_of(node)
-    if value.literal is not None and value.literal.kind is not Kind.STRING:
+    if value.literal is not None and value.literal.kind is not LiteralKind.STRING:
         # A literal that `literal_of` does not see through the cast: one that is rounded or does not fit.
-        value = Typed(value.sql, value.type)
+        value = TypedSql(value.sql, value.type)
     if value.literal is not None:
         try:
-            return Typed(coerced(value, to, "CAST"), to)
+            return TypedSql(coerce(value, to, "CAST"), to)
         except UnsupportedError:
-            value = Typed(value.sql, value.type)
-    sql = _converted(value, to)
+            value = TypedSql(value.sql, value.type)
+    sql = _checked_cast(value, to)
     if sql is None:
-        raise refused(node, f"a cast from {value.type} to {to}")
-    return Typed(sql, to)
+        raise refusal(node, f"a cast from {value.type} to {to}")
+    return TypedSql(sql, to)
 
 
-def try_cast(value: Typed, node: exp.TryCast) -> Typed:
+def try_cast(value: TypedSql, node: exp.TryCast) -> TypedSql:
     """`TRY_CAST(value AS type)`: null where DuckDB has null. Raises UnsupportedError."""
     to = _type_of(node)
     if isinstance(value.type, dt.UnknownType):
-        return Typed(f"CAST(NULL AS {type_name(to)})", to)
+        return TypedSql(f"CAST(NULL AS {type_name(to)})", to)
     if isinstance(value.type, dt.StringType) and not isinstance(to, dt.StringType):
-        sql = _read(value.sql, to, "TRY_CAST")
+        sql = _cast_text(value.sql, to, "TRY_CAST")
     else:
-        sql = _converted(Typed(value.sql, value.type), to)
+        sql = _checked_cast(TypedSql(value.sql, value.type), to)
         # The outermost cast is the one that may fail.
         sql = f"TRY_{sql}" if sql is not None and sql.startswith("CAST(") and sql != value.sql else sql
     inexact = isinstance(value.type, dt.FloatType) and isinstance(to, dt.DecimalType | dt.FloatType)
     if sql is None or isinstance(to, dt.ListType) or (inexact and to not in (DOUBLE, value.type)):
-        raise refused(node, f"a cast from {value.type} to {to}")
-    return Typed(sql, to)
+        raise refusal(node, f"a cast from {value.type} to {to}")
+    return TypedSql(sql, to)
 
 
 def _type_of(node: exp.Cast) -> dt.Type:
     if node.args.get("format") is not None or node.args.get("default") is not None:
-        raise refused(node, "a cast with a format")
-    return _named(node, node.to)
+        raise refusal(node, "a cast with a format")
+    return _target_type(node, node.to)
 
 
-def _named(node: exp.Cast, to: exp.DataType) -> dt.Type:
+def _target_type(node: exp.Cast, to: exp.DataType) -> dt.Type:
     if to.this in (exp.DType.ARRAY, exp.DType.LIST) and len(to.expressions) == 1 and not to.args.get("values"):
-        return list_of(_named(node, to.expressions[0]))
+        return list_of(_target_type(node, to.expressions[0]))
     if to.this == exp.DType.DECIMAL:
         sizes = [p.this.name for p in to.expressions] or ["18", "3"]
         if not all(re.fullmatch("[0-9]{1,2}", size) for size in sizes):
-            raise refused(node, f"a cast to {to.sql('duckdb')}")
+            raise refusal(node, f"a cast to {to.sql('duckdb')}")
         return dt.DecimalType(int(sizes[0]), int(sizes[1]) if len(sizes) > 1 else 0)
     type_ = _NAMED_TYPES.get(to.this)
     if type_ is None or (to.expressions and not isinstance(type_, dt.StringType)):
-        raise refused(node, f"a cast to {to.sql('duckdb')}")
+        raise refusal(node, f"a cast to {to.sql('duckdb')}")
     return type_
 
 
@@ -436,16 +448,16 @@ _NAMED_TYPES: dict[exp.DType, dt.Type] = {
 _OF_WHOLE_NUMBERS = (dt.BooleanType, dt.IntegerType, dt.FloatType, dt.DecimalType, dt.StringType)
 
 
-def _converted(value: Typed, to: dt.Type) -> str | None:
+def _checked_cast(value: TypedSql, to: dt.Type) -> str | None:
     plain = f"CAST({value.sql} AS {type_name(to)})"
     match value.type, to:
         case left, right if str(left) == str(right):
             return value.sql
         case dt.ListType(element=left), dt.ListType(element=right):
-            element = _converted(Typed("v", left.type), right.type)
+            element = _checked_cast(TypedSql("v", left.type), right.type)
             return None if element is None else f"TRANSFORM({value.sql}, v -> {element})"
         case dt.StringType(), _:
-            return _read(value.sql, to)
+            return _cast_text(value.sql, to)
         case dt.FloatType(bits=64), dt.DecimalType(precision=precision, scale=scale) if precision <= 18 and scale <= 16:
             # A double rounded as on DuckDB: times a power of ten, to the nearest whole number. Spark goes by its text.
             shifted = f"({value.sql} * {10.0**scale!r}D)"

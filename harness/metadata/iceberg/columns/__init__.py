@@ -1,5 +1,6 @@
-"""The files of manifests as one table of columns, decoded from many manifests at once.
+"""Decoder of many manifests at once, into one table with a row per file.
 
-`reading` is the entry point. `entries` batches manifests and defines the table, `walk` and `alone` note the places of
-values, and `raw` reads the values at these places. `reading` then adds what entries inherit from the manifest list.
+`reading` is the entry point. `entries` groups manifests into batches and defines the columns of the table. `lockstep`
+and `sequential` find the byte offsets of the needed fields, `stored` decodes the values at these offsets, and `reading`
+adds what entries inherit from the manifest list.
 """

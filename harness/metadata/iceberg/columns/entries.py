@@ -1,8 +1,9 @@
-"""The entries of many manifests, walked at once from guessed places; the walk proves the guess.
+"""Batches of manifests, and the table of the files that their entries list.
 
-Nothing in a block says where its entries begin, but the paths of their files begin alike. So each entry is walked from
-the end of its path, and the next entry up to its path. The guess is right only if all of them meet, from the start of
-every block to its end. Else blocks are walked in step, see `walk`, where that costs less than entry by entry.
+A block of a manifest does not record where its entries begin, but the paths of the files usually share a prefix. So
+this module searches for that prefix and decodes all entries at once: each entry from the end of its path up to the path
+of the next entry. The guess is right only if these pieces meet without a gap, from the start of each block to its end.
+If they do not, the blocks are decoded in lockstep (see `lockstep`), provided that this is cheaper than entry by entry.
 """
 
 from __future__ import annotations
@@ -17,32 +18,40 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.metadata.iceberg.columns.walk import (
-    MOST_ITEMS,
+from harness.metadata.iceberg.columns.lockstep import (
+    MAX_ITEMS,
     NOWHERE,
     PATH,
+    FieldOffsets,
     Slot,
     Step,
-    Unsure,
+    UnusualEncoding,
     Varints,
-    Walk,
     advance,
     entry_steps,
 )
 from harness.metadata.iceberg.manifests import Content, DataFile, ManifestEntry, ManifestReader, Status
-from harness.metadata.model.arrow_values import Places, array_of, distinct, from_numpy, scalar_of, to_numpy
-from harness.metadata.plan.scan_plan import KEPT, Verdicts
+from harness.metadata.model.arrow_values import Indices, array_of, distinct_values, from_numpy, scalar_of, to_numpy
+from harness.metadata.plan.scan_plan import KEPT, Decisions
 from harness.storage.limits import contained
 from harness.storage.records import dataclass
 
 _ENTRY_NS = 40_000
 _ROUND_NS = 600_000
-"""Measured costs of an entry on its own, and of a round, which takes the next entry of every block."""
+"""Measured costs, in nanoseconds, of decoding a single entry, and of one round, which decodes the next entry of every
+block."""
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
-    """The plain blocks of a manifest: how many entries each has, and its bytes; None: too many to hold at once."""
+class ManifestBlocks:
+    """The uncompressed blocks of one manifest.
+
+    Attributes:
+        number: The index of the manifest in its list.
+        reader: The manifest with its header read.
+        counts: Number of entries in each block.
+        data: The bytes of each block, or None if the blocks are too large to be held in memory together.
+    """
 
     number: int
     reader: ManifestReader
@@ -50,24 +59,24 @@ class Blocks:
     data: tuple[bytes, ...] | None
 
     @staticmethod
-    def of(reader: ManifestReader, number: int) -> Blocks:
-        """The blocks of a manifest. Raises as `Container.record_blocks`."""
+    def read(reader: ManifestReader, number: int) -> ManifestBlocks:
+        """Return the blocks of a manifest. Raises the errors of `Container.record_blocks`."""
         found: list[tuple[int, bytes]] = []
         size = 0
         for count, data in reader.container.record_blocks():
             found.append((count, data))
             size += len(data)
             if size > reader.container.limits.block_bytes:
-                return Blocks(number, reader, (), None)
-        return Blocks(number, reader, tuple(count for count, _ in found), tuple(data for _, data in found))
+                return ManifestBlocks(number, reader, (), None)
+        return ManifestBlocks(number, reader, tuple(count for count, _ in found), tuple(data for _, data in found))
 
     @property
     def longest(self) -> int:
-        """The most entries of a block."""
+        """The largest number of entries in a block."""
         return max(self.counts, default=0)
 
-    def is_like(self, other: Blocks) -> bool:
-        """True if both are read by one schema, and the same is allowed in both."""
+    def has_same_layout(self, other: ManifestBlocks) -> bool:
+        """Return whether two manifests have the same schema and kind of files, so that one pass can read both."""
         facts = [(b.reader.schema, b.reader.manifest.is_deletes, b.reader.is_disputed) for b in (self, other)]
         return facts[0] == facts[1]
 
@@ -75,21 +84,24 @@ class Blocks:
 _BATCH_BYTES = 12 << 20
 
 
-def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[Blocks]]:
-    """Manifests that are alike, as far as memory allows at once; those without blocks alone.
+def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[ManifestBlocks]]:
+    """Yield groups of consecutive manifests with the same layout, as large as memory allows.
 
-    readers: with a number each.
+    A manifest whose blocks do not fit into memory forms its own group.
+
+    Args:
+        readers: Manifests, each with its number.
     """
-    batch: list[Blocks] = []
+    batch: list[ManifestBlocks] = []
     size = 0
     for number, reader in readers:
         with contained(file=reader.manifest.path):
-            blocks = Blocks.of(reader, number)
+            blocks = ManifestBlocks.read(reader, number)
         if blocks.data is None:
             yield [blocks]
             continue
         added = sum(map(len, blocks.data))
-        if batch and (not blocks.is_like(batch[0]) or size + added > _BATCH_BYTES):
+        if batch and (not blocks.has_same_layout(batch[0]) or size + added > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(blocks)
@@ -98,39 +110,41 @@ def batches(readers: Iterable[tuple[int, ManifestReader]]) -> Iterator[list[Bloc
         yield batch
 
 
-def walked(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> tuple[Walk, Sequence[Blocks]] | None:
-    """Walk over the entries of the manifests for which a walk together pays off.
+def lockstep_offsets(
+    batch: Sequence[ManifestBlocks], slots: tuple[Slot, ...]
+) -> tuple[FieldOffsets, Sequence[ManifestBlocks]] | None:
+    """Return the offsets of fields in the manifests that are cheaper to decode together.
 
     Returns:
-        The walk, and the manifests that it covers; None if it pays off for none.
+        The offsets and the manifests that they cover, or None if decoding together is not cheaper for any manifest.
 
     Raises:
-        Unsure: An entry is damaged or odd.
+        UnusualEncoding: An entry is damaged or has an unusual encoding.
     """
     container = batch[0].reader.container
-    if batch[0].data is None or container.limits.items < MOST_ITEMS:
+    if batch[0].data is None or container.limits.items < MAX_ITEMS:
         return None
-    is_guessed = sum(sum(blocks.counts) for blocks in batch) >= FEWEST_GUESSED
-    chosen = worth_it(batch)
+    is_guessed = sum(sum(blocks.counts) for blocks in batch) >= MIN_GUESSED_ENTRIES
+    chosen = manifests_for_lockstep(batch)
     steps = entry_steps(container.schema, slots) if is_guessed or chosen else None
     if steps is None:
         return None
     if is_guessed:
-        found = _guessed(_Lanes.of(batch), *steps)
+        found = _guess_offsets(_Lanes.concat(batch), *steps)
         if found is not None:
             return found, batch
     together = [blocks for blocks in batch if blocks.number in chosen]
     if not together:
         return None
-    lanes = _Lanes.of(together)
+    lanes = _Lanes.concat(together)
     walk, at = advance(lanes.varints, steps[0], lanes.starts, lanes.counts)
     if not np.array_equal(at, lanes.ends):
-        raise Unsure
+        raise UnusualEncoding
     return walk, together
 
 
-def worth_it(batch: Sequence[Blocks]) -> frozenset[int]:
-    """The manifests to decode in step, so that the whole costs least."""
+def manifests_for_lockstep(batch: Sequence[ManifestBlocks]) -> frozenset[int]:
+    """Return the numbers of the manifests to decode in lockstep so that the whole batch costs least."""
     ordered = sorted(batch, key=lambda blocks_: blocks_.longest)
     total = sum(sum(blocks_.counts) for blocks_ in batch)
     best, chosen, done = total * _ENTRY_NS, 0, 0
@@ -142,65 +156,76 @@ def worth_it(batch: Sequence[Blocks]) -> frozenset[int]:
     return frozenset(blocks_.number for blocks_ in ordered[:chosen])
 
 
-FEWEST_GUESSED = 100
-"""For fewer entries a guess costs more than it saves."""
-_SAMPLES = 64
-_SHORTEST = 4
-"""Paths that have fewer bytes in common are not looked for."""
-_TRIES = 4
-_LONGEST_NUMBER = 5
+MIN_GUESSED_ENTRIES = 100
+"""A guess costs more than it saves for fewer entries."""
+_SAMPLED_BLOCKS = 64
+_MIN_COMMON_BYTES = 4
+"""Shorter common prefixes of paths are not searched for."""
+_MAX_TRIES = 4
+_MAX_VARINT_BYTES = 5
 _CHUNK = 1 << 13
-"""Entries that are walked at a time: their bytes stay in the processor's cache."""
+"""Number of entries decoded at a time, chosen so that their bytes stay in the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """Blocks that lie in one buffer, one behind the other. counts: their entries. starts, ends: their places."""
+    """Blocks in one buffer, in order.
+
+    Attributes:
+        blocks: The bytes of each block.
+        counts: Number of entries in each block.
+        starts: Offset of the first byte of each block.
+        ends: Offset after the last byte of each block.
+        varints: The buffer, with an index of the numbers in it.
+    """
 
     blocks: Sequence[bytes]
-    counts: Places
-    starts: Places
-    ends: Places
+    counts: Indices
+    starts: Indices
+    ends: Indices
     varints: Varints
 
     @staticmethod
-    def of(batch: Sequence[Blocks]) -> _Lanes:
+    def concat(batch: Sequence[ManifestBlocks]) -> _Lanes:
         data = [block for blocks in batch for block in blocks.data or ()]
         counts = np.array([count for blocks in batch for count in blocks.counts], dtype=np.int64)
         sizes = np.array([len(block) for block in data], dtype=np.int64)
         if (counts < 0).any() or (counts > sizes).any() or int(sizes.sum()) >= 1 << 31:
-            raise Unsure
+            raise UnusualEncoding
         ends = np.cumsum(sizes)
-        return _Lanes(data, counts, ends - sizes, ends, Varints.of(data))
+        return _Lanes(data, counts, ends - sizes, ends, Varints.index(data))
 
 
-def _guessed(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | None) -> Walk | None:
-    """The walk from guessed places; None: there is no guess, or it is wrong."""
+def _guess_offsets(lanes: _Lanes, whole: Step, around_path: tuple[Step, Step] | None) -> FieldOffsets | None:
+    """Return the offsets found by guessing where paths begin, or None if there is no guess or it is wrong."""
     if around_path is None:
         return None
     try:
-        paths = _paths(lanes, _common_text(lanes, whole))
-        return None if paths is None else _proved(lanes, paths, *around_path)
-    except (Unsure, IndexError):
+        paths = _find_paths(lanes, _common_text(lanes, whole))
+        return None if paths is None else _verify_guess(lanes, paths, *around_path)
+    except (UnusualEncoding, IndexError):
         return None
 
 
 def _common_text(lanes: _Lanes, step: Step) -> bytes:
-    """The common beginning of the paths of the first entries of some blocks."""
-    some = distinct(np.linspace(0, len(lanes.starts) - 1, _SAMPLES).astype(np.int64))
+    """Return the common prefix of the paths of the first two entries in up to 64 blocks."""
+    some = distinct_values(np.linspace(0, len(lanes.starts) - 1, _SAMPLED_BLOCKS).astype(np.int64))
     found, _ = advance(lanes.varints, step, lanes.starts[some], np.minimum(lanes.counts[some], 2))
     if PATH.name not in found.starts:
         return b""
     places = zip(found.starts[PATH.name].tolist(), found.ends[PATH.name].tolist(), strict=True)
     texts = [lanes.varints.data[start:end].tobytes() for start, end in places]
-    first, last = min(texts), max(texts)  # what is between them in order begins as both do
+    first, last = min(texts), max(texts)  # All texts between these two in sort order share their common prefix.
     return bytes(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
 
 
-def _paths(lanes: _Lanes, text: bytes) -> Places | None:
-    """The places of the paths; None: they are not as many as entries. Shorter texts are tried, by parts of the path."""
-    for _ in range(_TRIES):
-        if len(text) < _SHORTEST:
+def _find_paths(lanes: _Lanes, text: bytes) -> Indices | None:
+    """Return the offset of each path, or None if the text does not occur exactly once per entry.
+
+    If the counts differ, the search is repeated with the last directory cut off the text.
+    """
+    for _ in range(_MAX_TRIES):
+        if len(text) < _MIN_COMMON_BYTES:
             return None
         found = _occurrences(lanes, text)
         if found is not None:
@@ -209,7 +234,7 @@ def _paths(lanes: _Lanes, text: bytes) -> Places | None:
     return None
 
 
-def _occurrences(lanes: _Lanes, text: bytes) -> Places | None:
+def _occurrences(lanes: _Lanes, text: bytes) -> Indices | None:
     found = []
     for block, count, start in zip(lanes.blocks, lanes.counts.tolist(), lanes.starts.tolist(), strict=True):
         pieces = block.split(text)
@@ -220,15 +245,22 @@ def _occurrences(lanes: _Lanes, text: bytes) -> Places | None:
     return np.concatenate(found)
 
 
-def _proved(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> Walk:
-    """The walk over entries whose paths begin there. Raises Unsure or IndexError: they do not.
+def _verify_guess(lanes: _Lanes, paths: Indices, before: Step, behind: Step) -> FieldOffsets:
+    """Return the offsets of all fields, given the offsets of the paths.
 
-    before, behind: the steps around the path.
+    Raises UnusualEncoding or IndexError if these are wrong.
+
+    Args:
+        lanes: The blocks.
+        paths: The guessed offset of the path of each entry.
+        before: The step over the fields before the path.
+        behind: The step over the fields after the path.
     """
     size, varints = len(paths), lanes.varints
-    found = Walk(varints, size)
+    found = FieldOffsets(varints, size)
     ends = paths + _lengths_before(varints, paths)
-    starts = np.full(size + 1, NOWHERE, dtype=np.int64)  # of the blocks, by their first entry, and the end of the last
+    # Offsets at which blocks begin, by their first entry, and the end of the last block.
+    starts = np.full(size + 1, NOWHERE, dtype=np.int64)
     starts[np.cumsum(lanes.counts) - lanes.counts] = lanes.starts
     starts[size] = lanes.ends[-1]
     at = np.zeros(1, dtype=np.int64)
@@ -242,26 +274,26 @@ def _proved(lanes: _Lanes, paths: Places, before: Step, behind: Step) -> Walk:
             or (path != paths[entries]).any()
             or (length != ends[entries] - path).any()
         ):
-            raise Unsure
+            raise UnusualEncoding
     if int(at[-1]) != int(lanes.ends[-1]):
-        raise Unsure
+        raise UnusualEncoding
     found.starts[PATH.name], found.ends[PATH.name] = paths, ends
     return found
 
 
-def _lengths_before(varints: Varints, places: Places) -> Places:
-    """The lengths whose numbers end right before the places, if a number is before them, too."""
+def _lengths_before(varints: Varints, places: Indices) -> Indices:
+    """Return the lengths whose varints end right before the given offsets."""
     at = places - 1
     values = varints.data.take(at).astype(np.int64)
     more = np.ones(len(places), dtype=np.bool_)
-    for _ in range(_LONGEST_NUMBER - 1):
+    for _ in range(_MAX_VARINT_BYTES - 1):
         at = at - 1
         byte = varints.data.take(at)
         more &= byte >= 0x80
         if not more.any():
             break
         values = np.where(more, values << 7 | byte & 0x7F, values)
-    found: Places = values >> 1
+    found: Indices = values >> 1
     return found
 
 
@@ -279,7 +311,7 @@ COLUMNS = pa.schema(
         pa.field("first_row_id", pa.int64()),
     ]
 )
-"""Columns of `DataFiles.table`, before those of statistics."""
+"""The columns of `DataFiles.table` that come before the statistics."""
 
 SIZES = "column_sizes"
 COUNTS = ("value_counts", "null_value_counts", "nan_value_counts")
@@ -291,29 +323,30 @@ MORE = pa.schema(
         pa.field("file_sequence_number", pa.int64()),
         pa.field("content", pa.int32()),
         pa.field("sort_order_id", pa.int32()),
-        pa.field("split_offsets", _LONGS),  # null: none, or an empty list; as the next
+        pa.field("split_offsets", _LONGS),  # null: no list, or an empty one; also for the next column
         pa.field("equality_ids", _LONGS),
         pa.field("referenced_data_file", pa.string()),
         pa.field("content_offset", pa.int64()),
         pa.field("content_size_in_bytes", pa.int64()),
     ]
 )
-"""Columns that no plan of data files needs."""
+"""Columns that a plan of data files does not need."""
 
 
 def statistic(name: str, field_id: int) -> str:
-    """The column that holds a statistic, one of `COUNTS` or `BOUNDS` or `SIZES`, of a field."""
+    """Return the name of the column with a statistic of a field. `name` is of `COUNTS`, `BOUNDS`, or `SIZES`."""
     return f"{name}.{field_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The entries of manifests that are read, and how much of each.
+    """Which entries of manifests are read, and which of their fields.
 
-    fields: Ids of the fields whose statistics are columns, in order.
-    has_more: Also the columns of `MORE`, and column sizes with the statistics.
-    has_maps: Also all statistics, as encoded maps; then without `fields`.
-    live_only: Without entries of status deleted.
+    Attributes:
+        fields: Ids of the fields whose statistics become columns, in order.
+        has_more: If True, also read the columns of `MORE` and, with the statistics, the column sizes.
+        has_maps: If True, read all statistics as encoded maps; `fields` is then empty.
+        live_only: If True, leave out entries of status deleted.
     """
 
     fields: tuple[int, ...] = ()
@@ -323,17 +356,17 @@ class Extent:
 
     @property
     def counts(self) -> tuple[str, ...]:
-        """The names of the counts of fields."""
+        """The names of the counts that each field in `fields` has."""
         return (*COUNTS, SIZES) if self.has_more else COUNTS
 
     @property
     def maps(self) -> tuple[str, ...]:
-        """The names of the encoded maps."""
+        """The names of the maps that are read in encoded form."""
         return (*COUNTS, *BOUNDS, SIZES) if self.has_maps else ()
 
     @property
     def encoded(self) -> list[pa.Field]:
-        """The columns of bytes as the manifest has them."""
+        """The columns that hold encoded bytes."""
         names = [*(statistic(name, i) for i in self.fields for name in BOUNDS), *self.maps]
         return [pa.field(name, pa.binary()) for name in names]
 
@@ -346,11 +379,14 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class DataFiles:
-    """Files in the order of their manifests: as a rule those of data, and live ones.
+    """Files in the order of their manifests, usually live data files.
 
-    table: `COLUMNS`, then for each of `fields` its statistics, int64 counts and encoded bounds, null where unknown, and
-        whatever else the `Extent` of the read has.
-    tuples: partition tuples, as internal values by partition field id; equal ones may be there twice.
+    Attributes:
+        table: `COLUMNS`, then the statistics of each field in `fields` (int64 counts and encoded bounds, null if
+            unknown), then any other columns of the `Extent` that was read.
+        manifests: Recorded paths of the manifests.
+        tuples: Partition tuples, as internal values by partition field id. Equal tuples may occur more than once.
+        fields: Ids of the fields that have columns of statistics.
     """
 
     table: pa.Table
@@ -362,19 +398,19 @@ class DataFiles:
         return int(self.table.num_rows)
 
     def take(self, places: npt.NDArray[np.int64]) -> DataFiles:
-        """Some of the files, in this order."""
+        """Return the files with the given row numbers, in that order."""
         table = self.table if len(places) == len(self) else self.table.take(from_numpy(places))
         return DataFiles(table, self.manifests, self.tuples, self.fields)
 
     def specs_of_tuples(self) -> list[int]:
-        """The spec id of each of `tuples`; 0 for one that no file has."""
+        """Return the spec id of each of `tuples`; 0 for a tuple that no file has."""
         specs = np.zeros(len(self.tuples), dtype=np.int64)
         specs[to_numpy(self.table.column("tuple"))] = to_numpy(self.table.column("spec_id"))
         found: list[int] = specs.tolist()
         return found
 
     def entries(self, places: Sequence[int]) -> Iterable[ManifestEntry]:
-        """Some of the files as entries, in this order, without snapshots, offsets and sizes, which no plan needs."""
+        """Yield the files with the given row numbers as manifest entries, without snapshot ids, offsets, and sizes."""
         for row in self.table.take(array_of(places, pa.int64())).to_pylist():
             statistics: dict[str, Any] = {
                 name: {i: row[statistic(name, i)] for i in self.fields if row[statistic(name, i)] is not None}
@@ -383,7 +419,7 @@ class DataFiles:
             yield self.entry(row, statistics)
 
     def entry(self, row: Mapping[str, Any], statistics: Mapping[str, Any]) -> ManifestEntry:
-        """A row of `table` as an object. statistics: its maps by name."""
+        """Return a row of `table` as an object. `statistics` holds its maps by name."""
         split_offsets, equality_ids = (row.get(name) for name in ("split_offsets", "equality_ids"))
         file = DataFile(
             content=Content(row.get("content", Content.DATA)),
@@ -413,12 +449,12 @@ class DataFiles:
 
 
 def from_entries(entries: Iterable[ManifestEntry], fields: tuple[int, ...], *, manifest: int) -> DataFiles:
-    """Return delete files, which are objects first, as columns, so that their statistics compare with those of data.
+    """Return delete files as columns, so that their statistics can be compared with the statistics of data files.
 
     Args:
-        entries: The files.
-        fields: Ids of the fields whose statistics are wanted.
-        manifest: The number that stands for the manifests of all.
+        entries: The delete files.
+        fields: Ids of the fields whose statistics become columns.
+        manifest: The value of the column `manifest` in every row.
     """
     rows, schema = [], Extent(fields).schema
     for place, entry in enumerate(entries):
@@ -434,21 +470,23 @@ def from_entries(entries: Iterable[ManifestEntry], fields: tuple[int, ...], *, m
     return DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), [tuple_ for _, tuple_ in rows], fields)
 
 
-# Data files that a filter skips go at once, batch by batch: few facts of them stay.
+# Data files that a filter skips are dropped batch by batch: only a few of their columns stay in memory.
 
 
-Skip: TypeAlias = Callable[[DataFiles], Verdicts]
-"""Verdicts on files. Unknown statistics keep a file. They never skip one."""
+Skip: TypeAlias = Callable[[DataFiles], Decisions]
+"""A filter, as a function that decides for each file whether it is read. A file with unknown statistics is never
+skipped because of them."""
 
-_SHOWN = ("manifest", "spec_id", "tuple", "record_count", "size")
+_SKIPPED_COLUMNS = ("manifest", "spec_id", "tuple", "record_count", "size")
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedDataFiles:
     """Live data files that are not read.
 
-    table: the columns manifest, spec_id, tuple, record_count and size, as in `DataFiles`, and the verdict.
-    paths: as recorded. They are most of a file's facts, and seldom asked for.
+    Attributes:
+        table: The columns manifest, spec_id, tuple, record_count, and size, as in `DataFiles`, and the column decision.
+        paths: Returns the recorded paths. They take most of the memory and are rarely needed.
     """
 
     table: pa.Table
@@ -458,40 +496,52 @@ class SkippedDataFiles:
         return int(self.table.num_rows)
 
     @staticmethod
-    def of(table: pa.Table, verdicts: Verdicts, paths: Callable[[], pa.ChunkedArray]) -> SkippedDataFiles:
-        """The files of a `DataFiles` table that are not kept. paths: theirs, which the table may lack."""
-        dropped = np.flatnonzero(verdicts != KEPT)
-        shown = table.select(_SHOWN)
-        shown = shown if len(dropped) == len(verdicts) else shown.take(from_numpy(dropped))
-        return SkippedDataFiles(shown.append_column("verdict", from_numpy(verdicts[dropped])), paths)
+    def from_decisions(table: pa.Table, decisions: Decisions, paths: Callable[[], pa.ChunkedArray]) -> SkippedDataFiles:
+        """Return the skipped files of a `DataFiles` table.
+
+        Args:
+            table: All files. It may lack the column of paths.
+            decisions: The decision on each file of `table`.
+            paths: Returns the paths of the skipped files.
+        """
+        dropped = np.flatnonzero(decisions != KEPT)
+        shown = table.select(_SKIPPED_COLUMNS)
+        shown = shown if len(dropped) == len(decisions) else shown.take(from_numpy(dropped))
+        return SkippedDataFiles(shown.append_column("decision", from_numpy(decisions[dropped])), paths)
 
 
 @dataclass(frozen=True, slots=True)
 class FilteredFiles:
-    """Live data files, told apart by a filter. files: to read."""
+    """Live data files that a filter divided into files to read and skipped files.
+
+    Attributes:
+        files: The files to read.
+        skipped: The other files.
+    """
 
     files: DataFiles
     skipped: SkippedDataFiles
 
     @staticmethod
-    def of(files: DataFiles, verdicts: Verdicts | None) -> FilteredFiles:
-        """verdicts: on each of `files`; None keeps all."""
-        verdicts = np.full(len(files), KEPT, dtype=np.int8) if verdicts is None else verdicts
-        left = files.table.column("path").filter(from_numpy(verdicts != KEPT))
+    def split(files: DataFiles, decisions: Decisions | None) -> FilteredFiles:
+        """Divide files by the decision on each; None keeps all files."""
+        decisions = np.full(len(files), KEPT, dtype=np.int8) if decisions is None else decisions
+        left = files.table.column("path").filter(from_numpy(decisions != KEPT))
         return FilteredFiles(
-            files.take(np.flatnonzero(verdicts == KEPT)), SkippedDataFiles.of(files.table, verdicts, lambda: left)
+            files.take(np.flatnonzero(decisions == KEPT)),
+            SkippedDataFiles.from_decisions(files.table, decisions, lambda: left),
         )
 
 
-def joined(parts: Sequence[FilteredFiles]) -> FilteredFiles:
-    """The files of all parts in the order of their manifests, with all partition tuples in one list."""
+def concat_files(parts: Sequence[FilteredFiles]) -> FilteredFiles:
+    """Return the files of all parts in the order of their manifests, with all partition tuples in one list."""
     tuples: list[Mapping[int, Any]] = []
     tables: list[tuple[pa.Table, pa.Table]] = []
     for part in parts:
-        tables.append((_shifted(part.files.table, len(tuples)), _shifted(part.skipped.table, len(tuples))))
+        tables.append((_shift_tuples(part.files.table, len(tuples)), _shift_tuples(part.skipped.table, len(tuples))))
         tuples += part.files.tuples
     files, skipped = (pa.concat_tables(part) for part in zip(*tables, strict=True))
-    order, order_left = _order(files), _order(skipped)
+    order, order_left = _manifest_order(files), _manifest_order(skipped)
 
     @cache
     def paths() -> pa.ChunkedArray:
@@ -504,14 +554,14 @@ def joined(parts: Sequence[FilteredFiles]) -> FilteredFiles:
     )
 
 
-def _order(table: pa.Table) -> pa.Array | None:
-    """The places of files in the order of manifests; None: they are in that order."""
+def _manifest_order(table: pa.Table) -> pa.Array | None:
+    """Return the row numbers that sort files by manifest, or None if the files already are in that order."""
     numbers = to_numpy(table.column("manifest"))
     return None if (numbers[1:] >= numbers[:-1]).all() else from_numpy(np.argsort(numbers, kind="stable"))
 
 
-def _shifted(table: pa.Table, by: int) -> pa.Table:
-    """The same files, with higher numbers of tuples."""
+def _shift_tuples(table: pa.Table, by: int) -> pa.Table:
+    """Return the table with `by` added to the indexes of partition tuples."""
     if not by:
         return table
     place = table.schema.get_field_index("tuple")

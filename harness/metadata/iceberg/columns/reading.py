@@ -1,9 +1,9 @@
-"""Manifests to columns: many manifests walked in step, and those that are few or odd one by one.
+"""Reading of many manifests into columns, with the values that entries inherit.
 
-Manifests with the same writer's schema go together, in batches that bound the memory. In step, the cost of a batch
-grows with its longest block; entry by entry, with its entries. So manifests of a few long blocks go entry by entry
-where that is cheaper. Either walk notes the same places, of which the same columns are made. What is wrong in a batch
-is looked for once more in each of its manifests, so that the error names the file.
+Manifests with the same writer's schema are decoded together, in batches of bounded size. In lockstep, the cost of a
+batch grows with its longest block; entry by entry, it grows with the number of entries. Manifests with a few long
+blocks are therefore decoded entry by entry. Both decoders return the same offsets, and the same code builds columns
+from them. If a batch fails, each of its manifests is decoded again separately, so that the error names the manifest.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ import pyarrow.compute as pc
 
 from harness.errors import HarnessError, InvalidTableError
 from harness.metadata.files.avro_container import decode_error
-from harness.metadata.files.avro_values import DAMAGE, FieldError, reason
-from harness.metadata.iceberg.columns.alone import is_long, map_decoder, walks_alone
+from harness.metadata.files.avro_values import DAMAGE, FieldError, error_reason
 from harness.metadata.iceberg.columns.entries import (
     COLUMNS,
     COUNTS,
     SIZES,
-    Blocks,
     DataFiles,
     Extent,
     FilteredFiles,
+    ManifestBlocks,
     Skip,
     SkippedDataFiles,
     batches,
-    joined,
+    concat_files,
+    lockstep_offsets,
     statistic,
-    walked,
 )
-from harness.metadata.iceberg.columns.raw import (
-    KeptManifests,
+from harness.metadata.iceberg.columns.lockstep import PATH, FieldOffsets, Slot, UnusualEncoding
+from harness.metadata.iceberg.columns.sequential import is_long, map_decoder, sequential_offsets
+from harness.metadata.iceberg.columns.stored import (
+    ManifestCache,
     Paths,
-    Raw,
+    StoredEntries,
     byte_strings,
+    concat_entries,
     live_entries,
-    nothing_of,
-    raw_of,
+    no_entries,
+    stored_entries,
 )
-from harness.metadata.iceberg.columns.raw import joined as joined_raw
-from harness.metadata.iceberg.columns.walk import PATH, Slot, Unsure, Walk
 from harness.metadata.iceberg.manifests import (
     ManifestEntry,
     ManifestFile,
@@ -60,7 +60,7 @@ from harness.metadata.iceberg.manifests import (
     open_manifest,
 )
 from harness.metadata.iceberg.model import PartitionSpec
-from harness.metadata.model.arrow_values import Mask, Places, array_of, from_numpy, scalar_of, to_numpy, without_rows
+from harness.metadata.model.arrow_values import Indices, Mask, array_of, empty_table, from_numpy, scalar_of, to_numpy
 from harness.metadata.model.schema import Schema
 from harness.metadata.plan.scan_plan import BY_PARTITION, KEPT
 from harness.storage.limits import DEFAULT, Limits, contained, limit_error
@@ -68,18 +68,31 @@ from harness.storage.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A manifest of several. number: its place in the list. size: its live entries."""
+class ManifestPart:
+    """One of several manifests whose entries are in one table.
+
+    Attributes:
+        number: The index of the manifest in the list.
+        reader: The manifest with its header read.
+        size: Number of its entries in the table.
+    """
 
     number: int
     reader: ManifestReader
     size: int
 
 
-def assembled(raw: Raw, parts: Sequence[Part], skip: Skip | None) -> FilteredFiles:
-    """The files of some manifests. raw: those of all, in that order.
+def assemble(raw: StoredEntries, parts: Sequence[ManifestPart], skip: Skip | None) -> FilteredFiles:
+    """Return the files of some manifests, with inherited values and the decisions of a filter.
 
-    Raises CorruptFileError, InvalidTableError: what an entry inherits is wrong or missing.
+    Args:
+        raw: The entries of all parts, in the order of the parts.
+        parts: The manifests.
+        skip: The filter; None keeps all files.
+
+    Raises:
+        CorruptFileError: An inherited value is wrong.
+        InvalidTableError: An inherited value is missing.
     """
     extent = raw.extent
     owner = np.repeat(np.arange(len(parts)), [part.size for part in parts])
@@ -88,7 +101,7 @@ def assembled(raw: Raw, parts: Sequence[Part], skip: Skip | None) -> FilteredFil
         "manifest": from_numpy(np.array([part.number for part in parts], dtype=np.int32)[owner]),
         "sequence_number": from_numpy(_sequence_numbers(raw, owner, parts)),
         "spec_id": from_numpy(
-            _of_parts([part.reader.spec.id for part in parts], owner, "partition_spec_id", bits=32).astype(np.int32)
+            _per_entry([part.reader.spec.id for part in parts], owner, "partition_spec_id", bits=32).astype(np.int32)
         ),
         "tuple": from_numpy(codes),
         "first_row_id": _row_ids(raw, owner, parts),
@@ -97,19 +110,23 @@ def assembled(raw: Raw, parts: Sequence[Part], skip: Skip | None) -> FilteredFil
     }
     schema = pa.schema([field for field in extent.schema if field.name != "path"])
     arrays = [columns[name] if name in columns else raw.table.column(name) for name in schema.names]
-    return _filtered(DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), tuples, extent.fields), raw, skip)
+    return _filter_files(DataFiles(pa.Table.from_arrays(arrays, schema=schema), (), tuples, extent.fields), raw, skip)
 
 
-def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
-    """The files with their counts, which cost most, and are looked at only for files that no partition tuple excludes.
+def _filter_files(files: DataFiles, raw: StoredEntries, skip: Skip | None) -> FilteredFiles:
+    """Add the counts to files and apply the filter.
 
-    Bounds wait for the counts, because beside counts that contradict them they are not believed.
+    Counts cost the most to decode, so they are decoded only for files that the filter keeps by their partition tuple.
+    Bounds are not used before the counts are known, because counts that contradict the bounds make the bounds unusable.
 
-    files: still without paths.
+    Args:
+        files: The files without paths and counts.
+        raw: Their stored entries.
+        skip: The filter; None keeps all files.
     """
     without_statistics = replace(files, fields=())
-    verdicts = np.full(len(files), KEPT, dtype=np.int8) if skip is None else skip(without_statistics)
-    kept = np.flatnonzero(verdicts != BY_PARTITION)
+    decisions = np.full(len(files), KEPT, dtype=np.int8) if skip is None else skip(without_statistics)
+    kept = np.flatnonzero(decisions != BY_PARTITION)
     counted = files.take(kept)
     table = counted.table
     for name in raw.extent.counts if files.fields and len(kept) else ():
@@ -118,50 +135,50 @@ def _filtered(files: DataFiles, raw: Raw, skip: Skip | None) -> FilteredFiles:
             table = table.set_column(at, table.schema.field(at), from_numpy(values, missing=~known))
     counted = DataFiles(table, (), files.tuples, files.fields)
     if skip is not None:
-        verdicts[kept] = again = skip(counted)
+        decisions[kept] = again = skip(counted)
         counted, kept = counted.take(np.flatnonzero(again == KEPT)), kept[again == KEPT]
-    dropped = np.flatnonzero(verdicts != KEPT)
+    dropped = np.flatnonzero(decisions != KEPT)
     place = COLUMNS.get_field_index("path")
-    paths = raw.paths  # and not all of what was decoded, for as long as somebody may ask
-    table = counted.table.add_column(place, COLUMNS.field(place), _some(paths, kept))
+    paths = raw.paths  # keeps only the paths alive, not everything that was decoded
+    table = counted.table.add_column(place, COLUMNS.field(place), _take_paths(paths, kept))
     return FilteredFiles(
         DataFiles(table, (), files.tuples, files.fields),
-        SkippedDataFiles.of(files.table, verdicts, cache(lambda: _some(paths, dropped))),
+        SkippedDataFiles.from_decisions(files.table, decisions, cache(lambda: _take_paths(paths, dropped))),
     )
 
 
-def _some(paths: Paths, places: Places) -> pa.ChunkedArray:
+def _take_paths(paths: Paths, places: Indices) -> pa.ChunkedArray:
     if not len(places):
         return pa.chunked_array([], pa.string())
     found = paths()
     return found if len(places) == len(found) else found.take(from_numpy(places))
 
 
-def _of_parts(values: Sequence[int], owner: Places, name: str, *, bits: int = 64) -> Places:
-    """A value of each entry's manifest. Raises CorruptFileError: one is beyond what its column holds."""
+def _per_entry(values: Sequence[int], owner: Indices, name: str, *, bits: int = 64) -> Indices:
+    """Return the value of each entry's manifest. Raises CorruptFileError if a value does not fit its column."""
     for value in values:
         if not -(1 << bits - 1) <= value < 1 << bits - 1:
-            raise corrupt(name, f"the list gives it {name} {value}, beyond {bits} bits", "2.2")
-    found: Places = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
+            raise corrupt(name, f"the manifest list records its {name} as {value}, which exceeds {bits} bits", "2.2")
+    found: Indices = np.array(values, dtype=np.int64)[owner] if values else np.zeros(0, dtype=np.int64)
     return found
 
 
-def _numbers(raw: Raw, name: str) -> tuple[Places, Mask]:
-    """Return the numbers of a column, 0 for null, and where there is one."""
+def _numbers(raw: StoredEntries, name: str) -> tuple[Indices, Mask]:
+    """Return the numbers in a column and a mask of the rows that have one. Missing numbers are 0."""
     column = raw.table.column(name)
     if not column.null_count:
         return to_numpy(column), np.ones(len(column), dtype=np.bool_)
     return to_numpy(pc.fill_null(column, scalar_of(0, pa.int64()))), to_numpy(column.is_valid())
 
 
-def _sequence_numbers(raw: Raw, owner: Places, parts: Sequence[Part]) -> Places:
-    """Data sequence numbers, inherited where an entry has none (iceberg 2.9)."""
+def _sequence_numbers(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) -> Indices:
+    """Return the data sequence numbers, inherited from the manifest if an entry has none (iceberg 2.9)."""
     values, stated = _numbers(raw, "sequence_number")
     if stated.all():
         return values
     status = to_numpy(raw.table.column("status"))
-    of_manifest = _of_parts([part.reader.manifest.sequence_number for part in parts], owner, "sequence_number")
-    is_v1 = _of_parts([part.reader.is_v1 for part in parts], owner, "format-version") == 1
+    of_manifest = _per_entry([part.reader.manifest.sequence_number for part in parts], owner, "sequence_number")
+    is_v1 = _per_entry([part.reader.is_v1 for part in parts], owner, "format-version") == 1
     inherited, known = inherited_sequence_number(status, of_manifest, is_v1)
     wrong = ~(stated | known)
     if wrong.any():
@@ -176,10 +193,10 @@ def _sequence_numbers(raw: Raw, owner: Places, parts: Sequence[Part]) -> Places:
     return np.where(stated, values, inherited)
 
 
-def _inherited_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> dict[str, pa.Array]:
-    """The snapshot, and the file's own sequence number, inherited where an entry has none (iceberg 2.9).
+def _inherited_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) -> dict[str, pa.Array]:
+    """Return snapshot ids and file sequence numbers, inherited from the manifest if an entry has none (iceberg 2.9).
 
-    One in the list that is beyond a long is unknown.
+    A number in the manifest list that does not fit 64 bits counts as unknown.
     """
     manifests = [part.reader.manifest for part in parts]
     added = [m.added_snapshot_id if is_long(m.added_snapshot_id) else None for m in manifests]
@@ -196,8 +213,11 @@ def _inherited_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> dict[str, 
     return {name: pc.coalesce(raw.table.column(name), values) for name, values in inherited.items()}
 
 
-def _row_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> pa.Array:
-    """Ids of first rows, where the manifest assigns them: files without one follow each other (iceberg 2.11)."""
+def _row_ids(raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]) -> pa.Array:
+    """Return the ids of first rows.
+
+    If the manifest assigns ids, files without one are numbered consecutively (iceberg 2.11).
+    """
     starts = [None if part.reader.manifest.is_deletes else part.reader.manifest.first_row_id for part in parts]
     if all(start is None for start in starts):
         return pa.nulls(len(raw), pa.int64())
@@ -212,7 +232,7 @@ def _row_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> pa.Array:
     if float(rows.sum(dtype=np.float64)) + max(abs(start or 0) for start in starts) >= 2.0**62:
         return _long_row_ids(rows.tolist(), values.tolist(), stated, assigns & (stated | assigned), owner, starts)
     before = np.cumsum(rows) - rows
-    # Each manifest begins anew.
+    # Numbering starts again in each manifest.
     first = np.searchsorted(owner, np.arange(len(parts)))
     base = np.array([before[i] if i < len(before) else 0 for i in first.tolist()], dtype=np.int64)
     begin = np.array([start or 0 for start in starts], dtype=np.int64)[owner]
@@ -221,9 +241,9 @@ def _row_ids(raw: Raw, owner: Places, parts: Sequence[Part]) -> pa.Array:
 
 
 def _long_row_ids(
-    rows: list[int], values: list[int], stated: Mask, has_id: Mask, owner: Places, starts: Sequence[int | None]
+    rows: list[int], values: list[int], stated: Mask, has_id: Mask, owner: Indices, starts: Sequence[int | None]
 ) -> pa.Array:
-    """The same of numbers that may exceed a long, in which case they are unknown."""
+    """Return the same as `_row_ids` for numbers that may exceed 64 bits. Ids that do are null."""
     ends = [start or 0 for start in starts]
     found: list[int | None] = []
     for place, part in enumerate(owner.tolist()):
@@ -234,13 +254,13 @@ def _long_row_ids(
 
 
 def _partitions(
-    raw: Raw, owner: Places, parts: Sequence[Part]
+    raw: StoredEntries, owner: Indices, parts: Sequence[ManifestPart]
 ) -> tuple[npt.NDArray[np.int32], list[Mapping[int, Any]]]:
-    """Per file the number of its partition tuple, and the tuples; equal bytes of one spec are decoded once."""
+    """Return the index of each file's partition tuple, and the tuples. Equal bytes of one spec are decoded once."""
     if not len(raw):
         return np.zeros(0, dtype=np.int32), []
     encoded = raw.table.column("partition").combine_chunks()
-    # A null tuple, too, is a tuple.
+    # Index 0 is the null tuple.
     contents = [None, *encoded.dictionary.to_pylist()]
     within = to_numpy(pc.fill_null(encoded.indices, scalar_of(-1, pa.int32()))).astype(np.int64) + 1
     ordinals = {spec: i for i, spec in enumerate(sorted({part.reader.spec.id for part in parts}))}
@@ -258,7 +278,7 @@ def _partitions(
                 decoders[reader.spec.id] = reader.partition_decoder()
             tuples.append(decoders[reader.spec.id](content))
     except DAMAGE as error:
-        raise decode_error(FieldError(("data_file", "partition"), reason(error))) from error
+        raise decode_error(FieldError(("data_file", "partition"), error_reason(error))) from error
     return codes.astype(np.int32), tuples
 
 
@@ -274,78 +294,85 @@ def read_data_files(
     statistics: Iterable[int],
     skip: Skip | None = None,
     limits: Limits = DEFAULT,
-    kept: KeptManifests | None = None,
+    manifest_cache: ManifestCache | None = None,
 ) -> FilteredFiles:
-    """The live data files of data manifests, in order.
+    """Return the live data files of data manifests, in order.
 
     Args:
-        read: the bytes of a manifest.
-        specs, schemas, limits: as for `harness.metadata.iceberg.manifests.open_manifest`.
-        statistics: ids of the fields whose statistics are wanted.
-        skip: the verdicts on files; None: all are kept.
-        kept: the cache of manifests, which are then not read; None: nothing is kept.
+        manifests: The manifests.
+        read: Returns the bytes of a manifest.
+        specs: As for `harness.metadata.iceberg.manifests.open_manifest`.
+        schemas: As for `open_manifest`.
+        statistics: Ids of the fields whose statistics become columns.
+        skip: The filter; None keeps all files.
+        limits: As for `open_manifest`.
+        manifest_cache: Cached manifests are not read again. None disables the cache.
 
-    Raises as `open_manifest`, and:
-        CorruptFileError: damage, or a value that the format does not have; cause `CorruptManifest`.
-        InvalidTableError: no sequence number; cause `MissingSequenceNumber`.
-        UnsupportedError: an unknown file format. EncryptedTableError: a file is encrypted.
-        LimitError: a manifest asks for more than its limits allow.
+    Raises:
+        CorruptFileError: A manifest is damaged or has an invalid value (cause `CorruptManifest`).
+        InvalidTableError: An entry has no sequence number (cause `MissingSequenceNumber`).
+        UnsupportedError: A file format is unknown.
+        EncryptedTableError: A file is encrypted.
+        LimitError: A manifest exceeds its limits.
+        HarnessError: As `open_manifest` raises.
     """
     extent = Extent(tuple(sorted(statistics)))
 
-    def opened(data: bytes, manifest: ManifestFile) -> ManifestReader:
+    def open_reader(data: bytes, manifest: ManifestFile) -> ManifestReader:
         with contained(file=manifest.path):
             return open_manifest(data, manifest, specs=specs, schemas=schemas, limits=limits)
 
-    def asked(number: int) -> ManifestReader:
+    def read_manifest(number: int) -> ManifestReader:
         manifest = manifests[number]
         data = read(manifest)
-        if kept is not None:
-            kept.note_size(manifest.path, len(data))
-        return opened(data, manifest)
+        if manifest_cache is not None:
+            manifest_cache.note_size(manifest.path, len(data))
+        return open_reader(data, manifest)
 
-    known = _Known(skip, asked)
+    cached = _CachedManifests(skip, read_manifest)
 
-    def unknown() -> Iterator[tuple[int, ManifestReader]]:
+    def uncached() -> Iterator[tuple[int, ManifestReader]]:
         for number, manifest in enumerate(manifests):
-            entry = None if kept is None else kept.get(manifest.path, extent.fields)
+            entry = None if manifest_cache is None else manifest_cache.get(manifest.path, extent.fields)
             if entry is None:
-                yield number, asked(number)
+                yield number, read_manifest(number)
             else:
                 header, raw = entry
-                known.add(Part(number, opened(header, manifest), len(raw)), raw)
+                cached.add(ManifestPart(number, open_reader(header, manifest), len(raw)), raw)
 
-    found = [files for batch in batches(unknown()) for files in _decoded(batch, extent, skip, kept)]
-    known.flush()
-    return _named([*found, *known.found], manifests, extent)
+    found = [files for batch in batches(uncached()) for files in _decode_batch(batch, extent, skip, manifest_cache)]
+    cached.flush()
+    return _with_manifest_paths([*found, *cached.found], manifests, extent)
 
 
 def read_files(readers: Sequence[ManifestReader], extent: Extent) -> DataFiles:
-    """The entries of manifests of any kind, in order. Raises as `read_data_files`."""
-    found = [files for batch in batches(enumerate(readers)) for files in _decoded(batch, extent, None, None)]
-    return _named(found, [reader.manifest for reader in readers], extent).files
+    """Return the entries of manifests of any kind, in order. Raises the errors of `read_data_files`."""
+    found = [files for batch in batches(enumerate(readers)) for files in _decode_batch(batch, extent, None, None)]
+    return _with_manifest_paths(found, [reader.manifest for reader in readers], extent).files
 
 
 def read_entries(readers: Iterable[ManifestReader], *, live_only: bool = True) -> list[ManifestEntry]:
-    """Return the entries of manifests as objects, in order, after inheritance, with all their statistics.
+    """Return the entries of manifests as objects, in order, with inherited values and all statistics.
 
-    Files of one manifest and one partition share one `partition` mapping. Raises as `read_data_files`.
+    Files of one manifest and one partition share one `partition` mapping. Raises the errors of `read_data_files`.
 
     Args:
         readers: The manifests.
-        live_only: Leave out entries of status deleted.
+        live_only: If True, leave out entries of status deleted.
     """
     extent = Extent(has_more=True, has_maps=True, live_only=live_only)
     return [entry for batch in batches(enumerate(readers)) for entry in _entries(batch, extent)]
 
 
-def _entries(batch: Sequence[Blocks], extent: Extent) -> list[ManifestEntry]:
-    """Return the entries of manifests that are alike."""
+def _entries(batch: Sequence[ManifestBlocks], extent: Extent) -> list[ManifestEntry]:
+    """Return the entries of manifests with the same layout as objects."""
     batch = [replace(blocks, number=place) for place, blocks in enumerate(batch)]
     reader = batch[0].reader
-    files = _named(_decoded(batch, extent, None, None), [blocks.reader.manifest for blocks in batch], extent).files
+    files = _with_manifest_paths(
+        _decode_batch(batch, extent, None, None), [blocks.reader.manifest for blocks in batch], extent
+    ).files
     try:
-        with _naming(reader.manifest):
+        with _naming_manifest(reader.manifest):
             try:
                 decoders = {slot.name: map_decoder(reader, slot) for slot in (*_STATISTICS, _SIZES)}
                 rows = files.table.to_pylist()
@@ -356,12 +383,16 @@ def _entries(batch: Sequence[Blocks], extent: Extent) -> list[ManifestEntry]:
     except HarnessError:
         if len(batch) == 1:
             raise
-        return [entry for blocks in batch for entry in _entries([blocks], extent)]  # the error names its manifest
+        return [entry for blocks in batch for entry in _entries([blocks], extent)]  # the error then names the manifest
 
 
-def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent) -> FilteredFiles:
-    """The files of all manifests, whose numbers in the list become their paths."""
-    all_ = joined(found or [FilteredFiles.of(DataFiles(without_rows(extent.schema), (), (), extent.fields), None)])
+def _with_manifest_paths(
+    found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], extent: Extent
+) -> FilteredFiles:
+    """Return the files of all manifests in one table, with the paths of the manifests."""
+    all_ = concat_files(
+        found or [FilteredFiles.split(DataFiles(empty_table(extent.schema), (), (), extent.fields), None)]
+    )
     table = all_.files.table
     if not table.schema.equals(extent.schema):
         table = table.cast(extent.schema)
@@ -370,16 +401,24 @@ def _named(found: Sequence[FilteredFiles], manifests: Sequence[ManifestFile], ex
 
 
 @dataclass(slots=True)
-class _Known:
-    """Manifests of the cache, put together by schema. open: reads one, by its number. rows: of `parts`."""
+class _CachedManifests:
+    """Collects cached manifests and assembles those with the same schema together.
+
+    Attributes:
+        skip: The filter; None keeps all files.
+        open: Opens a manifest by its number.
+        found: The files assembled so far.
+        parts: Manifests that are not yet assembled.
+        rows: Number of entries in `parts`.
+    """
 
     skip: Skip | None
     open: Callable[[int], ManifestReader]
     found: list[FilteredFiles] = field(default_factory=list)
-    parts: list[tuple[Part, Raw]] = field(default_factory=list)
+    parts: list[tuple[ManifestPart, StoredEntries]] = field(default_factory=list)
     rows: int = 0
 
-    def add(self, part: Part, raw: Raw) -> None:
+    def add(self, part: ManifestPart, raw: StoredEntries) -> None:
         is_alike = not self.parts or part.reader.schema == self.parts[0][0].reader.schema
         if not is_alike or (self.parts and self.rows + len(raw) > _BATCH_ROWS):
             self.flush()
@@ -387,96 +426,103 @@ class _Known:
         self.rows += len(raw)
 
     def flush(self) -> None:
-        """Makes columns of the manifests so far."""
+        """Assemble the manifests collected so far."""
         if not self.parts:
             return
         parts = [part for part, _ in self.parts]
         try:
-            self.found.append(assembled(joined_raw([raw for _, raw in self.parts]), parts, self.skip))
+            self.found.append(assemble(concat_entries([raw for _, raw in self.parts]), parts, self.skip))
         except HarnessError:
             extent = self.parts[0][1].extent
-            self.found += [_by_entry(Blocks.of(self.open(p.number), p.number), extent, self.skip) for p in parts]
+            self.found += [
+                _decode_sequentially(ManifestBlocks.read(self.open(p.number), p.number), extent, self.skip)
+                for p in parts
+            ]
         self.parts.clear()
         self.rows = 0
 
 
-def _alone(batch: Sequence[Blocks], slots: tuple[Slot, ...]) -> Iterator[Walk]:
-    """Return the walks, entry by entry, over manifests that are alike: only one walk if all blocks are held."""
+def _sequential(batch: Sequence[ManifestBlocks], slots: tuple[Slot, ...]) -> Iterator[FieldOffsets]:
+    """Yield offsets found entry by entry: once for all blocks if they are in memory, else once per block."""
     reader = batch[0].reader
     groups: Iterable[Iterable[tuple[int, bytes]]]
     if batch[0].data is None:
         groups = ((block,) for block in reader.container.record_blocks())
     else:
         groups = ([pair for blocks in batch for pair in zip(blocks.counts, blocks.data or (), strict=True)],)
-    return walks_alone(reader, slots, groups)
+    return sequential_offsets(reader, slots, groups)
 
 
 @contextmanager
-def _naming(manifest: ManifestFile) -> Iterator[None]:
-    """Name the manifest in errors."""
+def _naming_manifest(manifest: ManifestFile) -> Iterator[None]:
+    """Add the path of the manifest to errors."""
     try:
         with contained(file=manifest.path):
             yield
-    except Unsure as error:
+    except UnusualEncoding as error:
         raise limit_error("block_bytes", "a block of 2 GiB or more", file=manifest.path) from error
     except HarnessError as error:
         raise error.within(file=manifest.path) from error.__cause__
 
 
-def _by_entry(blocks: Blocks, extent: Extent, skip: Skip | None) -> FilteredFiles:
+def _decode_sequentially(blocks: ManifestBlocks, extent: Extent, skip: Skip | None) -> FilteredFiles:
     reader = blocks.reader
-    with _naming(reader.manifest):
-        walks = _alone([blocks], entry_slots(extent))
-        raws = [raw_of(found, _wanted(found, extent), extent, reader) for found in walks]
-        raw = joined_raw(raws or [nothing_of(extent)])
-        return assembled(raw, [Part(blocks.number, reader, len(raw))], skip)
+    with _naming_manifest(reader.manifest):
+        walks = _sequential([blocks], entry_slots(extent))
+        raws = [stored_entries(found, _selected_entries(found, extent), extent, reader) for found in walks]
+        raw = concat_entries(raws or [no_entries(extent)])
+        return assemble(raw, [ManifestPart(blocks.number, reader, len(raw))], skip)
 
 
-def _wanted(found: Walk, extent: Extent) -> Places:
-    live = live_entries(found)  # also checks that there are no other statuses
+def _selected_entries(found: FieldOffsets, extent: Extent) -> Indices:
+    live = live_entries(found)  # also checks all statuses
     return live if extent.live_only else np.arange(found.size)
 
 
-def _decoded(
-    batch: Sequence[Blocks], extent: Extent, skip: Skip | None, kept: KeptManifests | None
+def _decode_batch(
+    batch: Sequence[ManifestBlocks], extent: Extent, skip: Skip | None, manifest_cache: ManifestCache | None
 ) -> list[FilteredFiles]:
-    """The files of a batch of manifests that are alike."""
-    in_step: Sequence[Blocks] = ()
+    """Return the files of a batch of manifests with the same layout."""
+    in_step: Sequence[ManifestBlocks] = ()
     found: list[FilteredFiles] = []
     try:
-        together = walked(batch, entry_slots(extent))
-        if together is not None:
-            found, in_step = [_together(*together, extent, skip, kept)], together[1]
-    except (Unsure, HarnessError):
+        walked = lockstep_offsets(batch, entry_slots(extent))
+        if walked is not None:
+            found, in_step = [_assemble_batch(*walked, extent, skip, manifest_cache)], walked[1]
+    except (UnusualEncoding, HarnessError):
         pass
     done = {blocks_.number for blocks_ in in_step}
     rest = [blocks_ for blocks_ in batch if blocks_.number not in done]
     if len(rest) > 1:
         try:
-            (alone,) = _alone(rest, entry_slots(extent))
-            return [*found, _together(alone, rest, extent, skip, None)]
-        except (Unsure, HarnessError):  # names no manifest
+            (alone,) = _sequential(rest, entry_slots(extent))
+            return [*found, _assemble_batch(alone, rest, extent, skip, None)]
+        except (UnusualEncoding, HarnessError):  # the error would not name a manifest
             pass
-    return [*found, *(_by_entry(blocks_, extent, skip) for blocks_ in rest)]
+    return [*found, *(_decode_sequentially(blocks_, extent, skip) for blocks_ in rest)]
 
 
-def _together(
-    found: Walk, batch: Sequence[Blocks], extent: Extent, skip: Skip | None, kept: KeptManifests | None
+def _assemble_batch(
+    found: FieldOffsets,
+    batch: Sequence[ManifestBlocks],
+    extent: Extent,
+    skip: Skip | None,
+    manifest_cache: ManifestCache | None,
 ) -> FilteredFiles:
-    places = _wanted(found, extent)
-    raw = raw_of(found, places, extent, batch[0].reader)
+    places = _selected_entries(found, extent)
+    raw = stored_entries(found, places, extent, batch[0].reader)
     entries = np.cumsum([0, *(sum(blocks_.counts) for blocks_ in batch)])
     starts = np.searchsorted(places, entries).tolist()
     parts = [
-        Part(blocks_.number, blocks_.reader, end - start)
+        ManifestPart(blocks_.number, blocks_.reader, end - start)
         for blocks_, (start, end) in zip(batch, pairwise(starts), strict=True)
     ]
-    filtered = assembled(raw, parts, skip)
-    if kept is not None:
-        maps = {name: byte_strings(found, name, places) for name in COUNTS}  # without how many items they have
+    filtered = assemble(raw, parts, skip)
+    if manifest_cache is not None:
+        maps = {name: byte_strings(found, name, places) for name in COUNTS}  # without their number of items
         for part, start in zip(parts, starts, strict=False):
             container = part.reader.container
-            kept.put(
+            manifest_cache.put(
                 part.reader.manifest.path,
                 container.data[: container.end],
                 raw.slice(start, part.size),
@@ -516,7 +562,7 @@ _MORE_OF_FILE = (
 
 @cache
 def entry_slots(extent: Extent) -> tuple[Slot, ...]:
-    """The slots of an entry that an extent needs."""
+    """Return the slots of an entry that must be found to read `extent`."""
     maps: tuple[Slot, ...] = (*_STATISTICS, _SIZES) if extent.has_more else _STATISTICS
     if extent.has_maps:
         maps = tuple(replace(slot, kind="encoded") for slot in maps)

@@ -1,4 +1,4 @@
-"""Features of Delta tables, and their proofs: in the plans, or in the log on disk."""
+"""The features of Delta tables and their proofs, which use the plans or the log on disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.suite.scenarios.evidence import (
     footers,
     has_legacy_form,
     identities,
-    in_plans,
+    proved_by_plan,
 )
 from harness.writing.delta.document import READER_FEATURES
 
@@ -36,15 +36,20 @@ _WRITER_FEATURES = {
 _MAPPING = "delta.columnMapping.mode"
 
 
-def _log(shows: Callable[[DeltaLogOnDisk], bool]) -> Proof:
+def _proved_by_log(shows: Callable[[DeltaLogOnDisk], bool]) -> Proof:
     return lambda evidence: shows(DeltaLogOnDisk(evidence))
 
 
-def _vector(storage: str | None, magic: int | None = None) -> Proof:
-    """Proves a deletion vector of this storage type in the log, which hits a planned file if there is a plan."""
+def _deletion_vector(storage: str | None, magic: int | None = None) -> Proof:
+    """Return a proof for a deletion vector with this storage type.
+
+    If reads can be planned, it must apply to a planned file.
+    """
 
     def proof(evidence: Evidence) -> bool:
-        found = [a["deletionVector"] for a in DeltaLogOnDisk(evidence).of_kind("add") if a.get("deletionVector")]
+        found = [
+            a["deletionVector"] for a in DeltaLogOnDisk(evidence).actions_of_kind("add") if a.get("deletionVector")
+        ]
         stored = any(storage is None or vector.get("storageType") == storage for vector in found)
         hits = any(plan.position_hits() for plan in evidence.plans)
         files = evidence.built.location.rglob("deletion_vector_*.bin")
@@ -56,7 +61,7 @@ def _vector(storage: str | None, magic: int | None = None) -> Proof:
 
 
 def _checkpoint(kind: str) -> Proof:
-    """Proves that the newest checkpoint of a read version, or another of its version, has this kind."""
+    """Return a proof that the base of a read can be a checkpoint of this kind."""
 
     def shows(log: DeltaLogOnDisk) -> bool:
         for version in log.versions_read:
@@ -66,55 +71,60 @@ def _checkpoint(kind: str) -> Proof:
                 return True
         return False
 
-    return _log(shows)
+    return _proved_by_log(shows)
 
 
-def _mapped(mode: str) -> Proof:
+def _column_mapping(mode: str) -> Proof:
     def shows(log: DeltaLogOnDisk) -> bool:
         for version in log.versions_read:
-            protocol = log.at("protocol", version)
+            protocol = log.newest_action("protocol", version)
             active = protocol.get("minReaderVersion") == 2 or "columnMapping" in protocol.get("readerFeatures", ())
-            if active and log.at("metaData", version).get("configuration", {}).get(_MAPPING) == mode:
+            if active and log.newest_action("metaData", version).get("configuration", {}).get(_MAPPING) == mode:
                 return True
         return False
 
-    return _log(shows)
+    return _proved_by_log(shows)
 
 
 def _inert_mapping(log: DeltaLogOnDisk) -> bool:
     annotated = any("delta.columnMapping.id" in f["metadata"] for schema in log.schemas for _, f in all_fields(schema))
-    return annotated and not any("columnMapping" in p.get("readerFeatures", ()) for p in log.of_kind("protocol"))
+    return annotated and not any(
+        "columnMapping" in p.get("readerFeatures", ()) for p in log.actions_of_kind("protocol")
+    )
 
 
 def _evolves(differs: Callable[[dict[Any, Any], dict[Any, Any]], bool]) -> Proof:
-    """Two schemas of the log, one after the other, differ so."""
+    """Return a proof that two schemas of the log, an older and a newer one, differ in this way."""
 
     def shows(log: DeltaLogOnDisk) -> bool:
         known = [identities(schema) for schema in log.schemas]
         return any(differs(old, new) for i, old in enumerate(known) for new in known[i + 1 :])
 
-    return _log(shows)
+    return _proved_by_log(shows)
 
 
-def _renamed(old: dict[Any, Any], new: dict[Any, Any]) -> bool:
+def _is_renamed(old: dict[Any, Any], new: dict[Any, Any]) -> bool:
     return any(old[key][0][-1] != new[key][0][-1] for key in old.keys() & new.keys())
 
 
-def _moved(old: dict[Any, Any], new: dict[Any, Any]) -> bool:
+def _is_reordered(old: dict[Any, Any], new: dict[Any, Any]) -> bool:
     return [key for key in old if key in new] != [key for key in new if key in old]
 
 
-def _widened(old: dict[Any, Any], new: dict[Any, Any]) -> bool:
+def _is_widened(old: dict[Any, Any], new: dict[Any, Any]) -> bool:
     pairs = ((old[key][1], new[key][1]) for key in old.keys() & new.keys())
     return any(a["type"] != b["type"] and b["metadata"].get("delta.typeChanges") is not None for a, b in pairs)
 
 
 def _any_field(holds: Callable[[dict[str, Any]], bool]) -> Proof:
-    return _log(lambda log: any(holds(f) for schema in log.schemas for _, f in all_fields(schema)))
+    return _proved_by_log(lambda log: any(holds(f) for schema in log.schemas for _, f in all_fields(schema)))
 
 
 def _tracks_rows(log: DeltaLogOnDisk) -> bool:
-    on = (log.at("metaData", v).get("configuration", {}).get("delta.enableRowTracking") for v in log.versions_read)
+    on = (
+        log.newest_action("metaData", v).get("configuration", {}).get("delta.enableRowTracking")
+        for v in log.versions_read
+    )
     return any(str(value).lower() == "true" for value in on)
 
 
@@ -128,15 +138,17 @@ def _moved_table(evidence: Evidence) -> bool:
 
 
 def _read_under(earlier: Callable[[dict[str, Any]], bool]) -> Proof:
-    return _log(lambda log: any(earlier(log.at("protocol", v)) for v in (*log.versions_read, log.latest)))
+    return _proved_by_log(
+        lambda log: any(earlier(log.newest_action("protocol", v)) for v in (*log.versions_read, log.latest))
+    )
 
 
-def _named(protocol: dict[str, Any], who: str) -> set[str]:
+def _feature_names(protocol: dict[str, Any], who: str) -> set[str]:
     return set(protocol.get(f"{who}Features", ()))
 
 
 def _stored_type(*names: str) -> Proof:
-    """Proves that a planned file stores a column in one of these physical types or units."""
+    """Return a proof that a planned file stores a column with one of these physical types or units."""
 
     def proof(evidence: Evidence) -> bool:
         for _, footer in footers(evidence):
@@ -159,7 +171,7 @@ def _legacy_list(evidence: Evidence) -> bool:
 
 
 def _extra_column(evidence: Evidence) -> bool:
-    """Proves that a planned file has a column of no schema of the table."""
+    """Return whether a planned file has a column that no schema of the table has."""
     known = {
         name
         for schema in DeltaLogOnDisk(evidence).schemas
@@ -171,17 +183,19 @@ def _extra_column(evidence: Evidence) -> bool:
 
 
 def _any_of(kind: str, holds: Callable[[dict[str, Any]], object] = lambda _: True) -> Proof:
-    """Proves an action of this kind in the log that is so."""
-    return _log(lambda log: any(map(holds, log.of_kind(kind))))
+    """Return a proof that the log has an action of this kind that satisfies a condition."""
+    return _proved_by_log(lambda log: any(map(holds, log.actions_of_kind(kind))))
 
 
 def _any_path(holds: Callable[[str], bool]) -> Proof:
-    return _log(lambda log: any(map(holds, log.paths)))
+    return _proved_by_log(lambda log: any(map(holds, log.paths)))
 
 
 def _partition_texts(holds: Callable[[str | None], bool]) -> Proof:
-    return _log(
-        lambda log: any(holds(text) for a in log.of_kind("add") for text in (a.get("partitionValues") or {}).values())
+    return _proved_by_log(
+        lambda log: any(
+            holds(text) for a in log.actions_of_kind("add") for text in (a.get("partitionValues") or {}).values()
+        )
     )
 
 
@@ -194,20 +208,20 @@ def _twice_added(log: DeltaLogOnDisk) -> bool:
 
 _TABLE: dict[str, tuple[str, Proof]] = {
     # deletes
-    "deletion-vector": ("a deletion vector hits a file that is read", _vector(None)),
-    "deletion-vector-relative": ("a deletion vector is in a file of the table's folder", _vector("u")),
-    "deletion-vector-absolute": ("a deletion vector is in a file named by an absolute path", _vector("p")),
-    "deletion-vector-inline": ("a deletion vector stands in the log itself", _vector("i")),
-    "deletion-vector-native": ("a deletion vector has the older bitmap format", _vector(None, 1681511376)),
+    "deletion-vector": ("a deletion vector hits a file that is read", _deletion_vector(None)),
+    "deletion-vector-relative": ("a deletion vector is in a file of the table's folder", _deletion_vector("u")),
+    "deletion-vector-absolute": ("a deletion vector is in a file named by an absolute path", _deletion_vector("p")),
+    "deletion-vector-inline": ("a deletion vector stands in the log itself", _deletion_vector("i")),
+    "deletion-vector-native": ("a deletion vector has the older bitmap format", _deletion_vector(None, 1681511376)),
     "removed-file": ("a file was removed", _any_of("remove")),
-    "re-added-file": ("a file was added more than once", _log(_twice_added)),
+    "re-added-file": ("a file was added more than once", _proved_by_log(_twice_added)),
     "orphan-file": (
         "a Parquet file that the log does not name is below the table",
-        _log(lambda log: bool(log.orphans())),
+        _proved_by_log(lambda log: bool(log.orphans())),
     ),
     "missing-file": (
         "a planned file is not in storage",
-        lambda e: any(not Path(row["physical"].removeprefix("file://")).exists() for _, row in e.planned()),
+        lambda e: any(not Path(row["physical"].removeprefix("file://")).exists() for _, row in e.planned_files()),
     ),
     # the log
     "checkpoint-classic": ("the base of a read is a checkpoint in one Parquet file", _checkpoint("classic")),
@@ -217,41 +231,46 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     "checkpoint-sidecars": ("a checkpoint points to sidecars", _any_of("sidecar")),
     "incomplete-checkpoint": (
         "a part of a checkpoint is missing",
-        _log(lambda log: not all(map(log.is_whole, log.checkpoints))),
+        _proved_by_log(lambda log: not all(map(log.is_whole, log.checkpoints))),
     ),
     "unreadable-checkpoint": (
         "a checkpoint cannot be decoded",
-        _log(lambda log: any(c.kind == "unreadable" for c in log.checkpoints)),
+        _proved_by_log(lambda log: any(c.kind == "unreadable" for c in log.checkpoints)),
     ),
     "no-checkpoint": (
         "there is no readable checkpoint",
-        _log(lambda log: all(c.kind == "unreadable" for c in log.checkpoints)),
+        _proved_by_log(lambda log: all(c.kind == "unreadable" for c in log.checkpoints)),
     ),
     "parsed-statistics": ("a checkpoint holds statistics as a struct", _any_of("add", lambda a: a.get("stats_parsed"))),
     "last-checkpoint": (
         "there is a `_last_checkpoint`",
-        _log(lambda log: (log.directory / "_last_checkpoint").exists()),
+        _proved_by_log(lambda log: (log.directory / "_last_checkpoint").exists()),
     ),
     "log-compaction": (
         "a compacted log file lies below a version that is read",
-        _log(lambda log: any(last <= version for _, last in log.compactions for version in log.versions_read)),
+        _proved_by_log(
+            lambda log: any(last <= version for _, last in log.compactions for version in log.versions_read)
+        ),
     ),
-    "checksum": ("there is a version checksum", _log(lambda log: any(log.directory.glob("*.crc")))),
+    "checksum": ("there is a version checksum", _proved_by_log(lambda log: any(log.directory.glob("*.crc")))),
     "empty-log-file": (
         "a file of the log has no bytes",
-        _log(lambda log: any(p.stat().st_size == 0 for p in log.directory.glob("*.*"))),
+        _proved_by_log(lambda log: any(p.stat().st_size == 0 for p in log.directory.glob("*.*"))),
     ),
-    "expired-log": ("commits below the newest are gone", _log(lambda log: len(log.commits) <= log.latest)),
+    "expired-log": ("commits below the newest are gone", _proved_by_log(lambda log: len(log.commits) <= log.latest)),
     "free-commit-info": (
         "commitInfo has a value of another type than writers give it",
         _any_of("commitInfo", lambda i: not isinstance(i.get("isBlindAppend", True), bool)),
     ),
     "unknown-action": (
         "a commit has an action of unknown kind",
-        _log(lambda log: any(k not in _ACTIONS for _, k, _ in log.actions)),
+        _proved_by_log(lambda log: any(k not in _ACTIONS for _, k, _ in log.actions)),
     ),
     "moved-table": ("the table is not where it was made", _moved_table),
-    "time-travel": ("a version other than the newest is read", _log(lambda log: log.versions_read[:1] < (log.latest,))),
+    "time-travel": (
+        "a version other than the newest is read",
+        _proved_by_log(lambda log: log.versions_read[:1] < (log.latest,)),
+    ),
     "in-commit-timestamp": (
         "commits hold their own time",
         _any_of("commitInfo", lambda i: i.get("inCommitTimestamp") is not None),
@@ -280,7 +299,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     ),
     "one-sided-feature": (
         "a feature of readers and writers is in one list of the protocol only",
-        _read_under(lambda p: bool(READER_FEATURES & (_named(p, "reader") ^ _named(p, "writer")))),
+        _read_under(lambda p: bool(READER_FEATURES & (_feature_names(p, "reader") ^ _feature_names(p, "writer")))),
     ),
     "misplaced-feature-list": (
         "the protocol has a list of reader features below reader version 3",
@@ -292,18 +311,24 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     ),
     "staged-commit": (
         "a commit lies beside the log, staged",
-        _log(lambda log: any(log.directory.glob("_*commits/*.json"))),
+        _proved_by_log(lambda log: any(log.directory.glob("_*commits/*.json"))),
     ),
-    "protocol-change": ("the protocol changed", _log(lambda log: len({str(p) for p in log.of_kind("protocol")}) > 1)),
+    "protocol-change": (
+        "the protocol changed",
+        _proved_by_log(lambda log: len({str(p) for p in log.actions_of_kind("protocol")}) > 1),
+    ),
     # schema
     "add-column": ("a column or nested field was added", _evolves(lambda old, new: bool(new.keys() - old.keys()))),
     "drop-column": ("a column or nested field was dropped", _evolves(lambda old, new: bool(old.keys() - new.keys()))),
-    "rename-column": ("a column or nested field was renamed under column mapping", _evolves(_renamed)),
-    "move-column": ("a column or nested field was moved among its siblings", _evolves(_moved)),
-    "widen-column": ("a column or nested field got a wider type, with its note", _evolves(_widened)),
-    "column-mapping-name": ("columns are found by physical name", _mapped("name")),
-    "column-mapping-id": ("columns are found by field id", _mapped("id")),
-    "inert-column-mapping": ("fields have mapping annotations that the protocol does not allow", _log(_inert_mapping)),
+    "rename-column": ("a column or nested field was renamed under column mapping", _evolves(_is_renamed)),
+    "move-column": ("a column or nested field was moved among its siblings", _evolves(_is_reordered)),
+    "widen-column": ("a column or nested field got a wider type, with its note", _evolves(_is_widened)),
+    "column-mapping-name": ("columns are found by physical name", _column_mapping("name")),
+    "column-mapping-id": ("columns are found by field id", _column_mapping("id")),
+    "inert-column-mapping": (
+        "fields have mapping annotations that the protocol does not allow",
+        _proved_by_log(_inert_mapping),
+    ),
     "timestamp-ntz": ("a column is a timestamp without zone", _any_field(lambda f: f["type"] == "timestamp_ntz")),
     "void-column": ("a column has the type void", _any_field(lambda f: f["type"] == "void")),
     "variant": ("a column is a variant", _any_field(lambda f: f["type"] == "variant")),
@@ -343,19 +368,19 @@ _TABLE: dict[str, tuple[str, Proof]] = {
         "a file has no statistics",
         _any_of("add", lambda a: not (a.get("stats") or a.get("stats_parsed"))),
     ),
-    "pruned-file": ("planning skips a live file", in_plans(lambda plan: len(plan.skipped) > 0)),
-    "filter": ("a read has a filter", in_plans(lambda plan: plan.filter is not None)),
+    "pruned-file": ("planning skips a live file", proved_by_plan(lambda plan: len(plan.skipped) > 0)),
+    "filter": ("a read has a filter", proved_by_plan(lambda plan: plan.filter is not None)),
     "multi-row-group": ("a file that is read has several row groups", _footer(lambda f: f.num_row_groups > 1)),
     # rows that changed
-    "change-data-feed": ("changes are read", in_plans(lambda p: any(f.name in CHANGES for f in p.columns))),
+    "change-data-feed": ("changes are read", proved_by_plan(lambda p: any(f.name in CHANGES for f in p.columns))),
     "change-files": ("a commit has change data files", _any_of("cdc")),
-    "row-tracking": ("row ids or row commit versions are read", in_plans(_row_tracking)),
+    "row-tracking": ("row ids or row commit versions are read", proved_by_plan(_row_tracking)),
     "materialized-row-ids": (
         "a file holds row ids",
-        in_plans(lambda plan: _row_tracking(plan) and bool(plan.materialized)),
+        proved_by_plan(lambda plan: _row_tracking(plan) and bool(plan.materialized)),
     ),
-    "row-tracking-enabled": ("the table tracks rows", _log(_tracks_rows)),
+    "row-tracking-enabled": ("the table tracks rows", _proved_by_log(_tracks_rows)),
     "broken": ("a read fails", lambda e: len(e.all_errors) > 0),
 }
 DELTA_FEATURES = {name: Feature(meaning, proof) for name, (meaning, proof) in _TABLE.items()}
-"""Features by name; names that Iceberg tables have too mean the same."""
+"""Features by name. Names that Iceberg tables also have mean the same."""

@@ -1,13 +1,13 @@
-"""The files that a Delta scenario writes, and how its commits name them.
+"""The files that a Delta scenario writes, and their actions in commits.
 
     {data: a, rows: [[1, x], [2, y]], partition: {region: eu}, row-group-size: 1, statistics: none}
     {changes: c, rows: [[1, x]], change-type: delete}
-    a                                            # a file that is there already
+    a                                            # an existing file
     {file: a, set: {tags: {k: v}}, unset: [deletionVector]}
 
-`set` and `unset` edit the `add` action (or, in `remove`, the `remove` action) by pointers, see
-`harness.suite.scenarios.edits`. In texts `{table}` is the absolute path of the table, percent-encoded, `{path a}` the
-path that the log has of file a, and `{size a}` the size of file a.
+`set` and `unset` edit the `add` action (or, in `remove`, the `remove` action) with pointers, see
+`harness.suite.scenarios.edits`. In texts, `{table}` is the percent-encoded absolute path of the table, `{path a}` is
+the path of file a in the log, and `{size a}` is its size.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ import pyarrow as pa
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import Field, Schema
-from harness.suite.scenarios.arguments import Arguments, label_of
+from harness.suite.scenarios.arguments import Arguments, look_up
 from harness.suite.scenarios.edits import edit
-from harness.suite.scenarios.values import expanded, natural_rows, replaced, stored_value
-from harness.writing.delta.builder import DeltaFile, DeltaTable, FileOptions
+from harness.suite.scenarios.values import expand_rows, natural_rows, parse_value, replace_texts
+from harness.writing.delta.builder import DeltaFile, DeltaFileOptions, DeltaTable
 from harness.writing.delta.types import JsonObject, schema_json, schema_of
 from harness.writing.delta.values import encoded_path
 
@@ -36,9 +36,9 @@ _TRANSLATED = {"self", "rows", "partition", "schema", "extra", "path", "recorded
 _PLAIN_OPTIONS = {
     name.replace("_", "-")
     for name in (inspect.signature(DeltaTable.write_data).parameters.keys() - _TRANSLATED)
-    | {f.name for f in dataclass_fields(FileOptions)}
+    | {f.name for f in dataclass_fields(DeltaFileOptions)}
 }
-"""Keys of a file that are the arguments of the builder as they stand."""
+"""Keys of a file that are passed to the builder unchanged."""
 _PLACEHOLDER = re.compile(r"\{(table|(?P<what>path|size) (?P<label>[^{}]+))\}")
 
 
@@ -49,111 +49,118 @@ class DeltaWrites:
         self.table = table
         self.files: dict[str, DeltaFile] = {}
 
-    def added(self, spec: object, place: str) -> DeltaFile:
-        """The file to add: a new file, or a known file, perhaps with another action from now on."""
+    def added_file(self, spec: object, place: str) -> DeltaFile:
+        """Return a file to add: a new file, or an existing one, optionally with an edited action from now on."""
         if isinstance(spec, str):
-            return label_of(self.files, spec, "file", place)
-        given = Arguments(spec, place)
-        if not given.has("file"):
-            return self._written(given)
-        handle = label_of(self.files, given.text("file"), "file", place)
-        handle.add = self._edited(handle.add, given)
+            return look_up(self.files, spec, "file", place)
+        arguments = Arguments(spec, place)
+        if not arguments.has("file"):
+            return self._write_file(arguments)
+        handle = look_up(self.files, arguments.text("file"), "file", place)
+        handle.add = self._edit_action(handle.add, arguments)
         if "deletionVector" not in handle.add:
             handle.positions = frozenset()
-        given.finish()
+        arguments.finish()
         return handle
 
-    def removed(self, spec: object, place: str) -> DeltaFile | JsonObject:
-        """The file to remove as it stands now, or the content of an edited `remove` action."""
+    def removed_file(self, spec: object, place: str) -> DeltaFile | JsonObject:
+        """Return a file to remove in its current state, or the content of an edited `remove` action."""
         if isinstance(spec, str):
-            return replace(label_of(self.files, spec, "file", place))
-        given = Arguments(spec, place)
-        handle = label_of(self.files, given.text("file"), "file", place)
+            return replace(look_up(self.files, spec, "file", place))
+        arguments = Arguments(spec, place)
+        handle = look_up(self.files, arguments.text("file"), "file", place)
         action = {k: v for k, v in handle.add.items() if k in ("path", "partitionValues", "size", "deletionVector")}
-        base = {"deletionTimestamp": self.table.log.time_of(self.table.version + 1), "dataChange": True}
-        edited = self._edited({**action, **base, "extendedFileMetadata": True}, given)
-        given.finish()
+        base = {"deletionTimestamp": self.table.log.commit_time(self.table.version + 1), "dataChange": True}
+        edited = self._edit_action({**action, **base, "extendedFileMetadata": True}, arguments)
+        arguments.finish()
         return edited
 
-    def filled(self, value: object, place: str) -> Any:
-        """The value with its placeholders replaced, at every depth."""
+    def fill_placeholders(self, value: object, place: str) -> Any:
+        """Return the value with its placeholders replaced, at every level."""
 
         def change(part: object) -> Any:
             return _PLACEHOLDER.sub(lambda m: self._placeholder(m, place), part) if isinstance(part, str) else part
 
-        return replaced(value, change)
+        return replace_texts(value, change)
 
     def schema_at(self, version: int) -> Schema:
-        """The schema at a version, as the builder reads its own commits."""
+        """Return the schema at a version, as the builder reads its own commits."""
         metadata = self.table.log.state(version).metadata
         if metadata is None:
-            raise RequestError(f"Version {version} of the table has no metaData, and so no schema")
+            raise RequestError(f"Version {version} of the table has no metaData and therefore no schema")
         document = json.loads(metadata["schemaString"])
         mapped = metadata.get("configuration", {}).get("delta.columnMapping.mode", "none") != "none"
         return schema_of(document, mapped=mapped)
 
-    def _written(self, given: Arguments) -> DeltaFile:
-        kind = "changes" if given.has("changes") else "data"
-        label = given.text(kind)
+    def _write_file(self, arguments: Arguments) -> DeltaFile:
+        kind = "changes" if arguments.has("changes") else "data"
+        label = arguments.text(kind)
         if label in self.files:
-            raise RequestError(f"Invalid {given.place}: there is a file {label!r} already")
-        schema = None  # of the file: by name and type, or of an older version
-        if given.has("file-schema"):
-            schema = schema_of(schema_json(given.of(dict, "file-schema")), mapped=False)
-        elif given.has("schema-at"):
-            schema = self.schema_at(given.integer("schema-at"))
-        options = self._options(given)
+            raise RequestError(f"Invalid {arguments.place}: a file {label!r} already exists")
+        schema = None  # the schema of the file: by names and types, or that of an older version
+        if arguments.has("file-schema"):
+            schema = schema_of(schema_json(arguments.typed(dict, "file-schema")), mapped=False)
+        elif arguments.has("schema-at"):
+            schema = self.schema_at(arguments.integer("schema-at"))
+        options = self._options(arguments)
         if kind == "changes":
-            options["change_type"] = given.any("change-type")
+            options["change_type"] = arguments.any("change-type")
         if schema is not None:
             options["schema"] = schema
         chosen = options.get("columns")
-        rows = expanded(given.any("rows"), f"{given.place}, key 'rows'")
+        rows = expand_rows(arguments.any("rows"), f"{arguments.place}, key 'rows'")
         shown = _row_fields(schema or self.table.schema, chosen)
         natural = natural_rows(shown, rows)
         write: Callable[..., DeltaFile] = self.table.write_changes if kind == "changes" else self.table.write_data
-        changed, unset = given.of(dict, "set", {}), given.texts("unset", [])
-        given.finish()
+        changed, unset = arguments.typed(dict, "set", {}), arguments.texts("unset", [])
+        arguments.finish()
         handle = write(natural, **options)
         self.files[label] = handle
-        edit(handle.add, self.filled(changed, given.place), unset, given.place)
+        edit(handle.add, self.fill_placeholders(changed, arguments.place), unset, arguments.place)
         return handle
 
-    def _options(self, given: Arguments) -> dict[str, object]:
-        options = {name.replace("-", "_"): given.any(name) for name in sorted(_PLAIN_OPTIONS) if given.has(name)}
-        if given.has("partition"):
+    def _options(self, arguments: Arguments) -> dict[str, object]:
+        options = {
+            name.replace("-", "_"): arguments.any(name) for name in sorted(_PLAIN_OPTIONS) if arguments.has(name)
+        }
+        if arguments.has("partition"):
             types = {f.name: f.type for f in self.table.partition_fields}
-            chosen = given.of(dict, "partition")
-            options["partition"] = {n: stored_value(types[n], v) if n in types else v for n, v in chosen.items()}
-        if given.has("path"):
-            options["path"] = path = given.text("path")
-            if options.get("addressing", "relative") != "relative":  # an absolute path, as in clones, without `..`
+            chosen = arguments.typed(dict, "partition")
+            options["partition"] = {n: parse_value(types[n], v) if n in types else v for n, v in chosen.items()}
+        if arguments.has("path"):
+            options["path"] = path = arguments.text("path")
+            if options.get("addressing", "relative") != "relative":  # an absolute path without `..`, as in clones
                 options["path"] = os.path.normpath(self.table.directory.absolute() / path)
-        if given.has("recorded"):
-            options["recorded"] = self.filled(given.text("recorded"), given.place)
-        if given.has("extra"):
-            extra = given.of(dict, "extra")
+        if arguments.has("recorded"):
+            options["recorded"] = self.fill_placeholders(arguments.text("recorded"), arguments.place)
+        if arguments.has("extra"):
+            extra = arguments.typed(dict, "extra")
             options["extra"] = {name: pa.array(values) for name, values in extra.items()}
         return options
 
-    def _edited(self, action: JsonObject, given: Arguments) -> JsonObject:
+    def _edit_action(self, action: JsonObject, arguments: Arguments) -> JsonObject:
         action = json.loads(json.dumps(action))
-        edit(action, self.filled(given.of(dict, "set", {}), given.place), given.texts("unset", []), given.place)
+        edit(
+            action,
+            self.fill_placeholders(arguments.typed(dict, "set", {}), arguments.place),
+            arguments.texts("unset", []),
+            arguments.place,
+        )
         return action
 
     def _placeholder(self, found: re.Match[str], place: str) -> str:
         if found["what"] is None:
             return encoded_path(str(self.table.directory.absolute()))
-        handle = label_of(self.files, found["label"], "file", place)
+        handle = look_up(self.files, found["label"], "file", place)
         return str(handle.add["path" if found["what"] == "path" else "size"])
 
 
 def _row_fields(schema: Schema, columns: Any) -> tuple[Field, ...]:
-    """The columns that rows given as lists have a value for, in that order."""
+    """Return the columns, in order, for which rows written as lists have values."""
     if columns is None:
         return schema.fields
     by_name = {f.name: f for f in schema.fields}
     unknown = [c for c in columns if c not in by_name]
     if unknown:
-        raise RequestError(f"No column {unknown[0]!r}: there are {', '.join(by_name)}")
+        raise RequestError(f"Unknown column {unknown[0]!r}: the columns are {', '.join(by_name)}")
     return tuple(by_name[c] for c in columns)

@@ -1,4 +1,4 @@
-"""Features of Iceberg tables, and their proofs: in the plans, or in the documents on disk."""
+"""The features of Iceberg tables and their proofs, which use the plans or the documents on disk."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from harness.suite.scenarios.evidence import (
     Proof,
     footers,
     has_legacy_form,
-    in_plans,
+    proved_by_plan,
 )
 from harness.writing.iceberg.avro import manifest_list_schema, manifest_schema
 
 
 def _has_field_ids(path: str, file_format: str) -> bool:
-    """Tells whether a data file carries field ids. An unreadable file counts as one with ids."""
+    """Return whether a data file has field ids. An unreadable file counts as a file with ids."""
     file = Path(path.removeprefix("file://"))
     try:
         match file_format:
@@ -48,7 +48,7 @@ def _dangling_delete(evidence: Evidence) -> bool:
     used = {d.path for plan in evidence.plans for d in plan.equality_deletes}
     used |= {d.path for plan in evidence.plans for d, files in plan.position_hits() if files}
     listed = {f["file_path"] for f in evidence.files if f.get("content", 0) != 0}
-    live = {row["path"] for _, row in evidence.planned()}
+    live = {row["path"] for _, row in evidence.planned_files()}
     targets = {f.get("referenced_data_file") for f in evidence.files} - {None}
     for file in evidence.files:
         if file.get("content") == 1 and file["file_format"].lower() == "parquet":
@@ -117,7 +117,7 @@ def _all_metadata(schema: pa.Schema) -> bytes:
 
 
 def _fields(schema: object) -> frozenset[tuple[str, int | None]]:
-    """Names and ids of all fields but those of the partition tuple, whose names are the table's."""
+    """Return the names and ids of all fields except those of the partition tuple, whose names depend on the table."""
     found: set[tuple[str, int | None]] = set()
 
     def visit(node: object) -> None:
@@ -142,13 +142,13 @@ _TRANSFORMS = ("identity", "bucket", "truncate", "year", "month", "day", "hour",
 
 
 def _deletes(shows: Callable[[ScanPlan], bool], content: int) -> Proof:
-    """Proves that deletes hit a planned file, or are listed if planning fails."""
-    planned = in_plans(shows)
+    """Return a proof that deletes apply to a planned file, or are listed if planning fails."""
+    planned = proved_by_plan(shows)
     return lambda e: planned(e) or bool(e.errors and any(f.get("content") == content for f in e.files))
 
 
 def _sequence_boundary(evidence: Evidence) -> bool:
-    files = list(evidence.numbered())
+    files = list(evidence.numbered_files())
     deletes = [(number, m, f) for number, m, f in files if f.get("content") == 2]
     for own, listed, data in (each for each in files if each[2].get("content", 0) == 0):
         for manifest, file in ((m, f) for number, m, f in deletes if number == own):
@@ -161,7 +161,7 @@ def _sequence_boundary(evidence: Evidence) -> bool:
 
 def _spec(evidence: Evidence, spec_id: int) -> list[dict[str, Any]]:
     specs = evidence.metadata.get("partition-specs")
-    if specs is None:  # of a table of version 1
+    if specs is None:  # a table of format version 1
         return list(evidence.metadata.get("partition-spec", []))
     return next((s["fields"] for s in specs if s["spec-id"] == spec_id), [])
 
@@ -176,8 +176,8 @@ def _hit_twice(plan: ScanPlan) -> bool:
 
 
 def _reads(shows: Callable[[Mapping[str, Any]], bool]) -> Proof:
-    """Proves that a planned file, as its row of the plan, is so."""
-    return lambda evidence: any(shows(file) for _, file in evidence.planned())
+    """Return a proof that a planned file, given as its row of the plan, satisfies a condition."""
+    return lambda evidence: any(shows(file) for _, file in evidence.planned_files())
 
 
 def _scoped_delete(plan: ScanPlan) -> bool:
@@ -192,7 +192,7 @@ def _several_specs(evidence: Evidence) -> bool:
 
 
 def _transforms(evidence: Evidence) -> set[str]:
-    """The names of the transforms of the specs that manifests were written under."""
+    """Return the names of the transforms in the specs that manifests were written with."""
     used = {m["partition_spec_id"] for m in evidence.manifests}
     return {f["transform"].partition("[")[0] for spec in used for f in _spec(evidence, spec)}
 
@@ -207,10 +207,12 @@ def _expired(evidence: Evidence) -> bool:
 
 
 def _compaction(evidence: Evidence) -> bool:
-    replaced = any(s.get("summary", {}).get("operation") == "replace" for s in evidence.metadata.get("snapshots", []))
+    is_replacement = any(
+        s.get("summary", {}).get("operation") == "replace" for s in evidence.metadata.get("snapshots", [])
+    )
     numbers = ((e.get("sequence_number"), e.get("file_sequence_number")) for e in evidence.entries)
     kept = any(own is not None and file is not None and own < file for own, file in numbers)
-    return replaced or kept
+    return is_replacement or kept
 
 
 def _version(number: int) -> Proof:
@@ -222,7 +224,7 @@ def _schemas(evidence: Evidence) -> Iterator[tuple[dict[int, _FieldPlace], dict[
 
 
 _FieldPlace = tuple[tuple[int, ...], int, str, Any]
-"""A field: ids of its parents, its place among its siblings, name, JSON of its type."""
+"""A field: the ids of its parents, its position among its siblings, its name, and the JSON of its type."""
 
 
 def _places(fields: list[dict[str, Any]], parents: tuple[int, ...] = ()) -> dict[int, _FieldPlace]:
@@ -294,7 +296,7 @@ def _readded(evidence: Evidence) -> bool:
 def _name_mapping(evidence: Evidence) -> bool:
     return any(
         plan.name_mapping is not None and not _has_field_ids(file["physical"], file["format"])
-        for plan, file in evidence.planned()
+        for plan, file in evidence.planned_files()
     )
 
 
@@ -323,7 +325,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     ),
     "global-equality-delete": (
         "an equality delete without partition hits a table with partitions",
-        in_plans(
+        proved_by_plan(
             lambda p: (
                 any(d.partition is None for d in p.equality_deletes) and any(place.values for place in p.partitions)
             )
@@ -331,19 +333,19 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     ),
     "partition-scoped-delete": (
         "an equality delete of one partition, and files of another are read",
-        in_plans(_scoped_delete),
+        proved_by_plan(_scoped_delete),
     ),
     "null-key": (
         "an equality delete file holds a null",
-        in_plans(
+        proved_by_plan(
             lambda plan: any(None in r.values() for d in plan.equality_deletes for r in _rows(d.physical, d.format))
         ),
     ),
     "shared-delete-file": (
         "one position delete file hits several data files",
-        in_plans(lambda plan: any(len(files) > 1 for _, files in plan.position_hits())),
+        proved_by_plan(lambda plan: any(len(files) > 1 for _, files in plan.position_hits())),
     ),
-    "several-delete-files": ("several position delete files hit one data file", in_plans(_hit_twice)),
+    "several-delete-files": ("several position delete files hit one data file", proved_by_plan(_hit_twice)),
     "dangling-delete": ("a delete file is live and hits no data file that is read", _dangling_delete),
     "multi-row-group": (
         "a Parquet file that is read has several row groups",
@@ -386,7 +388,7 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     "compaction": ("files were replaced, or kept an older sequence number", _compaction),
     "row-lineage": (
         "row ids are read from files that have them",
-        in_plans(
+        proved_by_plan(
             lambda plan: (
                 any(f.name in ("_row_id", "_last_updated_sequence_number") for f in plan.columns)
                 and plan.files["first_row_id"].null_count < plan.files.num_rows
@@ -408,9 +410,9 @@ _TABLE: dict[str, tuple[str, Proof]] = {
     ),
     "pruned-file": (
         "planning skips a live file, or a manifest",
-        in_plans(lambda plan: len(plan.skipped) > 0 or plan.counts.manifests_skipped > 0),
+        proved_by_plan(lambda plan: len(plan.skipped) > 0 or plan.counts.manifests_skipped > 0),
     ),
-    "filter": ("a read has a filter", in_plans(lambda plan: plan.filter is not None)),
+    "filter": ("a read has a filter", proved_by_plan(lambda plan: plan.filter is not None)),
     "broken": (
         "the table breaks the specification, and a read fails",
         lambda e: any(not isinstance(error, RequestError) for error in e.all_errors.values()),

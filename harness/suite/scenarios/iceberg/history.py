@@ -1,13 +1,13 @@
-"""The history of an Iceberg scenario, run on the builder one operation after the other.
+"""The history of an Iceberg scenario, which executes one operation after the other with the builder.
 
     history = IcebergHistory(tmp_path, {"schema": {"id": "long", "name": "string"}})
     history.apply({"append": [{"data": "a", "rows": [[1, "x"], [2, "y"]]}]})
     history.apply({"commit": {"add": [{"position-deletes": [["a", 0]]}], "as": "deleted"}})
 
-`OPERATIONS` has all of them. `compact` commits the operation `replace`; `overwrite` removes all that is live.
+`OPERATIONS` lists all operations. `compact` commits the operation `replace`; `overwrite` removes all live files. The
 `sequence-number` of added data files may be a number, or the label of the commit whose number they keep. `stage` moves
-no branch. For FILES see `writes`, for the odd and broken tables `edits`. Table keys: schema {name: type text},
-format-version, partition-spec, properties, recorded-location, metadata-names, metadata-codec, folder.
+no branch. `writes` describes FILES, and `edits` describes unusual and broken tables. Table keys: schema {name: type
+text}, format-version, partition-spec, properties, recorded-location, metadata-names, metadata-codec, folder.
 """
 
 from __future__ import annotations
@@ -22,14 +22,20 @@ from typing import Any
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import METADATA, Field, Schema, StructType, UnknownType
-from harness.suite.scenarios.arguments import Arguments, checked, label_of, taken
+from harness.suite.scenarios.arguments import Arguments, checked, look_up, take_all
 from harness.suite.scenarios.iceberg import edits
 from harness.suite.scenarios.iceberg.writes import IcebergWrites
-from harness.suite.scenarios.model import COLUMN_OPERATIONS, History, Operation, ResolvedSelector, on_table
-from harness.suite.scenarios.values import named, stored_value
+from harness.suite.scenarios.model import (
+    COLUMN_OPERATIONS,
+    Operation,
+    ResolvedSelector,
+    ScenarioHistory,
+    builder_operation,
+)
+from harness.suite.scenarios.values import parse_value, with_names
 from harness.writing.iceberg.builder import IcebergFile, IcebergTable
 from harness.writing.iceberg.types import parse_type, with_fresh_ids
-from harness.writing.places import inside
+from harness.writing.local_files import check_inside
 
 _CREATE = (
     ("format-version", int),
@@ -49,8 +55,8 @@ _COMMIT = (
 _METADATA = ("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number")
 
 
-class IcebergHistory(History):
-    """An Iceberg table being made."""
+class IcebergHistory(ScenarioHistory):
+    """An Iceberg table under construction."""
 
     format = "iceberg"
     point = "snapshot_id"
@@ -58,50 +64,57 @@ class IcebergHistory(History):
     writes: IcebergWrites
 
     def __init__(self, directory: Path, table: Mapping[str, object]) -> None:
-        """Create the table, without a snapshot, in a folder of `directory`.
+        """Create the table without a snapshot in a folder of `directory`.
 
-        table: schema, and what `IcebergTable.create` takes, in kebab-case; folder: the folder's name.
+        Args:
+            directory: The directory.
+            table: The key `schema`, the arguments of `IcebergTable.create` in kebab case, and `folder`, the folder's
+                name.
 
         Raises:
-            RequestError: a key is unknown or a value has the wrong type.
+            RequestError: A key is unknown or a value has the wrong type.
         """
-        given = Arguments(table, "table")
+        arguments = Arguments(table, "table")
         self.directory = directory
-        folder, schema = given.of(str, "folder", "table"), given.of(dict, "schema")
-        options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _CREATE if given.has(n)}
-        spec = _spec(given.of(list, "partition-spec", []), "table, key 'partition-spec'")
-        given.finish()
-        self.table = IcebergTable.create(inside(directory, directory / folder), schema, partition_spec=spec, **options)
-        self.table.store.within = directory
+        folder, schema = arguments.typed(str, "folder", "table"), arguments.typed(dict, "schema")
+        options: dict[str, Any] = {
+            n.replace("-", "_"): arguments.typed(kind, n) for n, kind in _CREATE if arguments.has(n)
+        }
+        spec = _spec(arguments.typed(list, "partition-spec", []), "table, key 'partition-spec'")
+        arguments.finish()
+        self.table = IcebergTable.create(
+            check_inside(directory, directory / folder), schema, partition_spec=spec, **options
+        )
+        self.table.store.allowed_directory = directory
         self.writes = IcebergWrites(self.table)
         self.commits: dict[str, int] = {}
 
     @property
     def location(self) -> Path:
-        """The directory where the table is now."""
+        """The current directory of the table."""
         return self.table.store.directory
 
     @property
     def metadata_path(self) -> Path | None:
-        """The current metadata file: the newest, unless the version hint names another."""
+        """The current metadata file: the newest, unless the version hint names another one."""
         hint = self.location / "metadata" / "version-hint.text"
-        named = hint.with_name(f"{hint.read_text().strip()}.metadata.json" if hint.is_file() else "none")
-        return named if named.is_file() else self.table.metadata_path
+        hinted = hint.with_name(f"{hint.read_text().strip()}.metadata.json" if hint.is_file() else "none")
+        return hinted if hinted.is_file() else self.table.metadata_path
 
     def time_of(self, commit: int) -> int:
-        """The time that a snapshot records, in milliseconds since 1970 UTC."""
+        """Return the time that a snapshot records, in milliseconds since 1970 UTC."""
         return int(self.table.document.snapshot(commit)["timestamp-ms"])
 
     def opening(self, catalog: Mapping[str, object] | str | None) -> Mapping[str, Any]:
-        """Nothing: the metadata file is all that an Iceberg catalog knows."""
+        """Return no arguments, because an Iceberg catalog only knows the metadata file."""
         if catalog is not None:
-            raise RequestError("Invalid 'catalog': it is for Delta tables")
+            raise RequestError("Invalid 'catalog': only Delta tables have it")
         return {}
 
     def schema_at(self, selector: ResolvedSelector) -> Schema:
-        """The schema that a read at the selector shows.
+        """Return the schema of a read at the selector: the schema of the snapshot, or for a branch the table's.
 
-        Spec: Iceberg, "Point in Time Reads (Time Travel)": that of the snapshot; of a branch the table's.
+        Spec: Iceberg, "Point in Time Reads (Time Travel)".
         """
         document = self.table.document
         snapshot_id = selector.snapshot_id
@@ -116,7 +129,7 @@ class IcebergHistory(History):
         return next((s for s in document.schemas if s.id == schema_id), document.schemas[-1])
 
     def metadata_field(self, name: str) -> Field | None:
-        """The metadata column of this name, typed for this table; None: there is none."""
+        """Return a metadata column with its type in this table, or None if it is unknown."""
         if name not in _METADATA:
             return None
         if name != "_partition":
@@ -126,10 +139,8 @@ class IcebergHistory(History):
         struct = StructType(tuple(fields[i] for i in sorted(fields)))
         return replace(METADATA[name], type=struct if fields else UnknownType())
 
-    # -- commits -------------------------------------------------------------------------------------------------------
-
     def _overwrite(self, value: object, place: str) -> None:
-        """Removes the files of the current snapshot."""
+        """Remove the files of the current snapshot."""
         manifests = () if self.table.snapshot_id is None else self.table.manifests().values()
         entries = (e for m in manifests for e in m.records if e["status"] != 2)
         live = {(e["data_file"]["file_path"], e["data_file"].get("content_offset")) for e in entries}
@@ -137,20 +148,22 @@ class IcebergHistory(History):
         self._commit({"operation": "overwrite", **_as_commit(value, place)}, place, gone)
 
     def _commit(self, value: object, place: str, gone: tuple[IcebergFile, ...] = ()) -> None:
-        given = Arguments(value, place)
-        label = given.of(str, "as", None)
-        options: dict[str, Any] = {n.replace("-", "_"): given.of(kind, n) for n, kind in _COMMIT if given.has(n)}
-        if given.of(bool, "stage", False):
+        arguments = Arguments(value, place)
+        label = arguments.typed(str, "as", None)
+        options: dict[str, Any] = {
+            n.replace("-", "_"): arguments.typed(kind, n) for n, kind in _COMMIT if arguments.has(n)
+        }
+        if arguments.typed(bool, "stage", False):
             options["branch"] = None
-        if given.has("sequence-number"):
-            kept = given.any("sequence-number")
-            if isinstance(kept, str):
-                commit = self.table.document.snapshot(label_of(self.commits, kept, "commit", place))
-                kept = int(commit.get("sequence-number", 0))
-            options["sequence_number"] = checked(int, kept, f"{place}, key 'sequence-number'")
-        removed = [label_of(self.files, name, "file", place) for name in given.texts("remove", [])]
-        files = given.of(list, "add", [])
-        given.finish()
+        if arguments.has("sequence-number"):
+            number = arguments.any("sequence-number")
+            if isinstance(number, str):
+                commit = self.table.document.snapshot(look_up(self.commits, number, "commit", place))
+                number = int(commit.get("sequence-number", 0))
+            options["sequence_number"] = checked(int, number, f"{place}, key 'sequence-number'")
+        removed = [look_up(self.files, name, "file", place) for name in arguments.texts("remove", [])]
+        files = arguments.typed(list, "add", [])
+        arguments.finish()
         added = [h for i, f in enumerate(files, 1) for h in self.writes.write(f, f"{place}, file {i}")]
         snapshot_id = self.table.commit(add=added, remove=[*removed, *gone], **options)
         if label is not None:
@@ -158,16 +171,14 @@ class IcebergHistory(History):
                 raise RequestError(f"Invalid label {label!r} in {place}: another commit has it")
             self.commits[label] = snapshot_id
 
-    # -- table changes -------------------------------------------------------------------------------------------------
-
     def _add_column(self, value: object, place: str) -> None:
         optional = (Any, None)
-        name, text, parent, *defaults = taken(
+        name, text, parent, *defaults = take_all(
             value, place, name=str, type=str, parent=(str, None), initial_default=optional, write_default=optional
         )
         [field] = with_fresh_ids((Field(id=0, name=name, type=parse_type(text)[0]),), itertools.count())
-        type_ = field.type  # whose structs keep values by id
-        initial, later = (named(type_, stored_value(type_, default)) for default in defaults)
+        type_ = field.type  # its structs store values by field id
+        initial, later = (with_names(type_, parse_value(type_, default)) for default in defaults)
         self.table.add_column(name, text, parent=parent, initial_default=initial, write_default=later)
 
     def _properties(self, changed: Mapping[str, Any]) -> None:
@@ -177,10 +188,10 @@ class IcebergHistory(History):
         self.table.set_partition_spec(_spec(checked(list, value, place), place))
 
     def _ref(self, value: object, place: str, **kind: str) -> None:
-        given = Arguments({**checked(dict, value, place), **kind}, place)
-        name, kind_ = given.text("name"), given.one_of("kind", ("branch", "tag"), "branch")
-        at = label_of(self.commits, given.any("at"), "commit", place) if given.has("at") else None
-        given.finish()
+        arguments = Arguments({**checked(dict, value, place), **kind}, place)
+        name, kind_ = arguments.text("name"), arguments.choice("kind", ("branch", "tag"), "branch")
+        at = look_up(self.commits, arguments.any("at"), "commit", place) if arguments.has("at") else None
+        arguments.finish()
         self.table.set_ref(name, at, kind_)
 
     def _move_table(self, value: object, place: str) -> None:
@@ -192,7 +203,7 @@ class IcebergHistory(History):
 
 
 def _as_commit(value: object, place: str) -> dict[str, object]:
-    """The mapping of `commit` for a list of files, or for a mapping with `files`."""
+    """Return the mapping of `commit` for a list of files, or for a mapping with `files`."""
     if not isinstance(value, Mapping):
         return {"add": checked(list, value, place)}
     if "files" not in value:
@@ -201,7 +212,7 @@ def _as_commit(value: object, place: str) -> dict[str, object]:
 
 
 def _spec(entries: list[Any], place: str) -> list[Any]:
-    """Partition spec entries as the builder takes them."""
+    """Return the entries of a partition spec in the form that the builder accepts."""
     spec = []
     for entry in entries:
         parts = [checked(str, part, place) for part in checked(list, entry, place)]
@@ -229,19 +240,19 @@ OPERATIONS: Mapping[str, Operation] = {
     "remove": Operation("LABELS", lambda h, value, place: h._commit({"remove": checked(list, value, place)}, place)),
     "add-column": Operation("{name, type, parent, initial-default, write-default}", IcebergHistory._add_column),
     **COLUMN_OPERATIONS,
-    "widen-column": on_table("{path, type}", "widen_column", path=str, type=str),
-    "make-optional": on_table("PATH", "make_optional", str),
+    "widen-column": builder_operation("{path, type}", "widen_column", path=str, type=str),
+    "make-optional": builder_operation("PATH", "make_optional", str),
     "partition-spec": Operation("[[column, transform, name], ...]", IcebergHistory._partition_spec),
     "properties": Operation("{key: text}", lambda h, value, place: h._properties(checked(dict, value, place))),
     "name-mapping": Operation(
         "[{field-id, names, fields}, ...]",
         lambda h, value, place: h._properties({"schema.name-mapping.default": json.dumps(checked(list, value, place))}),
     ),
-    "upgrade": on_table("format version", "upgrade", int),
+    "upgrade": builder_operation("format version", "upgrade", int),
     "tag": Operation("{name, at: LABEL}", lambda h, value, place: h._ref(value, place, kind="tag")),
     "branch": Operation("{name, at: LABEL}", lambda h, value, place: h._ref(value, place, kind="branch")),
     "set-ref": Operation("{name, at: LABEL, kind}", IcebergHistory._ref),
-    "expire": Operation("LABEL", lambda h, value, place: h.table.expire(label_of(h.commits, value, "commit", place))),
+    "expire": Operation("LABEL", lambda h, value, place: h.table.expire(look_up(h.commits, value, "commit", place))),
     "move-table": Operation("FOLDER", IcebergHistory._move_table),
     "edit-metadata": Operation("{set, unset}", edits.edit_metadata),
     "edit-manifest-list": Operation("{of: LABEL, set, unset, ...}", edits.edit_manifest_list),

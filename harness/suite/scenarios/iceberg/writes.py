@@ -4,13 +4,14 @@
     {position-deletes: [[LABEL, 0], ...], ...}              a position delete file; labels, or paths with a slash
     {equality-deletes: [id], rows: ROWS, ...}               an equality delete file; columns by name or field id
     {deletion-vectors: {LABEL: [0, 2]}, ...}                one Puffin file with a vector for each data file; many
-                                                            positions are counted, as rows are
+                                                            positions can be counted like rows
 
-Each may have `label`, to be named by other operations (of several vectors: `label.LABEL`), and `set`, which changes
-its entry in the manifest before it is committed: {record_count: 7, lower_bounds: {id: 3}}; bounds and counts by column
-name. Every other key is an option of the builder's method, in kebab-case: format, partition, spec-id, columns, names,
-path, field-ids, row-group-size, compression, statistics, bounds-length, physical, writer-options, ... Besides, for data
-and equality deletes: schema: the id of the schema to write under; types: {column: type text}, other physical types.
+Each may have `label`, so that other operations can name it (one of several vectors: `label.LABEL`), and `set`, which
+changes its manifest entry before the commit: {record_count: 7, lower_bounds: {id: 3}}; bounds and counts by column
+name. Every other key is an option of the builder's method in kebab case: format, partition, spec-id, columns, names,
+path, field-ids, row-group-size, compression, statistics, bounds-length, physical, writer-options, ... Data files and
+equality deletes also accept schema: the id of the schema to write with; types: {column: type text}, other physical
+types.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from typing import Any
 
 from harness.errors import RequestError
 from harness.metadata.model.schema import Field, Schema
-from harness.suite.scenarios.arguments import Arguments, checked, described, label_of
-from harness.suite.scenarios.values import expanded, natural_rows, stored_value
+from harness.suite.scenarios.arguments import Arguments, checked, look_up, short_repr
+from harness.suite.scenarios.values import expand_rows, natural_rows, parse_value
 from harness.writing.iceberg.avro import int_map
-from harness.writing.iceberg.builder import FileOptions, IcebergFile, IcebergTable
-from harness.writing.iceberg.evolution import change, find_field, projected
+from harness.writing.iceberg.builder import IcebergFile, IcebergFileOptions, IcebergTable
+from harness.writing.iceberg.evolution import change, find_field, project
 from harness.writing.iceberg.types import bound_bytes, parse_type
 
-_FILE_OPTIONS = frozenset(f.name for f in dataclass_fields(FileOptions))
+_FILE_OPTIONS = frozenset(f.name for f in dataclass_fields(IcebergFileOptions))
 _BOUNDS = ("lower_bounds", "upper_bounds")
 _COUNTS = ("value_counts", "null_value_counts", "nan_value_counts", "column_sizes")
 
 
 class IcebergWrites:
-    """Writes files and keeps their handles. files: by label; written: all, in the order of writing."""
+    """Writes files and keeps their handles: `files` by label, and `written` in the order of writing."""
 
     def __init__(self, table: IcebergTable) -> None:
         self.table = table
@@ -45,123 +46,125 @@ class IcebergWrites:
         self.written: list[IcebergFile] = []
 
     def write(self, file: object, place: str) -> tuple[IcebergFile, ...]:
-        """The files that a mapping says, written and not committed.
+        """Write the files that a mapping describes, without committing them.
 
         Raises:
-            RequestError: the mapping is none of a file, a key is unknown, or a value does not fit.
+            RequestError: The mapping does not describe a file, a key is unknown, or a value does not fit.
         """
-        given = Arguments(file, place)
-        label = given.of(str, "label", None)
-        changes = given.of(dict, "set", {})
+        arguments = Arguments(file, place)
+        label = arguments.typed(str, "label", None)
+        changes = arguments.typed(dict, "set", {})
         for kind, write in _KINDS.items():
-            if given.has(kind):
-                named = write(self, given)
+            if arguments.has(kind):
+                labeled = write(self, arguments)
                 break
         else:
             raise RequestError(
-                f"Invalid file {described(file)} in {place}: expected one of the keys {', '.join(_KINDS)}"
+                f"Invalid file {short_repr(file)} in {place}: expected one of the keys {', '.join(_KINDS)}"
             )
-        given.finish()
-        for own, handle in named:
+        arguments.finish()
+        for own_label, handle in labeled:
             if label is not None:
-                self._keep(label if len(named) == 1 else f"{label}.{own}", handle, place)
-            elif kind == "data" and own is not None:
-                self._keep(own, handle, place)
+                self._register(label if len(labeled) == 1 else f"{label}.{own_label}", handle, place)
+            elif kind == "data" and own_label is not None:
+                self._register(own_label, handle, place)
             for name, value in changes.items():
                 is_map = name in (*_BOUNDS, *_COUNTS) and value is not None
                 handle.data_file[name] = self._by_id(handle, name, value, place) if is_map else value
             self.written.append(handle)
-        return tuple(handle for _, handle in named)
+        return tuple(handle for _, handle in labeled)
 
-    def _keep(self, label: str, handle: IcebergFile, place: str) -> None:
+    def _register(self, label: str, handle: IcebergFile, place: str) -> None:
         if self.files.get(label, handle) is not handle:
             raise RequestError(f"Invalid label {label!r} in {place}: another file has it")
         self.files[label] = handle
 
-    def _data(self, given: Arguments) -> list[tuple[str | None, IcebergFile]]:
-        label = given.text("data")
-        schema = self._schema(given)
-        columns = given.texts("columns", None)
+    def _data(self, arguments: Arguments) -> list[tuple[str | None, IcebergFile]]:
+        label = arguments.text("data")
+        schema = self._schema(arguments)
+        columns = arguments.texts("columns", None)
         fields = schema.fields if columns is None else tuple(find_field(schema, c) for c in columns)
-        rows = natural_rows(fields, _rows(given))
-        options = self._options(given, IcebergTable.write_data)
+        rows = natural_rows(fields, _rows(arguments))
+        options = self._options(arguments, IcebergTable.write_data)
         return [(label, self.table.write_data(rows, schema=schema, columns=columns, **options))]
 
-    def _position_deletes(self, given: Arguments) -> list[tuple[str | None, IcebergFile]]:
+    def _position_deletes(self, arguments: Arguments) -> list[tuple[str | None, IcebergFile]]:
         pairs = []
-        for pair in given.of(list, "position-deletes"):
-            target, position = checked(list, pair, f"{given.place}, a position")
-            pairs.append((self._target(target, given.place), position))
+        for pair in arguments.typed(list, "position-deletes"):
+            target, position = checked(list, pair, f"{arguments.place}, a position")
+            pairs.append((self._target(target, arguments.place), position))
         referenced: dict[str, Any] = {}
-        if given.has("referenced"):
-            referenced["referenced"] = self._target(given.text("referenced"), given.place)
-        if given.has("rows"):
-            referenced["rows"] = natural_rows(self.table.schema.fields, _rows(given))
-        options = self._options(given, IcebergTable.write_position_deletes)
+        if arguments.has("referenced"):
+            referenced["referenced"] = self._target(arguments.text("referenced"), arguments.place)
+        if arguments.has("rows"):
+            referenced["rows"] = natural_rows(self.table.schema.fields, _rows(arguments))
+        options = self._options(arguments, IcebergTable.write_position_deletes)
         return [(None, self.table.write_position_deletes(pairs, **referenced, **options))]
 
-    def _equality_deletes(self, given: Arguments) -> list[tuple[str | None, IcebergFile]]:
-        columns = given.of(list, "equality-deletes")
-        schema = self._schema(given)
+    def _equality_deletes(self, arguments: Arguments) -> list[tuple[str | None, IcebergFile]]:
+        columns = arguments.typed(list, "equality-deletes")
+        schema = self._schema(arguments)
         ids = [c if isinstance(c, int) else find_field(schema, c).id for c in columns]
-        extra = [c if isinstance(c, int) else find_field(schema, c).id for c in given.of(list, "extra-columns", [])]
-        rows = natural_rows(_in_given_order(schema, (*ids, *extra)), _rows(given))
-        options = self._options(given, IcebergTable.write_equality_deletes)
+        extra = [
+            c if isinstance(c, int) else find_field(schema, c).id for c in arguments.typed(list, "extra-columns", [])
+        ]
+        rows = natural_rows(_in_given_order(schema, (*ids, *extra)), _rows(arguments))
+        options = self._options(arguments, IcebergTable.write_equality_deletes)
         handle = self.table.write_equality_deletes(ids, rows, schema=schema, extra_columns=extra, **options)
         return [(None, handle)]
 
-    def _deletion_vectors(self, given: Arguments) -> list[tuple[str | None, IcebergFile]]:
-        by_label = given.of(dict, "deletion-vectors")
-        place = f"{given.place}, key 'deletion-vectors'"
+    def _deletion_vectors(self, arguments: Arguments) -> list[tuple[str | None, IcebergFile]]:
+        by_label = arguments.typed(dict, "deletion-vectors")
+        place = f"{arguments.place}, key 'deletion-vectors'"
         positions = {
-            label_of(self.files, label, "file", given.place): expanded(rows, f"{place}, {label}")
+            look_up(self.files, label, "file", arguments.place): expand_rows(rows, f"{place}, {label}")
             for label, rows in by_label.items()
         }
-        handles = self.table.write_deletion_vectors(positions, path=given.of(str, "path", None))
+        handles = self.table.write_deletion_vectors(positions, path=arguments.typed(str, "path", None))
         return list(zip(by_label, handles, strict=True))
 
     def _target(self, text: object, place: str) -> IcebergFile | str:
-        """The file with a label; a text with a slash is a recorded path."""
-        return text if isinstance(text, str) and "/" in text else label_of(self.files, text, "file", place)
+        """Return the file with a label. A text with a slash is a recorded path."""
+        return text if isinstance(text, str) and "/" in text else look_up(self.files, text, "file", place)
 
-    def _schema(self, given: Arguments) -> Schema:
-        """The schema to write under: the current schema or that of the given id, with the given types."""
-        number, schemas = given.of(int, "schema", None), {s.id: s for s in self.table.document.schemas}
+    def _schema(self, arguments: Arguments) -> Schema:
+        """Return the schema to write with: the current schema or that with the given id, with the given types."""
+        number, schemas = arguments.typed(int, "schema", None), {s.id: s for s in self.table.document.schemas}
         if number is not None and number not in schemas:
-            raise RequestError(f"Unknown schema {number} in {given.place}: there are 0 to {len(schemas) - 1}")
+            raise RequestError(f"Unknown schema {number} in {arguments.place}: there are 0 to {len(schemas) - 1}")
         schema = self.table.schema if number is None else schemas[number]
-        for path, text in given.of(dict, "types", {}).items():
+        for path, text in arguments.typed(dict, "types", {}).items():
             schema = change(schema, path, partial(replace, type=parse_type(text)[0]))
         return schema
 
-    def _options(self, given: Arguments, method: Callable[..., object]) -> dict[str, Any]:
-        """The rest of the mapping as keyword arguments of a builder's method."""
+    def _options(self, arguments: Arguments, method: Callable[..., object]) -> dict[str, Any]:
+        """Return the rest of the mapping as keyword arguments of a builder's method."""
         known = (set(inspect.signature(method).parameters) - {"self", "rows", "positions", "more"}) | _FILE_OPTIONS
-        options = {key.replace("-", "_"): value for key, value in given.rest().items()}
+        options = {key.replace("-", "_"): value for key, value in arguments.rest().items()}
         unknown = options.keys() - known
         if unknown:
             keys = ", ".join(repr(k.replace("_", "-")) for k in sorted(unknown))
-            raise RequestError(f"Unknown key {keys} in {given.place}")
+            raise RequestError(f"Unknown key {keys} in {arguments.place}")
         if options.get("partition") is not None:
-            place, spec_id = given.place, options.get("spec_id", self.table.spec_id)
+            place, spec_id = arguments.place, options.get("spec_id", self.table.spec_id)
             types = {f.name: f.type for f in self.table.document.partition_fields(spec_id)}
             values = checked(dict, options["partition"], f"{place}, key 'partition'").items()
             options["partition"] = {
-                name: stored_value(label_of(types, name, "partition field", place), value) for name, value in values
+                name: parse_value(look_up(types, name, "partition field", place), value) for name, value in values
             }
         return options
 
     def _by_id(self, handle: IcebergFile, name: str, values: object, place: str) -> object:
-        """The map of a file's entry with some values by column path changed; null takes the column out."""
+        """Return the map of a file's entry with some values, given by column path, changed. Null removes a column."""
         entries = {pair["key"]: pair["value"] for pair in handle.data_file.get(name) or ()}
         for path, value in checked(dict, values, f"{place}, key {name!r}").items():
             field = find_field(self.table.schema, path)
             if value is None:
                 entries.pop(field.id, None)
-            elif name in _BOUNDS and isinstance(value, Mapping):  # the very bytes of the bound
+            elif name in _BOUNDS and isinstance(value, Mapping):  # the exact bytes of the bound
                 entries[field.id] = bytes.fromhex(value["bytes"])
             elif name in _BOUNDS:
-                entries[field.id] = bound_bytes(field.type, stored_value(field.type, value))
+                entries[field.id] = bound_bytes(field.type, parse_value(field.type, value))
             else:
                 entries[field.id] = checked(int, value, f"{place}, {name}")
         return int_map(entries)
@@ -175,15 +178,18 @@ _KINDS: Mapping[str, Callable[[IcebergWrites, Arguments], list[tuple[str | None,
 }
 
 
-def _rows(given: Arguments) -> list[Any]:
-    return expanded(given.any("rows"), f"{given.place}, key 'rows'")
+def _rows(arguments: Arguments) -> list[Any]:
+    return expand_rows(arguments.any("rows"), f"{arguments.place}, key 'rows'")
 
 
 def _in_given_order(schema: Schema, ids: Sequence[int]) -> tuple[Field, ...]:
-    """The columns that hold these ids, in the order of the ids; a nested key's column stands for all of its keys."""
+    """Return the columns that contain these ids, in the order of the ids.
+
+    A column with several nested keys appears once.
+    """
     fields: dict[int, Field] = {}
     for id_ in ids:
-        for f in projected(schema.fields, set(ids)):
+        for f in project(schema.fields, set(ids)):
             if id_ in {f.id, *(inner.id for _, inner in Schema(fields=(f,)).walk())}:
                 fields.setdefault(f.id, f)
     return tuple(fields.values())

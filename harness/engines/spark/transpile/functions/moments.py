@@ -13,10 +13,10 @@ from harness.engines.spark.transpile.functions.registry import (
     Call,
     Function,
     Lowering,
-    guarded,
+    checked_value,
 )
-from harness.engines.spark.transpile.values import DATE, DOUBLE, LONG, Typed, is_moment, is_timestamp, list_of
-from harness.metadata.filters.literals import Kind, literal_of
+from harness.engines.spark.transpile.values import DATE, DOUBLE, LONG, TypedSql, is_moment, is_timestamp, list_of
+from harness.metadata.filters.literals import LiteralKind, literal_of
 from harness.metadata.model import schema as dt
 
 INTERVAL = dt.OpaqueType("interval")
@@ -31,7 +31,7 @@ _CLOCK_US = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000, "
 _DAY_US = 86_400_000_000
 
 
-def micros(value: Typed) -> str:
+def micros(value: TypedSql) -> str:
     """Microseconds since 1970 of a DATE or TIMESTAMP."""
     if isinstance(value.type, dt.DateType):
         return f"(CAST(UNIX_DATE({value.sql}) AS BIGINT) * {_DAY_US}L)"
@@ -39,7 +39,7 @@ def micros(value: Typed) -> str:
     return f"UNIX_MICROS({instant})"
 
 
-def amount(value: Typed, unit: str) -> Typed | None:
+def amount(value: TypedSql, unit: str) -> TypedSql | None:
     """An interval of so many units; None if that is no number of 32 bits."""
     if not _is_small(value):
         return None
@@ -53,7 +53,7 @@ def amount(value: Typed, unit: str) -> Typed | None:
         arguments[{"hour": 4, "minute": 5, "second": 6}[unit]] = sql
     else:
         return None
-    return Typed(f"MAKE_INTERVAL({', '.join(arguments)})", INTERVAL)
+    return TypedSql(f"MAKE_INTERVAL({', '.join(arguments)})", INTERVAL)
 
 
 def interval(node: exp.Expr) -> tuple[int, int, int] | None:
@@ -64,12 +64,12 @@ def interval(node: exp.Expr) -> tuple[int, int, int] | None:
     if literal is None:
         return None
     if isinstance(unit, exp.Var):
-        text = str(literal.value) if literal.kind in (Kind.INTEGER, Kind.STRING) else ""
-        return _of_text(f"{text.strip()} {unit.name}")
-    return _of_text(str(literal.value)) if unit is None and literal.kind is Kind.STRING else None
+        text = str(literal.value) if literal.kind in (LiteralKind.INTEGER, LiteralKind.STRING) else ""
+        return _amounts_of_text(f"{text.strip()} {unit.name}")
+    return _amounts_of_text(str(literal.value)) if unit is None and literal.kind is LiteralKind.STRING else None
 
 
-def _of_text(text: str) -> tuple[int, int, int] | None:
+def _amounts_of_text(text: str) -> tuple[int, int, int] | None:
     parts = _COUNTED_UNIT.findall(text)
     if not parts or _COUNTED_UNIT.sub("", text).strip():
         return None
@@ -87,63 +87,63 @@ _COUNTED_UNIT = re.compile(r"\s*([+-]?\d{1,9})\s+([A-Za-z]+)(?=\s|$)")
 _UNITS = {*_MONTHS, *_DAYS, *_CLOCK_US}
 
 
-def written(parts: tuple[int, int, int]) -> Typed:
+def interval_text(parts: tuple[int, int, int]) -> TypedSql:
     """An interval in Spark's SQL."""
     months, days, clock = parts
     sign = "-" if clock < 0 else ""
     seconds = f"{sign}{abs(clock) // 1_000_000}.{abs(clock) % 1_000_000:06d}BD"
-    return Typed(f"MAKE_INTERVAL(0, {months}, 0, {days}, 0, 0, {seconds})", INTERVAL)
+    return TypedSql(f"MAKE_INTERVAL(0, {months}, 0, {days}, 0, 0, {seconds})", INTERVAL)
 
 
-def span(parts: tuple[int, int, int]) -> Typed | None:
+def span(parts: tuple[int, int, int]) -> TypedSql | None:
     """An interval without months, as a difference of timestamps."""
     months, days, clock = parts
-    return None if months else Typed(f"{days * _DAY_US + clock}L", SPAN)
+    return None if months else TypedSql(f"{days * _DAY_US + clock}L", SPAN)
 
 
-def of_node(node: exp.Expr, count: Typed | None) -> Typed | None:
+def interval_of_node(node: exp.Expr, count: TypedSql | None) -> TypedSql | None:
     """`INTERVAL …`; count: its amount, lowered, where it is no literal."""
     parts = interval(node)
     if parts is not None:
-        return written(parts)
+        return interval_text(parts)
     unit = node.args.get("unit")
     if count is None or not isinstance(unit, exp.Var):
         return None
     return amount(count, unit.name.lower().removesuffix("s"))
 
 
-def arithmetic(left: Typed, sign: str, right: Typed) -> Typed | None:
+def arithmetic(left: TypedSql, sign: str, right: TypedSql) -> TypedSql | None:
     """A sum, difference or product with moments and intervals; None for other types."""
     if sign != "-" and not isinstance(left.type, dt.DateType | dt.TimestampType):
         left, right = right, left
     if sign == "*":
         by, factor = (left, right) if left.type == INTERVAL else (right, left)
         fits = by.type == INTERVAL and _is_small(factor)
-        return Typed(f"({by.sql} * {factor.sql})", INTERVAL) if fits else None
+        return TypedSql(f"({by.sql} * {factor.sql})", INTERVAL) if fits else None
     is_date = isinstance(left.type, dt.DateType)
     if is_date and _is_small(right):
-        return Typed(f"{'DATE_ADD' if sign == '+' else 'DATE_SUB'}({left.sql}, {right.sql})", DATE)
+        return TypedSql(f"{'DATE_ADD' if sign == '+' else 'DATE_SUB'}({left.sql}, {right.sql})", DATE)
     if right.type == INTERVAL and is_date:
-        return Typed(f"(CAST({left.sql} AS TIMESTAMP_NTZ) {sign} {right.sql})", _CLOCK)
+        return TypedSql(f"(CAST({left.sql} AS TIMESTAMP_NTZ) {sign} {right.sql})", _CLOCK)
     if right.type == INTERVAL:
-        return Typed(f"({left.sql} {sign} {right.sql})", left.type) if is_timestamp(left.type) else None
+        return TypedSql(f"({left.sql} {sign} {right.sql})", left.type) if is_timestamp(left.type) else None
     if sign == "+" or not is_moment(left.type) or not is_moment(right.type):
         return None
     if is_date and isinstance(right.type, dt.DateType):
-        return Typed(f"CAST(DATEDIFF({left.sql}, {right.sql}) AS BIGINT)", LONG)
+        return TypedSql(f"CAST(DATEDIFF({left.sql}, {right.sql}) AS BIGINT)", LONG)
     if left.type != right.type and _INSTANT in (left.type, right.type):
         return None
-    return Typed(f"({micros(left)} - {micros(right)})", SPAN)
+    return TypedSql(f"({micros(left)} - {micros(right)})", SPAN)
 
 
-def _is_small(value: Typed) -> bool:
+def _is_small(value: TypedSql) -> bool:
     return isinstance(value.type, dt.IntegerType) and value.type.bits <= 32
 
 
 # Series of numbers and of moments, as lists. In FROM they are rows.
 
 
-def _series(call: Call) -> Typed | None:
+def _series(call: Call) -> TypedSql | None:
     """`range` leaves its end out, `generate_series` does not."""
     if not 1 <= len(call.arguments) <= 3:
         return None
@@ -155,36 +155,36 @@ def _series(call: Call) -> Typed | None:
     return None
 
 
-def _numbers(call: Call, values: list[Typed]) -> Typed:
+def _numbers(call: Call, values: list[TypedSql]) -> TypedSql:
     step = 1 if len(call.arguments) < 3 else call.value(2).number
     if step is None or step == 0:
-        raise call.refused(f"{call.name}() with a step that is no literal")
+        raise call.refusal(f"{call.name}() with a step that is no literal")
     start, end = ("0L" if v is None else BIGINT(v) for v in (values if len(values) == 2 else [None, *values]))
     if call.name == "range":
         end = f"({end} {'-' if step > 0 else '+'} 1L)"
     forward, back = (">=", "<") if step > 0 else ("<=", ">")
-    made = f"SEQUENCE({start}, {end}, CAST({step} AS BIGINT))"
-    return _listed(f"{end} {forward} {start}", made, f"{end} {back} {start}", LONG)
+    series = f"SEQUENCE({start}, {end}, CAST({step} AS BIGINT))"
+    return _series_list(f"{end} {forward} {start}", series, f"{end} {back} {start}", LONG)
 
 
-def _moments(call: Call, first: Typed, last: Typed) -> Typed:
+def _moments(call: Call, first: TypedSql, last: TypedSql) -> TypedSql:
     parts = interval(call.arguments[2])
     if parts is None or min(parts) < 0 or max(parts) == 0 or (parts[0] and any(parts[1:])):
-        raise call.refused(f"{call.name}() of dates by this step", "write it as an INTERVAL of one unit, from 1 on")
+        raise call.refusal(f"{call.name}() of dates by this step", "write it as an INTERVAL of one unit, from 1 on")
     start, end = CLOCK(first), CLOCK(last)
-    made = f"SEQUENCE({start}, {end}, {written(parts).sql})"
+    series = f"SEQUENCE({start}, {end}, {interval_text(parts).sql})"
     if call.name == "range":
-        made = f"FILTER({made}, v -> v < {end})"
+        series = f"FILTER({series}, v -> v < {end})"
     if parts[0]:
         # DuckDB goes on from the month before, whose last day may be an earlier one.
         message = "'harness: a series by months from behind the 28th differs between the engines'"
-        made = f"CASE WHEN DAY({start}) > 28 THEN RAISE_ERROR({message}) ELSE {made} END"
-    return _listed(f"{end} >= {start}", made, f"{end} < {start}", _CLOCK)
+        series = f"CASE WHEN DAY({start}) > 28 THEN RAISE_ERROR({message}) ELSE {series} END"
+    return _series_list(f"{end} >= {start}", series, f"{end} < {start}", _CLOCK)
 
 
-def _listed(forward: str, made: str, back: str, element: dt.Type) -> Typed:
+def _series_list(forward: str, series: str, back: str, element: dt.Type) -> TypedSql:
     nothing = f"CAST(ARRAY() AS ARRAY<{spark_text.type_name(element)}>)"
-    return Typed(f"CASE WHEN {forward} THEN {made} WHEN {back} THEN {nothing} END", list_of(element))
+    return TypedSql(f"CASE WHEN {forward} THEN {series} WHEN {back} THEN {nothing} END", list_of(element))
 
 
 SERIES = (Function(("range",), _series), Function(("generate_series",), _series))
@@ -237,11 +237,11 @@ _BEFORE_CHRIST = ("decade", "century", "millennium", "yearweek", "era")
 """Parts that DuckDB counts otherwise before the year 1."""
 
 
-def _named(call: Call, place: int) -> str:
+def _part_name(call: Call, place: int) -> str:
     """The part of a moment that an argument names; refused if it is no literal."""
     name = call.value(place).text
     if name is None:
-        raise call.refused("a part of a date that no literal names")
+        raise call.refusal("a part of a date that no literal names")
     return _PART.get(name.lower(), name.lower())
 
 
@@ -250,27 +250,27 @@ def _part_of(part: str) -> Lowering:
     return lambda call: _part(call, part, call.value(0))
 
 
-def _part(call: Call, part: str, value: Typed) -> Typed:
+def _part(call: Call, part: str, value: TypedSql) -> TypedSql:
     if value.type == SPAN:
         return _part_of_span(call, part, value)
     if not is_moment(value.type):
-        raise call.refused(f"{part} of {value.type}")
+        raise call.refusal(f"{part} of {value.type}")
     if part == "epoch" and value.type == _INSTANT:
-        raise call.refused("epoch of a TIMESTAMP WITH TIME ZONE", "use epoch(… AT TIME ZONE 'UTC')")
+        raise call.refusal("epoch of a TIMESTAMP WITH TIME ZONE", "use epoch(… AT TIME ZONE 'UTC')")
     if part == "epoch":
-        return Typed(f"(CAST({micros(value)} AS DOUBLE) / 1000000D)", DOUBLE)
+        return TypedSql(f"(CAST({micros(value)} AS DOUBLE) / 1000000D)", DOUBLE)
     text = _DATES.get(part) or _CLOCKS.get(part)
     if text is None:
-        raise call.refused(f"{part} of {value.type}")
+        raise call.refusal(f"{part} of {value.type}")
     if isinstance(value.type, dt.DateType) and part in _CLOCKS:
-        return Typed(f"CASE WHEN {value.sql} IS NOT NULL THEN 0L END", LONG)
+        return TypedSql(f"CASE WHEN {value.sql} IS NOT NULL THEN 0L END", LONG)
     sql = f"CAST({text.format(value.sql)} AS BIGINT)"
     if part in _BEFORE_CHRIST:
-        sql = guarded(value.sql, f"YEAR({value.sql}) > 0", sql, f"{part} before the year 1")
-    return Typed(sql, LONG)
+        sql = checked_value(value.sql, f"YEAR({value.sql}) > 0", sql, f"{part} before the year 1")
+    return TypedSql(sql, LONG)
 
 
-def _part_of_span(call: Call, part: str, value: Typed) -> Typed:
+def _part_of_span(call: Call, part: str, value: TypedSql) -> TypedSql:
     """A part of a difference of two timestamps: so many days, and the rest of a day."""
     within, unit = {
         "day": (0, _DAY_US),
@@ -280,34 +280,34 @@ def _part_of_span(call: Call, part: str, value: Typed) -> Typed:
         "epoch": (0, 0),
     }.get(part, (-1, 0))
     if within < 0:
-        raise call.refused(f"{part} of a difference of timestamps", "use date_diff()")
+        raise call.refusal(f"{part} of a difference of timestamps", "use date_diff()")
     if part == "epoch":
         whole, rest = f"{value.sql} DIV {_DAY_US}L * 86400L", f"{value.sql} % {_DAY_US}L"
-        return Typed(f"(CAST({whole} AS DOUBLE) + CAST({rest} AS DOUBLE) / 1000000D)", DOUBLE)
+        return TypedSql(f"(CAST({whole} AS DOUBLE) + CAST({rest} AS DOUBLE) / 1000000D)", DOUBLE)
     rest = f"({value.sql} % {within}L)" if within else value.sql
-    return Typed(f"({rest} DIV {unit}L)", LONG)
+    return TypedSql(f"({rest} DIV {unit}L)", LONG)
 
 
 _TRUNCATED = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
 _YEARS = {"decade": 10, "century": 100, "millennium": 1000}
 
 
-def _truncated(call: Call) -> Typed | None:
-    unit, value = _named(call, 0), call.value(1)
+def _truncate(call: Call) -> TypedSql | None:
+    unit, value = _part_name(call, 0), call.value(1)
     if not is_moment(value.type):
-        raise call.refused(f"date_trunc of {value.type}")
+        raise call.refusal(f"date_trunc of {value.type}")
     type_ = value.type if isinstance(value.type, dt.TimestampType) else _CLOCK
     if unit in _TRUNCATED:
         # Spark gives an instant in the session's zone, which is UTC here.
         sql = f"DATE_TRUNC('{unit.upper()}', {value.sql})"
     elif unit in _YEARS:
         start = f"MAKE_DATE(YEAR({value.sql}) DIV {_YEARS[unit]} * {_YEARS[unit]}, 1, 1)"
-        sql = guarded(value.sql, f"YEAR({value.sql}) > 0", start, f"{unit} before the year 1")
+        sql = checked_value(value.sql, f"YEAR({value.sql}) > 0", start, f"{unit} before the year 1")
     elif unit == "isoyear":
         sql = f"DATE_TRUNC('WEEK', MAKE_DATE(EXTRACT(YEAROFWEEK FROM {value.sql}), 1, 4))"
     else:
-        raise call.refused(f"date_trunc to {unit}")
-    return Typed(f"CAST({sql} AS {spark_text.type_name(type_)})", type_)
+        raise call.refusal(f"date_trunc to {unit}")
+    return TypedSql(f"CAST({sql} AS {spark_text.type_name(type_)})", type_)
 
 
 _COUNTED = {
@@ -321,37 +321,37 @@ _COUNTED = {
 }
 
 
-def _ends(call: Call) -> tuple[str, list[Typed]]:
+def _ends(call: Call) -> tuple[str, list[TypedSql]]:
     """The unit and the two moments of a difference. Raises UnsupportedError."""
     ends = [call.value(1), call.value(2)]
     if not all(is_moment(v.type) for v in ends):
-        raise call.refused(f"{call.name} of {', '.join(str(v.type) for v in ends)}")
-    return _named(call, 0), ends
+        raise call.refusal(f"{call.name} of {', '.join(str(v.type) for v in ends)}")
+    return _part_name(call, 0), ends
 
 
-def _between(call: Call) -> Typed | None:
+def _date_difference(call: Call) -> TypedSql | None:
     """Boundaries of a unit that lie between two moments."""
     unit, (first, last) = _ends(call)
     if unit in ("day", "dow", "doy", "isodow"):
-        return Typed(f"CAST(DATEDIFF(CAST({last.sql} AS DATE), CAST({first.sql} AS DATE)) AS BIGINT)", LONG)
+        return TypedSql(f"CAST(DATEDIFF(CAST({last.sql} AS DATE), CAST({first.sql} AS DATE)) AS BIGINT)", LONG)
     if unit in _COUNTED:
         sql = f"({_COUNTED[unit].format(last.sql)} - {_COUNTED[unit].format(first.sql)})"
-        return Typed(f"CAST({sql} AS BIGINT)", LONG)
+        return TypedSql(f"CAST({sql} AS BIGINT)", LONG)
     if unit in _CLOCK_US:
-        begun = [micros(Typed(f"DATE_TRUNC('{unit.upper()}', {v.sql})", _INSTANT)) for v in (last, first)]
-        return Typed(f"(({begun[0]} - {begun[1]}) DIV {_CLOCK_US[unit]}L)", LONG)
-    raise call.refused(f"{call.name} in {unit}s", "use date_diff('day', …)")
+        begun = [micros(TypedSql(f"DATE_TRUNC('{unit.upper()}', {v.sql})", _INSTANT)) for v in (last, first)]
+        return TypedSql(f"(({begun[0]} - {begun[1]}) DIV {_CLOCK_US[unit]}L)", LONG)
+    raise call.refusal(f"{call.name} in {unit}s", "use date_diff('day', …)")
 
 
-def _whole_between(call: Call) -> Typed | None:
+def _whole_between(call: Call) -> TypedSql | None:
     """Whole units between two moments."""
     unit, (first, last) = _ends(call)
     units = {"week": 7 * _DAY_US, "day": _DAY_US, **_CLOCK_US}
     if unit not in units:
-        raise call.refused(f"{call.name} in {unit}s", "use date_diff()")
+        raise call.refusal(f"{call.name} in {unit}s", "use date_diff()")
     if _INSTANT in (first.type, last.type):
-        raise call.refused(f"{call.name} of a TIMESTAMP WITH TIME ZONE", "use AT TIME ZONE 'UTC'")
-    return Typed(f"(({micros(last)} - {micros(first)}) DIV {units[unit]}L)", LONG)
+        raise call.refusal(f"{call.name} of a TIMESTAMP WITH TIME ZONE", "use AT TIME ZONE 'UTC'")
+    return TypedSql(f"(({micros(last)} - {micros(first)}) DIV {units[unit]}L)", LONG)
 
 
 _NAMES = {
@@ -364,8 +364,8 @@ _NAMES = {
 
 FUNCTIONS = (
     *(Function(_NAMES.get(part, (part,)), _part_of(part), 1) for part in (*_DATES, *_CLOCKS, "epoch")),
-    Function(("date_part", "datepart", "extract"), lambda call: _part(call, _named(call, 0), call.value(1)), 2),
-    Function(("date_trunc", "datetrunc"), _truncated, 2),
-    Function(("date_diff", "datediff"), _between, 3),
+    Function(("date_part", "datepart", "extract"), lambda call: _part(call, _part_name(call, 0), call.value(1)), 2),
+    Function(("date_trunc", "datetrunc"), _truncate, 2),
+    Function(("date_diff", "datediff"), _date_difference, 3),
     Function(("date_sub", "datesub"), _whole_between, 3),
 )

@@ -17,13 +17,13 @@ from harness.engines.spark.transpile.functions.registry import (
     Function,
     Lowering,
     Signature,
-    clipped,
-    element,
-    formed,
-    same,
-    where,
+    clip_to_int,
+    first_element_type,
+    first_type,
+    function_of_forms,
+    values_of_types,
 )
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import (
     BOOLEAN,
     DOUBLE,
@@ -31,11 +31,11 @@ from harness.engines.spark.transpile.values import (
     INT,
     LONG,
     TEXT,
-    Typed,
-    alike,
-    coerced,
+    TypedSql,
+    coerce,
     list_of,
     type_name,
+    with_common_type,
 )
 from harness.metadata.model import schema as dt
 
@@ -44,26 +44,26 @@ ORDERED = (*PLAIN, dt.FloatType)
 """Types of elements that have an order, and of those the ones whose equality is plain."""
 
 
-def the_list(call: Call, place: int = 0) -> Typed:
+def list_argument(call: Call, place: int = 0) -> TypedSql:
     """An argument that is a list. Raises UnsupportedError."""
     value = call.value(place)
     if not isinstance(value.type, dt.ListType):
-        raise call.refused(f"{call.name} of {value.type}")
+        raise call.refusal(f"{call.name} of {value.type}")
     return value
 
 
-def element_of(value: Typed) -> dt.Type:
+def element_of(value: TypedSql) -> dt.Type:
     """The type of a list's elements."""
     assert isinstance(value.type, dt.ListType)
     return value.type.element.type
 
 
-def _beside(call: Call, place: int, element: dt.Type) -> str:
+def _as_element(call: Call, place: int, element: dt.Type) -> str:
     """An argument as a value of a list's type. Raises UnsupportedError."""
     value = call.value(place)
-    (_, text), type_ = alike((Typed("", element), value), call.name)
+    (_, text), type_ = with_common_type((TypedSql("", element), value), call.name)
     if str(type_) != str(element):
-        raise call.refused(f"{call.name} of list<{element}> and {value.type}", "cast to one type")
+        raise call.refusal(f"{call.name} of list<{element}> and {value.type}", "cast to one type")
     return text
 
 
@@ -76,24 +76,26 @@ def _empty(type_: dt.Type) -> str:
     return f"CAST(ARRAY() AS {type_name(type_)})"
 
 
-def made(call: Call) -> Typed:
+def list_value(call: Call) -> TypedSql:
     """A list of values; its elements have the type that DuckDB gives to values of any kind, literals or not."""
     values = call.values()
     if not values or all(isinstance(v.type, dt.UnknownType) for v in values):
-        raise call.refused("a list without a type")
-    texts, type_ = alike([v if isinstance(v.type, dt.UnknownType) else Typed(v.sql, v.type) for v in values], "a list")
-    return Typed(f"ARRAY({', '.join(texts)})", list_of(type_))
+        raise call.refusal("a list without a type")
+    texts, type_ = with_common_type(
+        [v if isinstance(v.type, dt.UnknownType) else TypedSql(v.sql, v.type) for v in values], "a list"
+    )
+    return TypedSql(f"ARRAY({', '.join(texts)})", list_of(type_))
 
 
 def _with_element(spark: str, result: dt.Type) -> Lowering:
     """A function of a list `{0}` and a value `{1}` of its elements' type; None: there is no list."""
 
-    def lower(call: Call) -> Typed | None:
+    def lower(call: Call) -> TypedSql | None:
         listed = call.value(0)
         if not isinstance(listed.type, dt.ListType):
             return None
         check_elements(call, listed, ORDERED)
-        return Typed(spark.format(listed.sql, _beside(call, 1, element_of(listed))), result)
+        return TypedSql(spark.format(listed.sql, _as_element(call, 1, element_of(listed))), result)
 
     return lower
 
@@ -109,138 +111,140 @@ _position = _with_element(
 )
 
 
-def check_elements(call: Call, listed: Typed, types: tuple[type, ...]) -> None:
+def check_elements(call: Call, listed: TypedSql, types: tuple[type, ...]) -> None:
     """Refuses elements of other types."""
     if not isinstance(element_of(listed), types):
-        raise call.refused(f"{call.name} of {listed.type}")
+        raise call.refusal(f"{call.name} of {listed.type}")
 
 
-def _of_two(condition: str) -> Lowering:
+def _list_condition(condition: str) -> Lowering:
     """A condition on two lists of one type, `{0}` and `{1}`."""
 
-    def lower(call: Call) -> Typed | None:
-        first, second = the_list(call, 0), the_list(call, 1)
+    def lower(call: Call) -> TypedSql | None:
+        first, second = list_argument(call, 0), list_argument(call, 1)
         check_elements(call, first, PLAIN)
         if str(first.type) != str(second.type):
-            raise call.refused(f"{call.name} of {first.type} and {second.type}", "cast to one type")
-        return Typed(condition.format(first.sql, second.sql), BOOLEAN)
+            raise call.refusal(f"{call.name} of {first.type} and {second.type}", "cast to one type")
+        return TypedSql(condition.format(first.sql, second.sql), BOOLEAN)
 
     return lower
 
 
-def at(call: Call, listed: Typed, place: Typed) -> Typed:
+def element_at(call: Call, listed: TypedSql, place: TypedSql) -> TypedSql:
     """An element by its place from 1 on, or from the end by a negative one; null where there is none."""
-    index = clipped(place)
+    index = clip_to_int(place)
     if index is None:
-        raise call.refused(f"an element by {place.type}")
+        raise call.refusal(f"an element by {place.type}")
     found = f"TRY_ELEMENT_AT({listed.sql}, {index})"
     if place.number is None:
         found = f"CASE WHEN {index} <> 0 THEN {found} END"
     elif place.number == 0:
-        raise call.refused("element 0")
-    return Typed(found, element_of(listed))
+        raise call.refusal("element 0")
+    return TypedSql(found, element_of(listed))
 
 
-def sliced(call: Call, base: Typed, first: Typed | None, last: Typed | None) -> Typed:
+def slice_list(call: Call, base: TypedSql, first: TypedSql | None, last: TypedSql | None) -> TypedSql:
     """A part of a list or a text by literals; both ends belong to it."""
     start, end = (1 if first is None else first.number), (None if last is None else last.number)
     if start is None or (end is None and last is not None):
-        raise call.refused("a slice by what is no literal", "use list_filter() with an index")
+        raise call.refusal("a slice by what is no literal", "use list_filter() with an index")
     is_text = isinstance(base.type, dt.StringType)
     size = f"{'CHAR_LENGTH' if is_text else 'SIZE'}({base.sql})"
     begin = str(max(start, 1)) if start >= 0 else f"GREATEST({size} {start + 1:+d}, 1)"
     until = size if end is None else str(end) if end >= 0 else f"{size} {end + 1:+d}"
     function = "SUBSTRING" if is_text else "SLICE"
-    return Typed(f"{function}({base.sql}, {begin}, GREATEST({until} - {begin} + 1, 0))", base.type)
+    return TypedSql(f"{function}({base.sql}, {begin}, GREATEST({until} - {begin} + 1, 0))", base.type)
 
 
-def character(call: Call, text: Typed, place: Typed) -> Typed:
+def character(call: Call, text: TypedSql, place: TypedSql) -> TypedSql:
     """A character of a text by a literal place; nothing where there is none."""
     if not place.number:
-        raise call.refused("a character by what is no literal", "use substring()")
-    return sliced(call, text, place, place)
+        raise call.refusal("a character by what is no literal", "use substring()")
+    return slice_list(call, text, place, place)
 
 
-def _sorted(call: Call) -> Typed | None:
+def _sort_list(call: Call) -> TypedSql | None:
     order = (call.value(1).text or "?").upper() if len(call.arguments) > 1 else "ASC"
     nulls = (call.value(2).text or "?").upper() if len(call.arguments) > 2 else "NULLS LAST"
-    return _in_order(call, order, nulls)
+    return _sort_by(call, order, nulls)
 
 
-def _in_order(call: Call, order: str, nulls: str) -> Typed:
-    listed = _distinct_inside(call) or the_list(call)
+def _sort_by(call: Call, order: str, nulls: str) -> TypedSql:
+    listed = _distinct_inside(call) or list_argument(call)
     check_elements(call, listed, ORDERED)
     ascending = order in ("ASC", "ASCENDING")
     is_known = (ascending or order in ("DESC", "DESCENDING")) and nulls in ("NULLS FIRST", "NULLS LAST")
     if not is_known or len(call.arguments) > 3:
-        raise call.refused(f"{call.name} in this order")
+        raise call.refusal(f"{call.name} in this order")
     if ascending is (nulls == "NULLS FIRST"):
-        return Typed(f"SORT_ARRAY({listed.sql}, {'true' if ascending else 'false'})", listed.type)
+        return TypedSql(f"SORT_ARRAY({listed.sql}, {'true' if ascending else 'false'})", listed.type)
     if ascending:
-        return Typed(f"ARRAY_SORT({listed.sql})", listed.type)
-    raise call.refused(f"{call.name} in this order", "use list_filter() and list_sort()")
+        return TypedSql(f"ARRAY_SORT({listed.sql})", listed.type)
+    raise call.refusal(f"{call.name} in this order", "use list_filter() and list_sort()")
 
 
-def _distinct_inside(call: Call) -> Typed | None:
+def _distinct_inside(call: Call) -> TypedSql | None:
     """The values of `list_distinct` in the argument, whose order means nothing to the function around it."""
     node = call.arguments[0]
     if not isinstance(node, exp.Anonymous) or str(node.this).lower() not in _DISTINCT or len(node.expressions) != 1:
         return None
     listed = call.expressions.translate(node.expressions[0])
     if not isinstance(listed.type, dt.ListType) or not isinstance(element_of(listed), PLAIN):
-        raise call.refused(f"list_distinct of {listed.type}")
-    return Typed(f"ARRAY_DISTINCT({without_nulls(listed.sql)})", listed.type)
+        raise call.refusal(f"list_distinct of {listed.type}")
+    return TypedSql(f"ARRAY_DISTINCT({without_nulls(listed.sql)})", listed.type)
 
 
 _DISTINCT = ("list_distinct", "array_distinct")
 
 
-def size(call: Call) -> Typed | None:
+def size(call: Call) -> TypedSql | None:
     """`len` of a list."""
     value = _distinct_inside(call) or call.value(0)
-    return Typed(f"CAST(SIZE({value.sql}) AS BIGINT)", LONG) if isinstance(value.type, dt.ListType) else None
+    return TypedSql(f"CAST(SIZE({value.sql}) AS BIGINT)", LONG) if isinstance(value.type, dt.ListType) else None
 
 
-def _joined_lists(call: Call) -> Typed | None:
+def _concat_lists(call: Call) -> TypedSql | None:
     values = call.values()
     types = {str(v.type): v.type for v in values}
     if len(types) != 1 or not isinstance(values[0].type, dt.ListType):
         return None
     parts = [f"COALESCE({v.sql}, {_empty(v.type)})" for v in values]
-    return Typed(f"CONCAT({', '.join(parts)})", values[0].type)
+    return TypedSql(f"CONCAT({', '.join(parts)})", values[0].type)
 
 
-def _extended(call: Call, *, in_front: bool = False) -> Typed:
-    listed = the_list(call, int(in_front))
-    item = f"ARRAY({_beside(call, int(not in_front), element_of(listed))})"
+def _extend_list(call: Call, *, in_front: bool = False) -> TypedSql:
+    listed = list_argument(call, int(in_front))
+    item = f"ARRAY({_as_element(call, int(not in_front), element_of(listed))})"
     base = f"COALESCE({listed.sql}, {_empty(listed.type)})"
-    return Typed(f"CONCAT({item}, {base})" if in_front else f"CONCAT({base}, {item})", listed.type)
+    return TypedSql(f"CONCAT({item}, {base})" if in_front else f"CONCAT({base}, {item})", listed.type)
 
 
-LISTS = where(lambda t: isinstance(t, dt.ListType) and isinstance(t.element.type, dt.ListType))
+LISTS = values_of_types(lambda t: isinstance(t, dt.ListType) and isinstance(t.element.type, dt.ListType))
 
 _SHARED = f"(SIZE(ARRAY_INTERSECT({without_nulls('{0}')}, {without_nulls('{1}')})) > 0)"
 _COVERED = f"(SIZE(ARRAY_EXCEPT({without_nulls('{1}')}, {{0}})) = 0)"
 
 _OF_LISTS = (
-    Function(("list_value", "list_pack", "[…]"), made),
+    Function(("list_value", "list_pack", "[…]"), list_value),
     Function(("list_contains", "list_has", "array_contains", "array_has"), contains, 2),
     Function(("list_position", "list_indexof", "array_position", "array_indexof"), _position, 2),
-    Function(("list_has_any", "array_has_any", "&&"), _of_two(_SHARED), 2),
-    Function(("list_has_all", "array_has_all", "@>"), _of_two(_COVERED), 2),
-    Function(("list_extract", "list_element", "array_extract"), lambda c: at(c, the_list(c), c.value(1)), 2),
-    Function(("list_slice", "array_slice"), lambda c: sliced(c, the_list(c), c.value(1), c.value(2)), 3),
-    Function(("list_sort", "array_sort"), _sorted),
-    Function(("list_reverse_sort", "array_reverse_sort"), lambda c: _in_order(c, "DESC", "NULLS LAST"), 1),
-    formed(("list_reverse", "array_reverse"), Signature((LIST,), same, "REVERSE({0})")),
+    Function(("list_has_any", "array_has_any", "&&"), _list_condition(_SHARED), 2),
+    Function(("list_has_all", "array_has_all", "@>"), _list_condition(_COVERED), 2),
+    Function(
+        ("list_extract", "list_element", "array_extract"), lambda c: element_at(c, list_argument(c), c.value(1)), 2
+    ),
+    Function(("list_slice", "array_slice"), lambda c: slice_list(c, list_argument(c), c.value(1), c.value(2)), 3),
+    Function(("list_sort", "array_sort"), _sort_list),
+    Function(("list_reverse_sort", "array_reverse_sort"), lambda c: _sort_by(c, "DESC", "NULLS LAST"), 1),
+    function_of_forms(("list_reverse", "array_reverse"), Signature((LIST,), first_type, "REVERSE({0})")),
     Function(("array_length",), size, 1),
-    Function(("list_concat", "list_cat", "array_concat", "array_cat"), _joined_lists, instead="cast to one type"),
-    Function(("list_append", "array_append", "array_push_back"), _extended, 2),
-    Function(("list_prepend", "array_prepend"), lambda c: _extended(c, in_front=True), 2),
-    formed(("flatten",), Signature((LISTS,), element, f"FLATTEN({without_nulls('{0}')})")),
+    Function(("list_concat", "list_cat", "array_concat", "array_cat"), _concat_lists, instead="cast to one type"),
+    Function(("list_append", "array_append", "array_push_back"), _extend_list, 2),
+    Function(("list_prepend", "array_prepend"), lambda c: _extend_list(c, in_front=True), 2),
+    function_of_forms(("flatten",), Signature((LISTS,), first_element_type, f"FLATTEN({without_nulls('{0}')})")),
     Function(
         (*_DISTINCT, "list_unique", "array_unique"),
-        refused="use list_sort(list_distinct(…)) or len(list_distinct(…)), whose order is certain",
+        alternative="use list_sort(list_distinct(…)) or len(list_distinct(…)), whose order is certain",
     ),
 )
 
@@ -253,39 +257,39 @@ def map_of(key: dt.Type, value: dt.Type) -> dt.MapType:
     return dt.MapType(dt.Field(id=1, name="key", type=key), dt.Field(id=2, name="value", type=value))
 
 
-def members(base: Typed, names: Iterable[str], node: exp.Expr) -> Typed:
+def members(base: TypedSql, names: Iterable[str], node: exp.Expr) -> TypedSql:
     """A field of a struct in a struct; names match in their case first, as DuckDB has it. Raises UnsupportedError."""
     for name in names:
         fields = base.type.fields if isinstance(base.type, dt.StructType) else ()
         found = [f for f in fields if f.name == name] or [f for f in fields if f.name.casefold() == name.casefold()]
         if len(found) != 1:
-            raise refused(node, f"field {name} of {base.type}")
-        base = Typed(f"({base.sql}).{spark_text.name(found[0].name)}", found[0].type)
+            raise refusal(node, f"field {name} of {base.type}")
+        base = TypedSql(f"({base.sql}).{spark_text.name(found[0].name)}", found[0].type)
     return base
 
 
-def _packed(call: Call) -> Typed | None:
+def _struct_pack(call: Call) -> TypedSql | None:
     """`struct_pack(a := 1)` and `{'a': 1}`."""
     fields, parts = [], []
     for place, item in enumerate(call.arguments, 1):
         if not isinstance(item, exp.PropertyEQ) or not isinstance(item.this, exp.Identifier | exp.Literal):
-            raise call.refused("a struct whose fields have no names", "use {'name': value}")
+            raise call.refusal("a struct whose fields have no names", "use {'name': value}")
         value = call.expressions.translate(item.expression)
         if isinstance(value.type, dt.UnknownType):
-            raise call.refused("a struct with a null that has no type", "cast it")
+            raise call.refusal("a struct with a null that has no type", "cast it")
         name = str(item.this.name)
         fields.append(dt.Field(id=place, name=name, type=value.type))
         parts.append(f"{spark_text.text(name)}, {value.sql}")
     if not fields or len({field.name.casefold() for field in fields}) < len(fields):
-        raise call.refused("this struct")
-    return Typed(f"NAMED_STRUCT({', '.join(parts)})", dt.StructType(tuple(fields)))
+        raise call.refusal("this struct")
+    return TypedSql(f"NAMED_STRUCT({', '.join(parts)})", dt.StructType(tuple(fields)))
 
 
-def _field(call: Call) -> Typed | None:
+def _field(call: Call) -> TypedSql | None:
     """`struct_extract`."""
     name = call.value(1).text
     if name is None:
-        raise call.refused("a field that no literal names")
+        raise call.refusal("a field that no literal names")
     return members(call.value(0), [name], call.node)
 
 
@@ -294,25 +298,25 @@ def _pair(type_: dt.MapType) -> dt.Type:
     return list_of(dt.StructType((plain.key, plain.value)))
 
 
-def _by_key(spark: str, result: Callable[[dt.MapType], dt.Type]) -> Callable[[Call], Typed]:
+def _by_key(spark: str, result: Callable[[dt.MapType], dt.Type]) -> Callable[[Call], TypedSql]:
     """A function of a map `{0}` and a key `{1}`. result: the type of its result."""
 
-    def lower(call: Call) -> Typed:
+    def lower(call: Call) -> TypedSql:
         value, key = call.value(0), call.value(1)
         if not isinstance(value.type, dt.MapType) or not isinstance(value.type.key.type, _KEYS):
-            raise call.refused(f"{call.name} of {value.type}")
-        (_, text), common = alike((Typed("", value.type.key.type), key), call.name)
+            raise call.refusal(f"{call.name} of {value.type}")
+        (_, text), common = with_common_type((TypedSql("", value.type.key.type), key), call.name)
         if str(common) != str(value.type.key.type) or isinstance(key.type, dt.UnknownType):
-            raise call.refused(f"{call.name} with a key of {key.type}", "cast it to the type of the keys")
+            raise call.refusal(f"{call.name} with a key of {key.type}", "cast it to the type of the keys")
         made = result(value.type)
-        return Typed(spark.format(value.sql, text, type=type_name(made)), made)
+        return TypedSql(spark.format(value.sql, text, type=type_name(made)), made)
 
     return lower
 
 
-looked_up = _by_key("TRY_ELEMENT_AT({0}, {1})", lambda t: t.value.type)
+lookup = _by_key("TRY_ELEMENT_AT({0}, {1})", lambda t: t.value.type)
 """`m[k]`: null where there is none."""
-_found = _by_key(
+_lookup_as_list = _by_key(
     "CASE WHEN {0} IS NULL THEN NULL WHEN MAP_CONTAINS_KEY({0}, {1}) THEN ARRAY(TRY_ELEMENT_AT({0}, {1})) "
     "ELSE CAST(ARRAY() AS {type}) END",
     lambda t: list_of(t.value.type),
@@ -320,50 +324,50 @@ _found = _by_key(
 _contains = _by_key("MAP_CONTAINS_KEY({0}, {1})", lambda t: BOOLEAN)
 
 
-def made_map(call: Call, keys: list[exp.Expr], values: list[exp.Expr]) -> Typed:
+def map_from_lists(call: Call, keys: list[exp.Expr], values: list[exp.Expr]) -> TypedSql:
     """`MAP {k: v}`: a key that comes twice is an error on both engines."""
     found = [[call.expressions.translate(node) for node in nodes] for nodes in (keys, values)]
     if not keys or any(all(isinstance(v.type, dt.UnknownType) for v in side) for side in found):
-        raise call.refused("a map without types")
-    firm = [[v if isinstance(v.type, dt.UnknownType) else Typed(v.sql, v.type) for v in side] for side in found]
-    (key_texts, key), (value_texts, value) = (alike(side, "MAP") for side in firm)
+        raise call.refusal("a map without types")
+    firm = [[v if isinstance(v.type, dt.UnknownType) else TypedSql(v.sql, v.type) for v in side] for side in found]
+    (key_texts, key), (value_texts, value) = (with_common_type(side, "MAP") for side in firm)
     if not isinstance(key, _KEYS):
-        raise call.refused(f"a map with keys of {key}")
+        raise call.refusal(f"a map with keys of {key}")
     pairs = ", ".join(f"{k}, {v}" for k, v in zip(key_texts, value_texts, strict=True))
-    return Typed(f"MAP({pairs})", map_of(key, value))
+    return TypedSql(f"MAP({pairs})", map_of(key, value))
 
 
-def _zipped(call: Call) -> Typed | None:
+def _map_from_two_lists(call: Call) -> TypedSql | None:
     """`map(keys, values)`: lists of other lengths, and keys that are null or come twice, are errors on both engines."""
     if len(call.arguments) != 2:
-        raise call.refused("a map without types")
+        raise call.refusal("a map without types")
     lists = call.values()
     types = [v.type.element.type for v in lists if isinstance(v.type, dt.ListType)]
     if len(types) < 2 or not isinstance(types[0], _KEYS) or isinstance(types[1], dt.UnknownType):
         return None
-    return Typed(f"MAP_FROM_ARRAYS({lists[0].sql}, {lists[1].sql})", map_of(types[0], types[1]))
+    return TypedSql(f"MAP_FROM_ARRAYS({lists[0].sql}, {lists[1].sql})", map_of(types[0], types[1]))
 
 
 FUNCTIONS = (
     *_OF_LISTS,
-    Function(("struct_pack", "{…}"), _packed),
+    Function(("struct_pack", "{…}"), _struct_pack),
     Function(("struct_extract", "s.x", "s['x']"), _field, 2),
-    formed(("map_keys",), Signature((MAP,), lambda t: list_of(t.key.type), "MAP_KEYS({0})")),
-    formed(("map_values",), Signature((MAP,), lambda t: list_of(t.value.type), "MAP_VALUES({0})")),
-    formed(("map_entries",), Signature((MAP,), _pair, "MAP_ENTRIES({0})")),
-    Function(("map_extract_value", "m[k]"), looked_up, 2),
-    Function(("element_at", "map_extract"), _found, 2),
+    function_of_forms(("map_keys",), Signature((MAP,), lambda t: list_of(t.key.type), "MAP_KEYS({0})")),
+    function_of_forms(("map_values",), Signature((MAP,), lambda t: list_of(t.value.type), "MAP_VALUES({0})")),
+    function_of_forms(("map_entries",), Signature((MAP,), _pair, "MAP_ENTRIES({0})")),
+    Function(("map_extract_value", "m[k]"), lookup, 2),
+    Function(("element_at", "map_extract"), _lookup_as_list, 2),
     Function(("map_contains",), _contains, 2),
-    Function(("map",), _zipped, instead="cast them to lists of a type"),
-    Function(("histogram",), refused="use count(*) with GROUP BY: its counts are UBIGINT"),
-    Function(("cardinality",), refused="use len(map_keys(…)), whose type both engines have"),
-    Function(("row", "struct_insert", "struct_keys"), refused="use {'name': value}"),
-    Function(("map_concat", "map_from_entries"), refused="use MAP {key: value}"),
+    Function(("map",), _map_from_two_lists, instead="cast them to lists of a type"),
+    Function(("histogram",), alternative="use count(*) with GROUP BY: its counts are UBIGINT"),
+    Function(("cardinality",), alternative="use len(map_keys(…)), whose type both engines have"),
+    Function(("row", "struct_insert", "struct_keys"), alternative="use {'name': value}"),
+    Function(("map_concat", "map_from_entries"), alternative="use MAP {key: value}"),
 )
 
 
-def _sum(call: Call) -> Typed | None:
-    listed = the_list(call)
+def _sum(call: Call) -> TypedSql | None:
+    listed = list_argument(call)
     match element_of(listed):
         case dt.IntegerType():
             result: dt.Type = HUGE
@@ -378,87 +382,89 @@ def _sum(call: Call) -> Typed | None:
     spare = dt.DecimalType(37, result.scale) if isinstance(result, dt.DecimalType) and result.scale else result
     name = type_name(spare)
     added = f"AGGREGATE({values}, CAST(0 AS {name}), (s, v) -> CAST(s + CAST(v AS {name}) AS {name}))"
-    return Typed(f"CASE WHEN SIZE({values}) > 0 THEN CAST({added} AS {type_name(result)}) END", result)
+    return TypedSql(f"CASE WHEN SIZE({values}) > 0 THEN CAST({added} AS {type_name(result)}) END", result)
 
 
-def _aggregated(call: Call) -> Typed | None:
+def _list_aggregate(call: Call) -> TypedSql | None:
     """`list_aggregate(l, 'sum')`, as `list_sum(l)`."""
     named = call.value(1).text
     function = _AGGREGATES.get(f"list_{str(named).lower()}")
     if function is None:
-        raise call.refused(f"{call.name} by {named or 'what no literal names'}", _INSTEAD)
+        raise call.refusal(f"{call.name} by {named or 'what no literal names'}", _INSTEAD)
     return function.lower(replace(call, arguments=call.arguments[:1]))
 
 
-ORDERED_LIST = where(lambda t: isinstance(t, dt.ListType) and isinstance(t.element.type, ORDERED))
+ORDERED_LIST = values_of_types(lambda t: isinstance(t, dt.ListType) and isinstance(t.element.type, ORDERED))
 _AGGREGATES: Mapping[str, Function] = {
     "list_sum": Function(("list_sum",), _sum, 1),
-    "list_count": formed(("list_count",), Signature((LIST,), LONG, f"CAST(SIZE({without_nulls('{0}')}) AS BIGINT)")),
-    "list_min": formed(("list_min",), Signature((ORDERED_LIST,), element, "ARRAY_MIN({0})")),
-    "list_max": formed(("list_max",), Signature((ORDERED_LIST,), element, "ARRAY_MAX({0})")),
+    "list_count": function_of_forms(
+        ("list_count",), Signature((LIST,), LONG, f"CAST(SIZE({without_nulls('{0}')}) AS BIGINT)")
+    ),
+    "list_min": function_of_forms(("list_min",), Signature((ORDERED_LIST,), first_element_type, "ARRAY_MIN({0})")),
+    "list_max": function_of_forms(("list_max",), Signature((ORDERED_LIST,), first_element_type, "ARRAY_MAX({0})")),
 }
 _INSTEAD = "use list_sum(), list_min(), list_max() or list_count()"
 
 
-def _text(call: Call) -> Typed | None:
+def _text(call: Call) -> TypedSql | None:
     """`array_to_string`."""
-    listed, between = the_list(call), VARCHAR(call.value(1)) if call.value(1).text is not None else None
-    item = ANY_TEXT(Typed("v", element_of(listed)))
+    listed, between = list_argument(call), VARCHAR(call.value(1)) if call.value(1).text is not None else None
+    item = ANY_TEXT(TypedSql("v", element_of(listed)))
     if item is None or between is None:
-        raise call.refused(f"{call.name} of {listed.type}", "use list_transform() to make texts")
+        raise call.refusal(f"{call.name} of {listed.type}", "use list_transform() to make texts")
     nothing = f"SIZE({listed.sql}) > 0 AND SIZE({without_nulls(listed.sql)}) = 0"
     joined = f"ARRAY_JOIN(TRANSFORM({listed.sql}, v -> {item}), {between})"
-    return Typed(f"CASE WHEN {nothing} THEN NULL ELSE {joined} END", TEXT)
+    return TypedSql(f"CASE WHEN {nothing} THEN NULL ELSE {joined} END", TEXT)
 
 
-def _transformed(call: Call) -> Typed | None:
+def _list_transform(call: Call) -> TypedSql | None:
     listed, head, body = _lambda(call)
-    return Typed(f"TRANSFORM({listed.sql}, {head} -> {body.sql})", list_of(body.type))
+    return TypedSql(f"TRANSFORM({listed.sql}, {head} -> {body.sql})", list_of(body.type))
 
 
-def _filtered(call: Call) -> Typed | None:
+def _list_filter(call: Call) -> TypedSql | None:
     listed, head, body = _lambda(call)
     if body.type != BOOLEAN:
-        raise call.refused(f"a {body.type} as a condition")
-    return Typed(f"FILTER({listed.sql}, {head} -> {body.sql})", listed.type)
+        raise call.refusal(f"a {body.type} as a condition")
+    return TypedSql(f"FILTER({listed.sql}, {head} -> {body.sql})", listed.type)
 
 
-def _lambda(call: Call) -> tuple[Typed, str, Typed]:
+def _lambda(call: Call) -> tuple[TypedSql, str, TypedSql]:
     """The list, the variables in Spark's words, and the body."""
     if not isinstance(call.arguments[1], exp.Lambda):
-        raise call.refused(f"{call.name} without a lambda")
-    listed, node = the_list(call), call.arguments[1]
+        raise call.refusal(f"{call.name} without a lambda")
+    listed, node = list_argument(call), call.arguments[1]
     names = [str(item.name) for item in node.expressions]
     if not 1 <= len(names) <= 2:
-        raise call.refused(f"{call.name} with a lambda of {len(names)} variables")
+        raise call.refusal(f"{call.name} with a lambda of {len(names)} variables")
     head, inner = call.expressions.within(names, element_of(listed))
     body = inner.translate(node.this)
     if isinstance(body.type, dt.UnknownType):
-        raise call.refused(f"{call.name} to null")
+        raise call.refusal(f"{call.name} to null")
     if body.literal is not None:
-        body = Typed(coerced(body, body.type, call.name), body.type)
+        body = TypedSql(coerce(body, body.type, call.name), body.type)
     return listed, head, body
 
 
-def comprehended(call: Call, node: exp.Comprehension) -> Typed:
+def comprehension(call: Call, node: exp.Comprehension) -> TypedSql:
     """`[x + 1 for x in l if x > 2]`."""
     listed = call.expressions.translate(node.args["iterator"])
     if not isinstance(listed.type, dt.ListType) or node.args.get("position"):
-        raise call.refused("this list comprehension", "use list_transform()")
+        raise call.refusal("this list comprehension", "use list_transform()")
     head, inner = call.expressions.within([str(node.args["expression"].name)], element_of(listed))
     condition = node.args.get("condition")
     sql = listed.sql if condition is None else f"FILTER({listed.sql}, {head} -> {inner.boolean(condition)})"
     body = inner.translate(node.this)
     if isinstance(body.type, dt.UnknownType):
-        raise call.refused("this list comprehension")
-    return Typed(f"TRANSFORM({sql}, {head} -> {body.sql})", list_of(body.type))
+        raise call.refusal("this list comprehension")
+    return TypedSql(f"TRANSFORM({sql}, {head} -> {body.sql})", list_of(body.type))
 
 
 FOLDS = (
     Function(("array_to_string", "list_to_string"), _text, 2),
     *_AGGREGATES.values(),
-    Function(("list_transform", "list_apply", "array_transform", "array_apply", "apply"), _transformed, 2),
-    Function(("list_filter", "array_filter", "filter"), _filtered, 2),
-    Function(("list_aggregate", "array_aggregate", "list_aggr", "array_aggr", "aggregate"), _aggregated, 2),
-    Function(("list_reduce", "array_reduce", "reduce", "list_avg", "list_zip"), refused=_INSTEAD),
+    Function(("list_transform", "list_apply", "array_transform", "array_apply", "apply"), _list_transform, 2),
+    Function(("list_filter", "array_filter", "filter"), _list_filter, 2),
+    Function(("list_aggregate", "array_aggregate", "list_aggr", "array_aggr", "aggregate"), _list_aggregate, 2),
+    Function(("list_reduce", "array_reduce", "reduce", "list_avg", "list_zip"), alternative=_INSTEAD),
 )

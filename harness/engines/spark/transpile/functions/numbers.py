@@ -17,10 +17,18 @@ from harness.engines.spark.transpile.functions.registry import (
     Lowering,
     Parameter,
     Signature,
-    formed,
-    same,
+    first_type,
+    function_of_forms,
 )
-from harness.engines.spark.transpile.values import BOOLEAN, DOUBLE, Typed, alike, as_decimal, coerced, type_name
+from harness.engines.spark.transpile.values import (
+    BOOLEAN,
+    DOUBLE,
+    TypedSql,
+    as_decimal,
+    coerce,
+    type_name,
+    with_common_type,
+)
 from harness.metadata.model import schema as dt
 
 _TINY = dt.IntegerType(8)
@@ -39,44 +47,44 @@ def _nearest(double: str) -> str:
     return f"(ROUND(ABS({double}), 0) * SIGNUM({double}))"
 
 
-def _widened(value: Typed) -> str | None:
+def _as_double(value: TypedSql) -> str | None:
     return NUMBER(value) if isinstance(value.type, dt.FloatType) else None
 
 
-WIDENED: Parameter = _widened
+WIDENED: Parameter = _as_double
 """A floating-point number as a DOUBLE."""
 
 
 def _to_whole(names: tuple[str, ...], whole: Signature, decimal: str, double: str) -> Function:
     """`floor`, `ceil` and `trunc`, by what they are of whole numbers, of decimals and of doubles."""
-    return formed(
+    return function_of_forms(
         names,
         whole,
         Signature((DECIMAL,), lambda t: dt.DecimalType(t.precision, 0), f"CAST({decimal} AS {{type}})"),
-        Signature((WIDENED,), same, f"CAST({double} AS {{type}})"),
+        Signature((WIDENED,), first_type, f"CAST({double} AS {{type}})"),
     )
 
 
-def _round(call: Call) -> Typed | None:
+def _round(call: Call) -> TypedSql | None:
     value = call.value(0)
     places = call.value(1).number if len(call.arguments) == 2 else 0
     if len(call.arguments) > 2 or places is None:
-        raise call.refused("round to a number of places that is no literal")
+        raise call.refusal("round to a number of places that is no literal")
     match value.type:
         case dt.DecimalType(precision=precision, scale=scale) if places >= 0:
             if places >= scale:
                 return value
             type_ = dt.DecimalType(precision, places)
-            return Typed(f"CAST(ROUND({value.sql}, {places}) AS {type_name(type_)})", type_)
+            return TypedSql(f"CAST(ROUND({value.sql}, {places}) AS {type_name(type_)})", type_)
         case dt.IntegerType() if places >= 0:
             return value
         case dt.FloatType(bits=64) if -22 <= places <= 22:
-            return Typed(_rounded(value.sql, places, given=len(call.arguments) == 2), DOUBLE)
+            return TypedSql(_round_double(value.sql, places, given=len(call.arguments) == 2), DOUBLE)
         case _:
-            raise call.refused(f"round of {value.type} to {places} places")
+            raise call.refusal(f"round of {value.type} to {places} places")
 
 
-def _rounded(double: str, places: int, *, given: bool) -> str:
+def _round_double(double: str, places: int, *, given: bool) -> str:
     """A double rounded as on DuckDB: times a power of ten, to the nearest whole number, and divided again.
 
     Up to 2.0.0, DuckDB rounds the double that is nearest to the product, later the product: 2.675 times 100, whose
@@ -110,7 +118,7 @@ def _asks_exact_products() -> bool:
         return connection.execute("SELECT round(2.675::DOUBLE, 2) = 2.67").fetchall() == [(True,)]
 
 
-def _remainder(call: Call) -> Typed | None:
+def _remainder(call: Call) -> TypedSql | None:
     left, right = call.values()
     types = (left.type, right.type)
     if not all(isinstance(t, dt.IntegerType | dt.DecimalType | dt.FloatType) for t in types):
@@ -120,55 +128,55 @@ def _remainder(call: Call) -> Typed | None:
         scale = max(a.scale, b.scale)
         precision = max(a.precision - a.scale, b.precision - b.scale) + scale
         if precision > 38:
-            raise call.refused(f"{left.type} % {right.type}, which may need more than 38 digits,")
+            raise call.refusal(f"{left.type} % {right.type}, which may need more than 38 digits,")
         exact = dt.DecimalType(precision, scale)
-        sql = f"({coerced(left, exact, '%')} % {coerced(right, exact, '%')})"
-        return Typed(f"CAST({sql} AS {type_name(exact)})", exact)
-    (dividend, divisor), type_ = alike((left, right), "%")
+        sql = f"({coerce(left, exact, '%')} % {coerce(right, exact, '%')})"
+        return TypedSql(f"CAST({sql} AS {type_name(exact)})", exact)
+    (dividend, divisor), type_ = with_common_type((left, right), "%")
     sql = f"{dividend} % {divisor}"
     if isinstance(type_, dt.FloatType):
         zero, nan = spark_text.literal(0.0, type_), spark_text.literal(math.nan, type_)
-        return Typed(f"CASE WHEN {dividend} IS NOT NULL AND {divisor} = {zero} THEN {nan} ELSE {sql} END", type_)
-    return Typed(f"({sql})", type_)
+        return TypedSql(f"CASE WHEN {dividend} IS NOT NULL AND {divisor} = {zero} THEN {nan} ELSE {sql} END", type_)
+    return TypedSql(f"({sql})", type_)
 
 
 def _bits(sign: str) -> Lowering:
-    def lower(call: Call) -> Typed | None:
+    def lower(call: Call) -> TypedSql | None:
         values = call.values()
         if not all(isinstance(v.type, dt.IntegerType) for v in values):
             return None
-        (a, b), type_ = alike(values, call.name)
-        return Typed(f"({a} {sign} {b})", type_)
+        (a, b), type_ = with_common_type(values, call.name)
+        return TypedSql(f"({a} {sign} {b})", type_)
 
     return lower
 
 
-def _shifted(call: Call) -> Typed | None:
+def _shift(call: Call) -> TypedSql | None:
     """`<<` and `>>` by a literal: Spark takes the count modulo the width, in 32 or 64 bits."""
     value, count = call.value(0), call.value(1).number
     if not isinstance(value.type, dt.IntegerType) or count is None or not 0 <= count < value.type.bits:
-        raise call.refused(f"{call.name} by what is no literal below the width of {value.type}")
+        raise call.refusal(f"{call.name} by what is no literal below the width of {value.type}")
     if call.value(1).type != value.type and value.type.bits < 32:
-        raise call.refused(f"{call.name} of {value.type}", "cast to INTEGER")
+        raise call.refusal(f"{call.name} of {value.type}", "cast to INTEGER")
     if call.name == ">>":
-        return Typed(f"CAST(SHIFTRIGHT({value.sql}, {count}) AS {type_name(value.type)})", value.type)
+        return TypedSql(f"CAST(SHIFTRIGHT({value.sql}, {count}) AS {type_name(value.type)})", value.type)
     # As a product, which overflows where DuckDB's shift does.
     factor = spark_text.integer(2**count, 64)
     wide = f"CAST({value.sql} AS BIGINT)"
     negative = f"WHEN {value.sql} < 0 THEN RAISE_ERROR('a left shift of a negative number')"
-    return Typed(f"CASE {negative} ELSE CAST({wide} * {factor} AS {type_name(value.type)}) END", value.type)
+    return TypedSql(f"CASE {negative} ELSE CAST({wide} * {factor} AS {type_name(value.type)}) END", value.type)
 
 
-def _bit_count(call: Call) -> Typed | None:
+def _bit_count(call: Call) -> TypedSql | None:
     value = call.value(0)
     if not isinstance(value.type, dt.IntegerType):
         return None
     mask = f" & {2**value.type.bits - 1}L" if value.type.bits < 64 else ""
-    return Typed(f"CAST(BIT_COUNT(CAST({value.sql} AS BIGINT){mask}) AS TINYINT)", _TINY)
+    return TypedSql(f"CAST(BIT_COUNT(CAST({value.sql} AS BIGINT){mask}) AS TINYINT)", _TINY)
 
 
-def _of_doubles(names: tuple[str, ...], spark: str, count: int = 1) -> Function:
-    return formed(names, Signature((NUMBER,) * count, DOUBLE, spark))
+def _double_function(names: tuple[str, ...], spark: str, count: int = 1) -> Function:
+    return function_of_forms(names, Signature((NUMBER,) * count, DOUBLE, spark))
 
 
 # C has 1 for any power of 1, and for infinite powers of -1.
@@ -185,8 +193,8 @@ _SIGN = "WHEN {0} > 0 THEN 1Y WHEN {0} < 0 THEN -1Y WHEN {0} IS NOT NULL THEN 0Y
 _AS_DOUBLE = Signature((WHOLE,), DOUBLE, "CAST({0} AS DOUBLE)")
 
 FUNCTIONS = (
-    formed(("abs", "@"), Signature((NUMERIC,), same, "ABS({0})")),
-    formed(
+    function_of_forms(("abs", "@"), Signature((NUMERIC,), first_type, "ABS({0})")),
+    function_of_forms(
         ("sign",),
         Signature((FLOATING,), _TINY, f"CASE WHEN ISNAN({{0}}) THEN 0Y {_SIGN}"),
         Signature((NUMERIC,), _TINY, f"CASE {_SIGN}"),
@@ -196,41 +204,41 @@ FUNCTIONS = (
     _to_whole(("ceil", "ceiling"), _AS_DOUBLE, "CEIL({0})", f"(- {_floor('(- {0})')})"),
     _to_whole(
         ("trunc",),
-        Signature((WHOLE,), same, "{0}"),
+        Signature((WHOLE,), first_type, "{0}"),
         "CASE WHEN {0} < 0 THEN CEIL({0}) ELSE FLOOR({0}) END",
         f"({_floor('ABS({0})')} * SIGNUM({{0}}))",
     ),
     Function(("round",), _round),
     Function(("mod", "%"), _remainder, 2),
-    _of_doubles(("sqrt",), "SQRT({0})"),
-    _of_doubles(("pow", "power", "**", "^"), _POWER, 2),
-    _of_doubles(("exp",), "EXP({0})"),
+    _double_function(("sqrt",), "SQRT({0})"),
+    _double_function(("pow", "power", "**", "^"), _POWER, 2),
+    _double_function(("exp",), "EXP({0})"),
     *(
-        _of_doubles(names, _LOGARITHM.replace("LN", names[0].upper()))
+        _double_function(names, _LOGARITHM.replace("LN", names[0].upper()))
         for names in (("ln",), ("log10", "log"), ("log2",))
     ),
     *(
-        _of_doubles((name,), f"{name.upper()}({{0}})")
+        _double_function((name,), f"{name.upper()}({{0}})")
         for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
     ),
-    _of_doubles(("radians",), f"({{0}} * {math.pi / 180!r}D)"),
-    _of_doubles(("degrees",), f"({{0}} * {180 / math.pi!r}D)"),
-    _of_doubles(("pi",), f"{math.pi!r}D", 0),
+    _double_function(("radians",), f"({{0}} * {math.pi / 180!r}D)"),
+    _double_function(("degrees",), f"({{0}} * {180 / math.pi!r}D)"),
+    _double_function(("pi",), f"{math.pi!r}D", 0),
     Function(("&",), _bits("&"), 2),
     Function(("|",), _bits("|"), 2),
     Function(("xor",), _bits("^"), 2),
-    formed(("~",), Signature((WHOLE,), same, "(~ {0})")),
-    Function(("<<", ">>"), _shifted, 2),
+    function_of_forms(("~",), Signature((WHOLE,), first_type, "(~ {0})")),
+    Function(("<<", ">>"), _shift, 2),
     Function(("bit_count",), _bit_count, 1),
-    formed(("isinf",), Signature((FLOATING,), BOOLEAN, f"(ABS({{0}}) = {_INFINITY})")),
-    formed(("isfinite",), Signature((FLOATING,), BOOLEAN, f"(ABS({{0}}) < {_INFINITY})")),
+    function_of_forms(("isinf",), Signature((FLOATING,), BOOLEAN, f"(ABS({{0}}) = {_INFINITY})")),
+    function_of_forms(("isfinite",), Signature((FLOATING,), BOOLEAN, f"(ABS({{0}}) < {_INFINITY})")),
     Function(
         (
             *("factorial", "gcd", "greatest_common_divisor", "lcm", "least_common_multiple"),
             *("even", "gamma", "lgamma"),
         ),
-        refused="compute it before",
+        alternative="compute it before",
     ),
-    Function(("cbrt",), refused="use pow(…, 1.0 / 3)"),
-    Function(("random", "uuid", "gen_random_uuid"), refused="bind the values as a column"),
+    Function(("cbrt",), alternative="use pow(…, 1.0 / 3)"),
+    Function(("random", "uuid", "gen_random_uuid"), alternative="bind the values as a column"),
 )

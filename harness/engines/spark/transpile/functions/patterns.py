@@ -12,7 +12,7 @@ from harness.engines.spark.transpile.functions.registry import (
     Function,
     Lowering,
 )
-from harness.engines.spark.transpile.values import BOOLEAN, TEXT, Typed, list_of
+from harness.engines.spark.transpile.values import BOOLEAN, TEXT, TypedSql, list_of
 
 # Regular expressions that RE2 (DuckDB) and Java (Spark) understand alike. A pattern is read into parts, and each is
 # written in Java's words: `.` is anything but a line feed, `$` is the very end, `\s` knows no vertical tab, `\b` goes
@@ -186,7 +186,7 @@ class _RegexReader:
     def _sign(self, sign: str) -> str:
         if self.folds and sign.isalpha():
             return f"[{sign.lower()}{sign.upper()}{_FOLDED.get(sign.lower(), '')}]"
-        return _written(sign)
+        return _java_character(sign)
 
     def _class(self) -> str:
         negated = self._next() == "^"
@@ -220,14 +220,14 @@ class _RegexReader:
                 last = self._plain(self._take())
             if last == "[" or ord(last) < ord(first):
                 raise RegexError(f"the range {first}-{last}")
-        shown = _written(first) if first == last else f"{_written(first)}-{_written(last)}"
+        shown = _java_character(first) if first == last else f"{_java_character(first)}-{_java_character(last)}"
         if not self.folds:
             return shown
         letters = [chr(code) for code in range(ord(first), ord(last) + 1) if chr(code).isalpha()]
         return shown + "".join(f"{letter.swapcase()}{_FOLDED.get(letter.lower(), '')}" for letter in letters)
 
 
-def _written(sign: str) -> str:
+def _java_character(sign: str) -> str:
     return sign if sign.isascii() and sign.isalnum() else f"\\x{{{ord(sign):x}}}"
 
 
@@ -237,18 +237,18 @@ _TEXTS = list_of(TEXT)
 def _subject(call: Call) -> str:
     text = VARCHAR(call.value(0))
     if text is None:
-        raise call.refused(f"{call.name} of {call.value(0).type}")
+        raise call.refusal(f"{call.name} of {call.value(0).type}")
     return text
 
 
 def _regex(call: Call, options: str = "") -> Regex:
     pattern = call.value(1).text
     if pattern is None:
-        raise call.refused("a regular expression that is no literal")
+        raise call.refusal("a regular expression that is no literal")
     try:
         return parse_regex(pattern, options)
     except RegexError as error:
-        raise call.refused(f"a regular expression with {error}", "use the syntax that RE2 and Java share") from None
+        raise call.refusal(f"a regular expression with {error}", "use the syntax that RE2 and Java share") from None
 
 
 def _options(call: Call, place: int) -> str:
@@ -256,70 +256,70 @@ def _options(call: Call, place: int) -> str:
         return ""
     options = call.value(place).text
     if options is None:
-        raise call.refused("options that are no literal")
+        raise call.refusal("options that are no literal")
     return options
 
 
-def _matches(call: Call, start: str = "", end: str = "") -> Typed | None:
+def _matches(call: Call, start: str = "", end: str = "") -> TypedSql | None:
     regex = _regex(call, _options(call, 2))
-    return Typed(f"({_subject(call)} RLIKE {spark_text.text(start + regex.java + end)})", BOOLEAN)
+    return TypedSql(f"({_subject(call)} RLIKE {spark_text.text(start + regex.java + end)})", BOOLEAN)
 
 
-def _replaced(call: Call) -> Typed | None:
+def _replace(call: Call) -> TypedSql | None:
     """The first match, or all of them with the option `g`: Spark replaces all."""
     options = _options(call, 3)
     regex, text = _regex(call, options.replace("g", "")), call.value(2).text
     if text is None:
-        raise call.refused("a replacement that is no literal")
+        raise call.refusal("a replacement that is no literal")
     if "g" in options:
         if regex.may_be_empty:
-            raise call.refused("all matches of what may be empty")
+            raise call.refusal("all matches of what may be empty")
         java, shift = regex.java, 0
     else:
         # Anchored at the start, it matches once; the text before the first match stays.
         java, shift = f"\\A((?s).*?)({regex.java})", 2
     if regex.repeated and "\\" in text:
-        raise call.refused("a group that is repeated, in a replacement")
+        raise call.refusal("a group that is repeated, in a replacement")
     try:
         by = java_replacement(text, regex.groups, shift)
     except RegexError as error:
-        raise call.refused(str(error)) from None
+        raise call.refusal(str(error)) from None
     by = by if shift == 0 else f"$1{by}"
-    return Typed(f"REGEXP_REPLACE({_subject(call)}, {spark_text.text(java)}, {spark_text.text(by)})", TEXT)
+    return TypedSql(f"REGEXP_REPLACE({_subject(call)}, {spark_text.text(java)}, {spark_text.text(by)})", TEXT)
 
 
-def _extracted(function: str) -> Lowering:
-    def lower(call: Call) -> Typed | None:
+def _extract(function: str) -> Lowering:
+    def lower(call: Call) -> TypedSql | None:
         group = call.value(2).number if len(call.arguments) > 2 else 0
         regex = _regex(call, _options(call, 3))
         if group is None or not 0 <= group <= regex.groups or (group > 0 and regex.repeated):
-            raise call.refused("this group of a regular expression")
+            raise call.refusal("this group of a regular expression")
         if function == "REGEXP_EXTRACT_ALL" and regex.may_be_empty:
-            raise call.refused("all matches of what may be empty")
+            raise call.refusal("all matches of what may be empty")
         type_ = TEXT if function == "REGEXP_EXTRACT" else _TEXTS
-        return Typed(f"{function}({_subject(call)}, {spark_text.text(regex.java)}, {group})", type_)
+        return TypedSql(f"{function}({_subject(call)}, {spark_text.text(regex.java)}, {group})", type_)
 
     return lower
 
 
-def _split(call: Call) -> Typed | None:
+def _split(call: Call) -> TypedSql | None:
     regex = _regex(call)
     if regex.may_be_empty:
-        raise call.refused("a split by what may be empty")
-    return Typed(f"SPLIT({_subject(call)}, {spark_text.text(regex.java)})", _TEXTS)
+        raise call.refusal("a split by what may be empty")
+    return TypedSql(f"SPLIT({_subject(call)}, {spark_text.text(regex.java)})", _TEXTS)
 
 
 FUNCTIONS = (
     Function(("regexp_matches",), _matches),
     Function(("regexp_full_match", "SIMILAR TO"), lambda call: _matches(call, "\\A(?:", ")\\z")),
-    Function(("regexp_replace",), _replaced),
-    Function(("regexp_extract",), _extracted("REGEXP_EXTRACT")),
-    Function(("regexp_extract_all",), _extracted("REGEXP_EXTRACT_ALL")),
+    Function(("regexp_replace",), _replace),
+    Function(("regexp_extract",), _extract("REGEXP_EXTRACT")),
+    Function(("regexp_extract_all",), _extract("REGEXP_EXTRACT_ALL")),
     Function(("regexp_split_to_array", "string_split_regex", "str_split_regex"), _split, 2),
     Function(
         ("a ~ b",),
-        refused="use regexp_matches() or regexp_full_match(): which of them it is depends on DuckDB's version",
+        alternative="use regexp_matches() or regexp_full_match(): which of them it is depends on DuckDB's version",
     ),
-    Function(("GLOB",), refused="use LIKE or regexp_matches()"),
-    Function(("regexp_escape",), refused="write the pattern as a literal"),
+    Function(("GLOB",), alternative="use LIKE or regexp_matches()"),
+    Function(("regexp_escape",), alternative="write the pattern as a literal"),
 )

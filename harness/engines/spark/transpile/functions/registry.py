@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from harness.engines.spark.transpile import spark_text
-from harness.engines.spark.transpile.spark_text import refused
+from harness.engines.spark.transpile.spark_text import refusal
 from harness.engines.spark.transpile.values import (
     BLOB_TYPE,
     DOUBLE,
     INT,
     LONG,
     TEXT,
-    Typed,
+    TypedSql,
     is_moment,
     is_number,
     type_name,
@@ -40,28 +40,28 @@ class Call:
     node: exp.Expr
     name: str
     arguments: tuple[exp.Expr, ...]
-    _lowered: dict[int, Typed] = field(init=False, default_factory=dict)
+    _lowered: dict[int, TypedSql] = field(init=False, default_factory=dict)
 
-    def value(self, place: int) -> Typed:
+    def value(self, place: int) -> TypedSql:
         """An argument, lowered once. Raises UnsupportedError."""
         if place not in self._lowered:
             self._lowered[place] = self.expressions.translate(self.arguments[place])
         return self._lowered[place]
 
-    def values(self) -> list[Typed]:
+    def values(self) -> list[TypedSql]:
         """All arguments, lowered. Raises UnsupportedError."""
         return [self.value(place) for place in range(len(self.arguments))]
 
-    def refused(self, why: str | None = None, instead: str | None = None) -> UnsupportedError:
+    def refusal(self, why: str | None = None, instead: str | None = None) -> UnsupportedError:
         """The error for this call. why: the part that is not certain; instead: words to write."""
         name = f"{self.name}()" if self.name.isidentifier() else self.name
-        return refused(self.node, why or name, instead)
+        return refusal(self.node, why or name, instead)
 
 
-Parameter = Callable[[Typed], str | None]
+Parameter = Callable[[TypedSql], str | None]
 """A parameter: gives the argument in Spark's SQL, in the type of the parameter; None: it is of another type."""
 
-Lowering = Callable[[Call], Typed | None]
+Lowering = Callable[[Call], TypedSql | None]
 """Lowers a call; None: its arguments are of other types. Raises UnsupportedError: another part is not certain."""
 
 
@@ -78,7 +78,7 @@ class Signature:
     spark: str
     repeats: bool = False
 
-    def lowered(self, values: Sequence[Typed]) -> Typed | None:
+    def lowered(self, values: Sequence[TypedSql]) -> TypedSql | None:
         """The call; None if its arguments are others."""
         more = len(values) - len(self.parameters)
         if more < 0 or (more > 0 and not self.repeats):
@@ -91,7 +91,7 @@ class Signature:
             taken.append(text)
         result = self.result(values[0].type) if callable(self.result) else self.result
         shown = type_name(result) if "{type}" in self.spark else ""
-        return Typed(self.spark.format(*taken, all=", ".join(taken), type=shown), result)
+        return TypedSql(self.spark.format(*taken, all=", ".join(taken), type=shown), result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,12 @@ class Function:
     count: int | None = None
     forms: tuple[Signature, ...] = ()
     instead: str = ""
-    refused: str = ""
+    alternative: str = ""
 
-    def lower(self, call: Call) -> Typed:
+    def lower(self, call: Call) -> TypedSql:
         """A call of it in Spark's SQL. Raises UnsupportedError."""
-        if self.refused:
-            raise call.refused(instead=self.refused)
+        if self.alternative:
+            raise call.refusal(instead=self.alternative)
         lowering = self.lowering if self.count in (None, len(call.arguments)) else None
         found = None if lowering is None else lowering(call)
         if found is not None:
@@ -126,44 +126,44 @@ class Function:
             if found is not None:
                 return found
         types = ", ".join(str(v.type) for v in values)
-        raise call.refused(f"{call.name} of {types}" if types else None, self.instead or None)
+        raise call.refusal(f"{call.name} of {types}" if types else None, self.instead or None)
 
 
-def formed(names: tuple[str, ...], *forms: Signature, instead: str = "") -> Function:
+def function_of_forms(names: tuple[str, ...], *forms: Signature, instead: str = "") -> Function:
     """An entry with signatures alone."""
     return Function(names, forms=forms, instead=instead)
 
 
-def guarded(subject: str, condition: str, value: str, message: str) -> str:
+def checked_value(subject: str, condition: str, value: str, message: str) -> str:
     """A value where a condition holds, and null where the subject is; elsewhere an error when the row comes along."""
     done = f"CASE WHEN {condition} THEN {value} ELSE RAISE_ERROR({spark_text.text(message)}) END"
     return f"CASE WHEN {subject} IS NULL THEN NULL ELSE {done} END"
 
 
-def where(accepts: Callable[[dt.Type], bool]) -> Parameter:
+def values_of_types(accepts: Callable[[dt.Type], bool]) -> Parameter:
     """Values of some types, as they are."""
     return lambda value: value.sql if accepts(value.type) else None
 
 
-def of_kind(kind: type) -> Parameter:
+def values_of_kind(kind: type) -> Parameter:
     """Values of a kind of types, as they are."""
-    return where(lambda type_: isinstance(type_, kind))
+    return values_of_types(lambda type_: isinstance(type_, kind))
 
 
-def _of(type_: dt.Type, accepts: Callable[[dt.Type], bool]) -> Parameter:
+def _castable(type_: dt.Type, accepts: Callable[[dt.Type], bool]) -> Parameter:
     """Values of types that DuckDB casts to `type_` by itself; nulls too."""
 
-    def taken(value: Typed) -> str | None:
+    def lower(value: TypedSql) -> str | None:
         if isinstance(value.type, dt.UnknownType):
             return f"CAST(NULL AS {type_name(type_)})"
         if not accepts(value.type):
             return None
         return value.sql if str(value.type) == str(type_) else f"CAST({value.sql} AS {type_name(type_)})"
 
-    return taken
+    return lower
 
 
-def clipped(value: Typed) -> str | None:
+def clip_to_int(value: TypedSql) -> str | None:
     """A whole number as an INT of Spark: beyond 32 bits the nearest, which is as far from any text or list."""
     number = value.number
     if number is not None:
@@ -180,7 +180,7 @@ def clipped(value: Typed) -> str | None:
     return f"CAST({nearest} AS INT)"
 
 
-def _any_text(value: Typed) -> str | None:
+def _any_text(value: TypedSql) -> str | None:
     """A value as the text that both engines make of it."""
     match value.type:
         case dt.UnknownType() | dt.StringType():
@@ -191,25 +191,25 @@ def _any_text(value: Typed) -> str | None:
             return None
 
 
-def _literal_text(value: Typed) -> str | None:
+def _literal_text(value: TypedSql) -> str | None:
     return spark_text.text(value.text) if value.text else None
 
 
-def _literal_pattern(value: Typed) -> str | None:
+def _literal_pattern(value: TypedSql) -> str | None:
     text = value.text
     return spark_text.text(re.sub(r"([^\w\s]|_)", r"\\\1", text, flags=re.ASCII)) if text else None
 
 
-VARCHAR = _of(TEXT, lambda t: t == TEXT)
-INTEGER = _of(INT, lambda t: isinstance(t, dt.IntegerType) and t.bits <= 32)
-BIGINT = _of(LONG, lambda t: isinstance(t, dt.IntegerType))
-NUMBER = _of(DOUBLE, is_number)
-CLOCK = _of(dt.TimestampType(), lambda t: t == dt.TimestampType() or isinstance(t, dt.DateType))
-BLOB = _of(BLOB_TYPE, lambda t: isinstance(t, dt.BinaryType | dt.FixedType))
-WHOLE, FLOATING, DECIMAL = of_kind(dt.IntegerType), of_kind(dt.FloatType), of_kind(dt.DecimalType)
-LIST, MAP = of_kind(dt.ListType), of_kind(dt.MapType)
-NUMERIC, MOMENT = where(is_number), where(is_moment)
-PLACE: Parameter = clipped
+VARCHAR = _castable(TEXT, lambda t: t == TEXT)
+INTEGER = _castable(INT, lambda t: isinstance(t, dt.IntegerType) and t.bits <= 32)
+BIGINT = _castable(LONG, lambda t: isinstance(t, dt.IntegerType))
+NUMBER = _castable(DOUBLE, is_number)
+CLOCK = _castable(dt.TimestampType(), lambda t: t == dt.TimestampType() or isinstance(t, dt.DateType))
+BLOB = _castable(BLOB_TYPE, lambda t: isinstance(t, dt.BinaryType | dt.FixedType))
+WHOLE, FLOATING, DECIMAL = values_of_kind(dt.IntegerType), values_of_kind(dt.FloatType), values_of_kind(dt.DecimalType)
+LIST, MAP = values_of_kind(dt.ListType), values_of_kind(dt.MapType)
+NUMERIC, MOMENT = values_of_types(is_number), values_of_types(is_moment)
+PLACE: Parameter = clip_to_int
 """A place or a count, in an INT of Spark."""
 ANY_TEXT: Parameter = _any_text
 LITERAL_TEXT: Parameter = _literal_text
@@ -217,11 +217,11 @@ LITERAL_PATTERN: Parameter = _literal_pattern
 """A text as the regular expression that matches it."""
 
 
-def same(type_: dt.Type) -> dt.Type:
+def first_type(type_: dt.Type) -> dt.Type:
     """The type of the first argument, for a result."""
     return type_
 
 
-def element(type_: dt.ListType) -> dt.Type:
+def first_element_type(type_: dt.ListType) -> dt.Type:
     """The type of the elements of the first argument, for a result."""
     return type_.element.type

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from harness.engines.spark.transpile.functions import moments, nested, numbers, patterns, text, times
 from harness.engines.spark.transpile.functions.registry import Call, Function
-from harness.engines.spark.transpile.values import Typed, alike
+from harness.engines.spark.transpile.values import TypedSql, with_common_type
 from harness.metadata.model import schema as dt
 
 if TYPE_CHECKING:
@@ -66,35 +66,35 @@ _SYNTAX: dict[type[exp.Expr], Callable[[exp.Expr], Parts | None]] = {
 }
 
 
-def _ordered(call: Call) -> Typed:
+def _greatest_or_least(call: Call) -> TypedSql:
     """`greatest` and `least`."""
-    found = _several(call, call.name.upper())
+    found = _with_several_values(call, call.name.upper())
     if isinstance(found.type, dt.ListType | dt.StructType | dt.MapType):
-        raise call.refused(f"{call.name} of {found.type}")
+        raise call.refusal(f"{call.name} of {found.type}")
     return found
 
 
-def _several(call: Call, name: str) -> Typed:
+def _with_several_values(call: Call, name: str) -> TypedSql:
     values = call.values()
     if len(values) == 1:
         return values[0]
-    texts, type_ = alike(values, name)
-    return Typed(f"{name}({', '.join(texts)})", type_)
+    texts, type_ = with_common_type(values, name)
+    return TypedSql(f"{name}({', '.join(texts)})", type_)
 
 
-def _null_if(call: Call) -> Typed:
+def _null_if(call: Call) -> TypedSql:
     subject = call.value(0)
     equal = exp.EQ(this=call.arguments[0].copy(), expression=call.arguments[1].copy())
-    return Typed(f"CASE WHEN {call.expressions.translate(equal).sql} THEN NULL ELSE {subject.sql} END", subject.type)
+    return TypedSql(f"CASE WHEN {call.expressions.translate(equal).sql} THEN NULL ELSE {subject.sql} END", subject.type)
 
 
 GENERAL = (
-    Function(("coalesce", "ifnull"), lambda call: _several(call, "COALESCE")),
-    Function(("greatest",), _ordered),
-    Function(("least",), _ordered),
+    Function(("coalesce", "ifnull"), lambda call: _with_several_values(call, "COALESCE")),
+    Function(("greatest",), _greatest_or_least),
+    Function(("least",), _greatest_or_least),
     Function(("nullif",), _null_if, 2),
-    Function(("typeof", "pg_typeof"), refused="write the type as a text"),
-    Function(("hash",), refused="use md5() of a text"),
+    Function(("typeof", "pg_typeof"), alternative="write the type as a text"),
+    Function(("hash",), alternative="use md5() of a text"),
 )
 
 
@@ -116,7 +116,7 @@ NAMES = frozenset(_BY_NAME)
 """The names of these functions, in lower case."""
 
 
-def translate(expressions: Expressions, node: exp.Expr) -> Typed | None:
+def translate(expressions: Expressions, node: exp.Expr) -> TypedSql | None:
     """The call; None if it is none of the functions known here. Raises UnsupportedError."""
     kind, parts = type(node), None
     if kind is exp.Anonymous:

@@ -18,10 +18,10 @@ from harness.engines.spark.transpile.functions.registry import (
     Lowering,
     Parameter,
     Signature,
-    formed,
-    guarded,
+    checked_value,
+    function_of_forms,
 )
-from harness.engines.spark.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, Typed, list_of
+from harness.engines.spark.transpile.values import BLOB_TYPE, BOOLEAN, INT, LONG, TEXT, TypedSql, list_of
 from harness.metadata.model import schema as dt
 
 # The letters whose other case DuckDB (utf8proc) and Java agree on, whatever their version of Unicode and the locale.
@@ -68,10 +68,10 @@ _SPACES = spark_text.text("".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0
 """The characters that DuckDB's trim() takes away: Unicode's spaces (Zs)."""
 
 
-def _cased(name: str) -> Lowering:
+def _change_case(name: str) -> Lowering:
     """`upper` and `lower`: beyond some letters the engines follow other rules ('ß', 'İ')."""
 
-    def lower(call: Call) -> Typed | None:
+    def lower(call: Call) -> TypedSql | None:
         text = VARCHAR(call.value(0))
         if text is None:
             return None
@@ -79,32 +79,32 @@ def _cased(name: str) -> Lowering:
         known = f"NOT {text} RLIKE {spark_text.text(f'[^{CASED}]')}"
         # Java's rules for I are those of the JVM's locale: İ and ı in a Turkish one.
         letters = "'i', 'I'" if name == "UPPER" else "'I', 'i'"
-        return Typed(guarded(text, known, f"{name}(TRANSLATE({text}, {letters}))", message), TEXT)
+        return TypedSql(checked_value(text, known, f"{name}(TRANSLATE({text}, {letters}))", message), TEXT)
 
     return lower
 
 
-def _substring(call: Call) -> Typed | None:
+def _substring(call: Call) -> TypedSql | None:
     if len(call.arguments) not in (2, 3):
         return None
     text, start = VARCHAR(call.value(0)), call.value(1)
     count = call.value(2).number if len(call.arguments) > 2 else 2**31 - 1
     if count is None or count < 0:
-        raise call.refused("a substring whose length is no literal from 0 on", "use left() and right()")
+        raise call.refusal("a substring whose length is no literal from 0 on", "use left() and right()")
     if text is None or not isinstance(start.type, dt.IntegerType):
         return None
     first = start.number
     if first is None or first < 0:
-        raise call.refused("a substring that does not start at a literal from 0 on", "use left() and right()")
+        raise call.refusal("a substring that does not start at a literal from 0 on", "use left() and right()")
     if len(call.arguments) < 3:
-        return Typed(f"SUBSTRING({text}, {max(first, 1)})", TEXT)
+        return TypedSql(f"SUBSTRING({text}, {max(first, 1)})", TEXT)
     length = str(min(count, 2**31 - 1))
     # The place before the first one counts.
     length = f"({length} - 1)" if first == 0 else length
-    return Typed(f"SUBSTRING({text}, {max(first, 1)}, {length})", TEXT)
+    return TypedSql(f"SUBSTRING({text}, {max(first, 1)}, {length})", TEXT)
 
 
-def _or_empty(value: Typed) -> str | None:
+def _or_empty(value: TypedSql) -> str | None:
     text = ANY_TEXT(value)
     return None if text is None else f"COALESCE({text}, '')"
 
@@ -113,31 +113,31 @@ OR_EMPTY: Parameter = _or_empty
 """A text as both engines write it; an empty one for null, which CONCAT of DuckDB leaves out."""
 
 
-def _joined(call: Call) -> Typed | None:
+def _concat_lists(call: Call) -> TypedSql | None:
     values = call.values()
     if not all(isinstance(v.type, dt.ListType) for v in values) or len({str(v.type) for v in values}) != 1:
         return None
-    return Typed(f"CONCAT({', '.join(v.sql for v in values)})", values[0].type)
+    return TypedSql(f"CONCAT({', '.join(v.sql for v in values)})", values[0].type)
 
 
-def _of_text(type_: dt.Type, spark: str, count: int = 1) -> Signature:
+def _text_signature(type_: dt.Type, spark: str, count: int = 1) -> Signature:
     """A signature of so many texts."""
     return Signature((VARCHAR,) * count, type_, spark)
 
 
-def _padded(name: str) -> Function:
+def _pad(name: str) -> Function:
     form = Signature((VARCHAR, INTEGER, LITERAL_TEXT), TEXT, f"{name}({{0}}, IF({{1}} < 0, 0, {{1}}), {{2}})")
-    return formed((name.lower(),), form, instead="write the padding as a literal that is not empty")
+    return function_of_forms((name.lower(),), form, instead="write the padding as a literal that is not empty")
 
 
 def _end(name: str) -> Function:
     """`left` and `right`."""
     from_the_other = f"{name}({{0}}, GREATEST(CHAR_LENGTH({{0}}) + {{1}}, 0))"
     case = f"CASE WHEN {{1}} < 0 THEN {from_the_other} ELSE {name}({{0}}, {{1}}) END"
-    return formed((name.lower(),), Signature((VARCHAR, PLACE), TEXT, case))
+    return function_of_forms((name.lower(),), Signature((VARCHAR, PLACE), TEXT, case))
 
 
-_REVERSED = guarded(
+_REVERSED = checked_value(
     "{0}",
     "CHAR_LENGTH({0}) = OCTET_LENGTH({0}) AND NOT CONTAINS({0}, '\\r')",
     "REVERSE({0})",
@@ -151,41 +151,41 @@ FUNCTIONS = (
         ("length", "len", "char_length", "character_length"),
         nested.size,
         1,
-        (_of_text(LONG, "CAST(CHAR_LENGTH({0}) AS BIGINT)"),),
+        (_text_signature(LONG, "CAST(CHAR_LENGTH({0}) AS BIGINT)"),),
     ),
-    Function(("contains",), nested.contains, 2, (_of_text(BOOLEAN, "CONTAINS({0}, {1})", 2),)),
-    formed(("strlen",), _of_text(LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
-    formed(("bit_length",), _of_text(LONG, "CAST(BIT_LENGTH({0}) AS BIGINT)")),
-    formed(("octet_length",), Signature((BLOB,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
-    Function(("upper", "ucase"), _cased("UPPER"), 1),
-    Function(("lower", "lcase"), _cased("LOWER"), 1),
+    Function(("contains",), nested.contains, 2, (_text_signature(BOOLEAN, "CONTAINS({0}, {1})", 2),)),
+    function_of_forms(("strlen",), _text_signature(LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
+    function_of_forms(("bit_length",), _text_signature(LONG, "CAST(BIT_LENGTH({0}) AS BIGINT)")),
+    function_of_forms(("octet_length",), Signature((BLOB,), LONG, "CAST(OCTET_LENGTH({0}) AS BIGINT)")),
+    Function(("upper", "ucase"), _change_case("UPPER"), 1),
+    Function(("lower", "lcase"), _change_case("LOWER"), 1),
     *(
-        formed(
+        function_of_forms(
             (name,),
-            _of_text(TEXT, f"TRIM({side} {_SPACES} FROM {{0}})"),
-            _of_text(TEXT, f"TRIM({side} {{1}} FROM {{0}})", 2),
+            _text_signature(TEXT, f"TRIM({side} {_SPACES} FROM {{0}})"),
+            _text_signature(TEXT, f"TRIM({side} {{1}} FROM {{0}})", 2),
         )
         for name, side in (("trim", "BOTH"), ("ltrim", "LEADING"), ("rtrim", "TRAILING"))
     ),
     Function(("substring", "substr"), _substring),
     _end("LEFT"),
     _end("RIGHT"),
-    _padded("LPAD"),
-    _padded("RPAD"),
-    formed(("repeat",), Signature((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})")),
-    formed(("replace",), _of_text(TEXT, "REPLACE({0}, {1}, {2})", 3)),
-    formed(("translate",), _of_text(TEXT, "TRANSLATE({0}, {1}, {2})", 3)),
-    formed(("reverse",), _of_text(TEXT, _REVERSED)),
-    formed(("strpos", "instr", "position"), _of_text(LONG, "CAST(INSTR({0}, {1}) AS BIGINT)", 2)),
-    formed(("starts_with", "prefix"), _of_text(BOOLEAN, "STARTSWITH({0}, {1})", 2)),
-    formed(("ends_with", "suffix"), _of_text(BOOLEAN, "ENDSWITH({0}, {1})", 2)),
-    formed(
+    _pad("LPAD"),
+    _pad("RPAD"),
+    function_of_forms(("repeat",), Signature((VARCHAR, PLACE), TEXT, "REPEAT({0}, {1})")),
+    function_of_forms(("replace",), _text_signature(TEXT, "REPLACE({0}, {1}, {2})", 3)),
+    function_of_forms(("translate",), _text_signature(TEXT, "TRANSLATE({0}, {1}, {2})", 3)),
+    function_of_forms(("reverse",), _text_signature(TEXT, _REVERSED)),
+    function_of_forms(("strpos", "instr", "position"), _text_signature(LONG, "CAST(INSTR({0}, {1}) AS BIGINT)", 2)),
+    function_of_forms(("starts_with", "prefix"), _text_signature(BOOLEAN, "STARTSWITH({0}, {1})", 2)),
+    function_of_forms(("ends_with", "suffix"), _text_signature(BOOLEAN, "ENDSWITH({0}, {1})", 2)),
+    function_of_forms(
         ("split", "string_split", "str_split", "string_to_array"),
         # A separator of null splits by nothing on DuckDB.
         Signature((VARCHAR, LITERAL_PATTERN), _TEXTS, "SPLIT({0}, {1})"),
         instead=_SPLIT,
     ),
-    formed(
+    function_of_forms(
         ("split_part",),
         Signature(
             (VARCHAR, LITERAL_TEXT, PLACE),
@@ -194,30 +194,38 @@ FUNCTIONS = (
         ),
         instead=_SPLIT,
     ),
-    formed(("concat",), Signature((OR_EMPTY,), TEXT, "CONCAT({all})", repeats=True), instead=_ALIKE),
+    function_of_forms(("concat",), Signature((OR_EMPTY,), TEXT, "CONCAT({all})", repeats=True), instead=_ALIKE),
     # On both engines nulls are left out, empty texts are not, and a separator of null makes a null.
-    formed(
+    function_of_forms(
         ("concat_ws",),
         Signature((VARCHAR, ANY_TEXT), TEXT, "CONCAT_WS({all})", repeats=True),
         instead="cast to VARCHAR",
     ),
-    Function(("||",), _joined, 2, (Signature((ANY_TEXT, ANY_TEXT), TEXT, "({0} || {1})"),), instead=_ALIKE),
-    formed(("ascii",), _of_text(INT, "ASCII({0})")),
-    formed(("unicode", "ord"), _of_text(INT, "CASE WHEN {0} = '' THEN -1 ELSE ASCII({0}) END")),
-    formed(("chr",), Signature((INTEGER,), TEXT, "DECODE(UNHEX(LPAD(HEX({0}), 8, '0')), 'UTF-32')")),
-    formed(("md5",), _of_text(TEXT, "MD5(CAST({0} AS BINARY))"), Signature((BLOB,), TEXT, "MD5({0})")),
-    formed(("sha1",), _of_text(TEXT, "SHA1(CAST({0} AS BINARY))"), Signature((BLOB,), TEXT, "SHA1({0})")),
-    formed(("sha256",), _of_text(TEXT, "SHA2(CAST({0} AS BINARY), 256)"), Signature((BLOB,), TEXT, "SHA2({0}, 256)")),
-    formed(("hex", "to_hex"), *(Signature((parameter,), TEXT, "HEX({0})") for parameter in (VARCHAR, BLOB, BIGINT))),
-    formed(("base64", "to_base64"), Signature((BLOB,), TEXT, "BASE64({0})")),
-    formed(("encode",), _of_text(BLOB_TYPE, "CAST({0} AS BINARY)")),
+    Function(("||",), _concat_lists, 2, (Signature((ANY_TEXT, ANY_TEXT), TEXT, "({0} || {1})"),), instead=_ALIKE),
+    function_of_forms(("ascii",), _text_signature(INT, "ASCII({0})")),
+    function_of_forms(("unicode", "ord"), _text_signature(INT, "CASE WHEN {0} = '' THEN -1 ELSE ASCII({0}) END")),
+    function_of_forms(("chr",), Signature((INTEGER,), TEXT, "DECODE(UNHEX(LPAD(HEX({0}), 8, '0')), 'UTF-32')")),
+    function_of_forms(
+        ("md5",), _text_signature(TEXT, "MD5(CAST({0} AS BINARY))"), Signature((BLOB,), TEXT, "MD5({0})")
+    ),
+    function_of_forms(
+        ("sha1",), _text_signature(TEXT, "SHA1(CAST({0} AS BINARY))"), Signature((BLOB,), TEXT, "SHA1({0})")
+    ),
+    function_of_forms(
+        ("sha256",), _text_signature(TEXT, "SHA2(CAST({0} AS BINARY), 256)"), Signature((BLOB,), TEXT, "SHA2({0}, 256)")
+    ),
+    function_of_forms(
+        ("hex", "to_hex"), *(Signature((parameter,), TEXT, "HEX({0})") for parameter in (VARCHAR, BLOB, BIGINT))
+    ),
+    function_of_forms(("base64", "to_base64"), Signature((BLOB,), TEXT, "BASE64({0})")),
+    function_of_forms(("encode",), _text_signature(BLOB_TYPE, "CAST({0} AS BINARY)")),
     Function(
         (
             *("levenshtein", "editdist3", "damerau_levenshtein", "jaccard", "hamming", "mismatches"),
             *("jaro_similarity", "jaro_winkler_similarity"),
         ),
-        refused="compare texts with = or LIKE",
+        alternative="compare texts with = or LIKE",
     ),
-    Function(("format", "printf"), refused="join the parts with ||"),
-    Function(("strip_accents", "nfc_normalize"), refused="replace the letters with translate()"),
+    Function(("format", "printf"), alternative="join the parts with ||"),
+    Function(("strip_accents", "nfc_normalize"), alternative="replace the letters with translate()"),
 )

@@ -19,10 +19,10 @@ from harness.engines.spark.transpile.functions.registry import (
     Lowering,
     Parameter,
     Signature,
-    formed,
-    guarded,
+    checked_value,
+    function_of_forms,
 )
-from harness.engines.spark.transpile.values import DATE, LONG, TEXT, Typed, is_moment, is_timestamp
+from harness.engines.spark.transpile.values import DATE, LONG, TEXT, TypedSql, is_moment, is_timestamp
 from harness.metadata.model import schema as dt
 
 _JAVA = {
@@ -91,13 +91,13 @@ _CLOCK = dt.TimestampType()
 _INSTANT = dt.TimestampType(utc=True)
 
 
-def _micros(value: Typed) -> str | None:
+def _micros(value: TypedSql) -> str | None:
     return micros(value) if is_moment(value.type) else None
 
 
 MICROS: Parameter = _micros
 """A date or timestamp in microseconds since 1970."""
-_MILLIS = guarded(
+_MILLIS = checked_value(
     "{0}",
     "{0} % 1000L = 0",
     "({0} DIV 1000L)",
@@ -105,10 +105,10 @@ _MILLIS = guarded(
 )
 
 
-def _made(call: Call) -> Typed | None:
+def _make_timestamp(call: Call) -> TypedSql | None:
     """`make_timestamp`."""
     if len(call.arguments) == 1 and isinstance(call.value(0).type, dt.IntegerType):
-        return Typed(f"CAST(TIMESTAMP_MICROS({call.value(0).sql}) AS TIMESTAMP_NTZ)", _CLOCK)
+        return TypedSql(f"CAST(TIMESTAMP_MICROS({call.value(0).sql}) AS TIMESTAMP_NTZ)", _CLOCK)
     if len(call.arguments) != 6:
         return None
     values = call.values()
@@ -117,44 +117,46 @@ def _made(call: Call) -> Typed | None:
     if not all(isinstance(v.type, dt.IntegerType) for v in values[:5]):
         return None
     if not exact and not isinstance(seconds.type, dt.IntegerType):
-        raise call.refused(f"make_timestamp with seconds of {seconds.type}", "cast them to DECIMAL(8, 6)")
+        raise call.refusal(f"make_timestamp with seconds of {seconds.type}", "cast them to DECIMAL(8, 6)")
     first = ", ".join(str(PLACE(v)) for v in values[:5])
-    return Typed(f"MAKE_TIMESTAMP_NTZ({first}, CAST({seconds.sql} AS DECIMAL(8, 6)))", _CLOCK)
+    return TypedSql(f"MAKE_TIMESTAMP_NTZ({first}, CAST({seconds.sql} AS DECIMAL(8, 6)))", _CLOCK)
 
 
-def _formatted(call: Call) -> Typed | None:
+def _strftime(call: Call) -> TypedSql | None:
     """`strftime`."""
     value, pattern = call.value(0), call.value(1).text
     if pattern is None or not is_moment(value.type) or value.type == _INSTANT:
-        raise call.refused(f"strftime of {value.type} with a format that is no literal")
+        raise call.refusal(f"strftime of {value.type} with a format that is no literal")
     java = java_format(pattern)
     if java is None:
-        raise call.refused(f"strftime with {pattern!r}", "use the specifiers that docs/reference/functions.md lists")
+        raise call.refusal(f"strftime with {pattern!r}", "use the specifiers that docs/reference/functions.md lists")
     known, shown = f"YEAR({value.sql}) BETWEEN 1 AND 9999", f"DATE_FORMAT({value.sql}, {spark_text.text(java)})"
-    return Typed(guarded(value.sql, known, shown, "strftime() outside the years 1 to 9999"), TEXT)
+    return TypedSql(checked_value(value.sql, known, shown, "strftime() outside the years 1 to 9999"), TEXT)
 
 
-def _parsed(call: Call) -> Typed | None:
+def _strptime(call: Call) -> TypedSql | None:
     """`strptime`: DuckDB reads digits that are left out, too; those are an error."""
     text, pattern = VARCHAR(call.value(0)), call.value(1).text
     formats = parsing_format(pattern) if pattern is not None else None
     if text is None or formats is None:
-        raise call.refused("strptime with this format", "use %Y, %m, %d, %H, %M, %S and what stands between them")
+        raise call.refusal("strptime with this format", "use %Y, %m, %d, %H, %M, %S and what stands between them")
     java, regex = formats
     known, read = f"{text} RLIKE {spark_text.text(regex)}", f"TO_TIMESTAMP_NTZ({text}, {spark_text.text(java)})"
-    return Typed(guarded(text, known, read, "strptime() of a text that has not all digits of its format"), _CLOCK)
+    return TypedSql(
+        checked_value(text, known, read, "strptime() of a text that has not all digits of its format"), _CLOCK
+    )
 
 
-def _at_zone(call: Call) -> Typed | None:
+def _at_time_zone(call: Call) -> TypedSql | None:
     """AT TIME ZONE, for UTC alone: rules of other zones change with the releases of either engine."""
     zone, value = call.value(1).text, call.value(0)
     if zone is None or zone.upper() != "UTC" or not is_timestamp(value.type):
-        raise call.refused(f"AT TIME ZONE {zone or ''}".strip(), "use UTC")
+        raise call.refusal(f"AT TIME ZONE {zone or ''}".strip(), "use UTC")
     type_ = _CLOCK if value.type == _INSTANT else _INSTANT
-    return Typed(f"CAST({value.sql} AS {spark_text.type_name(type_)})", type_)
+    return TypedSql(f"CAST({value.sql} AS {spark_text.type_name(type_)})", type_)
 
 
-def _moved(call: Call) -> Typed | None:
+def _date_add(call: Call) -> TypedSql | None:
     """`date_add`: as the operator."""
     return call.expressions.translate(exp.Add(this=call.arguments[0].copy(), expression=call.arguments[1].copy()))
 
@@ -165,33 +167,33 @@ def _interval(unit: str) -> Lowering:
 
 
 FUNCTIONS = (
-    Function(("date_add",), _moved, 2),
+    Function(("date_add",), _date_add, 2),
     *(Function((f"to_{unit}s",), _interval(unit), 1) for unit in ("year", "month", "week", "day", "hour", "minute")),
-    formed(
+    function_of_forms(
         ("epoch_ms",),
         Signature((WHOLE,), _CLOCK, "CAST(TIMESTAMP_MILLIS({0}) AS TIMESTAMP_NTZ)"),
         Signature((MICROS,), LONG, _MILLIS),
     ),
-    formed(("epoch_us",), Signature((MICROS,), LONG, "{0}")),
-    formed(("epoch_ns",), Signature((MICROS,), LONG, "({0} * 1000L)")),
-    formed(
+    function_of_forms(("epoch_us",), Signature((MICROS,), LONG, "{0}")),
+    function_of_forms(("epoch_ns",), Signature((MICROS,), LONG, "({0} * 1000L)")),
+    function_of_forms(
         ("to_timestamp",),
         Signature((WHOLE,), _INSTANT, "TIMESTAMP_SECONDS({0})"),
         Signature((NUMBER,), _INSTANT, "TIMESTAMP_MICROS(CAST(RINT({0} * 1000000D) AS BIGINT))"),
     ),
-    formed(("make_date",), Signature((PLACE, PLACE, PLACE), DATE, "MAKE_DATE({0}, {1}, {2})")),
-    Function(("make_timestamp",), _made),
-    formed(("last_day",), Signature((MOMENT,), DATE, "LAST_DAY(CAST({0} AS DATE))")),
-    formed(("dayname",), Signature((MOMENT,), TEXT, "DATE_FORMAT({0}, 'EEEE')")),
-    formed(("monthname",), Signature((MOMENT,), TEXT, "DATE_FORMAT({0}, 'MMMM')")),
-    Function(("strftime",), _formatted, 2),
-    Function(("strptime",), _parsed, 2),
-    Function(("timezone", "AT TIME ZONE"), _at_zone, 2),
-    Function(("age",), refused="use date_diff()"),
-    Function(("time_bucket",), refused="use date_trunc()"),
-    Function(("try_strptime",), refused="use strptime() on texts of the format"),
+    function_of_forms(("make_date",), Signature((PLACE, PLACE, PLACE), DATE, "MAKE_DATE({0}, {1}, {2})")),
+    Function(("make_timestamp",), _make_timestamp),
+    function_of_forms(("last_day",), Signature((MOMENT,), DATE, "LAST_DAY(CAST({0} AS DATE))")),
+    function_of_forms(("dayname",), Signature((MOMENT,), TEXT, "DATE_FORMAT({0}, 'EEEE')")),
+    function_of_forms(("monthname",), Signature((MOMENT,), TEXT, "DATE_FORMAT({0}, 'MMMM')")),
+    Function(("strftime",), _strftime, 2),
+    Function(("strptime",), _strptime, 2),
+    Function(("timezone", "AT TIME ZONE"), _at_time_zone, 2),
+    Function(("age",), alternative="use date_diff()"),
+    Function(("time_bucket",), alternative="use date_trunc()"),
+    Function(("try_strptime",), alternative="use strptime() on texts of the format"),
     Function(
         ("now", "current_date", "current_timestamp", "today", "get_current_timestamp"),
-        refused="write the moment as a literal",
+        alternative="write the moment as a literal",
     ),
 )

@@ -6,7 +6,7 @@ import pytest
 
 from harness.untrusted import seccomp
 from harness.untrusted.bounds import Bounds
-from harness.untrusted.cgroups import own_group
+from harness.untrusted.cgroups import worker_group
 from harness.untrusted.seccomp import NUMBERS
 
 
@@ -73,7 +73,7 @@ CALLS: dict[int, list[tuple]] = {
 @pytest.mark.parametrize(("machine", "audit"), [("x86_64", 0xC000003E), ("aarch64", 0xC00000B7)])
 @pytest.mark.parametrize(("comes", "call"), [(comes, call) for comes, calls in CALLS.items() for call in calls])
 def test_the_filter_on_both_machines(machine, audit, comes, call):
-    code = seccomp.program(machine, OWN, told=False)
+    code = seccomp.program(machine, OWN, notify=False)
     assert verdict(code, audit, NUMBERS[machine][call[0]], call[1:]) == comes
 
 
@@ -88,16 +88,16 @@ def test_the_filter_on_both_machines(machine, audit, comes, call):
 )
 def test_limits_stay_once_they_are_set(call, arguments, comes):
     for machine, audit in (("x86_64", 0xC000003E), ("aarch64", 0xC00000B7)):
-        assert verdict(seccomp.sealed(machine, OWN), audit, NUMBERS[machine][call], arguments) == comes
+        assert verdict(seccomp.sealing_program(machine, OWN), audit, NUMBERS[machine][call], arguments) == comes
 
 
 def test_calls_of_other_kinds():
     """Numbers of another machine, and x86_64's second set; what a work needs besides is asked for by name."""
-    code = seccomp.program("x86_64", OWN, told=False)
+    code = seccomp.program("x86_64", OWN, notify=False)
     assert verdict(code, 0x40000003, 1) == 0x80000000
     assert verdict(code, 0xC000003E, 0x40000000) == UNKNOWN
     assert verdict(code, 0xC000003E, NUMBERS["x86_64"]["utimensat"]) == REFUSED
-    more = seccomp.program("x86_64", OWN, ["utimensat"], told=True)
+    more = seccomp.program("x86_64", OWN, ["utimensat"], notify=True)
     assert verdict(more, 0xC000003E, NUMBERS["x86_64"]["utimensat"]) == ALLOWED
     assert verdict(more, 0xC000003E, NUMBERS["x86_64"]["socket"]) == 0x7FC00000
 
@@ -123,8 +123,8 @@ def test_a_group_is_made_where_its_controllers_are_handed_over(tmp_path, own, co
     for where, text in controllers.items():
         (tmp_path / "cg" / where / "cgroup.subtree_control").write_text(text)
     bounds = Bounds(memory_bytes=1, scratch_bytes=1 << 40, threads=7)
-    with own_group(bounds, "/fast/scratch", system=tmp_path) as group:
-        group.take(77)
+    with worker_group(bounds, "/fast/scratch", system=tmp_path) as group:
+        group.add_process(77)
         groups = [path for path in tmp_path.rglob("harness-untrusted-*") if path.is_dir()]
         assert [str(path.parent.relative_to(tmp_path / "cg")) for path in groups] == ([] if made is None else [made])
         for path in groups:

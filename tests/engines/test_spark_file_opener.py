@@ -17,8 +17,7 @@ from pyspark.sql import DataFrame
 import harness
 from harness.engines.duckdb.instance import DuckDBFiles
 from harness.engines.registry import find_engine
-from harness.engines.spark import engine
-from harness.engines.spark import looks as executor_looks
+from harness.engines.spark import engine, file_opener
 from harness.engines.spark.executor_python import engine_error
 from harness.engines.spark.gateway import Gateway
 from harness.metadata.plan.scan_plan import ScanPlan
@@ -29,7 +28,7 @@ from harness.writing.iceberg.builder import IcebergTable
 
 
 @pytest.fixture(params=["on a cluster", "in a local session"], autouse=True)
-def looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def opening_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Where files are looked at. A local session has executors too, in its driver."""
     if request.param == "on a cluster":
         monkeypatch.setattr(Gateway, "is_local", False)
@@ -107,7 +106,7 @@ def rows_of(frame: DataFrame) -> Rows:
     return sorted(tuple(row) for row in frame.collect())
 
 
-@pytest.mark.parametrize("looks", ["on a cluster"], indirect=True)
+@pytest.mark.parametrize("opening_place", ["on a cluster"], indirect=True)
 def test_the_driver_opens_no_data_file(kind: ScanPlan, spark: Any, driver: Driver) -> None:
     frame = engine.dataframe(kind, spark)
     assert driver.opened_of(kind) == set()
@@ -207,7 +206,7 @@ def test_footers_that_differ(tmp_path: Path, spark: Any) -> None:
     assert rows_of(engine.dataframe(plan_of(table.store.directory), spark)) == [(i, "x") for i in range(70)]
 
 
-@pytest.mark.parametrize("looks", ["on a cluster"], indirect=True)
+@pytest.mark.parametrize("opening_place", ["on a cluster"], indirect=True)
 def test_footers_cross_in_rounds(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A footer longer than its file's share of a round crosses in a later one; one that is too long is refused."""
     table = iceberg(tmp_path)
@@ -217,10 +216,10 @@ def test_footers_cross_in_rounds(tmp_path: Path, spark: Any, monkeypatch: pytest
         pq.write_table(pq.read_table(file).replace_schema_metadata({"k": "v" * 20_000}), file)
     table.append(*handles)
     plan = plan_of(table.store.directory)
-    monkeypatch.setattr(executor_looks, "ROUND_FILES", 3)
-    monkeypatch.setattr(executor_looks, "ROUND_BYTES", 30_000)
+    monkeypatch.setattr(file_opener, "ROUND_FILES", 3)
+    monkeypatch.setattr(file_opener, "ROUND_BYTES", 30_000)
     assert rows_of(engine.dataframe(plan, spark)) == [(i, "x") for i in range(8)]
-    monkeypatch.setattr(executor_looks, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(file_opener, "MOST_BYTES", 10_000)
     with pytest.raises(harness.CorruptFileError, match=r"it claims \d+ bytes; restore the file") as caught:
         engine.to_arrow(plan, spark)
     assert str(caught.value.file) in {str(handle.path) for handle in handles[2:5]}

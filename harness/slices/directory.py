@@ -1,7 +1,8 @@
-"""The directory of a slice, which becomes a table at once, when all files are there.
+"""The directory of a slice. It becomes a table in one step, after all files have been fetched.
 
-While files are fetched, the metadata is in a hidden folder; a reader finds no table. The last step moves the metadata
-into place by one rename. An interrupted pull leaves its journal in the hidden folder, and the same pull goes on there.
+While files are fetched, the metadata is in a hidden folder, so that readers find no table. The last step moves the
+metadata into place by one rename. An interrupted pull leaves its journal in the hidden folder, and the same pull
+continues from there.
 """
 
 from __future__ import annotations
@@ -23,21 +24,23 @@ from harness.errors import RequestError, StorageError
 from harness.storage.paths import PhysicalPath, is_local, local_path, redact
 from harness.storage.stores import Storage
 from harness.storage.threads import phase
-from harness.writing.places import inside
+from harness.writing.local_files import check_inside
 
 NOTE = "_harness_slice.json"
-"""The note of a slice's origin. Names that begin so are hidden: neither format's cleaning removes them."""
+"""The note that records a slice's origin. Neither format's cleanup removes files with this prefix."""
 _WORK = "_harness_pull"
 _ORIGINALS = f"{_WORK}/originals"
-"""The folder of the source's files of which files of the slice are made."""
+"""The folder of source files from which files of the slice are made."""
 _FILES = "_harness_slice_files.jsonl"
 """The journal: the source file of each file of the slice, with size and checksum."""
 
 
-class SlicePlace:
-    """A directory that becomes a slice, or a slice that becomes newer.
+class SliceDirectory:
+    """A directory that becomes a slice, or a slice that is brought to a newer snapshot.
 
-    directory: absolute. metadata: the folder in it that makes a table of it, `metadata` or `_delta_log`.
+    Attributes:
+        directory: The absolute path.
+        journal: The path of the journal while files are fetched.
     """
 
     def __init__(self, directory: Path, metadata: str) -> None:
@@ -49,16 +52,25 @@ class SlicePlace:
         self.journal = self._work / _FILES
 
     def file(self, relative: str) -> Path:
-        """The path of a file of the slice. Raises RequestError: a link leads out of the directory."""
-        return inside(self.directory, self.directory / relative)
+        """Return the path of a file of the slice.
+
+        Raises:
+            RequestError: A symbolic link leads out of the directory.
+        """
+        return check_inside(self.directory, self.directory / relative)
 
     def begin(self, request: dict[str, Any], *, refresh: bool = False) -> None:
-        """Take the directory for this pull, or go on with the same one. refresh: the directory is a slice.
+        """Reserve the directory for this pull, or continue the same pull.
 
-        Raises RequestError: the directory holds something else.
+        Args:
+            request: The pull, as plain values.
+            refresh: True if the directory already is a slice.
+
+        Raises:
+            RequestError: The directory holds something else.
         """
         for path in (self._marker, self.journal):
-            inside(self.directory, path)
+            check_inside(self.directory, path)
         if not refresh:
             self.check()
         content = json.dumps(request, indent=1, sort_keys=True)
@@ -69,7 +81,7 @@ class SlicePlace:
                 f"Cannot pull into {self.directory}: a pull of something else ended there before it was done; "
                 "remove the directory, or give another one"
             )
-        with writing(self.directory):
+        with translate_write_errors(self.directory):
             shutil.rmtree(self._work, ignore_errors=True)
             self._work.mkdir(parents=True)
             if refresh and (self.directory / _FILES).is_file():
@@ -77,7 +89,7 @@ class SlicePlace:
             self._marker.write_text(content, encoding="utf-8")
 
     def check(self) -> None:
-        """Raises RequestError if no pull could begin or go on here; nothing is written."""
+        """Raise RequestError if no pull could begin or continue here. Nothing is written."""
         if not self.directory.exists():
             return
         if not self.directory.is_dir():
@@ -89,23 +101,25 @@ class SlicePlace:
             )
 
     def stage(self) -> Path:
-        """An empty folder for the metadata."""
-        with writing(self.directory):
+        """Return an empty folder for the metadata."""
+        with translate_write_errors(self.directory):
             shutil.rmtree(self._staged, ignore_errors=True)
             self._staged.mkdir(parents=True)
         return self._staged
 
     def publish(self, note: dict[str, Any], *, journal: bool = True) -> None:
-        """Make a table of the directory: the note first, then the metadata; the work goes.
+        """Turn the directory into a table: write the note, move the metadata into place, and delete working files.
 
-        journal: True: it stays beside the slice, with the names of the source's files.
+        Args:
+            note: The note that records the slice's origin.
+            journal: If True, keep the journal, with the names of the source's files.
         """
-        with writing(self.directory):
+        with translate_write_errors(self.directory):
             if journal and self.journal.is_file():
                 os.replace(self.journal, self.directory / _FILES)
             scratch = self._work / NOTE
             scratch.unlink(missing_ok=True)
-            with scratch.open("x", encoding="utf-8") as out:  # no link is followed
+            with scratch.open("x", encoding="utf-8") as out:  # does not follow a symbolic link
                 out.write(json.dumps(note, indent=1) + "\n")
             os.replace(scratch, self.directory / NOTE)
             if self._metadata.exists():
@@ -115,8 +129,8 @@ class SlicePlace:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turns errors of the operating system into an error that names the written file."""
+def translate_write_errors(path: Path) -> Iterator[None]:
+    """Raise errors of the operating system as a StorageError that names the written file."""
     try:
         yield
     except OSError as error:
@@ -124,24 +138,26 @@ def writing(path: Path) -> Iterator[None]:
         raise StorageError(f"Cannot write the slice: {reason}", file=str(error.filename or path)) from error
 
 
-# Names of a slice's files: as below the source's location, where these are safe, else by a digest. Anyone may have
-# written the paths: they may leave the slice, be too long for a file system, or be the metadata's own.
-
-
 _RESERVED = frozenset({"metadata", "_delta_log"})
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\:]")
-_MAX_SEGMENT = 200  # bytes; file systems take 255
+_MAX_SEGMENT = 200  # bytes; file systems allow 255
 _MAX_PATH = 1000  # bytes
 
 
-class SliceNames:
-    """Gives each file of the source its path in the slice, relative to its directory, always the same one."""
+class SlicePaths:
+    """The path of each source file in the slice, relative to the slice's directory.
+
+    A path is the source path below the table's location if that is safe, and otherwise a digest. The source paths are
+    not trusted: they may lead out of the slice, be too long for a file system, or collide with the slice's metadata.
+    """
 
     def __init__(self, location: str, refreshed: int, *, numbered: bool) -> None:
-        """Names for a source whose files are below a location, as its metadata or storage calls it.
+        """Create the paths for a source whose files are below a location.
 
-        refreshed: the number of refreshes; files that are written anew have other names each time.
-        numbered: names are numbers, and say nothing of the source's.
+        Args:
+            location: The location, as the source's metadata or storage spells it.
+            refreshed: The number of refreshes. Rewritten files have new names after each refresh.
+            numbered: If True, names are numbers and do not reveal the source's names.
         """
         self.refreshed = refreshed
         self._numbered = numbered
@@ -150,30 +166,42 @@ class SliceNames:
         self._taken: set[str] = set()
         self._folders: set[str] = set()
 
-    def written(self, path: str, *, ending: str = "", anew: bool = True) -> str:
-        """The path of a file in the slice. anew: True: the file is made of the source's; False: a copy."""
-        name = self.of(path, ending=ending)
-        return f"refresh-{self.refreshed}/{name}" if self.refreshed and anew else name
+    def written_path(self, path: str, *, ending: str = "", is_rewritten: bool = True) -> str:
+        """Return the path of a file in the slice.
 
-    def fetched(self, path: str, *, anew: bool) -> str:
-        """The path to which a file of the source is copied. anew: as for `written`."""
-        return f"{_ORIGINALS}/{self.of(path)}" if anew else self.of(path)
+        Args:
+            path: The source path.
+            ending: The ending of the name.
+            is_rewritten: True if the file is made from the source's file, False if it is a copy.
+        """
+        name = self.path_of(path, ending=ending)
+        return f"refresh-{self.refreshed}/{name}" if self.refreshed and is_rewritten else name
 
-    def of(self, path: str, *, ending: str = "", folder: str = "data") -> str:
-        """The path of a copy in the slice. path: the source's. ending: of the name. folder: for names by digest."""
+    def fetched_path(self, path: str, *, is_rewritten: bool) -> str:
+        """Return the path to which a source file is copied. `is_rewritten` is as for `written_path`."""
+        return f"{_ORIGINALS}/{self.path_of(path)}" if is_rewritten else self.path_of(path)
+
+    def path_of(self, path: str, *, ending: str = "", folder: str = "data") -> str:
+        """Return the path of a copy in the slice.
+
+        Args:
+            path: The source path.
+            ending: The ending of the name.
+            folder: The folder for names by digest.
+        """
         found = self._given.get(path)
         if found is None:
             if self._numbered:
                 found = f"data/{len(self._given):06d}{ending or '.parquet'}"
             else:
-                found = self._safe(path, ending) or _digest(path, ending, folder)
+                found = self._safe_path(path, ending) or _digest_path(path, ending, folder)
             self._given[path] = found
             self._taken.add(found.casefold())
-            self._folders.update(_folders(found.casefold()))
+            self._folders.update(_parent_folders(found.casefold()))
         return found
 
-    def _safe(self, path: str, ending: str) -> str | None:
-        """The part below the location; None: no file of the slice can have that name, or another file has it."""
+    def _safe_path(self, path: str, ending: str) -> str | None:
+        """Return the path below the location, or None if a slice cannot use it or another file already has it."""
         if not path.startswith(self._prefix):
             return None
         relative = path.removeprefix(self._prefix)
@@ -181,14 +209,14 @@ class SliceNames:
         segments = relative.split("/")
         if not all(map(_is_plain, segments)) or segments[0].casefold() in _RESERVED or segments[0][0] in "._":
             return None
-        # Names that differ by case alone are one on some file systems, and stores let a name be file and folder.
+        # Some file systems ignore case, and object stores allow a name to be both a file and a folder.
         folded = relative.casefold()
-        if folded in self._taken or folded in self._folders or self._taken & set(_folders(folded)):
+        if folded in self._taken or folded in self._folders or self._taken & set(_parent_folders(folded)):
             return None
         return relative if len(relative.encode()) <= _MAX_PATH else None
 
 
-def _digest(path: str, ending: str, folder: str) -> str:
+def _digest_path(path: str, ending: str, folder: str) -> str:
     last = re.sub(r"[^A-Za-z0-9._=-]", "_", path.rsplit("/", 1)[-1])[-60:].lstrip("._")
     name = f"{hashlib.sha256(path.encode(errors='surrogatepass')).hexdigest()[:32]}-{last}"
     return f"{folder}/{name if name.endswith(ending) else name + ending}"
@@ -203,23 +231,23 @@ def _is_plain(segment: str) -> bool:
         return False
 
 
-def _folders(path: str) -> Iterable[str]:
+def _parent_folders(path: str) -> Iterable[str]:
     parts = path.split("/")
     return ("/".join(parts[:end]) for end in range(1, len(parts)))
 
 
-# Fetching the files of a slice: in parallel, each whole or not at all, and files that are there not again.
-
-
-_PIECE = 1 << 23  # bytes that are held of a file at a time
+_PIECE = 1 << 23  # the bytes of a file that are held at a time
 FETCHES_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A file of the source that the slice holds.
+    """A source file that the slice copies.
 
-    physical: where its bytes are. target: its path in the slice. size: bytes, as recorded; None: not recorded.
+    Attributes:
+        physical: The path of its bytes.
+        target: Its path in the slice.
+        size: The recorded size in bytes, or None if it is not recorded.
     """
 
     physical: PhysicalPath
@@ -229,7 +257,14 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedFile:
-    """A file that is there. source: the file of the source, as shown. sha256: of the bytes, in hexadecimal digits."""
+    """A file that has been fetched.
+
+    Attributes:
+        source: The source file, without secrets.
+        target: Its path in the slice.
+        size: Its size in bytes.
+        sha256: The SHA-256 digest of its bytes, in hexadecimal.
+    """
 
     source: str
     target: str
@@ -239,44 +274,55 @@ class FetchedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """A slice of a table of some format, planned and not yet made.
+    """A planned slice of a table of either format.
 
-    points: its snapshots or versions, oldest first. storage: reads the source. files: to copy.
-    read_besides: bytes of the source's files that are read, to be written anew, and not copied.
-    write: writes the metadata around the fetched files, by target, staged; a sentence for each lack of the slice.
+    Attributes:
+        points: The slice's snapshots or versions, oldest first.
+        storage: The storage that reads the source.
+        files: The files to copy.
+        rewritten_bytes: The size of source files that are read to be rewritten, and not copied.
+        write: A function that writes the metadata for the fetched files, which are given by target. It returns a
+            sentence for each thing that the slice lacks.
     """
 
     points: tuple[int, ...]
     storage: Storage
     files: tuple[SourceFile, ...]
-    read_besides: int = 0
-    write: Callable[[SlicePlace, Mapping[str, FetchedFile]], list[str]]
+    rewritten_bytes: int = 0
+    write: Callable[[SliceDirectory, Mapping[str, FetchedFile]], list[str]]
 
 
 def fetch(
-    files: Sequence[SourceFile], storage: Storage, place: SlicePlace, *, link: bool = False
+    files: Sequence[SourceFile], storage: Storage, place: SliceDirectory, *, link: bool = False
 ) -> tuple[dict[str, FetchedFile], int]:
-    """Copy the files that are not there yet: all files by target, and the number of those that were there.
+    """Copy the files that are not in the slice yet.
 
-    link: True: files become hard links to the source's, where the file system has such.
+    Args:
+        files: The files to copy.
+        storage: The storage that reads the source.
+        place: The slice's directory.
+        link: If True, hard links are made instead of copies, if the file system supports it.
+
+    Returns:
+        All files by target, and the number of files that were already there.
 
     Raises:
-        MissingFileError, OutsideTableError, StorageError: a file cannot be read, or ends early.
+        MissingFileError, OutsideTableError, StorageError: A file cannot be read, or ends early.
     """
     known = read_journal(place.journal)
     present, missing = {}, []
     for file in files:
         found = known.get(file.target)
-        if found is not None and found.source == redact(file.physical) and _is_there(place.file(file.target), found):
+        if found is not None and found.source == redact(file.physical) and _is_intact(place.file(file.target), found):
             present[file.target] = found
         else:
             missing.append(file)
     size = sum(file.size or 0 for file in missing)
     with phase("fetching files", size, "bytes") as advance, ThreadPoolExecutor(FETCHES_AT_ONCE) as pool:
-        work = _Work(storage, place, advance, link=link)
+        work = _FetchState(storage, place, advance, link=link)
         try:
             wait([pool.submit(work.run, file) for file in missing])
-        except BaseException as error:  # Ctrl-C, and then the pool waits for its threads
+        except BaseException as error:  # Ctrl-C; the pool then waits for its threads
             work.failure = error
             raise
     if work.failure is not None:
@@ -284,13 +330,18 @@ def fetch(
     return {**present, **work.fetched}, len(present)
 
 
-class _Work:
-    """State that the threads share. failure: the first one, which ends the other copies."""
+class _FetchState:
+    """The state that the fetching threads share.
+
+    Attributes:
+        failure: The first error, which stops the other threads.
+        fetched: The fetched files by target.
+    """
 
     def __init__(
         self,
         storage: Storage,
-        place: SlicePlace,
+        place: SliceDirectory,
         advance: Callable[[int], None],
         *,
         link: bool,
@@ -299,7 +350,7 @@ class _Work:
         self.fetched: dict[str, FetchedFile] = {}
         self._storage = storage
         self._place = place
-        self._link = link
+        self._is_linked = link
         self._advance = advance
         self._lock = threading.Lock()
 
@@ -307,39 +358,39 @@ class _Work:
         if self.failure is None:
             try:
                 self.fetched[file.target] = self.fetch(file)
-            except BaseException as error:  # for the thread that waits
+            except BaseException as error:  # raised again by the thread that waits
                 self.failure = self.failure or error
 
     def fetch(self, file: SourceFile) -> FetchedFile:
         size = self._storage.size(file.physical)
         target = self._place.file(file.target)
         part = target.with_name(f"{target.name}.part")
-        with writing(target):
+        with translate_write_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            digest = self._linked(file, part) or self._copied(file, part, size)
+            digest = self._link(file, part) or self._copy(file, part, size)
             os.replace(part, target)
         fetched = FetchedFile(source=redact(file.physical), target=file.target, size=size, sha256=digest)
         journal = self._place.journal
-        with self._lock, writing(journal), journal.open("a", encoding="utf-8") as out:
+        with self._lock, translate_write_errors(journal), journal.open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(fetched)) + "\n")
         return fetched
 
-    def _linked(self, file: SourceFile, part: Path) -> str | None:
-        """Links the file; its checksum. None: it is to be copied."""
-        if not (self._link and is_local(file.physical)):
+    def _link(self, file: SourceFile, part: Path) -> str | None:
+        """Link the file and return its checksum, or return None if it has to be copied."""
+        if not (self._is_linked and is_local(file.physical)):
             return None
         try:
             os.link(local_path(file.physical), part)
-        except OSError:  # no file system of hard links, or another one
+        except OSError:  # the file system has no hard links, or the source is on a different file system
             return None
         with part.open("rb") as linked:
             return hashlib.file_digest(linked, "sha256").hexdigest()
 
-    def _copied(self, file: SourceFile, part: Path, size: int) -> str:
-        """Copies the file of this size; its checksum."""
+    def _copy(self, file: SourceFile, part: Path, size: int) -> str:
+        """Copy a file of this size, and return its checksum."""
         digest = hashlib.sha256()
         part.unlink(missing_ok=True)
-        with part.open("xb") as out:  # no link is followed
+        with part.open("xb") as out:  # does not follow a symbolic link
             for start in range(0, size, _PIECE):
                 if self.failure is not None:
                     raise self.failure
@@ -359,7 +410,7 @@ class _Work:
 
 
 def read_journal(path: Path) -> dict[str, FetchedFile]:
-    """The files that earlier tries fetched, by target; a line that an interruption cut tells nothing."""
+    """Return the files that earlier attempts fetched, by target. A line that was cut by an interruption is ignored."""
     if not path.is_file():
         return {}
     found = {}
@@ -373,28 +424,31 @@ def read_journal(path: Path) -> dict[str, FetchedFile]:
 
 
 def discard_stale(directory: Path, fetched: Mapping[str, FetchedFile], refreshed: int) -> None:
-    """Removes the files of a slice's older state, and forgets them.
+    """Delete the files of a slice's older state, and remove them from the journal.
 
-    fetched: those that it has now, by target. refreshed: how often it was made newer.
+    Args:
+        directory: The slice's directory.
+        fetched: The slice's present files, by target.
+        refreshed: The number of refreshes.
     """
     journal = directory / _FILES
     known = read_journal(journal)
-    with writing(directory):
+    with translate_write_errors(directory):
         for target in known.keys() - fetched.keys():
-            inside(directory, directory / target).unlink(missing_ok=True)
+            check_inside(directory, directory / target).unlink(missing_ok=True)
         for target in known if refreshed == 1 else ():
-            # Files that were made of originals the first time; later files have a folder for each time.
+            # Files made from originals by the first pull; later ones are in a folder per refresh.
             if target.startswith(f"{_ORIGINALS}/"):
-                inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
+                check_inside(directory, directory / target.removeprefix(f"{_ORIGINALS}/")).unlink(missing_ok=True)
         shutil.rmtree(directory / f"refresh-{refreshed - 1}", ignore_errors=True)
         lines = "".join(json.dumps(asdict(file)) + "\n" for file in fetched.values())
         journal.unlink(missing_ok=True)
-        with journal.open("x", encoding="utf-8") as out:  # no link is followed
+        with journal.open("x", encoding="utf-8") as out:  # does not follow a symbolic link
             out.write(lines)
 
 
-def _is_there(path: Path, expected: FetchedFile) -> bool:
-    """Tells whether the file is as it was fetched, to the last bit."""
+def _is_intact(path: Path, expected: FetchedFile) -> bool:
+    """Return whether a file still has the size and checksum with which it was fetched."""
     if not path.is_file() or path.stat().st_size != expected.size:
         return False
     with path.open("rb") as stream:

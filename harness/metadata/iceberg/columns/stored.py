@@ -1,6 +1,7 @@
-"""Live entries as their manifest has them, before anything is inherited, and their cache.
+"""Live entries as their manifest stores them, before inheritance, and the cache of these entries.
 
-They depend on the manifest's bytes alone, not on the table's metadata, which may change while the manifest does not.
+Stored entries depend only on the bytes of the manifest. The table metadata may change while the manifest does not, so
+stored entries can be cached across versions of the table.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ import pyarrow.compute as pc
 
 from harness.errors import UnsupportedError
 from harness.metadata.files.avro_container import decode_error
-from harness.metadata.files.avro_values import FieldError, reason
+from harness.metadata.files.avro_values import FieldError, error_reason
 from harness.metadata.iceberg.columns.entries import BOUNDS, COUNTS, MORE, Extent, statistic
-from harness.metadata.iceberg.columns.walk import NOWHERE, Unsure, Varints, Walk
+from harness.metadata.iceberg.columns.lockstep import NOWHERE, FieldOffsets, UnusualEncoding, Varints
 from harness.metadata.iceberg.manifests import FILE_FORMATS, Content, ManifestReader, Status, corrupt, encrypted
 from harness.metadata.model.arrow_values import (
+    Indices,
     Mask,
-    Places,
     array_of,
-    distinct,
+    distinct_values,
+    empty_table,
     from_numpy,
     scalar_of,
     text_bytes,
     to_numpy,
-    without_rows,
 )
 from harness.storage.decoded import Cache, Key, StoredTable
 from harness.storage.paths import is_local
@@ -38,97 +39,111 @@ from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion
 
 _INLINE = 12
-"""Views hold byte strings up to this length in themselves."""
+"""Arrow's binary views hold byte strings of up to this length inline."""
 _VIEW = np.dtype([("length", "<i4"), ("head", "<u8"), ("tail", "<u4")])
 _FIRST = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
-"""The first bytes of a little-endian word, by how many these are."""
+"""Masks that keep the first bytes of a little-endian word; the index is the number of bytes to keep."""
 
 
-def numbers(found: Walk, slot: str) -> tuple[Places, Mask]:
-    """The numbers of a slot, 0 where there is none, and where there is one."""
-    values = np.zeros(found.size, dtype=np.int64)
-    starts = found.starts.get(slot)
+def numbers(offsets: FieldOffsets, slot: str) -> tuple[Indices, Mask]:
+    """Return the numbers in a slot, and a mask of the entries that have the slot. Missing numbers are 0."""
+    values = np.zeros(offsets.size, dtype=np.int64)
+    starts = offsets.starts.get(slot)
     if starts is None:
-        return values, np.zeros(found.size, dtype=np.bool_)
+        return values, np.zeros(offsets.size, dtype=np.bool_)
     there = starts != NOWHERE
     if there.all():
-        return found.varints.numbers(starts)[0], there
-    values[there] = found.varints.numbers(starts[there])[0]
+        return offsets.varints.numbers(starts)[0], there
+    values[there] = offsets.varints.numbers(starts[there])[0]
     return values, there
 
 
-def byte_strings(found: Walk, slot: str, entries: Places) -> pa.Array:
-    """The bytes of a slot of some entries, as a binary array; null where it has none."""
-    starts, ends = found.starts.get(slot), found.ends.get(slot)
+def byte_strings(offsets: FieldOffsets, slot: str, entries: Indices) -> pa.Array:
+    """Return the bytes in a slot of the given entries as a binary array; null for entries without the slot."""
+    starts, ends = offsets.starts.get(slot), offsets.ends.get(slot)
     if starts is None or ends is None:
         return pa.nulls(len(entries), pa.binary())
-    return _slices(found.varints, starts[entries], ends[entries])
+    return _slices(offsets.varints, starts[entries], ends[entries])
 
 
-def counts(found: Walk, slot: str, keys: Iterable[int], entries: Places) -> Mapping[int, tuple[Places, Mask]]:
-    """Per wanted key of a map of counts: its values in some entries, and where there is exactly one (iceberg 2.8)."""
+def counts(
+    offsets: FieldOffsets, slot: str, keys: Iterable[int], entries: Indices
+) -> Mapping[int, tuple[Indices, Mask]]:
+    """Return the values of map keys in the given entries, and masks of the entries that have a key exactly once.
+
+    Args:
+        offsets: The offsets of all entries.
+        slot: The name of a map of counts.
+        keys: The field ids to look up.
+        entries: The numbers of the entries.
+
+    Spec: Iceberg, "Manifests" (rule iceberg 2.8).
+    """
     wanted = tuple(keys)
     values = {key: np.zeros(len(entries), dtype=np.int64) for key in wanted}
     times = {key: np.zeros(len(entries), dtype=np.int64) for key in wanted}
-    starts = found.starts.get(slot)
+    starts = offsets.starts.get(slot)
     if starts is not None and wanted:
         starts = starts[entries]
         there = np.flatnonzero(starts != NOWHERE)
-        counts = found.counts[slot][entries[there]]
+        counts = offsets.counts[slot][entries[there]]
         owners = np.repeat(np.arange(len(there)), counts)
         ordinal = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
         later = ordinal > 0
         items = starts[there][owners]
-        # The numbers of a map follow each other: the item's key is behind the value of the item before.
-        items[later] = found.varints.skip_many(items[later], 2 * ordinal[later])
-        present, after = found.varints.numbers(items)
+        # The numbers of a map follow each other: the key of an item comes right after the value of the item before.
+        items[later] = offsets.varints.skip_many(items[later], 2 * ordinal[later])
+        present, after = offsets.varints.numbers(items)
         for key in wanted:
             hit = present == key
             owner = there[owners[hit]]
-            values[key][owner] = found.varints.numbers(after[hit])[0]
+            values[key][owner] = offsets.varints.numbers(after[hit])[0]
             np.add.at(times[key], owner, 1)
     return {key: (values[key], times[key] == 1) for key in wanted}
 
 
-def lists(found: Walk, slot: str, entries: Places) -> pa.Array:
-    """The lists of numbers of a slot of some entries; null where it has none, or an empty one."""
-    if slot not in found.starts:
+def lists(offsets: FieldOffsets, slot: str, entries: Indices) -> pa.Array:
+    """Return the lists of numbers in a slot of the given entries; null for a missing or empty list."""
+    if slot not in offsets.starts:
         return pa.nulls(len(entries), pa.list_(pa.int64()))
-    starts = found.starts[slot][entries]
+    starts = offsets.starts[slot][entries]
     there = starts != NOWHERE
-    lengths = np.where(there, found.counts[slot][entries], 0)
+    lengths = np.where(there, offsets.counts[slot][entries], 0)
     owners = np.repeat(np.arange(len(entries)), lengths)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    ordinal = np.arange(len(owners)) - offsets[owners]
+    list_offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    ordinal = np.arange(len(owners)) - list_offsets[owners]
     later = ordinal > 0
     places = starts[owners]
-    places[later] = found.varints.skip_many(places[later], ordinal[later])
-    items = from_numpy(found.varints.numbers(places)[0])
+    places[later] = offsets.varints.skip_many(places[later], ordinal[later])
+    items = from_numpy(offsets.varints.numbers(places)[0])
     validity = pa.py_buffer(np.packbits(there, bitorder="little"))
-    parts = [validity, pa.py_buffer(offsets.astype(np.int32))]
+    parts = [validity, pa.py_buffer(list_offsets.astype(np.int32))]
     return pa.Array.from_buffers(pa.list_(pa.int64()), len(entries), parts, children=[items])
 
 
-def bounds(found: Walk, slot: str, key: int, entries: Places) -> pa.Array:
-    """The value of one key of a map of bounds of some entries; null where the key is missing or repeated."""
-    if (slot, key) not in found.pairs:
+def bounds(offsets: FieldOffsets, slot: str, key: int, entries: Indices) -> pa.Array:
+    """Return the value of one key in a map of bounds of the given entries; null if it is missing or repeated."""
+    if (slot, key) not in offsets.pairs:
         return pa.nulls(len(entries), pa.binary())
-    places, times = (noted[entries] for noted in found.pairs[slot, key])
+    places, times = (noted[entries] for noted in offsets.pairs[slot, key])
     there = np.flatnonzero(times == 1)
     starts = np.full(len(entries), NOWHERE, dtype=np.int64)
     ends = starts.copy()
-    length, begin = found.varints.lengths(places[there])
+    length, begin = offsets.varints.lengths(places[there])
     starts[there], ends[there] = begin, begin + length
-    return _slices(found.varints, starts, ends)
+    return _slices(offsets.varints, starts, ends)
 
 
-def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
-    """Slices of the buffer as a binary array, null where `starts` is `NOWHERE`. Arrow copies the bytes, from views."""
+def _slices(varints: Varints, starts: Indices, ends: Indices) -> pa.Array:
+    """Return slices of the buffer as a binary array; null where `starts` is `NOWHERE`.
+
+    The array is built as views of the buffer, so that Arrow copies the bytes.
+    """
     there = starts != NOWHERE
     lengths = ends - starts if there.all() else np.where(there, ends - starts, 0)
     shortest, longest = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
     if longest >= 1 << 31 or int(lengths.sum()) >= 1 << 31:
-        raise Unsure
+        raise UnusualEncoding
     views = np.zeros(len(starts), dtype=_VIEW)
     views["length"] = lengths
     head = _overlapping(varints.data, "head")[starts]
@@ -138,7 +153,8 @@ def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
         views["tail"] = tail & _FIRST.take(np.clip(lengths - 8, 0, 4)).astype(np.uint32)
     if longest > _INLINE:
         long = slice(None) if shortest > _INLINE else np.flatnonzero(lengths > _INLINE)
-        # Four bytes, the number of the buffer, which is 0, and the place in it.
+        # The layout of a long view: four bytes of the value, the number of the buffer (always 0), and the offset in the
+        # buffer.
         views["head"][long] &= _FIRST[4]
         views["tail"][long] = starts[long]
     validity = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
@@ -149,7 +165,7 @@ def _slices(varints: Varints, starts: Places, ends: Places) -> pa.Array:
 
 
 def _overlapping(data: npt.NDArray[np.uint8], part: str) -> npt.NDArray[Any]:
-    """The word that begins at each byte, of the type of a part of a view."""
+    """Return the words that begin at each byte, with the type of one part of a view."""
     type_ = _VIEW[part]
     return np.ndarray((len(data) - type_.itemsize + 1,), type_, data, strides=(1,))
 
@@ -158,27 +174,32 @@ TUPLE = pa.dictionary(pa.int32(), pa.binary())
 FACTS = pa.schema(
     [
         pa.field("status", pa.int8(), nullable=False),
-        pa.field("sequence_number", pa.int64()),  # null: inherited
+        pa.field("sequence_number", pa.int64()),  # null: inherited from the manifest list
         pa.field("format", pa.string(), nullable=False),  # lower-case
-        pa.field("partition", TUPLE),  # as encoded; null: the entry has none
+        pa.field("partition", TUPLE),  # encoded; null: the entry has no partition tuple
         pa.field("record_count", pa.int64()),  # null: unknown, or negative
         pa.field("size", pa.int64()),
-        pa.field("first_row_id", pa.int64()),  # null: assigned by the manifest, or none
+        pa.field("first_row_id", pa.int64()),  # null: assigned by the manifest list, or the file has no row ids
     ]
 )
-"""Columns of `Raw.table`, before encoded bounds."""
+"""The columns of `StoredEntries.table` that come before encoded bounds."""
 
-Counts: TypeAlias = Callable[[str, Sequence[int], Places], Mapping[int, tuple[Places, Mask]]]
-"""Takes one of `COUNTS`, field ids and places. Gives each field's values there, and where it has exactly one."""
+Counts: TypeAlias = Callable[[str, Sequence[int], Indices], Mapping[int, tuple[Indices, Mask]]]
+"""Takes one of `COUNTS`, field ids, and row numbers. Returns the values by field id, and a mask of the rows that have
+exactly one value."""
 Paths: TypeAlias = Callable[[], pa.ChunkedArray]
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class StoredEntries:
     """Entries of one or more manifests, in order.
 
-    table: `FACTS`, the encoded bounds or maps of `extent`, and `MORE`. paths, counts: most plans need them of few
-        files only.
+    Attributes:
+        table: `FACTS`, the encoded bounds or maps of `extent`, and `MORE` if `extent` has more.
+        extent: Which entries and fields were read.
+        paths: Returns the recorded paths of the files. Most plans need the paths and counts of few files only, so both
+            are functions.
+        counts: Returns counts of fields, see `Counts`.
     """
 
     table: pa.Table
@@ -189,9 +210,9 @@ class Raw:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    def slice(self, start: int, size: int) -> Raw:
-        """The entries of one manifest."""
-        return Raw(
+    def slice(self, start: int, size: int) -> StoredEntries:
+        """Return `size` entries from row `start` on: the entries of one manifest."""
+        return StoredEntries(
             self.table.slice(start, size),
             self.extent,
             lambda: self.paths().slice(start, size),
@@ -200,83 +221,92 @@ class Raw:
 
 
 def _schema_of(extent: Extent) -> pa.Schema:
-    """The columns of `Raw.table`."""
+    """Return the columns of `StoredEntries.table`."""
     return pa.schema([*FACTS, *extent.encoded, *(MORE if extent.has_more else ())])
 
 
-def raw_of(found: Walk, places: Places, extent: Extent, reader: ManifestReader) -> Raw:
-    """Some entries of a walk. reader: of the manifest, or of one that is alike.
+def stored_entries(offsets: FieldOffsets, places: Indices, extent: Extent, reader: ManifestReader) -> StoredEntries:
+    """Return the entries with the given numbers.
 
-    Raises CorruptFileError, EncryptedTableError, UnsupportedError: an entry breaks a rule of the format.
+    Args:
+        offsets: The offsets of fields in all entries.
+        places: The numbers of the entries to return.
+        extent: Which fields to decode.
+        reader: The manifest of the entries, or one of several manifests with the same layout.
+
+    Raises:
+        CorruptFileError: An entry breaks a rule of the format.
+        EncryptedTableError: A file is encrypted (iceberg 2.19).
+        UnsupportedError: The format of a file is unknown (iceberg 2.20).
     """
-    status, _ = numbers(found, "status")
-    paths = _texts(found, "file_path", places)
+    status, _ = numbers(offsets, "status")
+    paths = _texts(offsets, "file_path", places)
     if paths.null_count:
         raise corrupt("file_path", "an entry has no file path", "2.7")
-    content, stated = _taken(numbers(found, "content"), places)  # 0 where none is stated
-    _check(found, places, content, stated, paths, reader)
-    record_count, counted = _taken(numbers(found, "record_count"), places)
+    content, stated = _take(numbers(offsets, "content"), places)  # 0 if no content is stored
+    _check(offsets, places, content, stated, paths, reader)
+    record_count, counted = _take(numbers(offsets, "record_count"), places)
     columns = {
         "status": from_numpy(status[places].astype(np.int8)),
-        "sequence_number": _optional(found, "sequence_number", places),
-        "format": _formats(found, places, content, paths),
-        "partition": byte_strings(found, "partition", places).dictionary_encode(),
+        "sequence_number": _optional(offsets, "sequence_number", places),
+        "format": _formats(offsets, places, content, paths),
+        "partition": byte_strings(offsets, "partition", places).dictionary_encode(),
         "record_count": from_numpy(record_count, missing=~(counted & (record_count >= 0))),
-        "size": _optional(found, "file_size_in_bytes", places),
-        "first_row_id": _optional(found, "first_row_id", places),
-        **{statistic(name, key): bounds(found, name, key, places) for name in BOUNDS for key in extent.fields},
-        **{name: byte_strings(found, name, places) for name in extent.maps},
-        **(_more(found, places) if extent.has_more else {}),
+        "size": _optional(offsets, "file_size_in_bytes", places),
+        "first_row_id": _optional(offsets, "first_row_id", places),
+        **{statistic(name, key): bounds(offsets, name, key, places) for name in BOUNDS for key in extent.fields},
+        **{name: byte_strings(offsets, name, places) for name in extent.maps},
+        **(_more(offsets, places) if extent.has_more else {}),
     }
     path = pa.chunked_array([paths])
     schema = _schema_of(extent)
-    return Raw(
+    return StoredEntries(
         pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema),
         extent,
         lambda: path,
-        lambda name, keys, some: counts(found, name, keys, places[some]),
+        lambda name, keys, some: counts(offsets, name, keys, places[some]),
     )
 
 
-def _more(found: Walk, places: Places) -> dict[str, pa.Array]:
-    """The columns of `MORE`."""
+def _more(offsets: FieldOffsets, places: Indices) -> dict[str, pa.Array]:
+    """Return the columns of `MORE`."""
     columns = {}
     for field in MORE:
         if pa.types.is_list(field.type):
-            columns[field.name] = lists(found, field.name, places)
+            columns[field.name] = lists(offsets, field.name, places)
         elif pa.types.is_string(field.type):
-            columns[field.name] = _texts(found, field.name, places)
+            columns[field.name] = _texts(offsets, field.name, places)
         else:
-            values, stated = _taken(numbers(found, field.name), places)
+            values, stated = _take(numbers(offsets, field.name), places)
             fits = values.astype(field.type.to_pandas_dtype()) == values
             columns[field.name] = from_numpy(values, missing=~(stated & fits)).cast(field.type)
     columns["content"] = pc.fill_null(columns["content"], scalar_of(int(Content.DATA), pa.int32()))
     return columns
 
 
-def nothing_of(extent: Extent) -> Raw:
-    """No entries."""
-    table = without_rows(_schema_of(extent))
-    return Raw(table, extent, lambda: pa.chunked_array([], pa.string()), lambda name, keys, places: {})
+def no_entries(extent: Extent) -> StoredEntries:
+    """Return an empty table of entries."""
+    table = empty_table(_schema_of(extent))
+    return StoredEntries(table, extent, lambda: pa.chunked_array([], pa.string()), lambda name, keys, places: {})
 
 
-def joined(raws: Sequence[Raw]) -> Raw:
-    """The entries of all of them, one after the other; all are of the same extent."""
+def concat_entries(raws: Sequence[StoredEntries]) -> StoredEntries:
+    """Return the entries of all parts in order. All parts have the same extent."""
     if len(raws) == 1:
         return raws[0]
     table = pa.concat_tables([raw.table for raw in raws]).unify_dictionaries().combine_chunks()
     starts = np.cumsum([0, *map(len, raws)])
     paths = [raw.paths for raw in raws]
 
-    def found_counts(name: str, keys: Sequence[int], places: Places) -> Mapping[int, tuple[Places, Mask]]:
+    def found_counts(name: str, keys: Sequence[int], places: Indices) -> Mapping[int, tuple[Indices, Mask]]:
         owner = np.searchsorted(starts, places, side="right") - 1
-        parts = [raws[i].counts(name, keys, places[owner == i] - starts[i]) for i in distinct(owner).tolist()]
+        parts = [raws[i].counts(name, keys, places[owner == i] - starts[i]) for i in distinct_values(owner).tolist()]
         return {
             key: (np.concatenate([part[key][0] for part in parts]), np.concatenate([part[key][1] for part in parts]))
             for key in keys
         }
 
-    return Raw(
+    return StoredEntries(
         table,
         raws[0].extent,
         lambda: pa.chunked_array([chunk for each in paths for chunk in each().chunks], pa.string()),
@@ -284,20 +314,25 @@ def joined(raws: Sequence[Raw]) -> Raw:
     )
 
 
-def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Places, Mask]]:
-    """The counts of some fields, from encoded maps without how many items they have; Unsure if damaged."""
+def _counts_in(encoded: pa.Array, keys: Sequence[int]) -> Mapping[int, tuple[Indices, Mask]]:
+    """Return the counts of fields from encoded maps that lack their number of items.
+
+    Raises UnusualEncoding if a map is damaged.
+    """
     data, offsets = text_bytes(encoded)
-    varints = Varints.of([data.tobytes()])
-    # A number ends with a byte that says so, and an item is two numbers.
+    varints = Varints.index([data.tobytes()])
+    # The last byte of a number is below 0x80, and an item of the map is two numbers.
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(varints.data[: varints.size] < 0x80)])
     items = (before[offsets[1:]] - before[offsets[:-1]]) // 2
     starts = np.where(to_numpy(encoded.is_valid()), offsets[:-1], NOWHERE)
-    maps = Walk(varints, len(encoded), {"": starts}, {}, {"": items})
+    maps = FieldOffsets(varints, len(encoded), {"": starts}, {}, {"": items})
     return counts(maps, "", keys, np.arange(len(encoded)))
 
 
-def _check(found: Walk, places: Places, content: Places, stated: Mask, paths: pa.Array, reader: ManifestReader) -> None:
-    """Raise an error for a file of another kind than the manifest's (iceberg 2.20), or an encrypted one (2.19)."""
+def _check(
+    offsets: FieldOffsets, places: Indices, content: Indices, stated: Mask, paths: pa.Array, reader: ManifestReader
+) -> None:
+    """Raise an error if a file is of another kind than its manifest (iceberg 2.20) or is encrypted (iceberg 2.19)."""
     is_deletes = reader.manifest.is_deletes
 
     def first(wrong: Mask) -> tuple[Any, Any]:
@@ -310,21 +345,24 @@ def _check(found: Walk, places: Places, content: Places, stated: Mask, paths: pa
         raise corrupt("content", f"{path} has content {number}, expected 0, 1 or 2", "2.7")
     if reader.is_disputed and not stated.all():
         path, _ = first(~stated)
-        message = f"it says that it holds deletes, the list says data, and the entry of {path} says neither"
+        message = f"its header says deletes, the manifest list says data, and the entry of {path} has no content"
         raise corrupt("content", message, "2.4")
-    wrong = (content == Content.DATA) == is_deletes  # where none is stated it is 0
+    wrong = (content == Content.DATA) == is_deletes  # the content is 0 if none is stored
     if wrong.any():
         path, number = first(wrong)
         kind = "delete" if is_deletes else "data"
         raise corrupt("content", f"{path} has content {number} in a {kind} manifest", "2.20")
-    starts, ends = found.starts.get("key_metadata"), found.ends.get("key_metadata")
+    starts, ends = offsets.starts.get("key_metadata"), offsets.ends.get("key_metadata")
     if starts is not None and ends is not None and (wrong := ends[places] > starts[places]).any():
         raise encrypted(first(wrong)[0])
 
 
-def live_entries(found: Walk) -> Places:
-    """The entries that are not deleted. Raises CorruptFileError for a status that there is not."""
-    status, stated = numbers(found, "status")
+def live_entries(offsets: FieldOffsets) -> Indices:
+    """Return the numbers of the entries that are not deleted.
+
+    Raises CorruptFileError if a status is missing or unknown.
+    """
+    status, stated = numbers(offsets, "status")
     wrong = ~stated | (status < 0) | (status > max(Status))
     if wrong.any():
         place = int(np.argmax(wrong))
@@ -332,33 +370,36 @@ def live_entries(found: Walk) -> Places:
     return np.flatnonzero(status != Status.DELETED)
 
 
-def _taken(values: tuple[Places, Mask], places: Places) -> tuple[Places, Mask]:
+def _take(values: tuple[Indices, Mask], places: Indices) -> tuple[Indices, Mask]:
     return values[0][places], values[1][places]
 
 
-def _optional(found: Walk, slot: str, places: Places) -> pa.Array:
-    """The numbers of a slot of some entries; null where it has none."""
-    values, stated = _taken(numbers(found, slot), places)
+def _optional(offsets: FieldOffsets, slot: str, places: Indices) -> pa.Array:
+    """Return the numbers in a slot of the given entries; null for entries without the slot."""
+    values, stated = _take(numbers(offsets, slot), places)
     return from_numpy(values, missing=~stated)
 
 
-def _texts(found: Walk, slot: str, places: Places) -> pa.Array:
-    """The texts of a slot of some entries; null where it has none. Raises CorruptFileError: one is no text."""
+def _texts(offsets: FieldOffsets, slot: str, places: Indices) -> pa.Array:
+    """Return the texts in a slot of the given entries; null if missing.
+
+    Raises CorruptFileError if a text is not UTF-8.
+    """
     try:
-        return byte_strings(found, slot, places).cast(pa.string())
+        return byte_strings(offsets, slot, places).cast(pa.string())
     except pa.ArrowInvalid as error:
         raise decode_error(FieldError(("data_file", slot), "text is not UTF-8")) from error
 
 
-def _formats(found: Walk, places: Places, content: Places, paths: pa.Array) -> pa.Array:
-    encoded = byte_strings(found, "file_format", places).dictionary_encode()
+def _formats(offsets: FieldOffsets, places: Indices, content: Indices, paths: pa.Array) -> pa.Array:
+    encoded = byte_strings(offsets, "file_format", places).dictionary_encode()
     if encoded.null_count:
         path = paths[int(np.argmax(to_numpy(encoded.is_null())))].as_py()
         raise corrupt("file_format", f"{path} has no file format", "2.7")
     try:
         lower = [text.decode().lower() for text in encoded.dictionary.to_pylist()]
     except UnicodeDecodeError as error:
-        raise decode_error(FieldError(("data_file", "file_format"), reason(error))) from error
+        raise decode_error(FieldError(("data_file", "file_format"), error_reason(error))) from error
     formats = pc.take(array_of(lower, pa.string()), encoded.indices)
     allowed = np.array([text in FILE_FORMATS for text in lower], dtype=np.bool_)[to_numpy(encoded.indices)]
     if "puffin" in lower:
@@ -377,33 +418,38 @@ def _formats(found: Walk, places: Places, content: Places, paths: pa.Array) -> p
     return formats
 
 
-# The cache has an entry with the manifest's header and what all plans need; encoded bounds of each column have entries
-# of their own, made once a filter asks for them.
+# A manifest has one cache entry for its header and the columns that all plans need. Encoded bounds of a column have a
+# cache entry of their own, created when a filter first needs them.
 
 
 _HEADER = b"header"
-FEWEST_KEPT = 200
+MIN_CACHED_ENTRIES = 200
 _NOTHING = pa.table({})
 _COUNTS = {name: pa.schema([pa.field(name, pa.binary())]) for name in COUNTS}
 
 
 @dataclass(slots=True)
-class KeptManifests:
-    """The cache, and the version of each manifest that storage has now."""
+class ManifestCache:
+    """The cache of decoded manifests.
+
+    Attributes:
+        cache: The store of the decoded entries.
+        version: Takes the recorded path of a manifest, and returns its physical path and the version that storage has
+            now. The size of a version is 0 if it has not been requested, and the version is None if it is unknown.
+    """
 
     cache: Cache
     version: Callable[[str], tuple[str, FileVersion | None]]
-    """Takes a recorded path. Gives the physical one and its version, whose size is 0 where nobody asked for it."""
     _others: set[str] = dataclasses.field(default_factory=set, repr=False, compare=False)
 
     def note_size(self, recorded: str, size: int) -> None:
-        """Notes the bytes read of a manifest: if its version has another size, nothing is kept of it."""
+        """Record the number of bytes read from a manifest. Nothing is cached for it if its version has another size."""
         _, version = self.version(recorded)
         if version is not None and version.size not in (0, size):
             self._others.add(recorded)
 
-    def get(self, recorded: str, fields: Sequence[int]) -> tuple[bytes, Raw] | None:
-        """The header of a manifest and its live entries with the bounds of `fields`; None: not all of it is there."""
+    def get(self, recorded: str, fields: Sequence[int]) -> tuple[bytes, StoredEntries] | None:
+        """Return a manifest's header and live entries with bounds of `fields`, or None if a part is not cached."""
         key = self._key(recorded)
         entry = None if key is None else self.cache.get(key)
         facts = None if key is None else self.cache.columns(key, FACTS)
@@ -416,20 +462,28 @@ class KeptManifests:
             for name in bounds.schema.names:
                 facts = facts.append_column(bounds.schema.field(name), bounds.column(name))
         header = entry.metadata.get(_HEADER)
-        return None if header is None else (header, _raw(entry, facts, Extent(tuple(fields))))
+        return None if header is None else (header, _from_cache(entry, facts, Extent(tuple(fields))))
 
-    def put(self, recorded: str, header: bytes, raw: Raw, counts: Mapping[str, pa.Array]) -> None:
-        """Keeps the live entries of one manifest. counts: the encoded maps.
+    def put(self, recorded: str, header: bytes, raw: StoredEntries, counts: Mapping[str, pa.Array]) -> None:
+        """Cache the live entries of one manifest.
 
-        A small one is decoded in less time than it takes to keep it, but a store is asked for it once less.
+        A small local manifest is not cached, because decoding it is faster than caching it. In an object store, a
+        cached manifest saves a request.
+
+        Args:
+            recorded: The recorded path of the manifest.
+            header: The bytes of its header.
+            raw: Its live entries.
+            counts: The encoded maps of counts, by name.
         """
         physical, _ = self.version(recorded)
-        key = None if len(raw) < FEWEST_KEPT and is_local(physical) else self._key(recorded)
+        key = None if len(raw) < MIN_CACHED_ENTRIES and is_local(physical) else self._key(recorded)
         if key is None:
             return
         facts = raw.table.select(FACTS.names)
         place = facts.schema.get_field_index("partition")
-        tuples = facts.column(place).cast(pa.binary()).combine_chunks().dictionary_encode()  # without those of others
+        # drops the tuples of other manifests
+        tuples = facts.column(place).cast(pa.binary()).combine_chunks().dictionary_encode()
         facts = facts.set_column(place, facts.schema.field(place), tuples)
         columns = {"path": raw.paths(), **counts}
         for name, values in columns.items():
@@ -441,12 +495,16 @@ class KeptManifests:
             )
 
     def has_distinct_paths(self, manifests: Sequence[str]) -> bool:
-        """True if no data file was found live twice in these manifests, recorded paths in order."""
+        """Return whether an earlier read found no data file twice in these manifests.
+
+        Args:
+            manifests: Recorded paths, in order.
+        """
         key = self._key_of_all(manifests)
         return key is not None and self.cache.get(key) is not None
 
     def note_distinct_paths(self, manifests: Sequence[str]) -> None:
-        """Notes that no data file is live twice in these manifests."""
+        """Record that no data file is live twice in these manifests."""
         key = self._key_of_all(manifests)
         if key is not None:
             self.cache.put(key, _NOTHING)
@@ -471,11 +529,11 @@ def _bounds_key(key: Key, field: int) -> Key:
     return Key(f"manifest bounds {field}", key.path, key.size, key.token)
 
 
-def _raw(entry: StoredTable, facts: pa.Table, extent: Extent) -> Raw:
+def _from_cache(entry: StoredTable, facts: pa.Table, extent: Extent) -> StoredEntries:
     def paths() -> pa.ChunkedArray:
         return entry.columns(pa.schema([pa.field("path", pa.string(), nullable=False)])).column(0)
 
-    def counts(name: str, keys: Sequence[int], places: Places) -> Mapping[int, tuple[Places, Mask]]:
+    def counts(name: str, keys: Sequence[int], places: Indices) -> Mapping[int, tuple[Indices, Mask]]:
         return _counts_in(entry.columns(_COUNTS[name]).column(0).take(from_numpy(places)).combine_chunks(), keys)
 
-    return Raw(facts, extent, paths, counts)
+    return StoredEntries(facts, extent, paths, counts)

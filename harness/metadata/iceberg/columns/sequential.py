@@ -1,8 +1,9 @@
-"""A walk over the entries of manifests, one after the other, for what the walk in step leaves: few entries, or odd.
+"""Offsets of fields in manifests, found entry by entry.
 
-It notes the same places. Values of an unusual form are written again in the usual one, behind the block's own bytes:
-an array of one block, a map of items of two plain fields, a text for an enum. A map of a form that cannot be known, or
-a number beyond a long, is left out as unknown.
+This slower decoder reads what `lockstep` does not: manifests with few entries, and manifests with unusual encodings.
+Both record the same offsets. A value in an unusual encoding is written again in the usual encoding, after the block's
+own bytes: an array of several blocks as one block, a map whose items have more than two plain fields as plain pairs,
+and an enum as text. A map whose items have an unknown layout, and a number beyond 64 bits, count as unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from harness.metadata.files.avro_container import LONG, check_kind, decode_error
 from harness.metadata.files.avro_schema import Node
 from harness.metadata.files.avro_values import (
     DAMAGE,
-    Read,
+    ReadStep,
     Tally,
     column_of,
     decode_bytes,
@@ -30,27 +31,28 @@ from harness.metadata.files.avro_values import (
     skip_of,
     union_step,
 )
-from harness.metadata.iceberg.columns.walk import KINDS, NOWHERE, Slot, Varints, Walk, slots_of
+from harness.metadata.iceberg.columns.lockstep import KINDS, NOWHERE, FieldOffsets, Slot, Varints, slots_of
 from harness.metadata.iceberg.manifests import ManifestReader
 from harness.storage.records import dataclass
 
 
-def walks_alone(
+def sequential_offsets(
     reader: ManifestReader, slots: tuple[Slot, ...], groups: Iterable[Iterable[tuple[int, bytes]]]
-) -> Iterator[Walk]:
-    """Walk over the entries of blocks, one block after the other, and return a walk for each group of blocks.
+) -> Iterator[FieldOffsets]:
+    """Yield the offsets of fields for each group of blocks, read entry by entry.
 
     Args:
-        reader: The reader of the manifest that has the blocks, or of the first of several that are alike.
-        slots: The slots to note.
-        groups: Groups of blocks, each block with the number of its entries.
+        reader: The reader of the manifest that has the blocks, or of the first of several manifests with the same
+            schema.
+        slots: The fields to find.
+        groups: Groups of blocks; each block comes with its number of entries.
 
     Raises:
-        CorruptFileError: A block is damaged or cut, or a slot has another type than it must have.
-        LimitError: A block asks for more than the limits allow.
+        CorruptFileError: A block is damaged or truncated, or a field has the wrong type.
+        LimitError: A block exceeds the limits.
     """
     container = reader.container
-    notes, tally = _Notes(), Tally(container.limits, container.file)
+    notes, tally = _OffsetRecorder(), Tally(container.limits, container.file)
     try:
         step = _record(container.schema, slots, notes, tally)
     except DAMAGE as error:
@@ -76,14 +78,16 @@ def walks_alone(
 
 
 @dataclass(slots=True)
-class _Notes:
-    """The places in a group of blocks, one for each entry so far.
+class _OffsetRecorder:
+    """The offsets found so far in a group of blocks, one per entry.
 
-    data: The blocks before this one, each with the bytes that follow it.
-    base: Bytes of `data`.
-    entries: Entries of `data` and of this block.
-    block, count: This block, from whose begin steps note places, and its entries.
-    written: The bytes that follow the block.
+    Attributes:
+        data: The blocks before the current one, each followed by the bytes that were written for it.
+        base: Number of bytes in `data`.
+        entries: Number of entries in `data` and in the current block.
+        block: The current block. Offsets are relative to its start until `end` is called.
+        count: Number of entries in the current block.
+        written: Bytes that follow the current block: values written again in the usual encoding.
     """
 
     data: list[bytes] = field(default_factory=list)
@@ -111,7 +115,7 @@ class _Notes:
         self.entries += count
 
     def end(self) -> None:
-        """Count the places of this block from the begin of the group."""
+        """Make the offsets in this block relative to the start of the group."""
         if self.base:
             first = self.entries - self.count
             for places in (*self.starts.values(), *self.ends.values(), *self.pairs.values()):
@@ -120,13 +124,13 @@ class _Notes:
         self.base += len(self.block) + len(self.written)
 
     def write(self, data: bytes) -> tuple[int, int]:
-        """Put bytes behind the block, and return where they begin and end."""
+        """Append bytes after the block, and return the offsets at which they begin and end."""
         start = len(self.block) + len(self.written)
         self.written += data
         return start, start + len(data)
 
-    def walk(self) -> Walk:
-        found = Walk(Varints.of(self.data), self.entries)
+    def walk(self) -> FieldOffsets:
+        found = FieldOffsets(Varints.index(self.data), self.entries)
         for noted, places in ((found.starts, self.starts), (found.ends, self.ends), (found.counts, self.counts)):
             noted.update({slot: np.array(values, dtype=np.int64) for slot, values in places.items()})
         for key, values in self.pairs.items():
@@ -135,7 +139,7 @@ class _Notes:
         return found
 
 
-def _record(record: Node, slots: tuple[Slot, ...], notes: _Notes, tally: Tally) -> Read:
+def _record(record: Node, slots: tuple[Slot, ...], notes: _OffsetRecorder, tally: Tally) -> ReadStep:
     if record.kind != "record":
         raise TypeError(f"expected a record, got {record.kind}")
     steps = []
@@ -146,7 +150,7 @@ def _record(record: Node, slots: tuple[Slot, ...], notes: _Notes, tally: Tally) 
     return fields_step(steps, tally)
 
 
-def _step(node: Node, slot: Slot | None, notes: _Notes, tally: Tally) -> Read:
+def _step(node: Node, slot: Slot | None, notes: _OffsetRecorder, tally: Tally) -> ReadStep:
     if slot is None or node.kind == "null":
         return skip_of(node, tally)
     if node.kind == "union":
@@ -166,29 +170,29 @@ def _step(node: Node, slot: Slot | None, notes: _Notes, tally: Tally) -> Read:
             def place(value: Any) -> None:
                 starts[-1], ends[-1] = notes.write(value.encode() if isinstance(value, str) else value)
 
-            return _rewritten(node, tally, place)
+            return _rewrite(node, tally, place)
         case "encoded":
             return _encoded(skip_of(node, tally), starts, ends)
         case "numbers":
             notes.counts.setdefault(slot.name, [])
-            return _rewritten(node, tally, lambda values: _note_numbers(notes, slot.name, len(values), values))
+            return _rewrite(node, tally, lambda values: _note_numbers(notes, slot.name, len(values), values))
         case "counts" | "bounds":
             return _map(node, slot, notes, tally)
 
 
-def _number(slot: Slot, starts: list[int]) -> Read:
+def _number(slot: Slot, starts: list[int]) -> ReadStep:
     def read(data: bytes, position: int) -> int:
         value, end = decode_long(data, position)
         if is_long(value):
             starts[-1] = position
         elif slot.is_strict:
-            raise ValueError(f"{value} is beyond a long")
+            raise ValueError(f"{value} exceeds 64 bits")
         return end
 
     return read
 
 
-def _byte_string(starts: list[int], ends: list[int]) -> Read:
+def _byte_string(starts: list[int], ends: list[int]) -> ReadStep:
     def read(data: bytes, position: int) -> int:
         ends[-1] = end = skip_bytes(data, position)
         starts[-1] = decode_long(data, position)[1]
@@ -197,7 +201,7 @@ def _byte_string(starts: list[int], ends: list[int]) -> Read:
     return read
 
 
-def _encoded(skip: Read, starts: list[int], ends: list[int]) -> Read:
+def _encoded(skip: ReadStep, starts: list[int], ends: list[int]) -> ReadStep:
     def read(data: bytes, position: int) -> int:
         starts[-1], ends[-1] = position, skip(data, position)
         return ends[-1]
@@ -205,8 +209,8 @@ def _encoded(skip: Read, starts: list[int], ends: list[int]) -> Read:
     return read
 
 
-def _rewritten(node: Node, tally: Tally, note: Callable[[Any], None]) -> Read:
-    """A step that decodes a value. note: is called with it."""
+def _rewrite(node: Node, tally: Tally, note: Callable[[Any], None]) -> ReadStep:
+    """Return a step that decodes a value and calls `note` with it."""
     column = column_of(node, tally)
 
     def read(data: bytes, position: int) -> int:
@@ -217,14 +221,14 @@ def _rewritten(node: Node, tally: Tally, note: Callable[[Any], None]) -> Read:
     return read
 
 
-def _note_numbers(notes: _Notes, name: str, count: int, numbers: list[Any]) -> None:
-    """Write numbers again, as the items of one block. count: of the items."""
+def _note_numbers(notes: _OffsetRecorder, name: str, count: int, numbers: list[Any]) -> None:
+    """Write numbers as an array of one block. `count` is the number of items, which is half of the numbers in a map."""
     if count and all(map(is_long, numbers)):
         notes.starts[name][-1], notes.ends[name][-1] = notes.write(b"".join(map(encode_long, numbers)))
         notes.counts[name][-1] = count
 
 
-def _map(node: Node, slot: Slot, notes: _Notes, tally: Tally) -> Read:
+def _map(node: Node, slot: Slot, notes: _OffsetRecorder, tally: Tally) -> ReadStep:
     notes.counts.setdefault(slot.name, [])
     noted = {} if slot.kind == "counts" else {key: notes.pairs.setdefault((slot.name, key), []) for key in slot.keys}
     decode = _pairs_decoder(node, slot, tally)
@@ -247,7 +251,7 @@ def _map(node: Node, slot: Slot, notes: _Notes, tally: Tally) -> Read:
 
 
 def map_decoder(reader: ManifestReader, slot: Slot) -> Callable[[bytes | None], dict[int, Any] | None]:
-    """Return a function from the bytes of a map of statistics, of the entry's file, to its known values."""
+    """Return a function that decodes a map of statistics, like `value_counts`, to its known values by field id."""
     file = reader.container.schema.field(2, "data_file")
     node = None if file is None else file.field(slot.id, slot.name)
     tally = Tally(reader.container.limits, reader.container.file)
@@ -266,9 +270,12 @@ _Pairs: TypeAlias = tuple[dict[int, Any], int]
 
 
 def _pairs_decoder(node: Node, slot: Slot, tally: Tally) -> Callable[[bytes, int], _Pairs] | None:
-    """Return a function to the known values of a map and the position after it; None for any other type.
+    """Return a function that decodes a map and returns its known values and the offset after it.
 
-    A value that is null or given twice is unknown (iceberg 2.8).
+    A value that is null or whose key occurs twice is unknown (iceberg 2.8).
+
+    Returns:
+        The function, or None if the type is not an array of key-value records.
     """
     places = slot.pair_of(node)
     if places is None:
@@ -289,7 +296,7 @@ def _pairs_decoder(node: Node, slot: Slot, tally: Tally) -> Callable[[bytes, int
 
 
 def _usual_pairs(decode: Callable[[bytes, int], tuple[Any, int]], tally: Tally, data: bytes, position: int) -> _Pairs:
-    """Decode a map whose items are a number and a plain value: half of the work on most entries."""
+    """Decode a map whose items have exactly a number and a plain value. Most entries spend half of their time here."""
     pairs: dict[int, Any] = {}
     repeated: set[int] = set()
     size = 0
@@ -320,5 +327,5 @@ def _usual_pairs(decode: Callable[[bytes, int], tuple[Any, int]], tally: Tally, 
 
 
 def is_long(number: object) -> bool:
-    """True for a whole number of 64 bits; Avro's may be longer."""
+    """Return whether a value is an integer of at most 64 bits. Integers in Avro may be longer."""
     return type(number) is int and -(1 << 63) <= number < 1 << 63

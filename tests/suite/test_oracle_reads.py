@@ -12,7 +12,7 @@ import pytest
 import harness
 from harness.errors import EngineError, RequestError, UnknownColumnError
 from harness.suite import oracle
-from harness.suite.oracle_engine import read_apart
+from harness.suite.oracle_engine import read_with_oracle
 from harness.suite.scenarios.model import ResolvedSelector
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -22,7 +22,7 @@ def both(location: str | Path, *, columns: list[str] | None = None, where: str |
     """The rows by either, sorted."""
     snapshot = harness.open_table(str(location)).snapshot(ResolvedSelector(**selector).moment)
     own = snapshot.to_arrow(columns=columns, where=where)
-    other = read_apart(str(location), columns=columns, where=where, **selector)
+    other = read_with_oracle(str(location), columns=columns, where=where, **selector)
     assert other.schema == own.schema
     assert in_order(other) == in_order(own)
     return in_order(other)
@@ -43,7 +43,7 @@ def test_a_filter_skips_no_file(tmp_path):
     next((tmp_path / "t" / "data").rglob("*y*/*.parquet")).unlink()
     assert harness.open_table(str(tmp_path / "t")).snapshot().to_arrow(where="part = 'x'").num_rows == 1
     with pytest.raises(harness.errors.MissingFileError):
-        read_apart(str(tmp_path / "t"), where="part = 'x'")
+        read_with_oracle(str(tmp_path / "t"), where="part = 'x'")
 
 
 def iceberg(directory: Path, **options: Any) -> IcebergTable:
@@ -127,7 +127,7 @@ def test_a_log_that_begins_with_a_checkpoint(kind, tmp_path):
     assert both(tmp_path / "t") == [(1,), (2,)]
     assert both(tmp_path / "t", version=1) == [(1,)]
     with pytest.raises(harness.errors.SnapshotNotFoundError):
-        read_apart(str(tmp_path / "t"), version=0)
+        read_with_oracle(str(tmp_path / "t"), version=0)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_version_at_a_time(tmp_path):
     assert both(tmp_path / "t", timestamp_ms=1_000_000) == []
     assert both(tmp_path / "t", timestamp_ms=1_999_999) == [(1,)]
     with pytest.raises(harness.errors.SnapshotNotFoundError):
-        read_apart(str(tmp_path / "t"), timestamp_ms=2_000_001)
+        read_with_oracle(str(tmp_path / "t"), timestamp_ms=2_000_001)
 
 
 def missing_commit(directory: Path) -> None:
@@ -197,7 +197,7 @@ def test_errors_are_of_one_class(build, tmp_path):
     with pytest.raises(harness.HarnessError) as own:
         harness.open_table(str(tmp_path / "t")).snapshot().to_arrow()
     with pytest.raises(harness.HarnessError) as other:
-        read_apart(str(tmp_path / "t"))
+        read_with_oracle(str(tmp_path / "t"))
     assert type(other.value) is type(own.value)
 
 
@@ -220,7 +220,9 @@ def test_the_book_of_the_formats_is_read_in_an_afternoon():
 def test_the_oracle_filters_as_duckdb_does(tmp_path: Path, where: str, expected: list[int]) -> None:
     table = iceberg(tmp_path / "t")
     table.append(table.write_data([{"id": 1, "part": "x"}, {"id": 2, "part": "y"}, {"id": 3, "part": None}]))
-    assert ids([tuple(row.values()) for row in read_apart(str(tmp_path / "t"), where=where).to_pylist()]) == expected
+    assert (
+        ids([tuple(row.values()) for row in read_with_oracle(str(tmp_path / "t"), where=where).to_pylist()]) == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -235,4 +237,4 @@ def test_a_filter_that_fails_is_an_error_of_the_oracle(tmp_path: Path, where: st
     table = iceberg(tmp_path / "t")
     table.append(table.write_data([{"id": 1, "part": "1"}, {"id": 2, "part": "y"}]))
     with pytest.raises(error):
-        read_apart(str(tmp_path / "t"), where=where)
+        read_with_oracle(str(tmp_path / "t"), where=where)
