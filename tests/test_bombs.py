@@ -349,6 +349,6 @@ def test_memory_that_ends_is_an_error_of_the_file(tmp_path: Path, monkeypatch: p
 
     location = bombs.iceberg(tmp_path)
     monkeypatch.setattr("harness.metadata.iceberg.metadata.check_document", end)
-    with pytest.raises(LimitError, match="more memory than there is") as caught:
+    with pytest.raises(LimitError, match="more memory than is available") as caught:
         harness.open_table(str(location))
     assert str(caught.value.file).endswith(".metadata.json")
