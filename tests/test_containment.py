@@ -54,14 +54,14 @@ def leaving(tmp_path: Path) -> Callable[[str], Callable[[Path], str]]:
     """What moves a file to a directory beside the table and gives its new path, in a given form."""
     (tmp_path / "t-evil").mkdir()
 
-    def of(form: str) -> Callable[[Path], str]:
+    def move_to_form(form: str) -> Callable[[Path], str]:
         def leave(file: Path) -> str:
             shutil.move(file, tmp_path / "t-evil" / file.name)
             return form.format(root=tmp_path, name=file.name)
 
         return leave
 
-    return of
+    return move_to_form
 
 
 def linked(tmp_path: Path) -> Callable[[Path], str]:

@@ -20,7 +20,7 @@ NAME = re.compile(r"(?:iceberg|delta|frontier) (?:trap )?[A-Z]*[0-9.]*[0-9][a-z]
 KNOWN = {each.name for each in rules()}
 
 
-def shown() -> set[str]:
+def cited_rules() -> set[str]:
     """Rules that code of harness puts into messages: whole constants, numbers given to `corrupt`, `[…]` in texts."""
     found = set()
     for path in sorted((ROOT / "harness").rglob("*.py")):
@@ -41,7 +41,7 @@ def shown() -> set[str]:
 
 
 def test_every_rule_that_users_are_shown_can_be_looked_up(capfd):
-    names = sorted(shown())
+    names = sorted(cited_rules())
     assert len(names) > 100
     assert KNOWN.issuperset(names)
     for name in names[:: len(names) // 5]:

@@ -47,7 +47,7 @@ class ReferenceImplementation:
 
     def check(self, scenario: Scenario, place: Path, counted: Counter[str]) -> None:
         """Every read that it can be asked for agrees, but those on the list, which do not."""
-        asked = self._asked(scenario, place, {Outcome.SKIP})
+        asked = self._check_reads(scenario, place, {Outcome.SKIP})
         differing = [check for check in asked if check.outcome is not Outcome.PASS]
         counted[f"{self.name} scenarios"] += bool(asked)
         counted[f"{self.name} scenarios with differences"] += bool(differing)
@@ -58,12 +58,12 @@ class ReferenceImplementation:
     def check_drawn(self, drawn: DrawnHistory, place: Path, counted: Counter[str]) -> None:
         """Every state of a drawn history that it can read agrees with the model."""
         scenario = scenario_of(drawn, [ReadShape(at=point) for point in drawn.model.points()])
-        read = self._asked(scenario, place, {Outcome.SKIP, Outcome.UNSUPPORTED})
+        read = self._check_reads(scenario, place, {Outcome.SKIP, Outcome.UNSUPPORTED})
         counted[f"{self.name} tables drawn"] += bool(read)
         counted[f"{self.name} tables drawn, not read"] += not read
         counted[f"{self.name} reads of drawn tables"] += len(read)
 
-    def _asked(self, scenario: Scenario, place: Path, passed_over: Set[Outcome]) -> list[Check]:
+    def _check_reads(self, scenario: Scenario, place: Path, passed_over: Set[Outcome]) -> list[Check]:
         """The outcomes of the reads, none of which may be a surprise."""
         built = build(scenario, place)
         checks = [self._scored(built, each) for each in built.expectations]
