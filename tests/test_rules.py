@@ -21,12 +21,12 @@ KNOWN = {each.name for each in rules()}
 
 
 def cited_rules() -> set[str]:
-    """Rules that code of harness puts into messages: whole constants, numbers given to `corrupt`, `[…]` in texts."""
+    """The rules that harness puts into messages: whole constants, arguments of `corrupt`, and `[…]` in texts."""
     found = set()
     for path in sorted((ROOT / "harness").rglob("*.py")):
         text = path.read_text("utf-8")
         if not re.search(rf"""["'\[]{NAME.pattern}|corrupt\(""", text):
-            continue  # to parse all takes seconds
+            continue  # parsing all files takes seconds
         for node in ast.walk(ast.parse(text)):
             match node:
                 case ast.Constant(value=str(value)) if NAME.fullmatch(value):

@@ -1,4 +1,4 @@
-"""Tables that are opened as untrusted: what is only odd of others is an error."""
+"""Tables that are opened as untrusted: irregularities that are accepted in other tables raise an error."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def test_of_other_tables_it_is_a_warning(tmp_path, build):
 
 
 def wrong_bounds(directory: Path) -> None:
-    """Of the file's rows 1 and 2, the metadata says that they are 1."""
+    """The metadata claims that the file's rows 1 and 2 are both 1."""
     table = IcebergTable.create(directory, {"id": "long"})
     data = table.write_data([{"id": 1}, {"id": 2}])
     data.data_file["upper_bounds"] = [{"key": 1, "value": (1).to_bytes(8, "little")}]
@@ -69,4 +69,4 @@ def test_false_statistics_of_an_untrusted_table_lose_no_row(tmp_path, build, pru
     found = harness.open_table(str(tmp_path / "t"), untrusted=True, prune=prune).snapshot().to_arrow(where="id = 2")
     assert found["id"].to_pylist() == [2]
     trusted = harness.open_table(str(tmp_path / "t"), prune=prune).snapshot().to_arrow(where="id = 2")
-    assert trusted.num_rows == (1 if prune == "off" else 0)  # at the reader's own risk
+    assert trusted.num_rows == (1 if prune == "off" else 0)  # with pruning, the rows of a trusted table are lost
