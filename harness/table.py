@@ -703,7 +703,9 @@ def open_storage(
         dict(options),
         limits,
         stores=frozenset(canonical_path(owner).store for owner in owners if not is_local(local_path(owner))),
-        roots=Roots.of(location, (*targets, *allowed_roots), outside=Outside.REFUSE if untrusted else Outside(outside)),
+        roots=Roots.for_table(
+            location, (*targets, *allowed_roots), outside=Outside.REFUSE if untrusted else Outside(outside)
+        ),
         untrusted=untrusted,
         renewal=renewal,
     )
@@ -724,9 +726,9 @@ def check_within(
     Raises:
         OutsideTableError: The table is outside, and `outside` or `untrusted` forbids that.
     """
-    roots = Roots.of(directory, allowed_roots, outside=Outside.REFUSE if untrusted else Outside(outside))
+    roots = Roots.for_table(directory, allowed_roots, outside=Outside.REFUSE if untrusted else Outside(outside))
     roots.check(PhysicalPath(f"{absolute(local_path(location), os.getcwd()).rstrip('/')}/"))
-    sentence = roots.told()
+    sentence = roots.outside_notice()
     if sentence is not None:
         warn(f"Table {redact(location)}: {sentence}", OutsideTableWarning)
 
@@ -778,7 +780,7 @@ def load_table(
         from harness.metadata.catalogs.warehouse import no_table_error
 
         raise no_table_error(location, storage) from None
-    sentence = None if storage.roots is None else storage.roots.told()
+    sentence = None if storage.roots is None else storage.roots.outside_notice()
     if sentence is not None:
         warn(f"Table {redact(location)}: {sentence}", OutsideTableWarning)
     return table

@@ -1,4 +1,4 @@
-"""Rows, counts, and the schema of a table by one call: the number of rows, the snapshot, and the files that are opened."""
+"""Rows, counts, and the schema of a table: the number of rows, the snapshot, and the opened files."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -29,7 +29,7 @@ def wrong_checksum(directory: Path) -> str:
     table = DeltaTable.create(directory, {"id": "long"})
     table.append(table.write_data([{"id": 1}]))
     (directory / "_delta_log" / f"{table.version:020d}.crc").write_text('{"numFiles": 3}')
-    return "says numFiles 3, the log says 1"
+    return "records numFiles 3, the log has 1"
 
 
 @pytest.mark.parametrize("build", [wrong_count, foreign_columns, wrong_checksum])

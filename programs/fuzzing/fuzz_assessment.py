@@ -56,7 +56,7 @@ KNOWN_DISPUTES = {
     "does not fit decimal(": "DuckDB does not count the digits of a decimal that is stored as an integer",
     "Cannot decode parquet file": "damage in Parquet that Arrow sees and DuckDB does not; see the register of traps",
     "Integers with more than 64 bits": "of the Arrow schema in a footer, which Arrow obeys and DuckDB passes over",
-    "a block of items is not as long as it says": "in a manifest, of what harness passes over by that length",
+    "a block of items does not have its declared length": "in a manifest, of what harness passes over by that length",
     "is no field id": "in the schema of a manifest, of a map that a read without a filter passes over",
     "has no inCommitTimestamp in a first commitInfo": "of versions that a read by time need not look at",
     "In-commit timestamps do not increase": "the same",

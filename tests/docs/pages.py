@@ -16,7 +16,8 @@ A block below the line `<!-- not run: why -->` is only shown, and one below `<!-
 that is installed, by `nox -s tests-external -- catalogs`. `python tests/docs/refresh.py` writes into the pages what the
 commands print now.
 
-In every page of docs/, a block below the line `<!-- copy of FILE -->` must be the text of that file.
+In every page of docs/, a block below the line `<!-- copy of FILE -->` is the text of that file, and so is the Markdown
+between `<!-- text of FILE -->` and `<!-- end -->`. `refresh.py` writes these copies.
 """
 
 import contextlib
@@ -43,7 +44,11 @@ _BLOCK = re.compile(
     r"^```(?P<kind>python|console)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-_FILE = re.compile(r"^<!-- (?P<mark>saved as|copy of) (?P<file>\S+) -->\n+```\w+\n(?P<text>.*?)^```$", re.M | re.S)
+_SAVED = re.compile(r"^<!-- saved as (\S+) -->\n+```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_COPY = re.compile(
+    r"^(<!-- copy of (?P<file>\S+) -->\n+```\w+\n).*?(^```$)|^(<!-- text of (?P<text>\S+) -->\n\n).*?(\n<!-- end -->$)",
+    re.MULTILINE | re.DOTALL,
+)
 _FINDING = re.compile(r"different: |^\d+ errors? by ", re.MULTILINE)
 _PYTEST = re.compile(r"^\$ (pytest .*)$", re.MULTILINE)
 _EXPORT = re.compile(r"^\$ export (\w+)=(.*)$", re.MULTILINE)
@@ -87,9 +92,14 @@ def examples(text: str, *, with_pyiceberg: bool = False) -> list[Example]:
     ]
 
 
-def files(text: str, mark: str) -> dict[str, str]:
-    """Return the blocks of a page with a mark, `saved as` or `copy of`, by the file that the mark names."""
-    return {block["file"]: block["text"] for block in _FILE.finditer(text) if block["mark"] == mark}
+def with_copies(text: str) -> str:
+    """Return a page with the current text of each file that the page holds a copy of."""
+
+    def copied(match: re.Match[str]) -> str:
+        before, after = (match[1], match[3]) if match["file"] else (match[4], match[6])
+        return f"{before}{(ROOT / (match['file'] or match['text'])).read_text('utf-8')}{after}"
+
+    return _COPY.sub(copied, text)
 
 
 def commands(block: str) -> list[tuple[str, str, str]]:
@@ -104,7 +114,7 @@ def _typed(match: re.Match[str]) -> str:
 def answer(command: str, typed: str = "") -> tuple[str, int]:
     """Run a command in this process, and return what it prints to both streams, and its exit code.
 
-    Versions of DuckDB and pyarrow, and the working directory, are replaced by fixed texts. The output of the shell, which
+    Fixed texts replace the versions of DuckDB and pyarrow and the working directory. The output of the shell, which
     continues after an error, is one stream, as on a terminal.
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
@@ -125,7 +135,7 @@ def answer(command: str, typed: str = "") -> tuple[str, int]:
 def run(page: Path, *, with_pyiceberg: bool = False) -> Iterator[tuple[tuple[str, str], str, str, int]]:
     """Runs the blocks of a page; each command with the typed text, the lines under it, its output and exit code."""
     text, namespace = page.read_text("utf-8"), {}
-    for file, content in files(text, "saved as").items():
+    for file, content in _SAVED.findall(text):
         Path(file).write_text(content, "utf-8")
     with mock.patch.dict(os.environ):
         for example in examples(text, with_pyiceberg=with_pyiceberg):

@@ -16,6 +16,10 @@ from harness.cli import main
 def refresh() -> None:
     """Rewrite the README and the pages under docs/ in place."""
     known = importlib.util.find_spec("pyiceberg") is not None
+    for page in (pages.ROOT / "docs").rglob("*.md"):
+        text = page.read_text("utf-8")
+        if (copied := pages.with_copies(text)) != text:
+            page.write_text(copied, "utf-8")
     with tempfile.TemporaryDirectory() as directory:
         os.chdir(directory)
         assert main(["demo", "demo-tables"]) == 0

@@ -1,4 +1,4 @@
-"""Slices read by the reference implementations: they contain the rows of the source, and harness reads an appended row."""
+"""Slices read by the reference implementations: the rows of the source, and an appended row."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The Iceberg table builder, compared with other readers (fastavro, pyarrow) and values derived from the specification."""
+"""The Iceberg table builder, compared with fastavro, pyarrow, and values derived from the specification."""
 
 import datetime as dt
 import json

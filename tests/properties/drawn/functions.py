@@ -39,7 +39,7 @@ class FunctionEntry:
         draws: Calls in DuckDB's SQL with kinds of values in braces, which tests replace: `lpad({text}, {count},
             {text})`.
         forms: The signatures in the code.
-        refused: The replacement that the error suggests for a function that is always refused. Empty for other
+        alternative: The replacement that the error suggests for a function that is always refused. Empty for other
             functions.
     """
 
@@ -47,7 +47,7 @@ class FunctionEntry:
     kind: FunctionKind
     draws: tuple[str, ...]
     forms: tuple[Signature, ...] = ()
-    refused: str = ""
+    alternative: str = ""
 
 
 _WINDOW = "OVER (PARTITION BY b1 ORDER BY row)"
@@ -75,7 +75,9 @@ def _entries(kind: FunctionKind, rows: str) -> Iterator[FunctionEntry]:
             if (code := _CODE.get(name)) is None:
                 yield FunctionEntry(tuple(name.split(", ")), kind, draws)
             else:
-                yield FunctionEntry(code.names, kind, draws, getattr(code, "forms", ()), getattr(code, "refused", ""))
+                yield FunctionEntry(
+                    code.names, kind, draws, getattr(code, "forms", ()), getattr(code, "alternative", "")
+                )
 
 
 _SECTIONS = re.split(r"^# (.+)\n", Path(__file__).with_suffix(".txt").read_text("utf-8"), flags=re.MULTILINE)[1:]

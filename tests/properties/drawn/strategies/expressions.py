@@ -165,4 +165,4 @@ def with_columns(template: str) -> str:
 
 def calls() -> tuple[tuple[FunctionEntry, str], ...]:
     """Return every call in the table of functions, with its entry."""
-    return tuple((function, draw) for function in SUPPORTED for draw in function.draws if not function.refused)
+    return tuple((function, draw) for function in SUPPORTED for draw in function.draws if not function.alternative)
